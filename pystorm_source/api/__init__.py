@@ -1,0 +1,25 @@
+"""What a user subclasses and writes."""
+
+from cython_core.tuple import Tuple
+from pystorm_source.api.bolt import Bolt
+from pystorm_source.api.component import Component
+from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
+from pystorm_source.api.grouping import Grouping
+from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.api.spout import Spout
+from pystorm_source.api.stream import Stream
+from pystorm_source.api.topology import Topology
+
+__all__ = [
+    "Bolt",
+    "Component",
+    "ComponentSpec",
+    "GlobalStreamId",
+    "Grouping",
+    "PartitionedSpout",
+    "Snapshot",
+    "Spout",
+    "Stream",
+    "Topology",
+    "Tuple",
+]

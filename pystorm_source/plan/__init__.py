@@ -1,0 +1,6 @@
+"""A topology becomes frozen, picklable data, and is checked on the way."""
+
+from pystorm_source.plan.compile import compile_plan, load_topology
+from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
+
+__all__ = ["ComponentPlan", "EdgePlan", "Plan", "compile_plan", "load_topology"]

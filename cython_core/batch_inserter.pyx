@@ -1,0 +1,129 @@
+"""Single-level batching towards one receive queue, and the emits that wait for room.
+
+    emit ──► pending empty? ──► BatchInserter ──(full: publish at once)──► ReceiveQueue
+                  │ no                 │ batch and queue full
+                  └──────► PendingEmits ◄┘      drained in order before the component is called again
+
+One batch per (producer, destination), STORM-2306 §3.3; the pending emits are its §3.6. While pending emits last, the
+executor's component is not called, so they hold what one call emitted and no more: memory stays bounded without an
+overflow list, and order per destination survives because nothing overtakes them.
+
+Threading law: producer's thread only.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memmove
+
+from cython_core.receive_queue cimport ReceiveQueue
+from cython_core.tuple cimport Tuple
+
+
+@cython.final
+cdef class BatchInserter:
+    """``BatchInserter(queue, task, size)``: publishes ``size`` tuples at once; size 1 goes straight in.
+
+    Raises ValueError for a size below 1.
+    """
+
+    def __cinit__(self, ReceiveQueue queue not None, int task, long long size):
+        if size < 1:
+            raise ValueError(f"a producer batch holds at least one tuple; Given: {size!r}")
+        self.queue = queue
+        self.task = task
+        self.size = <uint64_t>size
+        self.items = <PyObject **>calloc(size, sizeof(PyObject *))
+        if self.items is NULL:
+            raise MemoryError(f"no memory for a producer batch of {size} tuples")
+
+    def __dealloc__(self):
+        cdef uint64_t i
+        if self.items is not NULL:
+            for i in range(self.count):
+                Py_DECREF(<object>self.items[i])
+            free(self.items)
+
+    cdef bint flush(self) noexcept:
+        """Non-blocking. Publishes as many as the queue has room for, oldest first; 1 where nothing is left."""
+        cdef uint64_t n
+        if self.count == 0:
+            return 1
+        n = self.queue.offer_batch(self.items, self.count)
+        self.count -= n
+        if self.count > 0 and n > 0:
+            memmove(self.items, self.items + n, self.count * sizeof(PyObject *))
+        return self.count == 0
+
+    def __len__(self):
+        return self.count
+
+
+@cython.final
+cdef class PendingEmits:
+    """FIFO of (inserter, tuple) pairs that found their destination full."""
+
+    def __cinit__(self):
+        self.capacity = 64
+        self.entries = <PyObject **>calloc(2 * self.capacity, sizeof(PyObject *))
+        if self.entries is NULL:
+            raise MemoryError("no memory for pending emits")
+
+    def __dealloc__(self):
+        if self.entries is not NULL:
+            self.clear()
+            free(self.entries)
+
+    cdef int push(self, BatchInserter inserter, Tuple tup) except -1:
+        cdef uint64_t at
+        if self.count == self.capacity:
+            self._grow()
+        at = (self.first + self.count) & (self.capacity - 1)
+        Py_INCREF(tup)
+        self.entries[2 * at] = <PyObject *>inserter
+        self.entries[2 * at + 1] = <PyObject *>tup
+        self.count += 1
+        self.high_mark = max(self.high_mark, self.count)
+        return 0
+
+    def _grow(self):
+        cdef PyObject **larger = <PyObject **>calloc(4 * self.capacity, sizeof(PyObject *))
+        cdef uint64_t i, at
+        if larger is NULL:
+            raise MemoryError(f"no memory for {2 * self.capacity} pending emits")
+        for i in range(self.count):
+            at = (self.first + i) & (self.capacity - 1)
+            larger[2 * i] = self.entries[2 * at]
+            larger[2 * i + 1] = self.entries[2 * at + 1]
+        free(self.entries)
+        self.entries = larger
+        self.first = 0
+        self.capacity *= 2
+
+    cdef bint drain(self) noexcept:
+        """Non-blocking. Moves entries on in order and stops at the first that finds no room; 1 where none is left."""
+        cdef BatchInserter inserter
+        cdef Tuple tup
+        while self.count > 0:
+            inserter = <BatchInserter>self.entries[2 * self.first]
+            tup = <Tuple>self.entries[2 * self.first + 1]
+            if not insert(inserter, tup):
+                return 0
+            Py_DECREF(tup)
+            self.first = (self.first + 1) & (self.capacity - 1)
+            self.count -= 1
+        return 1
+
+    def clear(self):
+        """Drops every entry; returns how many there were."""
+        cdef uint64_t dropped = self.count
+        while self.count > 0:
+            Py_DECREF(<object>self.entries[2 * self.first + 1])
+            self.first = (self.first + 1) & (self.capacity - 1)
+            self.count -= 1
+        return dropped
+
+    def __len__(self):
+        return self.count

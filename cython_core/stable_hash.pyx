@@ -1,0 +1,133 @@
+"""The hash of fields groupings: the same in every process and run, whatever ``PYTHONHASHSEED`` says.
+
+Storm hashes the selected values with ``Arrays.deepHashCode``, so unhashable values (lists, dicts) must work here too.
+Values that are equal in Python hash alike (1, 1.0, True, Decimal(1)), because they are one key to a user.
+"""
+
+import datetime
+import decimal
+import enum
+import uuid
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+
+from cpython.bool cimport PyBool_Check
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_GET_SIZE
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
+from cpython.long cimport PyLong_Check
+from cpython.unicode cimport PyUnicode_Check
+from libc.math cimport floor, isfinite
+from libc.stdint cimport int64_t, uint64_t
+
+
+cdef extern from "mix.h" nogil:
+    uint64_t ps_mix64(uint64_t x)
+    uint64_t ps_hash_bytes(const void *data, size_t length, uint64_t seed)
+
+
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except? NULL
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+
+
+# Seeds keep kinds apart: "1", b"1", 1 and [1] are four keys.
+cdef enum:
+    SEED_NONE = 1
+    SEED_INT = 2
+    SEED_BIG = 3
+    SEED_FLOAT = 4
+    SEED_TEXT = 5
+    SEED_BYTES = 6
+    SEED_SEQUENCE = 7
+    SEED_MAPPING = 8
+    SEED_SET = 9
+    SEED_OTHER = 10
+
+
+cdef uint64_t hash_text(object text, uint64_t seed) except? 0:
+    cdef Py_ssize_t size
+    cdef const char *data
+    try:
+        data = PyUnicode_AsUTF8AndSize(text, &size)
+    except UnicodeEncodeError:
+        encoded = text.encode("utf-8", "surrogatepass")
+        return ps_hash_bytes(PyBytes_AS_STRING(encoded), PyBytes_GET_SIZE(encoded), seed)
+    return ps_hash_bytes(data, size, seed)
+
+
+cdef uint64_t hash_int(object number) except? 0:
+    cdef int overflow = 0
+    cdef long long small = PyLong_AsLongLongAndOverflow(number, &overflow)
+    if overflow == 0:
+        return ps_mix64(<uint64_t>small + SEED_INT)
+    return hash_text(format(number, "x"), SEED_BIG)
+
+
+cdef uint64_t stable_hash(object value) except? 0:
+    cdef double real
+    cdef uint64_t h
+    if PyUnicode_Check(value) and not isinstance(value, enum.Enum):
+        return hash_text(value, SEED_TEXT)
+    if PyLong_Check(value) and not isinstance(value, enum.Enum):
+        return hash_int(value)
+    if value is None:
+        return ps_mix64(SEED_NONE)
+    if PyFloat_Check(value):
+        real = PyFloat_AS_DOUBLE(value)
+        if isfinite(real) and real == floor(real):
+            return hash_int(int(real))
+        return hash_text(repr(float(value)), SEED_FLOAT)
+    if PyBytes_Check(value):
+        return ps_hash_bytes(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value), SEED_BYTES)
+    if isinstance(value, (tuple, list)):
+        h = SEED_SEQUENCE
+        for item in value:
+            h = ps_mix64(h * 31 + stable_hash(item))
+        return h
+    if isinstance(value, dict):
+        h = SEED_MAPPING
+        for key, item in value.items():
+            h += ps_mix64(stable_hash(key) * 31 + stable_hash(item))
+        return ps_mix64(h)
+    if isinstance(value, (set, frozenset)):
+        h = SEED_SET
+        for item in value:
+            h += ps_mix64(stable_hash(item))
+        return ps_mix64(h)
+    return stable_hash_of_other(value)
+
+
+cdef uint64_t stable_hash_of_other(object value) except? 0:
+    if isinstance(value, (bytearray, memoryview)):
+        return stable_hash(bytes(value))
+    if isinstance(value, enum.Enum):
+        return hash_text(f"{type(value).__qualname__}.{value.name}", SEED_OTHER)
+    if isinstance(value, (decimal.Decimal, Fraction)):
+        if value == value and abs(value) != decimal.Decimal("Infinity"):
+            if value == int(value):
+                return hash_int(int(value))
+            if float(value) == value:
+                return stable_hash(float(value))
+            return hash_text(str(Fraction(value)), SEED_OTHER)
+        return hash_text(str(value).lower(), SEED_FLOAT)
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return hash_text(value.astimezone(datetime.timezone.utc).isoformat(), SEED_OTHER)
+    if isinstance(value, (datetime.date, datetime.time)):
+        return hash_text(value.isoformat(), SEED_OTHER)
+    if isinstance(value, (datetime.timedelta, uuid.UUID)):
+        return hash_text(str(value), SEED_OTHER)
+    if is_dataclass(value) and not isinstance(value, type):
+        return stable_hash([getattr(value, field.name) for field in fields(value)])
+    if hasattr(value, "tolist"):  # numpy scalars and arrays
+        plain = value.tolist()
+        if plain is not value:
+            return stable_hash(plain)
+    raise TypeError(
+        f"a fields grouping cannot hash a value of type {type(value).__name__}: group by text, numbers, bytes, dates, "
+        f"lists, dicts, sets or dataclasses of these; Given: {value!r}"
+    )
+
+
+def hash_of(value):
+    """The stable 64-bit hash of one value. Raises TypeError for values whose content is unknown."""
+    return stable_hash(value)

@@ -1,0 +1,156 @@
+"""The tuple that bolts get, and where it comes from.
+
+A ``Tuple`` looks like streamparse's named tuple ``(id, component, stream, task, values)``: unpackable, indexable,
+comparable, hashable. The named tuple of the declared fields is built when ``.values`` is first read, not at the emit:
+a bolt that never looks at its values does not pay for it.
+
+Threading law: a tuple is owned by one executor at a time.
+"""
+
+import re
+from collections import namedtuple
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+cdef extern from *:
+    """
+    /* The named tuple of `payload`, which is stolen. A class made by collections.namedtuple has the layout of tuple and
+       no fields of its own, so a plain tuple that nobody else refers to becomes one by changing its type; a shared one
+       is copied. */
+    static PyObject *ps_named(PyObject *values_class, PyObject *payload) {
+        PyTypeObject *type = (PyTypeObject *)values_class;
+        Py_ssize_t i, n;
+        PyObject *made;
+        if (Py_REFCNT(payload) == 1 && PyTuple_CheckExact(payload) && PyTuple_GET_SIZE(payload) > 0) {
+            Py_INCREF(type);
+            Py_SET_TYPE(payload, type);
+            return payload;
+        }
+        n = PyTuple_GET_SIZE(payload);
+        made = type->tp_alloc(type, n);
+        if (made != NULL) {
+            for (i = 0; i < n; i++) {
+                PyObject *item = PyTuple_GET_ITEM(payload, i);
+                Py_INCREF(item);
+                PyTuple_SET_ITEM(made, i, item);
+            }
+        }
+        Py_DECREF(payload);
+        return made;
+    }
+    """
+    PyObject *ps_named(PyObject *values_class, PyObject *payload)
+
+
+cdef object take(PyObject *owned):
+    """The owned reference as an object; raises what is set where it is NULL."""
+    if owned is NULL:
+        raise MemoryError("no memory for the values of a tuple")
+    values = <object>owned
+    Py_DECREF(values)
+    return values
+
+
+cdef unsigned long long last_id = 0
+_NOT_IDENTIFIER = re.compile(r"[^a-zA-Z0-9_]+")
+SYSTEM_COMPONENT = "__system"
+TICK_STREAM = "__tick"
+
+
+def values_class_of(str component, str stream, tuple fields):
+    """The class of ``.values``: ``<Component><Stream>Tuple`` in streamparse's spelling, None for invalid names.
+
+    ``namedtuple`` refuses keywords, duplicates and names with a leading underscore; such streams carry plain tuples.
+    """
+    name = _NOT_IDENTIFIER.sub("_", component.title()) + _NOT_IDENTIFIER.sub("_", stream.title()) + "Tuple"
+    try:
+        return namedtuple(name, fields)
+    except ValueError:
+        return None
+
+
+@cython.final
+cdef class TupleSource:
+    """Component, stream, task and fields shared by all tuples of one producer task's stream."""
+
+    def __init__(self, str component not None, str stream not None, int task, tuple fields=None):
+        self.component = component
+        self.stream = stream
+        self.task = task
+        self.fields = fields
+        self.values_class = None if fields is None else values_class_of(component, stream, fields)
+
+    def __repr__(self):
+        return f"{self.component}.{self.stream}[{self.task}]"
+
+
+@cython.final
+@cython.freelist(1024)
+cdef class Tuple:
+    """``Tuple(id, component, stream, task, values)``; made by the engine, or by hand in unit tests of bolts.
+
+    ``id`` is opaque and unique in its process; ``task`` is -1 for system tuples; ``values`` is a named tuple of the
+    declared fields where their names allow it. Values are shared by reference: treat them as immutable.
+    """
+
+    def __init__(self, id=None, str component=SYSTEM_COMPONENT, str stream="default", int task=-1, values=()):
+        self.payload = values if isinstance(values, tuple) else tuple(values)
+        self.source = TupleSource(component, stream, task)
+        self.offset = -1
+        self.key = id
+
+    @property
+    def id(self):
+        global last_id
+        if self.key is None:
+            last_id += 1
+            self.key = f"{self.source.component}:{self.source.task}:{last_id}"
+        return self.key
+
+    @property
+    def component(self):
+        return self.source.component
+
+    @property
+    def stream(self):
+        return self.source.stream
+
+    @property
+    def task(self):
+        return self.source.task
+
+    @property
+    def values(self):
+        cdef object values_class = self.source.values_class
+        cdef PyObject *named
+        if values_class is not None and type(self.payload) is not values_class:
+            named = <PyObject *>self.payload
+            Py_INCREF(self.payload)
+            self.payload = None
+            self.payload = take(ps_named(<PyObject *>values_class, named))
+        return self.payload
+
+    def __iter__(self):
+        return iter((self.id, self.source.component, self.source.stream, self.source.task, self.values))
+
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, index):
+        return tuple(self)[index]
+
+    def __eq__(self, other):
+        if isinstance(other, (Tuple, tuple)):
+            return tuple(self) == tuple(other)
+        return NotImplemented
+
+    def __hash__(self):
+        return hash(tuple(self))
+
+    def __repr__(self):
+        return (
+            f"Tuple(id={self.id!r}, component={self.component!r}, stream={self.stream!r}, "
+            f"task={self.task!r}, values={self.values!r})"
+        )

@@ -1,0 +1,44 @@
+"""Bolts: what is done to tuples."""
+
+from typing import Any
+
+from cython_core.output_collector import BoltBase
+from cython_core.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple
+from pystorm_source.api.component import Component
+from pystorm_source.api.component_spec import ComponentSpec
+
+
+class Bolt(Component, BoltBase):
+    """A bolt in streamparse's shape: ``process`` gets one tuple and may emit any number.
+
+    Emits are anchored to the tuple in ``process`` (``auto_anchor``), which is acked when ``process`` returns
+    (``auto_ack``) and failed when it raises (``auto_fail``).
+    """
+
+    auto_anchor = True
+    auto_ack = True
+    auto_fail = True
+
+    def process(self, tup: Tuple) -> None:
+        """Handles one tuple. An exception fails the Spark task and names component, task, values and offset."""
+        raise NotImplementedError(f"{type(self).__name__} must define process(tup)")
+
+    @staticmethod
+    def is_tick(tup: Tuple) -> bool:
+        """Whether this is a tick tuple of the engine."""
+        return tup.component == SYSTEM_COMPONENT and tup.stream == TICK_STREAM
+
+    @classmethod
+    def spec(
+        cls,
+        name: str | None = None,
+        inputs: Any = None,
+        par: int | None = None,
+        config: dict[str, Any] | None = None,
+    ) -> ComponentSpec:
+        """This bolt for a Topology.
+
+        ``inputs``: a spec or ``spec["stream"]``, a list of these (shuffled), or a dict of these to Groupings. ``par``:
+        tasks inside one Spark task. ``config``: for this component only.
+        """
+        return ComponentSpec(cls, name=name, inputs=inputs, par=par, config=config)

@@ -1,0 +1,36 @@
+"""Spouts: where tuples enter a topology."""
+
+from typing import Any
+
+from cython_core.output_collector import SpoutBase
+from pystorm_source.api.component import Component
+from pystorm_source.api.component_spec import ComponentSpec
+
+
+class Spout(Component, SpoutBase):
+    """A spout in streamparse's shape: ``next_tuple`` emits zero or more tuples and must not block.
+
+    It has no offsets, so Spark cannot replay it: in a streaming query it runs under the option
+    ``delivery.guarantee=best-effort`` only. Where replay matters, write a ``PartitionedSpout``.
+    """
+
+    def next_tuple(self) -> Any:
+        """Emits what there is; returning without an emit says that there is nothing now."""
+        raise NotImplementedError(f"{type(self).__name__} must define next_tuple()")
+
+    def ack(self, tup_id: Any) -> None:
+        """The tuple tree of ``tup_id`` is done."""
+
+    def fail(self, tup_id: Any) -> None:
+        """The tuple tree of ``tup_id`` failed."""
+
+    def activate(self) -> None:
+        """Called before the spout is asked for the tuples of a micro-batch."""
+
+    def deactivate(self) -> None:
+        """Called when the micro-batch wants no more tuples."""
+
+    @classmethod
+    def spec(cls, name: str | None = None, par: int | None = None, config: dict[str, Any] | None = None) -> ComponentSpec:
+        """This spout for a Topology. ``par``: tasks inside one Spark task; ``config``: for this component only."""
+        return ComponentSpec(cls, name=name, par=par, config=config)

@@ -1,0 +1,41 @@
+"""The only place that reads time. Whatever needs a clock takes one as an argument; tests pass one that they advance."""
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Seconds: ``monotonic`` for durations, ``wall`` (since 1970, UTC) for what is shown or compared with the world."""
+
+    def monotonic(self) -> float: ...
+
+    def wall(self) -> float: ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def wall(self) -> float:
+        return time.time()
+
+
+class ManualClock:
+    """Stands still until advanced."""
+
+    def __init__(self, now: float = 0.0):
+        self.now = now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Raises ValueError for a negative step: clocks do not run backwards."""
+        if seconds < 0:
+            raise ValueError(f"a clock does not run backwards. Given: {seconds!r}")
+        self.now += seconds

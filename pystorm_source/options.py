@@ -1,0 +1,151 @@
+"""The option table: every key with type, default, bounds and meaning, and the one way to read it.
+
+``conf/defaults.yaml`` and ``docs/OPTIONS.md`` are printed from here (a test compares them). Engine keys keep Storm's
+names; admission keys keep the names of Spark's Kafka source. Parsed once, to frozen objects.
+"""
+
+import difflib
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of option tables. A spout declares its own by subclassing it and naming it in ``Spout.Options``."""
+
+
+class EngineOptions(Options, frozen=True, kw_only=True):
+    """How a topology runs inside one Spark task; set by option or in ``Topology.config``."""
+
+    receive_buffer_size: Annotated[
+        int,
+        Meta(ge=2, le=1 << 24, description="Tuples that a bolt task's receive queue holds; rounded up to a power of two."),
+    ] = msgspec.field(name="topology.executor.receive.buffer.size", default=1024)
+    producer_batch_size: Annotated[
+        int,
+        Meta(ge=1, le=1 << 23, description="Tuples that a producer publishes to a queue at once; at most half the queue."),
+    ] = msgspec.field(name="topology.producer.batch.size", default=100)
+    debug: Annotated[bool, Meta(description="Component.debug, and components log at level DEBUG.")] = msgspec.field(
+        name="topology.debug", default=False
+    )
+    name: Annotated[str, Meta(description="Name of the topology in logs and errors; empty: the name of the class.")] = (
+        msgspec.field(name="topology.name", default="")
+    )
+
+    def __post_init__(self) -> None:
+        if self.producer_batch_size > self.receive_buffer_size // 2:
+            raise OptionError(
+                f"topology.producer.batch.size is at most half of topology.executor.receive.buffer.size "
+                f"({self.receive_buffer_size}): lower the batch or enlarge the queue. Given: {self.producer_batch_size!r}"
+            )
+
+
+class SourceOptions(Options, frozen=True, kw_only=True):
+    """What ``spark.readStream.format("pystorm")`` and ``spark.read.format("pystorm")`` take."""
+
+    topology: Annotated[str, Meta(description="The topology as package.module:Class.")] = ""
+    config: Annotated[
+        str,
+        Meta(description="Configuration of the topology: a JSON object, or the path of a .yaml or .json file."),
+    ] = ""
+    path: Annotated[str, Meta(description="What load(path) was given; for spouts that read files.")] = ""
+    stream: Annotated[
+        str,
+        Meta(description="The open stream that gives the rows, as component or component.stream; needed where several are open."),
+    ] = ""
+    streams: Annotated[
+        Literal["one", "all"],
+        Meta(description="all: rows of every open stream, with _component, _stream and the union of their columns."),
+    ] = "one"
+    starting_offsets: Annotated[
+        str,
+        Meta(description='Where a new query begins: earliest, latest, or JSON {"spout": {"partition": offset}}; -2 is earliest, -1 latest.'),
+    ] = msgspec.field(name="startingOffsets", default="earliest")
+    ending_offsets: Annotated[
+        str,
+        Meta(description='Where a batch read ends: latest, or JSON {"spout": {"partition": offset}}. Not for streams.'),
+    ] = msgspec.field(name="endingOffsets", default="latest")
+    max_offsets_per_trigger: Annotated[
+        int | None, Meta(ge=1, description="Offsets that one micro-batch may admit, over all partitions.")
+    ] = msgspec.field(name="maxOffsetsPerTrigger", default=None)
+    min_offsets_per_trigger: Annotated[
+        int | None, Meta(ge=1, description="Offsets that must wait before a micro-batch is started, unless maxTriggerDelay passes.")
+    ] = msgspec.field(name="minOffsetsPerTrigger", default=None)
+    max_trigger_delay: Annotated[
+        str, Meta(description="How long minOffsetsPerTrigger may hold data back: a number with ms, s, m or h.")
+    ] = msgspec.field(name="maxTriggerDelay", default="15m")
+    max_offsets_per_partition: Annotated[
+        int | None, Meta(ge=1, description="Offsets that one micro-batch may admit from one spout partition.")
+    ] = msgspec.field(name="maxOffsetsPerPartition", default=None)
+    min_partitions: Annotated[
+        int | None, Meta(ge=1, description="Spark partitions wished for a micro-batch; larger ranges are split to reach it.")
+    ] = msgspec.field(name="minPartitions", default=None)
+    fail_on_data_loss: Annotated[
+        bool, Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped.")
+    ] = msgspec.field(name="failOnDataLoss", default=True)
+    include_metadata: Annotated[
+        bool, Meta(description="Adds the columns _component, _stream, _task, _partition and _offset.")
+    ] = msgspec.field(name="includeMetadata", default=False)
+    delivery_guarantee: Annotated[
+        Literal["exactly-once", "best-effort"],
+        Meta(description="best-effort lets spouts without offsets run: what a failed task had read is lost."),
+    ] = msgspec.field(name="delivery.guarantee", default="exactly-once")
+    batch_target_millis: Annotated[
+        int, Meta(ge=1, description="How long a micro-batch listens to spouts without offsets, in milliseconds.")
+    ] = msgspec.field(name="batch.target.millis", default=1000)
+    output_batch_rows: Annotated[
+        int, Meta(ge=1, le=1 << 24, description="Rows of one Arrow batch that leaves the task.")
+    ] = msgspec.field(name="output.batch.rows", default=10_000)
+
+
+TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions)
+
+T = TypeVar("T", bound=Options)
+
+
+def fields_of(table: type[Options]) -> dict[str, msgspec.structs.FieldInfo]:
+    """Key → field of a table."""
+    return {field.encode_name: field for field in msgspec.structs.fields(table)}
+
+
+def meaning_of(field: msgspec.structs.FieldInfo) -> str:
+    """The one-line meaning of a field; empty where it has none."""
+    for meta in typing.get_args(field.type)[1:] if typing.get_origin(field.type) is Annotated else ():
+        if isinstance(meta, Meta) and meta.description:
+            return meta.description
+    return ""
+
+
+def check_known(given: Iterable[str], tables: Iterable[type[Options]]) -> None:
+    """Raises OptionError for the first key that no table has, with the nearest known one. Case does not count."""
+    known = {key.lower(): key for table in tables for key in fields_of(table)}
+    for key in given:
+        if key.lower() not in known:
+            near = difflib.get_close_matches(key.lower(), known, n=1)
+            remedy = f"did you mean {known[near[0]]!r}?" if near else f"known are: {', '.join(sorted(known.values()))}"
+            raise OptionError(f"unknown option {key!r}: {remedy} Given: {key!r}")
+
+
+def parse(table: type[T], given: Mapping[str, Any]) -> T:
+    """Reads the keys of this table out of ``given`` (other keys are passed over), strings converted to the field's type.
+
+    Raises OptionError with key, meaning and value.
+    """
+    lowered = {key.lower(): value for key, value in given.items()}
+    values = {}
+    for key, field in fields_of(table).items():
+        if key.lower() not in lowered:
+            if field.required:
+                raise OptionError(f"option {key!r} is needed: {meaning_of(field)} Given: nothing")
+            continue
+        value = lowered[key.lower()]
+        try:
+            values[field.name] = msgspec.convert(value, field.type, strict=False)
+        except msgspec.ValidationError as error:
+            raise OptionError(f"option {key!r}: {error}. {meaning_of(field)} Given: {value!r}") from None
+    return table(**values)

@@ -1,0 +1,142 @@
+"""Topology class → Plan, and every check that a topology must pass to run."""
+
+import importlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pystorm_source.api.bolt import Bolt
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.partitioned_spout import PartitionedSpout
+from pystorm_source.api.topology import Topology
+from pystorm_source.errors import OptionError, TopologyError
+from pystorm_source.options import EngineOptions, parse
+from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
+
+
+def load_topology(reference: str) -> type[Topology]:
+    """The topology class named by ``package.module:Class``.
+
+    Raises OptionError where the text has another form, the module cannot be imported or has no such Topology.
+    """
+    module_name, colon, class_name = reference.partition(":")
+    if not colon or not module_name or not class_name:
+        raise OptionError(
+            f"option 'topology' is package.module:Class, such as 'jobs.word_count:WordCount'. Given: {reference!r}"
+        )
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise OptionError(
+            f"option 'topology': module {module_name!r} cannot be imported by this Python ({error}); install it where "
+            f"driver and executors run, or register the class with pystorm_source.register(spark, {class_name}). "
+            f"Given: {reference!r}"
+        ) from error
+    found: Any = module
+    for part in class_name.split("."):
+        found = getattr(found, part, None)
+    if not (isinstance(found, type) and issubclass(found, Topology)):
+        candidates = sorted(
+            name
+            for name, value in vars(module).items()
+            if isinstance(value, type) and issubclass(value, Topology) and value is not Topology
+        )
+        raise OptionError(
+            f"option 'topology': {module_name!r} has no Topology {class_name!r}; it has: "
+            f"{', '.join(candidates) or 'none'}. Given: {reference!r}"
+        )
+    return found
+
+
+def compile_plan(topology: type[Topology], overrides: Mapping[str, Any] | None = None) -> Plan:
+    """Compiles a topology. ``overrides``: configuration over ``Topology.config`` (options win over the class).
+
+    Raises TopologyError for what is no runnable topology, OptionError for a wrong engine key.
+    """
+    if not (isinstance(topology, type) and issubclass(topology, Topology)):
+        raise TopologyError(f"a topology is a subclass of pystorm_source.Topology. Given: {topology!r}")
+    if not topology.specs:
+        raise TopologyError(f"a topology needs components, such as lines = MySpout.spec(). Given: {topology.__name__}")
+    config = {**topology.merged_config(), **(overrides or {})}
+    engine = parse(EngineOptions, config)
+    names: dict[int, str] = {id(spec): spec.label for spec in topology.specs}
+    tasks: dict[str, tuple[int, ...]] = {}
+    next_task = 1
+    for spec in topology.specs:
+        tasks[names[id(spec)]] = tuple(range(next_task, next_task + spec.par))
+        next_task += spec.par
+    edges = []
+    for spec in topology.specs:
+        _check_component(spec, topology)
+        for source, grouping in spec.inputs:
+            producer = topology.resolve(source)
+            assert producer is not None  # checked when the class was made
+            stream = producer.stream(source.stream)
+            assert stream is not None
+            if stream.direct:
+                raise TopologyError(
+                    f"stream {stream.name!r} of {producer.label!r} is direct, which this version cannot run: use fields "
+                    f"or shuffle. Given: {spec.label!r} subscribes to it"
+                )
+            edges.append(
+                EdgePlan(
+                    producer=producer.label,
+                    stream=stream.name,
+                    consumer=spec.label,
+                    grouping=grouping.kind,
+                    positions=tuple(stream.fields.index(name) for name in grouping.names),
+                )
+            )
+    components = tuple(
+        ComponentPlan(
+            name=spec.label,
+            cls=spec.component_cls,
+            streams=spec.streams,
+            tasks=tasks[spec.label],
+            config=_frozen(spec.config),
+        )
+        for spec in _upstream_first(topology.specs, edges)
+    )
+    return Plan(
+        name=engine.name or topology.__name__, components=components, edges=tuple(edges), config=_frozen(config)
+    )
+
+
+def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
+    cls = spec.component_cls
+    if issubclass(cls, PartitionedSpout):
+        cls.gives_batches()
+    elif issubclass(cls, Bolt) and cls.process is Bolt.process:
+        raise TopologyError(f"bolt {spec.label!r} of {topology.__name__} must define process(tup). Given: {cls.__name__}")
+
+
+def _frozen(config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    try:
+        copied = json.loads(json.dumps(dict(config)))
+    except (TypeError, ValueError) as error:
+        raise TopologyError(f"the configuration of a topology must be JSON: {error}. Given: {config!r}") from None
+    return tuple(sorted(copied.items()))
+
+
+def _upstream_first(specs: tuple[ComponentSpec, ...], edges: list[EdgePlan]) -> list[ComponentSpec]:
+    """Reverse postorder of a depth-first walk from the spouts: upstream first, with cycles cut at their back edges."""
+    by_name = {spec.label: spec for spec in specs}
+    below: dict[str, list[str]] = {name: [] for name in by_name}
+    for edge in edges:
+        below[edge.producer].append(edge.consumer)
+    order: list[str] = []
+    seen: set[str] = set()
+    roots = [spec.label for spec in specs if not spec.inputs] + [spec.label for spec in specs]
+    for root in reversed(roots):
+        stack = [(root, iter(below[root]))] if root not in seen else []
+        seen.add(root)
+        while stack:
+            name, consumers = stack[-1]
+            consumer = next((c for c in consumers if c not in seen), None)
+            if consumer is None:
+                order.append(name)
+                stack.pop()
+            else:
+                seen.add(consumer)
+                stack.append((consumer, iter(below[consumer])))
+    return [by_name[name] for name in reversed(order)]
