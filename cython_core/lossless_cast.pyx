@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from cython_core.value_converter import Misfit
+from cython_core.scalar_converter import Misfit
 
 
 def conform_array(array, type, bint nullable=True):

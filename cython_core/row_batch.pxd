@@ -2,20 +2,12 @@
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
+
+from cython_core.column_memory cimport column_t
 
 
 cdef extern from "columns.h" nogil:
-    ctypedef struct column_t:
-        int kind
-        int nullable
-        int width
-        uint8_t *values
-        uint8_t *heap
-        int64_t heap_capacity
-        uint8_t *validity
-        PyObject *objects
-
     ctypedef struct batch_t:
         column_t *columns
         int width

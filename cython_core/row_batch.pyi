@@ -3,10 +3,7 @@ from typing import Any, final
 
 import pyarrow as pa
 
-class RowError(ValueError):
-    field: str | None
-    value: Any
-    def __init__(self, message: str, field: str | None = None, value: Any = None) -> None: ...
+from cython_core.row_error import RowError as RowError
 
 class RowBatchBuilder:
     done: list[pa.RecordBatch]

@@ -19,48 +19,33 @@ A row is one step: a value that does not fit raises ``RowError`` and leaves no h
 runs before the row is written, so it may append to the same builder or let another thread do so.
 """
 
-cimport cython
 from cpython.datetime cimport import_datetime
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_RawRealloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int64_t
+
+from cython_core.column_memory cimport ColumnMemory, column_t, kind_and_width
 
 import pyarrow as pa
-from pyarrow import types
 
 from cython_core.lossless_cast import conform_array
-from cython_core.value_converter import Misfit, converter
+from cython_core.row_error import RowError, row_error, shown
+from cython_core.scalar_converter import Misfit
+from cython_core.value_converter import converter
 
 import_datetime()
 
 cdef extern from "columns.h" nogil:
     enum:
-        COLUMN_BOOL, COLUMN_INT8, COLUMN_INT16, COLUMN_INT32, COLUMN_INT64, COLUMN_FLOAT32, COLUMN_FLOAT64
-        COLUMN_STRING, COLUMN_BINARY, COLUMN_DATE, COLUMN_INSTANT, COLUMN_LOCAL_TIME, COLUMN_DURATION, COLUMN_TIME
-        COLUMN_NULL, COLUMN_OBJECT
+        COLUMN_INT64, COLUMN_OBJECT
         ROW_PUT, ROW_PUT_LAST, ROW_ODD, ROW_FULL, ROW_NO_MEMORY
         SLOT_CONSTANT, SLOT_OFFSET
     int batch_put(batch_t *batch, const slot_t *slots, PyObject *values, int arity, int64_t offset) noexcept
     int column_is_heaped(const column_t *column) noexcept
-    int64_t column_value_bytes(const column_t *column, int64_t rows) noexcept
-    int64_t column_heap_bytes(const column_t *column, int64_t rows) noexcept
     void column_free(column_t *column) noexcept
 
 cdef enum:
-    GIVEN_LENGTH = 500  # characters of a value that an error message shows
     OFFSETS_END = 0x7FFFFFFF  # Arrow's string and list offsets are int32
-
-
-class RowError(ValueError):
-    """A row, or a column of a ready batch, does not fit the output. Nothing of it was kept.
-
-    ``field`` is the output field's name, ``value`` the offending value (the innermost one for nested types).
-    """
-
-    def __init__(self, message, field=None, value=None):
-        super().__init__(message)
-        self.field = field
-        self.value = value
 
 
 cdef class RowBatchBuilder:
@@ -90,7 +75,7 @@ cdef class RowBatchBuilder:
         cdef column_t *column
         for i, field in enumerate(self.fields):
             column = &self.batch.columns[i]
-            column.kind, column.width = _kind_and_width(field.type)
+            column.kind, column.width = kind_and_width(field.type)
             column.nullable = field.nullable
             self.batch.row_bytes += 4 if column_is_heaped(column) else column.width
             objects = [] if column.kind == COLUMN_OBJECT else None
@@ -216,16 +201,15 @@ cdef class RowBatchBuilder:
         try:
             return self.converters[column](value)
         except Misfit as misfit:
-            raise _row_error(
+            raise row_error(
                 self.fields[column], misfit.path, misfit.type, misfit.value, label, misfit.reason
             ) from misfit.__cause__
 
     cdef object misfit(self, int column, object value, str label, str reason):
         field = self.fields[column]
-        return _row_error(field, "", field.type, value, label, reason)
+        return row_error(field, "", field.type, value, label, reason)
 
 
-@cython.final
 cdef class RowView:
     """One producer task's stream, seen from an output. Value i of a row goes to column ``columns[i]``, or nowhere if that is -1.
 
@@ -309,6 +293,8 @@ cdef class RowView:
                 if source >= 0 and builder.objects[i] is not None:
                     plain[source] = builder.convert(i, plain[source], self.label)
                     weight += _weigh(plain[source])
+            if builder.batch.rows and builder.batch.bytes + weight > OFFSETS_END:
+                builder.seal()
         while True:
             status = batch_put(&builder.batch, self.slots, <PyObject *>plain, self.arity, offset)
             if status == ROW_PUT or status == ROW_PUT_LAST:
@@ -320,14 +306,15 @@ cdef class RowView:
                 raise MemoryError(f"no memory for another row of {self.label} after {builder.batch.rows} in this batch")
             i = builder.batch.odd
             source = self.slots[i].source
-            if source == SLOT_OFFSET:
-                raise builder.misfit(i, None, self.label, "it may not be null and the row has no offset")
-            if source == SLOT_CONSTANT:
-                raise builder.misfit(i, self.constants[i], self.label, "it may not be null and no value was set for it")
-            if status == ROW_FULL and builder.batch.rows:
+            if status == ROW_FULL:
+                if builder.batch.rows == 0:
+                    value = plain[source] if source >= 0 else self.constants[i]
+                    raise builder.misfit(i, value, self.label, "a column of a batch holds less than 2 GiB")
                 builder.seal()
-            elif status == ROW_FULL:
-                raise builder.misfit(i, plain[source], self.label, "a column of a batch holds less than 2 GiB")
+            elif source == SLOT_OFFSET:
+                raise builder.misfit(i, None, self.label, "it may not be null and the row has no offset")
+            elif source == SLOT_CONSTANT:
+                raise builder.misfit(i, self.constants[i], self.label, "it may not be null and no value was set for it")
             elif i in converted:
                 raise builder.misfit(i, plain[source], self.label, "it does not fit")
             else:
@@ -337,9 +324,9 @@ cdef class RowView:
     def append_row(self, values, long long offset=-1):
         """``append`` for Python: checks ``values`` (``TypeError`` if not a tuple or list, ``ValueError`` by length)."""
         if not isinstance(values, (tuple, list)):
-            raise TypeError(f"a row of {self.label} is a tuple or a list. Given: {_shown(values)}")
+            raise TypeError(f"a row of {self.label} is a tuple or a list. Given: {shown(values)}")
         if len(values) != self.arity:
-            raise ValueError(f"a row of {self.label} has {self.arity} values, got {len(values)}. Given: {_shown(values)}")
+            raise ValueError(f"a row of {self.label} has {self.arity} values, got {len(values)}. Given: {shown(values)}")
         self.append(values, offset)
 
     def repeat_row(self, values, Py_ssize_t times, long long offset=-1):
@@ -356,64 +343,6 @@ cdef class RowView:
             plain = None if partition is None else self.builder.convert(column, partition, self.label)
             self.set_constant(column, plain)
         return 0
-
-
-@cython.final
-cdef class ColumnMemory:
-    """Owns the buffers of one finished column until the last Arrow array that reads them is gone."""
-
-    cdef column_t column
-
-    def __dealloc__(self):
-        column_free(&self.column)
-
-    cdef object array(self, object type, int64_t rows):
-        if self.column.kind == COLUMN_NULL:
-            return pa.nulls(rows)
-        validity = None
-        if self.column.validity is not NULL:
-            validity = self.buffer(&self.column.validity, (rows + 7) // 8)
-        # Order: the heap's size stands in the offsets.
-        cdef int64_t heap_size = column_heap_bytes(&self.column, rows)
-        buffers = [validity, self.buffer(&self.column.values, column_value_bytes(&self.column, rows))]
-        if column_is_heaped(&self.column):
-            buffers.append(self.buffer(&self.column.heap, heap_size))
-        return pa.Array.from_buffers(type, rows, buffers, 0 if validity is None else -1)
-
-    cdef object buffer(self, uint8_t **start, int64_t size):
-        if size == 0:
-            return pa.py_buffer(b"")
-        cdef void *fitted = PyMem_RawRealloc(start[0], size)
-        if fitted is not NULL:
-            start[0] = <uint8_t *>fitted
-        return pa.foreign_buffer(<uintptr_t>start[0], size, self)
-
-
-cdef tuple _kind_and_width(object type):
-    """The ``column_kind`` of a type and its bytes per value (for object columns a guess, for their share of max_bytes)."""
-    if types.is_boolean(type):
-        return COLUMN_BOOL, 0
-    if types.is_signed_integer(type):
-        return {8: COLUMN_INT8, 16: COLUMN_INT16, 32: COLUMN_INT32, 64: COLUMN_INT64}[type.bit_width], type.bit_width // 8
-    if types.is_float32(type):
-        return COLUMN_FLOAT32, 4
-    if types.is_float64(type):
-        return COLUMN_FLOAT64, 8
-    if types.is_string(type):
-        return COLUMN_STRING, 0
-    if types.is_binary(type):
-        return COLUMN_BINARY, 0
-    if types.is_date32(type):
-        return COLUMN_DATE, 4
-    if types.is_timestamp(type) and type.unit == "us":
-        return COLUMN_LOCAL_TIME if type.tz is None else COLUMN_INSTANT, 8
-    if types.is_duration(type) and type.unit == "us":
-        return COLUMN_DURATION, 8
-    if types.is_time64(type) and type.unit == "ns":
-        return COLUMN_TIME, 8
-    if types.is_null(type):
-        return COLUMN_NULL, 0
-    return COLUMN_OBJECT, 0
 
 
 cdef int64_t _weigh(object value) except -1:
@@ -434,21 +363,3 @@ cdef object _record_batch(list arrays, object schema, int64_t rows):
     # from_arrays would forget the number of rows.
     struct = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
     return pa.RecordBatch.from_struct_array(struct).replace_schema_metadata(schema.metadata)
-
-
-cdef object _row_error(object field, str path, object type, object value, str label, str reason):
-    described = "None" if value is None else f"a value of type {value.__class__.__name__}"
-    return RowError(
-        f"field '{field.name}{path}' ({type}) of {label or 'this output'} can not hold {described}: {reason}. "
-        f"Given: {_shown(value)}",
-        field.name,
-        value,
-    )
-
-
-cdef str _shown(object value):
-    try:
-        text = repr(value)
-    except Exception as error:
-        text = f"<{value.__class__.__name__} whose repr failed with {error.__class__.__name__}>"
-    return text if len(text) <= GIVEN_LENGTH else f"{text[:GIVEN_LENGTH]}… ({len(text)} characters)"

@@ -3,11 +3,6 @@ from typing import Any
 
 import pyarrow as pa
 
-class Misfit(Exception):
-    value: Any
-    type: pa.DataType | None
-    reason: str
-    path: str
-    def __init__(self, value: Any, type: pa.DataType | None, reason: str) -> None: ...
+from cython_core.scalar_converter import Misfit as Misfit
 
 def converter(type: pa.DataType, nullable: bool = True) -> Callable[[Any], Any]: ...

@@ -18,18 +18,10 @@
 #ifndef PYSTORM_COLUMNS_H
 #define PYSTORM_COLUMNS_H
 
-#include <Python.h>
-#include <assert.h>
-#include <datetime.h>
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
+#include "values.h"
 
-#if defined(__GNUC__)
-#define COLUMNS_RARE(condition) __builtin_expect(!!(condition), 0)
-#else
-#define COLUMNS_RARE(condition) (condition)
-#endif
+#include <math.h>
+#include <string.h>
 
 enum column_kind {
     COLUMN_BOOL, COLUMN_INT8, COLUMN_INT16, COLUMN_INT32, COLUMN_INT64, COLUMN_FLOAT32, COLUMN_FLOAT64,
@@ -135,7 +127,7 @@ static int column_reserve_slow(column_t *column, int64_t needed) {
 }
 
 static inline int column_reserve(column_t *column, int64_t start, int64_t length) {
-    if (COLUMNS_RARE(start + length > column->heap_capacity)) return column_reserve_slow(column, start + length);
+    if (PYSTORM_RARE(start + length > column->heap_capacity)) return column_reserve_slow(column, start + length);
     return ROW_PUT;
 }
 
@@ -158,94 +150,32 @@ static int column_put_null(batch_t *batch, column_t *column, int64_t row) {
 static inline int column_put_bytes(column_t *column, int64_t row, const void *bytes, int64_t length, int64_t *grown) {
     int32_t *offsets = (int32_t *)column->values;
     int64_t start = offsets[row];
-    if (COLUMNS_RARE(length > INT32_MAX - start)) return ROW_FULL;
+    if (PYSTORM_RARE(length > INT32_MAX - start)) return ROW_FULL;
     int status = column_reserve(column, start, length);
-    if (COLUMNS_RARE(status)) return status;
+    if (PYSTORM_RARE(status)) return status;
     memcpy(column->heap + start, bytes, (size_t)length);
     offsets[row + 1] = (int32_t)(start + length);
     *grown += length;
     return ROW_PUT;
 }
 
-/* UTF-8 straight into the heap: PyUnicode_AsUTF8 would allocate a copy and leave it on the string. */
 static int column_put_wide_text(column_t *column, int64_t row, PyObject *text, int64_t *grown) {
-    int kind = PyUnicode_KIND(text);
-    const void *data = PyUnicode_DATA(text);
-    Py_ssize_t length = PyUnicode_GET_LENGTH(text);
     int32_t *offsets = (int32_t *)column->values;
-    int64_t start = offsets[row], size = 0;
-    for (Py_ssize_t i = 0; i < length; i++) {
-        Py_UCS4 c = PyUnicode_READ(kind, data, i);
-        if (c >= 0xD800 && c <= 0xDFFF) return ROW_ODD;
-        size += c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    }
+    int64_t start = offsets[row], size = value_utf8_size(text);
+    if (size < 0) return ROW_ODD;
     if (size > INT32_MAX - start) return ROW_FULL;
     int status = column_reserve(column, start, size);
     if (status) return status;
-    uint8_t *out = column->heap + start;
-    for (Py_ssize_t i = 0; i < length; i++) {
-        Py_UCS4 c = PyUnicode_READ(kind, data, i);
-        if (c < 0x80) {
-            *out++ = (uint8_t)c;
-            continue;
-        }
-        if (c < 0x800) {
-            *out++ = (uint8_t)(0xC0 | c >> 6);
-        } else {
-            if (c < 0x10000) {
-                *out++ = (uint8_t)(0xE0 | c >> 12);
-            } else {
-                *out++ = (uint8_t)(0xF0 | c >> 18);
-                *out++ = (uint8_t)(0x80 | (c >> 12 & 0x3F));
-            }
-            *out++ = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-        }
-        *out++ = (uint8_t)(0x80 | (c & 0x3F));
-    }
+    value_utf8_write(text, column->heap + start);
     offsets[row + 1] = (int32_t)(start + size);
     *grown += size;
     return ROW_PUT;
 }
 
-/* 1 and the number, if `value` is exactly an int that fits 64 bits. */
-static inline int columns_int(PyObject *value, int64_t *number) {
-    if (COLUMNS_RARE(!PyLong_CheckExact(value))) return 0;
-#if PY_VERSION_HEX >= 0x030C0000
-    if (PyUnstable_Long_IsCompact((PyLongObject *)value)) {
-        *number = (int64_t)PyUnstable_Long_CompactValue((PyLongObject *)value);
-        return 1;
-    }
-#else
-    Py_ssize_t digits = Py_SIZE(value);
-    if (digits >= -1 && digits <= 1) {
-        *number = digits * (int64_t)((PyLongObject *)value)->ob_digit[0];
-        return 1;
-    }
-#endif
-    int overflow;
-    *number = PyLong_AsLongLongAndOverflow(value, &overflow);
-    return !overflow;
-}
-
-/* Days since 1970-01-01 in the proleptic Gregorian calendar (eras of 400 years = 146097 days, years from March). */
-static inline int64_t columns_days(int year, int month, int day) {
-    int64_t y = month <= 2 ? year - 1 : year;
-    int64_t era = y / 400, year_of_era = y - era * 400;
-    int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
-}
-
-static inline int64_t columns_micros(PyObject *moment) {
-    int64_t days = columns_days(PyDateTime_GET_YEAR(moment), PyDateTime_GET_MONTH(moment), PyDateTime_GET_DAY(moment));
-    int64_t seconds = PyDateTime_DATE_GET_HOUR(moment) * 3600 + PyDateTime_DATE_GET_MINUTE(moment) * 60
-                      + PyDateTime_DATE_GET_SECOND(moment);
-    return (days * 86400 + seconds) * 1000000 + PyDateTime_DATE_GET_MICROSECOND(moment);
-}
-
 #define COLUMNS_DAY_NANOS INT64_C(86400000000000)
 #define COLUMNS_PUT_INT(type, low, high)                                    \
-    if (!columns_int(value, &number)) break;                                \
-    if (COLUMNS_RARE(number < (low) || number > (high))) return ROW_ODD;    \
+    if (!value_int(value, &number)) break;                                \
+    if (PYSTORM_RARE(number < (low) || number > (high))) return ROW_ODD;    \
     ((type *)column->values)[row] = (type)number;                           \
     return ROW_PUT
 
@@ -262,17 +192,17 @@ static inline int column_put(batch_t *batch, column_t *column, int64_t row, PyOb
             return ROW_PUT;
         }
         /* Every int up to 2**53 is a double; beyond, the converter looks whether this one is. */
-        if (!columns_int(value, &number) || number > (INT64_C(1) << 53) || number < -(INT64_C(1) << 53)) break;
+        if (!value_int(value, &number) || number > (INT64_C(1) << 53) || number < -(INT64_C(1) << 53)) break;
         ((double *)column->values)[row] = (double)number;
         return ROW_PUT;
     case COLUMN_FLOAT32:
         if (PyFloat_Check(value)) {
             float narrow = (float)PyFloat_AS_DOUBLE(value);
-            if (COLUMNS_RARE(isinf(narrow) && !isinf(PyFloat_AS_DOUBLE(value)))) return ROW_ODD;
+            if (PYSTORM_RARE(isinf(narrow) && !isinf(PyFloat_AS_DOUBLE(value)))) return ROW_ODD;
             ((float *)column->values)[row] = narrow;
             return ROW_PUT;
         }
-        if (!columns_int(value, &number) || number > (1 << 24) || number < -(1 << 24)) break;
+        if (!value_int(value, &number) || number > (1 << 24) || number < -(1 << 24)) break;
         ((float *)column->values)[row] = (float)number;
         return ROW_PUT;
     case COLUMN_STRING:
@@ -293,18 +223,18 @@ static inline int column_put(batch_t *batch, column_t *column, int64_t row, PyOb
         return ROW_PUT;
     case COLUMN_DATE:
         if (PyDate_CheckExact(value)) {
-            ((int32_t *)column->values)[row] = (int32_t)columns_days(
+            ((int32_t *)column->values)[row] = (int32_t)value_days(
                 PyDateTime_GET_YEAR(value), PyDateTime_GET_MONTH(value), PyDateTime_GET_DAY(value));
             return ROW_PUT;
         }
         COLUMNS_PUT_INT(int32_t, INT32_MIN, INT32_MAX);
     case COLUMN_INSTANT:
         if (!PyDateTime_CheckExact(value) || PyDateTime_DATE_GET_TZINFO(value) != PyDateTime_TimeZone_UTC) break;
-        ((int64_t *)column->values)[row] = columns_micros(value);
+        ((int64_t *)column->values)[row] = value_micros(value);
         return ROW_PUT;
     case COLUMN_LOCAL_TIME:
         if (!PyDateTime_CheckExact(value) || PyDateTime_DATE_GET_TZINFO(value) != Py_None) break;
-        ((int64_t *)column->values)[row] = columns_micros(value);
+        ((int64_t *)column->values)[row] = value_micros(value);
         return ROW_PUT;
     case COLUMN_DURATION:
         if (PyDelta_CheckExact(value)) {
@@ -349,10 +279,13 @@ static void batch_undo(batch_t *batch, int columns) {
 
 /* Writes one row: all of it or nothing. `values` is a tuple or a list of `arity` values; `offset` < 0 is none. */
 static inline int batch_put(batch_t *batch, const slot_t *slots, PyObject *values, int arity, int64_t offset) {
-    assert(PySequence_Fast_GET_SIZE(values) == arity);
+#ifdef PYSTORM_DEBUG
+    if (PySequence_Fast_GET_SIZE(values) != arity) Py_FatalError("batch_put: a row of the wrong length");
+#else
     (void)arity;
+#endif
     int64_t row = batch->rows, grown = 0;
-    if (COLUMNS_RARE(row == batch->capacity) && batch_grow(batch) < 0) return ROW_NO_MEMORY;
+    if (PYSTORM_RARE(row == batch->capacity) && batch_grow(batch) < 0) return ROW_NO_MEMORY;
     PyObject **items = PySequence_Fast_ITEMS(values);
     for (int i = 0, width = batch->width; i < width; i++) {
         column_t *column = &batch->columns[i];
@@ -368,7 +301,7 @@ static inline int batch_put(batch_t *batch, const slot_t *slots, PyObject *value
         } else {
             status = column_put(batch, column, row, slots[i].constant, &grown);
         }
-        if (COLUMNS_RARE(status)) {
+        if (PYSTORM_RARE(status)) {
             batch->odd = i;
             batch_undo(batch, i + 1);
             return status;

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from cython_core.lossless_cast import conform_array
-from cython_core.value_converter import Misfit
+from cython_core.scalar_converter import Misfit
 
 UTC = dt.timezone.utc
 LOSSLESS = [
