@@ -1,0 +1,59 @@
+"""Rows of one output become Arrow record batches: see row_batch.pyx."""
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+
+from cython_core.column_memory cimport column_t
+
+
+cdef extern from "columns.h" nogil:
+    ctypedef struct batch_t:
+        column_t *columns
+        int width
+        int odd
+        int64_t rows
+        int64_t capacity
+        int64_t max_rows
+        int64_t bytes
+        int64_t max_bytes
+        int64_t row_bytes
+
+    ctypedef struct slot_t:
+        int source
+        PyObject *constant
+
+
+cdef class RowBatchBuilder:
+    # what was asked for
+    cdef readonly object schema
+    cdef list fields
+    # what is finished
+    cdef public list done
+    # what is being built: buffers, and per column its object list (None for native types) and value converter
+    cdef batch_t batch
+    cdef list objects
+    cdef list converters
+
+    cpdef int seal(self) except -1
+    cpdef int add_batch(self, RowView view, object record_batch) except -1
+    cdef object convert(self, int column, object value, str label)
+    cdef object misfit(self, int column, object value, str label, str reason)
+
+
+@cython.final
+cdef class RowView:
+    cdef readonly RowBatchBuilder builder
+    cdef readonly list columns
+    cdef readonly str label
+    # one per output column; `constants` owns what the slots borrow
+    cdef slot_t *slots
+    cdef list constants
+    cdef int arity
+    cdef int partition_column
+    cdef bint has_objects
+
+    cdef int append(self, object values, long long offset) except -1
+    cdef int append_odd(self, object values, long long offset) except -1
+    cdef set_constant(self, int column, object plain)
+    cpdef int set_partition(self, str partition) except -1

@@ -1,0 +1,11 @@
+from typing import Any
+
+import pyarrow as pa
+
+class RowError(ValueError):
+    field: str | None
+    value: Any
+    def __init__(self, message: str, field: str | None = None, value: Any = None) -> None: ...
+
+def row_error(field: pa.Field, path: str, type: pa.DataType, value: Any, label: str, reason: str) -> RowError: ...
+def shown(value: Any) -> str: ...
