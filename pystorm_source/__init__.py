@@ -1,3 +1,3 @@
 """Storm-style topologies in Python as a streaming data source for Spark."""
 
-__version__ = "0.1.0"
+from pystorm_source.version import __version__ as __version__

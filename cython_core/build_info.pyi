@@ -1,0 +1,3 @@
+VERSION: str
+SOURCES: str
+DEBUG: bool

@@ -1,0 +1,13 @@
+"""What this compiled core was built from: ``VERSION``, ``SOURCES`` (see ``cython_core.sources``) and ``DEBUG``.
+
+All extension modules of the core are built together, so this one speaks for all.
+"""
+
+cdef extern from *:
+    const char *PYSTORM_VERSION
+    const char *PYSTORM_SOURCES
+    const int PYSTORM_BUILT_FOR_DEBUG
+
+VERSION = PYSTORM_VERSION.decode("ascii")
+SOURCES = PYSTORM_SOURCES.decode("ascii")
+DEBUG = PYSTORM_BUILT_FOR_DEBUG != 0

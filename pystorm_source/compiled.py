@@ -1,0 +1,42 @@
+"""Whether the compiled core is there, and what to run if it is not."""
+
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+
+REMEDY = "Run `make build` in a checkout, or install the package: `pip install .` or `pip install pystorm-source`"
+
+
+def require_core() -> None:
+    """Returns where the compiled core can be imported; costs nothing the second time.
+
+    Raises:
+        ImportError: it was not compiled, or for another Python only, or it does not load; says which and the remedy.
+    """
+    try:
+        import cython_core.build_info  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"{_what_is_wrong(error)}. {REMEDY}.") from error
+
+
+def is_stale() -> bool:
+    """Whether the core in this checkout was compiled from other sources than those that lie beside it now."""
+    import cython_core.build_info
+    from cython_core.sources import digest
+
+    now = digest(Path(cython_core.__file__).parent)
+    return bool(now) and now != cython_core.build_info.SOURCES
+
+
+def _what_is_wrong(error: ImportError) -> str:
+    spec = importlib.util.find_spec("cython_core")
+    if spec is None or not spec.origin:
+        return "the package cython_core is not installed"
+    folder = Path(spec.origin).parent
+    if any((folder / f"build_info{suffix}").exists() for suffix in importlib.machinery.EXTENSION_SUFFIXES):
+        return f"the compiled core in {folder} does not load: {error}"
+    others = sorted(path.name for path in folder.glob("build_info.*.so"))
+    if others:
+        wanted = importlib.machinery.EXTENSION_SUFFIXES[0]
+        return f"the core in {folder} was compiled for another Python ({', '.join(others)}; this one needs *{wanted})"
+    return f"the core in {folder} is not compiled"

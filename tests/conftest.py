@@ -1,0 +1,48 @@
+"""What all tests share: one Spark session, in a temporary folder, and the places that its Python workers import from.
+
+Deadlines are pytest-timeout's (``timeout`` in ``pyproject.toml``); a test that may take longer says so with
+``@pytest.mark.timeout(...)``.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Before any JVM is started: its planners, runners and workers are children of the JVM and inherit this.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ.pop("SPARK_HOME", None)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """The one Spark session of this run: two cores, three attempts per task, no UI, everything in a temporary folder."""
+    from pyspark.sql import SparkSession
+
+    from pystorm_source.java import ensure_java
+
+    ensure_java()
+    folder = tmp_path_factory.mktemp("spark")
+    session = (
+        SparkSession.builder.master("local[2,3]")
+        .appName("pystorm-source tests")
+        .config("spark.driver.memory", "1g")
+        .config("spark.local.dir", str(folder / "local"))
+        .config("spark.python.worker.faulthandler.enabled", "true")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.streaming.stopTimeout", "20s")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()

@@ -1,0 +1,71 @@
+"""An uncompiled checkout says what to run; a stale core is noticed."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cython_core
+from cython_core.sources import digest
+from pystorm_source.compiled import is_stale, require_core
+from pystorm_source.version import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def uncompiled(tmp_path: Path) -> Path:
+    """A copy of the checkout without compiled modules."""
+    for package in ("cython_core", "pystorm_source"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    return tmp_path
+
+
+def ask(checkout: Path) -> str:
+    """What `require_core` says in that checkout; -S and -E keep the installed one out of the way."""
+    code = f"import sys; sys.path.insert(0, {str(checkout)!r}); from pystorm_source import compiled; compiled.require_core()"
+    return subprocess.run([sys.executable, "-S", "-E", "-P", "-c", code], capture_output=True, text=True).stderr
+
+
+def test_compiled_core_is_there_and_fresh():
+    from cython_core import build_info
+
+    require_core()
+    assert not is_stale()
+    assert build_info.VERSION == __version__
+    assert build_info.SOURCES == digest(Path(cython_core.__file__).parent)
+
+
+def test_uncompiled_checkout_says_what_to_run(uncompiled):
+    said = ask(uncompiled)
+    assert "ImportError" in said
+    assert "is not compiled. Run `make build` in a checkout, or install the package: `pip install .`" in said
+
+
+def test_core_of_another_python_is_named(uncompiled):
+    (uncompiled / "cython_core" / "build_info.cpython-399-x86_64-linux-gnu.so").touch()
+    assert "compiled for another Python (build_info.cpython-399-x86_64-linux-gnu.so; this one needs *" in ask(uncompiled)
+
+
+def test_core_that_does_not_load_is_named(uncompiled):
+    suffix = next(iter(__import__("importlib.machinery").machinery.EXTENSION_SUFFIXES))
+    (uncompiled / "cython_core" / f"build_info{suffix}").write_text("no shared object")
+    said = ask(uncompiled)
+    assert "does not load" in said
+    assert "make build" in said
+
+
+def test_missing_package_is_named(uncompiled):
+    shutil.rmtree(uncompiled / "cython_core")
+    assert "the package cython_core is not installed" in ask(uncompiled)
+
+
+def test_digest_follows_every_source(tmp_path):
+    assert digest(tmp_path) == ""
+    (tmp_path / "a.pyx").write_text("x = 1")
+    (tmp_path / "include").mkdir()
+    before = digest(tmp_path)
+    (tmp_path / "include" / "a.h").write_text("int x;")
+    assert digest(tmp_path) != before
