@@ -21,34 +21,47 @@ from cython_core.row_batch cimport RowBatchBuilder
 
 @cython.final
 cdef class InlineScheduler:
-    """``InlineScheduler(executors, output, quota, idle_sleep)``.
+    """``InlineScheduler(executors, output, monotonic, quota, idle_sleep)``.
 
     ``executors``: most downstream first. ``output``: the RowBatchBuilder whose finished batches end a ``run``, or None.
-    ``quota``: calls per turn. ``idle_sleep``: seconds slept when the spouts have nothing.
+    ``monotonic``: a clock in seconds, read once per pass and only where a run has a deadline. ``quota``: calls per turn.
+    ``idle_sleep``: seconds slept when the spouts have nothing.
     """
 
     cdef readonly tuple executors
     cdef readonly RowBatchBuilder output
+    cdef object monotonic
     cdef readonly long quota
     cdef readonly double idle_sleep
     cdef readonly unsigned long long passes
     cdef readonly unsigned long long idle_passes   # of these, slept because the spouts had nothing
     cdef readonly unsigned long long unjams        # of these, resolved a cycle of full queues
 
-    def __init__(self, tuple executors not None, RowBatchBuilder output=None, long quota=256, double idle_sleep=0.001):
+    def __init__(
+        self,
+        tuple executors not None,
+        RowBatchBuilder output=None,
+        monotonic=time.monotonic,
+        long quota=256,
+        double idle_sleep=0.001,
+    ):
         if quota < 1:
             raise ValueError(f"a turn makes at least one call; Given: {quota!r}")
         self.executors = executors
         self.output = output
+        self.monotonic = monotonic
         self.quota = quota
         self.idle_sleep = idle_sleep
 
-    def run(self):
+    def run(self, deadline=None):
         """Blocking. Turns until finished batches wait in the output (True) or all is exhausted and drained (False).
 
-        Raises ComponentFailed where a component does.
+        From ``deadline`` (a reading of ``monotonic``) on the spouts count as exhausted. Raises ComponentFailed where a
+        component does.
         """
         while True:
+            if deadline is not None and self.monotonic() >= deadline:
+                self.exhaust()
             if self.one_pass() == 0:
                 if self.settle():
                     return self.output is not None and len(self.output.done) > 0

@@ -1,3 +1,58 @@
-"""Storm-style topologies in Python as a streaming data source for Spark."""
+"""Storm-style topologies in Python as a streaming data source for Spark.
 
-from pystorm_source.version import __version__ as __version__
+Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
+Importing this package imports no pyspark; ``register``, ``read_stream`` and ``read`` do when they are first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+from pystorm_source.compiled import require_core
+
+require_core()
+
+from pystorm_source.api import (  # noqa: E402 - the guard comes first
+    Bolt,
+    Component,
+    ComponentSpec,
+    GlobalStreamId,
+    Grouping,
+    PartitionedSpout,
+    Snapshot,
+    Spout,
+    Stream,
+    Topology,
+    Tuple,
+)
+
+if TYPE_CHECKING:
+    from pystorm_source.source.register import read, read_stream, register
+
+__all__ = [
+    "Bolt",
+    "Component",
+    "ComponentSpec",
+    "GlobalStreamId",
+    "Grouping",
+    "PartitionedSpout",
+    "Snapshot",
+    "Spout",
+    "Stream",
+    "Topology",
+    "Tuple",
+    "__version__",
+    "read",
+    "read_stream",
+    "register",
+]
+
+_SPARK_DOOR = ("read", "read_stream", "register")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SPARK_DOOR:
+        from pystorm_source.source import register as door
+
+        return getattr(door, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

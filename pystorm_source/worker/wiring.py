@@ -1,0 +1,105 @@
+"""Plan → executors: queues, batches, routes and component instances of one worker."""
+
+from typing import Any
+
+from cython_core.batch_inserter import BatchInserter, PendingEmits
+from cython_core.executor import BoltExecutor, Executor, SpoutExecutor
+from cython_core.receive_queue import ReceiveQueue
+from cython_core.row_batch import RowBatchBuilder, RowView
+from cython_core.stream_router import Route, StreamRouter
+from cython_core.tuple import TupleSource
+from pystorm_source.options import EngineOptions, parse
+from pystorm_source.plan.plan import ComponentPlan, Plan
+from pystorm_source.worker.output import OutputPlan
+
+
+class Wiring:
+    """Everything that a scheduler turns: ``executors`` (upstream first), ``views`` (for the partition column).
+
+    Components are built (``cls()``) but not started.
+    """
+
+    def __init__(self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder):
+        self.plan = plan
+        self.engine = parse(EngineOptions, dict(plan.config))
+        self.views: list[RowView] = []
+        self._queues = {
+            task: ReceiveQueue(self.engine.receive_buffer_size)
+            for component in plan.components
+            if not component.is_spout
+            for task in component.tasks
+        }
+        self.executors: list[Executor] = [
+            self._executor(component, task, output, builder) for component in plan.components for task in component.tasks
+        ]
+
+    def _executor(self, component: ComponentPlan, task: int, output: OutputPlan, builder: RowBatchBuilder) -> Executor:
+        pending = PendingEmits()
+        routers = {
+            stream.name: StreamRouter(
+                TupleSource(component.name, stream.name, task, stream.fields),
+                pending,
+                self._routes(component, stream.name, task),
+                self._view(component, stream.name, task, output, builder),
+            )
+            for stream in component.streams
+        }
+        instance = component.cls()
+        if component.is_spout:
+            return SpoutExecutor(component.name, task, instance, pending, routers)
+        return BoltExecutor(component.name, task, instance, pending, routers, self._queues[task])
+
+    def _routes(self, component: ComponentPlan, stream: str, task: int) -> tuple[Route, ...]:
+        size = self.engine.producer_batch_size
+        return tuple(
+            Route(
+                edge.grouping,
+                tuple(BatchInserter(self._queues[to], to, size) for to in self.plan.component(edge.consumer).tasks),
+                edge.positions,
+                task,
+            )
+            for edge in self.plan.edges
+            if (edge.producer, edge.stream) == (component.name, stream)
+        )
+
+    def _view(
+        self, component: ComponentPlan, stream: str, task: int, output: OutputPlan, builder: RowBatchBuilder
+    ) -> RowView | None:
+        wanted = output.view(component.name, stream)
+        if wanted is None:
+            return None
+        view = RowView(
+            builder,
+            list(wanted.columns),
+            wanted.constants(task),
+            wanted.offset_column,
+            wanted.partition_column,
+            f"{component.name}.{stream}",
+        )
+        self.views.append(view)
+        return view
+
+    def context_of(self, executor: Executor) -> dict[str, Any]:
+        """The ``context`` that ``initialize`` gets, with streamparse's keys."""
+        plan = self.plan
+        inputs = [edge for edge in plan.edges if edge.consumer == executor.component]
+        outputs = [edge for edge in plan.edges if edge.producer == executor.component]
+        streams = {stream.name: list(stream.fields) for stream in plan.component(executor.component).streams}
+        context: dict[str, Any] = {
+            "place": "task",
+            "taskid": executor.task,
+            "componentid": executor.component,
+            "task->component": {str(task): entry.name for entry in plan.components for task in entry.tasks},
+            "streams": list(streams),
+            "stream->outputfields": streams,
+            "stream->target->grouping": {},
+            "source->stream->grouping": {},
+            "source->stream->fields": {},
+        }
+        for edge in outputs:
+            context["stream->target->grouping"].setdefault(edge.stream, {})[edge.consumer] = edge.grouping
+        for edge in inputs:
+            fields = list(plan.component(edge.producer).stream(edge.stream).fields)
+            context["source->stream->grouping"].setdefault(edge.producer, {})[edge.stream] = edge.grouping
+            context["source->stream->fields"].setdefault(edge.producer, {})[edge.stream] = fields
+        return context
