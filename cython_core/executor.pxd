@@ -1,9 +1,18 @@
 cimport cython
+from cpython.object cimport PyObject
 
 from cython_core.batch_inserter cimport PendingEmits
 from cython_core.output_collector cimport BoltOutputCollector, SpoutOutputCollector
 from cython_core.receive_queue cimport ReceiveQueue
 from cython_core.tuple cimport Tuple
+
+
+cdef extern from "component_call.h":
+    ctypedef struct ps_call:
+        pass
+    void ps_call_resolve(ps_call *call, PyObject *method)
+    PyObject *ps_call_none(const ps_call *call)
+    PyObject *ps_call_one(const ps_call *call, PyObject *argument)
 
 
 cdef class Executor:
@@ -25,6 +34,7 @@ cdef class Executor:
 cdef class SpoutExecutor(Executor):
     cdef SpoutOutputCollector collector
     cdef object call                      # bound next_tuple, or next_batch
+    cdef ps_call entry                    # the same, resolved
     cdef bint batched                     # call gives Arrow batches
     cdef readonly bint exhausted
     cdef unsigned long long permits       # unbounded spouts: emits that this slice may still make
@@ -36,4 +46,5 @@ cdef class BoltExecutor(Executor):
     cdef readonly ReceiveQueue queue
     cdef BoltOutputCollector collector
     cdef object call                      # bound process
+    cdef ps_call entry                    # the same, resolved
     cdef long feed(self, long quota) except -1

@@ -15,12 +15,10 @@ from cython_core.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.output_collector cimport BoltOutputCollector, SpoutOutputCollector, enter
 from cython_core.receive_queue cimport ReceiveQueue, ps_ring_poll, ps_ring_size
 from cython_core.stream_router cimport Route, StreamRouter
-from cython_core.tuple cimport Tuple
+from cython_core.tuple cimport Tuple, give_up
 
 
 cdef extern from "Python.h":
-    PyObject *PyObject_CallNoArgs(PyObject *function)
-    PyObject *PyObject_CallOneArg(PyObject *function, PyObject *argument)
     void ps_decref "Py_DECREF"(PyObject *)
     PyObject *ps_false "Py_False"
 
@@ -109,6 +107,7 @@ cdef class SpoutExecutor(Executor):
     def _begin(self, bint batched):
         self.batched = batched
         self.call = self.instance.next_batch if batched else self.instance.next_tuple
+        ps_call_resolve(&self.entry, <PyObject *>self.call)
         self.exhausted = False
 
     def close(self):
@@ -119,7 +118,6 @@ cdef class SpoutExecutor(Executor):
         cdef long calls = 0
         cdef unsigned long long before
         cdef PyObject *answer
-        cdef PyObject *call
         if self.pending.count > 0 and not self.pending.drain():
             self.stalls += 1
             return 0
@@ -128,10 +126,9 @@ cdef class SpoutExecutor(Executor):
         enter(self.collector)
         if self.batched:
             return self.turn_batch()
-        call = <PyObject *>self.call
         while calls < quota:
             before = self.collector.emits
-            answer = PyObject_CallNoArgs(call)
+            answer = ps_call_none(&self.entry)
             if answer is NULL:
                 raise_failed(self, "next_tuple", None, self.collector.last_offset)
             ps_decref(answer)
@@ -185,6 +182,7 @@ cdef class BoltExecutor(Executor):
         self.queue = queue
         self.collector = BoltOutputCollector(instance, routers)
         self.call = instance.process
+        ps_call_resolve(&self.entry, <PyObject *>self.call)
 
     cdef long turn(self, long quota) except -1:
         cdef long calls
@@ -200,23 +198,24 @@ cdef class BoltExecutor(Executor):
         cdef long calls = 0
         cdef void *item
         cdef PyObject *answer
-        cdef PyObject *call = <PyObject *>self.call
         cdef BoltOutputCollector collector = self.collector
         enter(collector)
         while calls < quota:
             item = ps_ring_poll(&self.queue.ring)
             if item is NULL:
                 break
-            # The queue's reference is this frame's now: `current` takes its own and both go below.
+            # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.
             collector.current = <Tuple>item
-            ps_decref(<PyObject *>item)
-            answer = PyObject_CallOneArg(call, <PyObject *>item)
+            answer = ps_call_one(&self.entry, <PyObject *>item)
             if answer is NULL:
+                ps_decref(<PyObject *>item)
                 raise_failed(self, "process", collector.current, collector.current.offset)
             ps_decref(answer)
             calls += 1
             if collector.failed is not None:
+                ps_decref(<PyObject *>item)
                 raise ComponentFailed(self.component, self.task, "fail", collector.current, collector.current.offset)
+            give_up(<PyObject *>item)
             if self.pending.count > 0:
                 break
         collector.current = None

@@ -6,7 +6,7 @@ Importing this package imports no pyspark; ``register``, ``read_stream`` and ``r
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from pystorm_source.version import __version__
 
 from pystorm_source.compiled import require_core
 
