@@ -24,6 +24,7 @@ cdef extern from "columns.h" nogil:
         PyObject *constant
 
 
+@cython.final
 cdef class RowBatchBuilder:
     # what was asked for
     cdef readonly object schema

@@ -11,14 +11,15 @@ output of the columns ``word, n, _task, _offset``:
     other.append_row(("spark", 1))            # spark, 1, 5, null
     builder.seal()                            # builder.done: [RecordBatch of 2 rows]
 
-Native types (bool, ints, floats, string, binary, date, timestamps, duration, time) are written into Arrow buffers as the
-row arrives (``include/columns.h``) and handed over without a copy. Values of the other types are converted at the append
-(``value_converter.pyx``, which also says what each type takes) and turned into Arrow once per batch.
+Native types (bool, ints, floats, string, binary, date, timestamps, duration, time) are written into Arrow buffers as
+the row arrives (``include/columns.h``) and handed over without a copy. Values of the other types are converted at the
+append (``value_converter.pyx``, which also says what each type takes) and turned into Arrow once per batch.
 
-A row is one step: a value that does not fit raises ``RowError`` and leaves no half row. User code that a conversion calls
-runs before the row is written, so it may append to the same builder or let another thread do so.
+A row is one step: a value that does not fit raises ``RowError`` and leaves no half row. User code that a conversion
+calls runs before the row is written, so it may append to the same builder or let another thread do so.
 """
 
+cimport cython
 from cpython.datetime cimport import_datetime
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
@@ -48,14 +49,18 @@ cdef enum:
     OFFSETS_END = 0x7FFFFFFF  # Arrow's string and list offsets are int32
 
 
+@cython.no_gc_clear  # guarantee: a finalizer that runs in a cycle collection may still append
 cdef class RowBatchBuilder:
     """Collects rows of ``schema`` and makes ``pyarrow.RecordBatch`` of them, in order, in ``done``.
 
-    A batch is sealed by itself once it has ``max_rows`` rows or ``max_bytes`` bytes (int32 offsets allow 2 GiB at most).
-    The owner empties ``done`` as it likes. ``schema`` is what the batches have exactly, nullability and metadata included.
+    A batch is sealed by itself once it has ``max_rows`` rows or ``max_bytes`` bytes (below 2 GiB, for int32 offsets).
+    The owner empties ``done`` as it likes. The batches have exactly ``schema``, nullability and metadata included.
+    Raises ``TypeError`` or ``ValueError`` for arguments that make no sense.
     """
 
     def __cinit__(self, object schema not None, Py_ssize_t max_rows=10_000, Py_ssize_t max_bytes=64 << 20):
+        if not isinstance(schema, pa.Schema):
+            raise TypeError(f"schema is a pyarrow.Schema. Given: {schema!r}")
         if not 1 <= max_rows < OFFSETS_END:
             raise ValueError(f"max_rows is a number of rows from 1 to {OFFSETS_END - 1}. Given: {max_rows!r}")
         if not 1 <= max_bytes <= OFFSETS_END:
@@ -210,11 +215,12 @@ cdef class RowBatchBuilder:
         return row_error(field, "", field.type, value, label, reason)
 
 
+@cython.no_gc_clear
 cdef class RowView:
-    """One producer task's stream, seen from an output. Value i of a row goes to column ``columns[i]``, or nowhere if that is -1.
+    """One producer task's stream, seen from an output. Value i goes to column ``columns[i]``, or nowhere if that is -1.
 
-    ``constants`` maps output columns to values of this task. ``offset_column`` (int64) takes a row's offset, null where it
-    is negative; ``partition_column`` what ``set_partition`` said last. All other columns are null. ``label`` names the
+    ``constants`` maps output columns to values of this task. ``offset_column`` (int64) takes a row's offset, null where
+    it is negative; ``partition_column`` what ``set_partition`` said last. All other columns are null. ``label`` names the
     stream in errors, such as ``count.default``. Raises ``ValueError`` if that does not fit together, ``RowError`` if a
     constant does not fit its column or a column that may not be null gets nothing.
     """
@@ -326,7 +332,9 @@ cdef class RowView:
         if not isinstance(values, (tuple, list)):
             raise TypeError(f"a row of {self.label} is a tuple or a list. Given: {shown(values)}")
         if len(values) != self.arity:
-            raise ValueError(f"a row of {self.label} has {self.arity} values, got {len(values)}. Given: {shown(values)}")
+            raise ValueError(
+                f"a row of {self.label} has {self.arity} values, got {len(values)}. Given: {shown(values)}"
+            )
         self.append(values, offset)
 
     def repeat_row(self, values, Py_ssize_t times, long long offset=-1):
