@@ -12,7 +12,7 @@ cdef object UTC = datetime.timezone.utc
 
 
 class Misfit(Exception):
-    """``value`` does not fit ``type``. ``path`` leads from the column to it (``[2].name``), ``reason`` says what does."""
+    """``value`` does not fit ``type``. ``path`` leads to it from the column (``[2].x``), ``reason`` says what does."""
 
     def __init__(self, value, type, reason):
         super().__init__(reason)

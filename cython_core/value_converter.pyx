@@ -41,7 +41,7 @@ cdef object MISSING = object()
 def converter(type, bint nullable=True):
     """The function from a value to its plain form for ``type``, a ``pyarrow.DataType``.
 
-    The function raises ``Misfit``; an error of user code that a conversion calls (``__str__``, ``tzinfo``) is its cause.
+    The function raises ``Misfit``; an error of user code that it calls (``__str__``, ``tzinfo``) is the cause.
     """
     cdef object convert = _converter_of_type(type)
     cdef bint text = types.is_string(type)
@@ -71,7 +71,7 @@ def converter(type, bint nullable=True):
 
 
 cdef object _plain(object value, bint text):
-    """Unwraps numpy scalars, NaT, NA and user-defined types; for text a numpy scalar stays, to look as numpy shows it."""
+    """Unwraps numpy scalars, NaT, NA and user-defined types; for text a numpy scalar stays, to look as in numpy."""
     cdef object kind = value.__class__
     if kind is int or kind is str or kind is float or kind is tuple or kind is list or kind is dict or kind is bytes:
         return value
