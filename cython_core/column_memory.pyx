@@ -46,11 +46,12 @@ cdef class ColumnMemory:
 
 
 cdef tuple kind_and_width(object type):
-    """The ``column_kind`` of a type and its bytes per value (for object columns a guess, for their share of max_bytes)."""
+    """The ``column_kind`` of a type and its bytes per value (0: bits, offsets, objects or nothing)."""
     if types.is_boolean(type):
         return COLUMN_BOOL, 0
     if types.is_signed_integer(type):
-        return {8: COLUMN_INT8, 16: COLUMN_INT16, 32: COLUMN_INT32, 64: COLUMN_INT64}[type.bit_width], type.bit_width // 8
+        kind = {8: COLUMN_INT8, 16: COLUMN_INT16, 32: COLUMN_INT32, 64: COLUMN_INT64}[type.bit_width]
+        return kind, type.bit_width // 8
     if types.is_float32(type):
         return COLUMN_FLOAT32, 4
     if types.is_float64(type):

@@ -1,8 +1,9 @@
 """Non-blocking, any thread. A ready Arrow column takes the type of an output field if that loses nothing.
 
-The law: ``cast(cast(array, type), array.type) == array``, within a family of types. Families keep Arrow from parsing text
-as numbers or reading naive timestamps as UTC, which a cast would do. So int64 → int32 works while the values fit, float64
-→ float32 for 0.5 and not for 0.1, timestamp[ns] → [us] for whole microseconds, dictionary → its values, null → anything.
+The law: ``cast(cast(array, type), array.type) == array``, within a family of types. Families keep Arrow from parsing
+text as numbers or reading naive timestamps as UTC, which a cast would do. So int64 → int32 works while the values fit,
+float64 → float32 for 0.5 and not for 0.1, timestamp[ns] → [us] for whole microseconds, dictionary → its values, null →
+anything.
 """
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ def conform_array(array, type, bint nullable=True):
     if types.is_null(array.type):
         return pa.nulls(len(array), type)
     if _family(array.type) != _family(type):
-        raise Misfit(array.type, type, f"a column of {array.type} does not become {type} by itself: cast it in the bolt")
+        raise Misfit(array.type, type, f"{array.type} does not become {type} by itself: cast the column in the bolt")
     fitting = _cast(array, type)
     if fitting is not None:
         return fitting
@@ -46,7 +47,7 @@ def conform_array(array, type, bint nullable=True):
         value = value.as_py()
     except (AttributeError, ValueError):  # no value at all; nanoseconds, for which Python has no type
         pass
-    raise Misfit(value, type, f"a column of {array.type} becomes {type} only where that loses nothing: cast it in the bolt")
+    raise Misfit(value, type, f"{array.type} becomes {type} only where nothing is lost: cast the column in the bolt")
 
 
 cdef object _compact(object array, Py_ssize_t low, Py_ssize_t high):
@@ -78,7 +79,9 @@ cdef object _family(object type):
         return "number"
     if types.is_string(type) or types.is_large_string(type) or str(type) == "string_view":
         return "text"
-    if types.is_binary(type) or types.is_large_binary(type) or types.is_fixed_size_binary(type) or str(type) == "binary_view":
+    if types.is_binary(type) or types.is_large_binary(type) or str(type) == "binary_view":
+        return "bytes"
+    if types.is_fixed_size_binary(type):
         return "bytes"
     if types.is_timestamp(type):
         return "local time" if type.tz is None else "instant"

@@ -24,12 +24,15 @@ cdef extern from "columns.h" nogil:
         PyObject *constant
 
 
+@cython.final
 cdef class RowBatchBuilder:
     # what was asked for
     cdef readonly object schema
     cdef list fields
-    # what is finished
+    # what is finished, and what has been cut off and is not: rows as tuples of their memory, or ready batches
     cdef public list done
+    cdef list pending
+    cdef bint finishing
     # what is being built: buffers, and per column its object list (None for native types) and value converter
     cdef batch_t batch
     cdef list objects
@@ -37,6 +40,9 @@ cdef class RowBatchBuilder:
 
     cpdef int seal(self) except -1
     cpdef int add_batch(self, RowView view, object record_batch) except -1
+    cdef int cut(self) except -1
+    cdef int finish(self) except -1
+    cdef object built(self, int64_t rows, list memories, list objects)
     cdef object convert(self, int column, object value, str label)
     cdef object misfit(self, int column, object value, str label, str reason)
 

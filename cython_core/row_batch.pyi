@@ -1,13 +1,14 @@
 from collections.abc import Mapping, Sequence
-from typing import Any, final
+from typing import Any, Self, final
 
 import pyarrow as pa
 
 from cython_core.row_error import RowError as RowError
 
+@final
 class RowBatchBuilder:
     done: list[pa.RecordBatch]
-    def __init__(self, schema: pa.Schema, max_rows: int = 10_000, max_bytes: int = 67_108_864) -> None: ...
+    def __new__(cls, schema: pa.Schema, max_rows: int = 10_000, max_bytes: int = 67_108_864) -> Self: ...
     @property
     def schema(self) -> pa.Schema: ...
     @property
@@ -23,15 +24,15 @@ class RowBatchBuilder:
 
 @final
 class RowView:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         builder: RowBatchBuilder,
         columns: Sequence[int],
         constants: Mapping[int, Any] | None = None,
         offset_column: int = -1,
         partition_column: int = -1,
         label: str = "",
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def builder(self) -> RowBatchBuilder: ...
     @property

@@ -11,14 +11,15 @@ output of the columns ``word, n, _task, _offset``:
     other.append_row(("spark", 1))            # spark, 1, 5, null
     builder.seal()                            # builder.done: [RecordBatch of 2 rows]
 
-Native types (bool, ints, floats, string, binary, date, timestamps, duration, time) are written into Arrow buffers as the
-row arrives (``include/columns.h``) and handed over without a copy. Values of the other types are converted at the append
-(``value_converter.pyx``, which also says what each type takes) and turned into Arrow once per batch.
+Native types (bool, ints, floats, string, binary, date, timestamps, duration, time) are written into Arrow buffers as
+the row arrives (``include/columns.h``) and handed over without a copy. Values of the other types are converted at the
+append (``value_converter.pyx``, which also says what each type takes) and turned into Arrow once per batch.
 
-A row is one step: a value that does not fit raises ``RowError`` and leaves no half row. User code that a conversion calls
-runs before the row is written, so it may append to the same builder or let another thread do so.
+A row is one step: a value that does not fit raises ``RowError`` and leaves no half row. User code that a conversion
+calls runs before the row is written, so it may append to the same builder or let another thread do so.
 """
 
+cimport cython
 from cpython.datetime cimport import_datetime
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
@@ -48,14 +49,18 @@ cdef enum:
     OFFSETS_END = 0x7FFFFFFF  # Arrow's string and list offsets are int32
 
 
+@cython.no_gc_clear  # guarantee: a finalizer that runs in a cycle collection may still append
 cdef class RowBatchBuilder:
     """Collects rows of ``schema`` and makes ``pyarrow.RecordBatch`` of them, in order, in ``done``.
 
-    A batch is sealed by itself once it has ``max_rows`` rows or ``max_bytes`` bytes (int32 offsets allow 2 GiB at most).
-    The owner empties ``done`` as it likes. ``schema`` is what the batches have exactly, nullability and metadata included.
+    A batch is sealed by itself once it has ``max_rows`` rows or ``max_bytes`` bytes (below 2 GiB, for int32 offsets).
+    The owner empties ``done`` as it likes. The batches have exactly ``schema``, nullability and metadata included.
+    Raises ``TypeError`` or ``ValueError`` for arguments that make no sense.
     """
 
     def __cinit__(self, object schema not None, Py_ssize_t max_rows=10_000, Py_ssize_t max_bytes=64 << 20):
+        if not isinstance(schema, pa.Schema):
+            raise TypeError(f"schema is a pyarrow.Schema. Given: {schema!r}")
         if not 1 <= max_rows < OFFSETS_END:
             raise ValueError(f"max_rows is a number of rows from 1 to {OFFSETS_END - 1}. Given: {max_rows!r}")
         if not 1 <= max_bytes <= OFFSETS_END:
@@ -63,6 +68,7 @@ cdef class RowBatchBuilder:
         self.schema = schema
         self.fields = list(schema)
         self.done = []
+        self.pending = []
         self.converters = [converter(field.type, field.nullable) for field in self.fields]
         self.objects = []
         cdef int width = len(self.fields)
@@ -111,15 +117,21 @@ cdef class RowBatchBuilder:
 
     cpdef int seal(self) except -1:
         """The rows collected so far become one ``RecordBatch`` at the end of ``done``; without rows nothing happens."""
+        self.cut()
+        return self.finish()
+
+    cdef int cut(self) except -1:
+        """Moves the rows collected so far, if any, to the end of ``pending``."""
         if self.batch.rows == 0:
             return 0
         cdef int i, width = self.batch.width
         cdef list memories = [ColumnMemory() for _ in range(width)]
         cdef list fresh = [None if objects is None else [] for objects in self.objects]
-        cdef list taken = self.objects
         cdef ColumnMemory memory
-        # Order: from reading `rows` to resetting it no Python code runs, so the cut lies between two whole rows.
+        # Order: from here to the end no Python code runs, so the cut lies between two whole rows.
         cdef int64_t rows = self.batch.rows
+        if rows == 0:  # cut by somebody else while this was being prepared
+            return 0
         for i in range(width):
             memory = <ColumnMemory>memories[i]
             memory.column = self.batch.columns[i]
@@ -129,20 +141,38 @@ cdef class RowBatchBuilder:
             self.batch.columns[i].heap_capacity = 0
             if self.batch.columns[i].objects is not NULL:
                 self.batch.columns[i].objects = <PyObject *>fresh[i]
-        self.objects = fresh
         self.batch.rows = self.batch.capacity = self.batch.bytes = 0
-        if rows == 0:  # sealed by user code (a finalizer) while this was being prepared
+        cdef list taken = self.objects
+        self.objects = fresh
+        self.pending.append((rows, memories, taken))
+        return 0
+
+    cdef int finish(self) except -1:
+        """Turns what is pending into batches. Arrow lets other threads in: the first one finishes for all, in order."""
+        if self.finishing:
             return 0
+        self.finishing = True
+        try:
+            while self.pending:
+                ready = self.pending.pop(0)
+                if isinstance(ready, tuple):
+                    rows, memories, objects = ready
+                    ready = self.built(rows, memories, objects)
+                self.done.append(ready)
+        finally:
+            self.finishing = False
+        return 0
+
+    cdef object built(self, int64_t rows, list memories, list objects):
         cdef list arrays = []
-        for i in range(width):
+        cdef ColumnMemory memory
+        for i, field in enumerate(self.fields):
             memory = <ColumnMemory>memories[i]
-            field = self.fields[i]
             if memory.column.kind == COLUMN_OBJECT:
-                arrays.append(self._array_of_objects(i, taken[i]))
+                arrays.append(self._array_of_objects(i, objects[i]))
             else:
                 arrays.append(memory.array(field.type, rows))
-        self.done.append(_record_batch(arrays, self.schema, rows))
-        return 0
+        return _record_batch(arrays, self.schema, rows)
 
     def _array_of_objects(self, int column, list values):
         type = self.fields[column].type
@@ -158,7 +188,7 @@ cdef class RowBatchBuilder:
             raise
 
     cpdef int add_batch(self, RowView view, object record_batch) except -1:
-        """Seals, then appends a ready ``RecordBatch``, whose column i is value i of ``view``, conformed to ``schema``.
+        """Seals, then adds a ready ``RecordBatch``, whose column i is value i of ``view``, conformed to ``schema``.
 
         Columns of the right type are taken without a copy, others cast if that loses nothing; the rest is filled as for
         rows, offsets with null. Raises ``RowError`` naming the field, ``ValueError`` for the wrong number of columns.
@@ -191,11 +221,12 @@ cdef class RowBatchBuilder:
                 arrays.append(pa.nulls(rows, field.type))
             else:
                 arrays.append(pa.repeat(pa.array([constant], type=field.type)[0], rows))
-        self.seal()
+        same = same and record_batch.schema.equals(self.schema, check_metadata=True)
+        ready = record_batch if same else _record_batch(arrays, self.schema, rows)
+        self.cut()
         if rows:
-            same = same and record_batch.schema.equals(self.schema, check_metadata=True)
-            self.done.append(record_batch if same else _record_batch(arrays, self.schema, rows))
-        return 0
+            self.pending.append(ready)
+        return self.finish()
 
     cdef object convert(self, int column, object value, str label):
         try:
@@ -210,13 +241,14 @@ cdef class RowBatchBuilder:
         return row_error(field, "", field.type, value, label, reason)
 
 
+@cython.no_gc_clear
 cdef class RowView:
-    """One producer task's stream, seen from an output. Value i of a row goes to column ``columns[i]``, or nowhere if that is -1.
+    """One producer task's stream, seen from an output. Value i goes to column ``columns[i]``, or nowhere if that is -1.
 
-    ``constants`` maps output columns to values of this task. ``offset_column`` (int64) takes a row's offset, null where it
-    is negative; ``partition_column`` what ``set_partition`` said last. All other columns are null. ``label`` names the
-    stream in errors, such as ``count.default``. Raises ``ValueError`` if that does not fit together, ``RowError`` if a
-    constant does not fit its column or a column that may not be null gets nothing.
+    ``constants`` maps output columns to values of this task. ``offset_column`` (int64) takes a row's offset, null where
+    it is negative; ``partition_column`` what ``set_partition`` said last. All other columns are null. ``label`` names
+    the stream in errors, such as ``count.default``. Raises ``ValueError`` if that does not fit together, ``RowError`` if
+    a constant does not fit its column or a column that may not be null gets nothing.
     """
 
     def __cinit__(self, RowBatchBuilder builder not None, columns, constants=None, int offset_column=-1,
@@ -326,7 +358,9 @@ cdef class RowView:
         if not isinstance(values, (tuple, list)):
             raise TypeError(f"a row of {self.label} is a tuple or a list. Given: {shown(values)}")
         if len(values) != self.arity:
-            raise ValueError(f"a row of {self.label} has {self.arity} values, got {len(values)}. Given: {shown(values)}")
+            raise ValueError(
+                f"a row of {self.label} has {self.arity} values, got {len(values)}. Given: {shown(values)}"
+            )
         self.append(values, offset)
 
     def repeat_row(self, values, Py_ssize_t times, long long offset=-1):

@@ -17,7 +17,7 @@ class RowError(ValueError):
 
 
 def row_error(field, str path, type, value, str label, str reason):
-    """The ``RowError`` of ``value`` at ``path`` inside ``field``, where ``type`` was wanted, in the stream ``label``."""
+    """The ``RowError`` of ``value`` at ``path`` inside ``field``, where ``type`` was wanted, in stream ``label``."""
     described = "None" if value is None else f"a value of type {value.__class__.__name__}"
     return RowError(
         f"field '{field.name}{path}' ({type}) of {label or 'this output'} can not hold {described}: {reason}. "

@@ -12,7 +12,7 @@ cdef object UTC = datetime.timezone.utc
 
 
 class Misfit(Exception):
-    """``value`` does not fit ``type``. ``path`` leads from the column to it (``[2].name``), ``reason`` says what would."""
+    """``value`` does not fit ``type``. ``path`` leads to it from the column (``[2].x``), ``reason`` says what does."""
 
     def __init__(self, value, type, reason):
         super().__init__(reason)
@@ -23,7 +23,7 @@ class Misfit(Exception):
 
 
 def scalar_converter(type):
-    """The function from a value that is not None to its plain form; it raises ``Misfit``. Any type that is not nested."""
+    """The function from a value that is not None to its plain form; it raises ``Misfit``. Any type but nested ones."""
     if types.is_boolean(type):
         return _bool_converter(type)
     if types.is_signed_integer(type):
@@ -104,7 +104,8 @@ cdef object _float_converter(object type):
             if narrow and math.isinf(single) and not math.isinf(number):
                 raise Misfit(value, type, "it is beyond the largest 32-bit float")
             return number
-        if isinstance(value, (str, bytes, bytearray)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        numeric = hasattr(value, "__float__") or hasattr(value, "__index__")
+        if not numeric or isinstance(value, (str, bytes, bytearray)):
             raise Misfit(value, type, "it takes numbers")
         try:
             number = float(value)
@@ -136,7 +137,8 @@ cdef object _string_converter(object type):
             try:
                 text.encode()
             except UnicodeEncodeError as error:
-                raise Misfit(value, type, f"character {error.start} is a lone surrogate, which UTF-8 does not have") from None
+                reason = f"character {error.start} is a lone surrogate, which UTF-8 does not have"
+                raise Misfit(value, type, reason) from None
         if text.__class__ is not str:
             text = "".join(text)
         return text
@@ -238,9 +240,8 @@ cdef object _decimal_converter(object type):
         try:
             return number.quantize(step, context=context)
         except decimal.InvalidOperation:
-            raise Misfit(
-                value, type, f"it takes {type.precision - type.scale} digits before the point and {type.scale} behind it"
-            ) from None
+            reason = f"it takes {type.precision - type.scale} digits before the point and {type.scale} behind it"
+            raise Misfit(value, type, reason) from None
 
     return convert
 

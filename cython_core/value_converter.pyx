@@ -1,6 +1,6 @@
 """Non-blocking, any thread. Python values → the plain values that a column of an Arrow type takes without thinking.
 
-``converter(type, nullable)`` answers a function, built once per type (nested types build theirs from their parts), which
+``converter(type, nullable)`` answers a function, built once per type (nested types build theirs from their parts), that
 maps a value to its plain form or raises ``Misfit``. The row builder asks it only for values that are not plain already
 and for the types that Arrow itself converts once per batch (decimal, list, map, struct), so that what reaches
 ``pyarrow.array`` can not fail there and an error belongs to the row that caused it.
@@ -10,7 +10,7 @@ What is taken, beyond the exact type; never less than ``LocalDataToArrowConversi
 ========================  ==========================================================================================
 bool                      numpy.bool_
 int8 … int64              bool, int subclasses, ``__index__``; whole floats and decimals (2.0, not 1.5); range checked
-float32, float64          ints and other numbers that are exactly representable; float32 rounds floats, 1e300 is an error
+float32, float64          ints and other numbers that they hold exactly; float32 rounds floats, 1e300 is an error
 string                    anything: True and False become "true" and "false", the rest ``str(value)``, as in PySpark
 binary                    bytes, bytearray, memoryview
 date32                    a naive datetime at midnight; int: days since 1970
@@ -41,7 +41,7 @@ cdef object MISSING = object()
 def converter(type, bint nullable=True):
     """The function from a value to its plain form for ``type``, a ``pyarrow.DataType``.
 
-    The function raises ``Misfit``; errors of user code that a conversion calls (``__str__``, ``tzinfo``) come as its cause.
+    The function raises ``Misfit``; an error of user code that it calls (``__str__``, ``tzinfo``) is the cause.
     """
     cdef object convert = _converter_of_type(type)
     cdef bint text = types.is_string(type)
@@ -71,7 +71,7 @@ def converter(type, bint nullable=True):
 
 
 cdef object _plain(object value, bint text):
-    """Takes numpy scalars, NaT, NA and user-defined types off their wrapping; text shows a numpy scalar as numpy does."""
+    """Unwraps numpy scalars, NaT, NA and user-defined types; for text a numpy scalar stays, to look as in numpy."""
     cdef object kind = value.__class__
     if kind is int or kind is str or kind is float or kind is tuple or kind is list or kind is dict or kind is bytes:
         return value

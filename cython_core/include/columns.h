@@ -85,6 +85,16 @@ static inline int64_t column_heap_bytes(const column_t *column, int64_t rows) {
     return column_is_heaped(column) ? ((int32_t *)column->values)[rows] : 0;
 }
 
+static int column_reserve_slow(column_t *column, int64_t needed) {
+    int64_t capacity = column->heap_capacity ? column->heap_capacity : COLUMNS_FIRST_HEAP;
+    while (capacity < needed) capacity *= 2;
+    uint8_t *heap = (uint8_t *)PyMem_RawRealloc(column->heap, (size_t)capacity);
+    if (!heap) return ROW_NO_MEMORY;
+    column->heap = heap;
+    column->heap_capacity = capacity;
+    return ROW_PUT;
+}
+
 /* Makes room for more rows. 0, or -1 without memory (what is there stays valid). */
 static int batch_grow(batch_t *batch) {
     int64_t capacity = batch->capacity ? batch->capacity * 2 : COLUMNS_FIRST_CAPACITY;
@@ -104,6 +114,8 @@ static int batch_grow(batch_t *batch) {
             }
             column->values = values;
         }
+        /* An empty string needs an address to copy nothing to. */
+        if (column_is_heaped(column) && !column->heap && column_reserve_slow(column, 0) != ROW_PUT) return -1;
         if (column->validity) {
             int64_t old = (batch->capacity + 7) / 8, now = (capacity + 7) / 8;
             uint8_t *validity = (uint8_t *)PyMem_RawRealloc(column->validity, (size_t)now);
@@ -114,16 +126,6 @@ static int batch_grow(batch_t *batch) {
     }
     batch->capacity = capacity;
     return 0;
-}
-
-static int column_reserve_slow(column_t *column, int64_t needed) {
-    int64_t capacity = column->heap_capacity ? column->heap_capacity : COLUMNS_FIRST_HEAP;
-    while (capacity < needed) capacity *= 2;
-    uint8_t *heap = (uint8_t *)PyMem_RawRealloc(column->heap, (size_t)capacity);
-    if (!heap) return ROW_NO_MEMORY;
-    column->heap = heap;
-    column->heap_capacity = capacity;
-    return ROW_PUT;
 }
 
 static inline int column_reserve(column_t *column, int64_t start, int64_t length) {

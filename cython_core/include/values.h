@@ -1,4 +1,4 @@
-/* What Python values say in C: numbers, days, microseconds, UTF-8. Nothing here runs foreign code, allocates or raises. */
+/* What Python values say in C: numbers, days, microseconds, UTF-8. Nothing runs foreign code, allocates or raises. */
 #ifndef PYSTORM_VALUES_H
 #define PYSTORM_VALUES_H
 

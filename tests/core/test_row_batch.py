@@ -3,8 +3,10 @@
 import datetime as dt
 import decimal
 import gc
+import os
 import pickle
 import sys
+import threading
 import tracemalloc
 
 import pyarrow as pa
@@ -97,8 +99,9 @@ def test_sealed_by_bytes():
             RowBatchBuilder(SCHEMA, **{name: 2**31})
 
 
+@pytest.mark.skipif(os.environ.get("PYSTORM_LARGE_TESTS") != "1", reason="takes 4 GB; PYSTORM_LARGE_TESTS=1 runs it")
 def test_string_offsets_never_overflow():
-    """Two rows of 1.1 GiB are within reach of neither max_bytes nor one batch of int32 offsets."""
+    """The second row of 1.1 GiB comes before max_bytes is reached and would not fit the batch's int32 offsets."""
     big = "x" * (1100 << 20)
     builder, view = opened(pa.schema([("s", pa.string())]), max_bytes=2**31 - 1)
     view.append_row((big,))
@@ -226,6 +229,37 @@ def test_conversion_may_append_to_the_same_builder():
     view.append_row((Nested(), 2))
     view.append_row([Nested(), 3])
     assert rows_of(builder) == [("inner", 1), ("outer", 2), ("inner", 1), ("outer", 3)]
+
+
+def test_threads_that_convert_do_not_mix_their_rows():
+    builder, view = opened(max_rows=64)
+    count = 1_000
+
+    class Slow:
+        def __init__(self, text):
+            self.text = text
+
+        def __str__(self):
+            return "".join(letter for letter in self.text)
+
+    def work(name):
+        for n in range(count):
+            view.append_row((Slow(f"{name}-{n}") if n % 2 else f"{name}-{n}", n))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work, args=(name,)) for name in "abc"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    finally:
+        sys.setswitchinterval(interval)
+    rows = rows_of(builder)
+    for name in "abc":
+        assert [row for row in rows if row[0].startswith(name)] == [(f"{name}-{n}", n) for n in range(count)]
+    assert len(rows) == 3 * count
 
 
 def test_batches_outlive_their_builder():

@@ -1,4 +1,4 @@
-"""What each type takes: laws of our own, and PySpark's converter as an oracle for everything that it takes without loss."""
+"""What each type takes: laws of our own, and PySpark's converter as an oracle for what it takes without loss."""
 
 import array
 import collections
@@ -78,9 +78,11 @@ EXTREMES = [
     (pa.string(), ["", "storm", "a\0b", "é", "日本", "😀 mixed é", "x" * 10_000, "é" * 10_000]),
     (pa.binary(), [b"", b"\0\xff", b"x" * 10_000]),
     (pa.date32(), [dt.date.min, dt.date.max, dt.date(1970, 1, 1), dt.date(2000, 2, 29), dt.date(1900, 3, 1)]),
-    (INSTANT, [dt.datetime(1, 1, 1, tzinfo=UTC), dt.datetime.max.replace(tzinfo=UTC), dt.datetime(1969, 12, 31, 23, 59, 59, 1, UTC)]),
+    (INSTANT, [dt.datetime(1, 1, 1, tzinfo=UTC), dt.datetime.max.replace(tzinfo=UTC)]),
+    (INSTANT, [dt.datetime(1969, 12, 31, 23, 59, 59, 1, UTC), dt.datetime(1900, 2, 28, tzinfo=UTC)]),
     (pa.timestamp("us"), [dt.datetime.min, dt.datetime.max, dt.datetime(2024, 2, 29, 12, 30, 1, 999_999)]),
-    (pa.duration("us"), [dt.timedelta(0), dt.timedelta(-1, 5, 7), dt.timedelta(106_751_990), dt.timedelta(-106_751_991)]),
+    (pa.duration("us"), [dt.timedelta(0), dt.timedelta(-1, 5, 7)]),
+    (pa.duration("us"), [dt.timedelta(microseconds=2**63 - 1), dt.timedelta(microseconds=-(2**63))]),
     (pa.time64("ns"), [dt.time.min, dt.time.max, dt.time(1, 2, 3, 4)]),
     (pa.decimal128(10, 2), [D("0.00"), D("-99999999.99"), D("1.50")]),
     (pa.decimal128(38, 18), [D("12345678901234567890.123456789012345678")]),
@@ -90,7 +92,9 @@ EXTREMES = [
     (pa.map_(pa.string(), pa.float64()), [[], [("a", 1.5), ("b", None)]]),
     (POINT, [{"x": 1, "y": "one"}, {"x": None, "y": None}]),
     (pa.list_(INSTANT), [[dt.datetime(2024, 1, 1, tzinfo=UTC), None]]),
-    (pa.struct([("p", pa.list_(POINT)), ("d", pa.decimal128(5, 1)), ("b", pa.binary())]), [{"p": [{"x": 1, "y": "é"}], "d": D("1.5"), "b": b"\0"}]),
+    (pa.struct([("p", pa.list_(POINT)), ("d", pa.decimal128(5, 1))]), [{"p": [{"x": 1, "y": "é"}], "d": D("1.5")}]),
+    (pa.struct([("b", pa.binary()), ("t", pa.time64("ns"))]), [{"b": b"\0", "t": dt.time(1, 2, 3, 4)}]),
+    (pa.list_(pa.duration("us")), [[dt.timedelta(-1, 2, 3), None]]),
 ]
 
 
