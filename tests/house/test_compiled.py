@@ -41,7 +41,7 @@ def test_compiled_core_is_there_and_fresh():
 def test_uncompiled_checkout_says_what_to_run(uncompiled):
     said = ask(uncompiled)
     assert "ImportError" in said
-    assert "is not compiled. Run `make build` in a checkout, or install the package: `pip install .`" in said
+    assert "is not compiled. Run `make build` in a checkout, or install it: `pip install .`" in said
 
 
 def test_core_of_another_python_is_named(uncompiled):
