@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 from pystorm_source import compiled
-from pystorm_source.java import OLDEST, SUPPORTED, advice, find_java, start_home
+from pystorm_source.java import OLDEST, advice, find_java, start_home, supported
 from pystorm_source.version import __version__
 
 PROBE = Path(__file__).resolve().parent.parent / "source" / "probe.py"
@@ -52,7 +52,7 @@ def findings() -> Iterator[Finding]:
     yield _core()
     yield _pyarrow(here)
     yield from _pyspark(here)
-    yield _java(here)
+    yield _java()
     yield from _spark_processes(here)
 
 
@@ -132,15 +132,14 @@ def _pyspark(here: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("admission control", "warn", found, "pip install 'pyspark>=4.2' where you can choose")
 
 
-def _java(here: dict[str, Any]) -> Finding:
+def _java() -> Finding:
     java = find_java()
     if java is None:
-        return Finding("java", "FAIL", f"none from version {OLDEST} on", advice())
+        return Finding("java", "FAIL", f"none from version {OLDEST} on that this Spark runs on", advice())
     found = f"{java.version} through {java.found} ({start_home(java)})"
-    if java.major not in SUPPORTED:
-        return Finding("java", "warn", found, f"Spark names {', '.join(map(str, SUPPORTED))} as supported: use one of them")
-    if java.major > 21 and here.get("pyspark") and not here["admission_control"]:
-        return Finding("java", "warn", found, f"Spark {here['pyspark']} supports Java 17 and 21: use one of them")
+    if java.major not in supported():
+        names = ", ".join(map(str, supported()))
+        return Finding("java", "warn", found, f"Spark names {names} as supported: use one of them")
     return Finding("java", "ok", found)
 
 
