@@ -72,7 +72,7 @@ def is_fit(java: Java) -> bool:
 
 def candidates() -> list[Java]:
     """Every runtime that works, in the order of the places looked at, whatever its version."""
-    found = []
+    found: list[Java] = []
     for place, home in _homes():
         java = inspect(home, place)
         if java is not None and all(java.home != other.home for other in found):
@@ -117,7 +117,7 @@ def advice() -> str:
 
 
 def inspect(home: Path, found: str) -> Java | None:
-    """Version and modules of the runtime in ``home``, from its ``release`` file or by asking it; None if it has none."""
+    """The runtime in ``home``, known by its ``release`` file or else by asking it; None if there is none that works."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return None
     try:

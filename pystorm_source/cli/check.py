@@ -34,7 +34,7 @@ class Finding(NamedTuple):
 def check(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
 ) -> None:
-    """Look at Python, Java, PYSPARK_PYTHON, pyarrow, pyspark and the compiled core. Exit status 1 if something fails."""
+    """Look at Python, Java, PYSPARK_PYTHON, pyarrow, pyspark and the compiled core; exit 1 if something fails."""
     found = list(findings())
     fit = all(finding.status != "FAIL" for finding in found)
     if as_json:

@@ -42,7 +42,9 @@ def run(folder: Path, code: str, **environment: str) -> str:
     """Runs `code` with that folder before everything else on the path, for workers too; what it printed."""
     code = f"import sys; sys.path.insert(0, {str(folder)!r})\n" + textwrap.dedent(code)
     given = os.environ | {"PYTHONPATH": str(folder)} | environment
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=given, cwd=folder, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=given, cwd=folder, timeout=100
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
