@@ -7,10 +7,8 @@ real source cannot be imported, a stand-in of the same name takes its place and 
 user loads ``format("pystorm")``, and only then.
 """
 
-from typing import Any
 
-
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> type:
     if name != "DefaultSource":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = source = _default_source()  # one class per process: it is pickled by reference
@@ -27,21 +25,23 @@ def _default_source() -> type:
     return PystormDataSource
 
 
-def _stand_in(reason: BaseException) -> type:
+def _stand_in(error: BaseException) -> type:
     try:
         from pyspark.sql.datasource import DataSource
-    except ImportError as error:  # a Spark without Python data sources does not look any up
-        raise AttributeError("DefaultSource") from error
+    except ImportError as missing:  # a Spark without Python data sources does not look any up
+        raise AttributeError("DefaultSource") from missing
 
     class DefaultSource(DataSource):
         """Takes the place of the pystorm source, which cannot be imported here; loading it says why."""
+
+        reason = f"{type(error).__name__}: {error}"
 
         @classmethod
         def name(cls) -> str:
             return "pystorm"
 
         def __init__(self, options: dict[str, str]) -> None:
-            raise ImportError(f"the pystorm source cannot be used here: {reason}") from reason
+            raise ImportError(f"the pystorm source cannot be used here: {self.reason}") from error
 
     DefaultSource.__module__, DefaultSource.__qualname__ = __name__, "DefaultSource"
     return DefaultSource

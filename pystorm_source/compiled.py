@@ -4,7 +4,7 @@ import importlib.machinery
 import importlib.util
 from pathlib import Path
 
-REMEDY = "Run `make build` in a checkout, or install the package: `pip install .` or `pip install pystorm-source`"
+REMEDY = "Run `make build` in a checkout, or install it: `pip install .`"
 
 
 def require_core() -> None:
@@ -16,7 +16,16 @@ def require_core() -> None:
     try:
         import cython_core.build_info  # noqa: F401
     except ImportError as error:
-        raise ImportError(f"{_what_is_wrong(error)}. {REMEDY}.") from error
+        raise ImportError(f"{_explain(error)}. {REMEDY}.") from error
+
+
+def complaint() -> str:
+    """What is wrong with the compiled core, without the remedy; empty where it can be imported."""
+    try:
+        import cython_core.build_info  # noqa: F401
+    except ImportError as error:
+        return _explain(error)
+    return ""
 
 
 def is_stale() -> bool:
@@ -28,7 +37,7 @@ def is_stale() -> bool:
     return bool(now) and now != cython_core.build_info.SOURCES
 
 
-def _what_is_wrong(error: ImportError) -> str:
+def _explain(error: ImportError) -> str:
     spec = importlib.util.find_spec("cython_core")
     if spec is None or not spec.origin:
         return "the package cython_core is not installed"

@@ -1,7 +1,19 @@
-"""Environment variables that decide which Python Spark's processes run."""
+"""The environment that Spark is started in: its Java, and the Python that its processes run."""
 
 import os
 import sys
+
+from pystorm_source.java import Java, ensure_java
+
+
+def prepare_spark() -> Java:
+    """What must be so before this process starts Spark: a fit Java, and workers that run this Python.
+
+    Raises:
+        WorldError: there is no Java >= 17; the message says how to get one.
+    """
+    ensure_worker_python()
+    return ensure_java()
 
 
 def ensure_worker_python() -> dict[str, str]:

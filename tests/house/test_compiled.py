@@ -25,7 +25,7 @@ def uncompiled(tmp_path: Path) -> Path:
 
 def ask(checkout: Path) -> str:
     """What `require_core` says in that checkout; -S and -E keep the installed one out of the way."""
-    code = f"import sys; sys.path.insert(0, {str(checkout)!r}); from pystorm_source import compiled; compiled.require_core()"
+    code = f"import sys; sys.path.insert(0, {str(checkout)!r})\nfrom pystorm_source.compiled import *; require_core()"
     return subprocess.run([sys.executable, "-S", "-E", "-P", "-c", code], capture_output=True, text=True).stderr
 
 
@@ -41,12 +41,14 @@ def test_compiled_core_is_there_and_fresh():
 def test_uncompiled_checkout_says_what_to_run(uncompiled):
     said = ask(uncompiled)
     assert "ImportError" in said
-    assert "is not compiled. Run `make build` in a checkout, or install the package: `pip install .`" in said
+    assert "is not compiled. Run `make build` in a checkout, or install it: `pip install .`" in said
 
 
 def test_core_of_another_python_is_named(uncompiled):
     (uncompiled / "cython_core" / "build_info.cpython-399-x86_64-linux-gnu.so").touch()
-    assert "compiled for another Python (build_info.cpython-399-x86_64-linux-gnu.so; this one needs *" in ask(uncompiled)
+    assert "compiled for another Python (build_info.cpython-399-x86_64-linux-gnu.so; this one needs *" in ask(
+        uncompiled
+    )
 
 
 def test_core_that_does_not_load_is_named(uncompiled):

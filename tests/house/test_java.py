@@ -68,6 +68,17 @@ def test_supported_version_goes_before_an_unknown_newer_one(nothing_found, tmp_p
     assert find_java().version == "31.0.1"
 
 
+def test_java_25_is_not_for_spark_4_1(nothing_found, tmp_path):
+    nothing_found.setenv("JAVA_HOME", str(make_home(tmp_path / "new", "25.0.2")))
+    nothing_found.setattr(java_module.importlib.metadata, "version", lambda name: "4.1.4")
+    with pytest.raises(WorldError, match=r"Java 17 or 21 \(seen: 25\.0\.2 through JAVA_HOME"):
+        ensure_java()
+    nothing_found.setenv("PATH", str(make_home(tmp_path / "good", "21.0.1") / "bin"))
+    assert find_java().version == "21.0.1"
+    nothing_found.setattr(java_module.importlib.metadata, "version", lambda name: "4.2.0")
+    assert find_java().version == "25.0.2"
+
+
 def test_fit_java_on_path_leaves_the_environment_alone(nothing_found, tmp_path):
     nothing_found.setenv("PATH", str(make_home(tmp_path / "good", "17.0.1") / "bin"))
     ensure_java()

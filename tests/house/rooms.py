@@ -1,0 +1,153 @@
+"""The rooms of this project, what each may import, and what it does import (read from the sources, nothing is run)."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# docs/ARCHITECTURE.md draws this table. "top" are the files that lie directly in pystorm_source/.
+MAY_IMPORT: dict[str, set[str]] = {
+    "cython_core": set(),
+    "top": {"cython_core"},
+    "api": {"top", "cython_core"},
+    "plan": {"api", "top", "cython_core"},
+    "spouts": {"api", "top", "cython_core"},
+    "worker": {"plan", "api", "top", "cython_core"},
+    "source": {"worker", "spouts", "plan", "api", "top", "cython_core"},
+    "stages": {"source", "worker", "spouts", "plan", "api", "top", "cython_core"},
+    "state": {"top"},
+    "observe": {"top"},
+    "testing": {"worker", "plan", "spouts", "api", "top", "cython_core"},
+    "shim": {"source"},
+}
+MAY_IMPORT_PYSPARK = {"source", "stages", "shim"}
+
+# Files whose room is not their folder: the package's face and its command, the test kit, Spark's way in.
+ROOM_OF_FILE = {
+    "pystorm_source/__init__.py": "front",
+    "pystorm_source/__main__.py": "front",
+    "pystorm_source/testing.py": "testing",
+    "pyspark_pystorm.py": "shim",
+}
+
+_EVERYTHING = {
+    "stages",
+    "state",
+    "observe",
+    "source",
+    "worker",
+    "spouts",
+    "plan",
+    "api",
+    "top",
+    "cython_core",
+    "testing",
+}
+MAY_IMPORT["cli"] = _EVERYTHING | {"front"}
+MAY_IMPORT["front"] = _EVERYTHING | {"cli"}
+
+_LONG_STRING = re.compile(r'"""(?:[^\\]|\\.)*?"""', re.DOTALL)
+_CYTHON_IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import\s+\(?([^#\n]*)|c?import\s+([\w., ]+))", re.MULTILINE)
+
+
+class Import(NamedTuple):
+    """One import statement's module."""
+
+    path: str
+    line: int
+    module: str
+    at_top: bool
+    """Whether importing the file runs it: not inside a function, not under TYPE_CHECKING."""
+
+
+def sources() -> list[Path]:
+    """Every source file of the rooms."""
+    found = [ROOT / "pyspark_pystorm.py", *ROOT.glob("pystorm_source/**/*.py")]
+    found += [path for path in ROOT.glob("cython_core/**/*") if path.suffix in {".py", ".pyx", ".pxd", ".pyi", ".pxi"}]
+    return sorted(path for path in found if path.is_file())
+
+
+def room_of_path(path: str) -> str:
+    """The room of a source file, given relative to the root."""
+    if path in ROOM_OF_FILE:
+        return ROOM_OF_FILE[path]
+    parts = path.split("/")
+    if parts[0] == "cython_core":
+        return "cython_core"
+    return "top" if len(parts) == 2 else parts[1]
+
+
+def room_of_module(module: str) -> str | None:
+    """The room of an imported module, or None where it is none of ours."""
+    parts = module.split(".")
+    if parts[0] == "cython_core":
+        return "cython_core"
+    if parts[0] == "pyspark_pystorm":
+        return "shim"
+    if parts[0] != "pystorm_source":
+        return None
+    if len(parts) == 1:
+        return "front"
+    if parts[1] in {"testing"}:
+        return parts[1]
+    if parts[1] in MAY_IMPORT and (ROOT / "pystorm_source" / parts[1]).is_dir():
+        return parts[1]
+    return "front" if parts[1] == "__main__" else "top"
+
+
+def imports(path: Path) -> Iterator[Import]:
+    """The imports of one file, absolute, one per module."""
+    relative = path.relative_to(ROOT).as_posix()
+    if path.suffix in {".pyx", ".pxd", ".pxi"}:
+        yield from _cython_imports(relative, path.read_text())
+    else:
+        yield from _python_imports(relative, ast.parse(path.read_text(), filename=str(path)), at_top=True)
+
+
+def _python_imports(relative: str, node: ast.AST, at_top: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            for alias in child.names:
+                yield Import(relative, child.lineno, alias.name, at_top)
+        elif isinstance(child, ast.ImportFrom):
+            module = _absolute(relative, child.module or "", child.level)
+            # `from pystorm_source import api` imports the room, not the front.
+            for longer in sorted({_longer(module, alias.name) for alias in child.names}):
+                yield Import(relative, child.lineno, longer, at_top)
+        else:
+            runs = not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                runs = False
+            yield from _python_imports(relative, child, at_top and runs)
+
+
+def _cython_imports(relative: str, text: str) -> Iterator[Import]:
+    text = _LONG_STRING.sub(lambda found: "\n" * found[0].count("\n"), text)
+    for match in _CYTHON_IMPORT.finditer(text):
+        line = text.count("\n", 0, match.start(0) + len(match[0]) - len(match[0].lstrip())) + 1
+        if match[1]:
+            level = len(match[1]) - len(match[1].lstrip("."))
+            module = _absolute(relative, match[1].lstrip("."), level)
+            for longer in sorted({_longer(module, name.split(" as ")[0].strip()) for name in match[2].split(",")}):
+                yield Import(relative, line, longer, True)
+        else:
+            for name in match[3].split(","):
+                yield Import(relative, line, name.split(" as ")[0].strip(), True)
+
+
+def _absolute(relative: str, module: str, level: int) -> str:
+    if level == 0:
+        return module
+    package = relative.split("/")[:-1]
+    return ".".join([*package[: len(package) - level + 1], *filter(None, [module])])
+
+
+def _longer(module: str, name: str) -> str:
+    folder = ROOT / module.replace(".", "/")
+    is_module = (folder / name).is_dir() or any(
+        (folder / name).with_suffix(s).exists() for s in (".py", ".pyx", ".pxd")
+    )
+    return f"{module}.{name}" if module and name and is_module else module

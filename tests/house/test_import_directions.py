@@ -1,0 +1,55 @@
+"""Rooms import in one direction only, and Spark is known to three of them."""
+
+import pytest
+
+from tests.house import rooms
+
+
+@pytest.mark.parametrize("path", rooms.sources(), ids=lambda path: path.relative_to(rooms.ROOT).as_posix())
+def test_directions(path):
+    room = rooms.room_of_path(path.relative_to(rooms.ROOT).as_posix())
+    assert room in rooms.MAY_IMPORT, f"{room}: a room without a line in tests/house/rooms.py"
+    allowed = rooms.MAY_IMPORT[room] | {room}
+    for found in rooms.imports(path):
+        target = rooms.room_of_module(found.module)
+        where = f"{found.path}:{found.line} imports {found.module}"
+        if target is not None:
+            assert target in allowed, f"{where}: {room} may import {sorted(allowed)} only"
+        if found.module.split(".")[0] in {"pyspark", "py4j"}:
+            assert room in rooms.MAY_IMPORT_PYSPARK, f"{where}: only {sorted(rooms.MAY_IMPORT_PYSPARK)} know Spark"
+        if room == "shim":
+            assert not (found.at_top and (target or found.module.startswith("pyspark"))), f"{where} when it is imported"
+
+
+def test_the_reader_of_imports_reads_all_kinds(tmp_path, monkeypatch):
+    monkeypatch.setattr(rooms, "ROOT", tmp_path)
+    (tmp_path / "pystorm_source" / "api").mkdir(parents=True)
+    (tmp_path / "cython_core").mkdir()
+    (tmp_path / "cython_core" / "tuple.pxd").touch()
+    python = tmp_path / "pystorm_source" / "api" / "bolt.py"
+    python.write_text(
+        "import os, pystorm_source.plan.graph as g\nfrom . import spout\nfrom ..errors import UsageError\n"
+        "from pystorm_source import api\ndef f():\n    import pyspark.sql\n"
+    )
+    read = {(found.module, found.at_top) for found in rooms.imports(python)}
+    assert read == {
+        ("os", True),
+        ("pystorm_source.plan.graph", True),
+        ("pystorm_source.api", True),
+        ("pystorm_source.errors", True),
+        ("pyspark.sql", False),
+    }
+    cython = tmp_path / "cython_core" / "queue.pyx"
+    cython.write_text(
+        '"""Example:\n    import pystorm_source.source\n"""\n'
+        "from libc.stdint cimport int64_t\nfrom cython_core cimport tuple\ncimport cython, cpython.list\n"
+        "cdef f():\n    from pystorm_source.errors import UsageError\nfrom .tuple cimport (Tuple,\n    TupleSource)\n"
+    )
+    assert [(found.module, found.line) for found in rooms.imports(cython)] == [
+        ("libc.stdint", 4),
+        ("cython_core.tuple", 5),
+        ("cython", 6),
+        ("cpython.list", 6),
+        ("pystorm_source.errors", 8),
+        ("cython_core.tuple", 9),
+    ]

@@ -1,0 +1,46 @@
+"""What pyproject.toml and MANIFEST.in promise is what lies in the folders."""
+
+import tomllib
+from pathlib import Path
+
+from pystorm_source.version import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_every_room_is_packaged():
+    folders = [path.parent for top in ("pystorm_source", "cython_core") for path in ROOT.glob(f"{top}/**/__init__.py")]
+    names = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert names == set(PROJECT["tool"]["setuptools"]["packages"])
+
+
+def test_every_folder_with_modules_is_a_package():
+    for path in ROOT.glob("pystorm_source/**/*.py"):
+        assert (path.parent / "__init__.py").exists(), path
+
+
+def test_every_compiled_module_has_a_stub():
+    missing = [path.name for path in ROOT.glob("cython_core/*.pyx") if not path.with_suffix(".pyi").exists()]
+    assert not missing, f"write the .pyi of {missing}"
+
+
+def test_changelog_speaks_of_this_version():
+    assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_requirements_are_pinned_once():
+    pins: dict[str, str] = {}
+    for path in sorted(ROOT.glob("requirements/*.txt")):
+        if path.name in {"spark40.txt", "constraints.txt"}:
+            continue
+        for line in path.read_text().splitlines():
+            if line and not line.startswith(("#", "-")):
+                name, _, version = line.partition("==")
+                assert version, f"{path.name}: {line} is not pinned"
+                assert pins.setdefault(name, version) == version
+    constraints = dict(
+        line.split("==") for line in (ROOT / "requirements/constraints.txt").read_text().splitlines() if "==" in line
+    )
+    for name, version in pins.items():
+        assert {key.lower(): value for key, value in constraints.items()}.get(name.lower(), version) == version, name
