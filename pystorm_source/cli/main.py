@@ -5,10 +5,12 @@ from typing import Annotated
 import typer
 
 from pystorm_source.cli.check import check
+from pystorm_source.cli.demo import demo
 from pystorm_source.version import __version__
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(check)
+app.command()(demo)
 
 
 def _print_version(wanted: bool) -> None:
