@@ -72,7 +72,8 @@ class GrowingFiles:
     def stop(self) -> None:
         """Ends the writer where it has not ended by itself."""
         self._stop.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _append(self) -> None:
         chance = random.Random(7)
