@@ -1,0 +1,86 @@
+"""A job as a user would submit it: numbers in, doubled numbers out, a checkpoint, a Parquet sink.
+
+    numbers_job.py WORK [TOTAL [PER_TRIGGER]]
+
+The bolt stops once, at number ``PAUSE_AT``: it writes its process id to WORK/pid and goes on when WORK/go exists.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import pystorm_source
+from pystorm_source import Bolt, PartitionedSpout, Topology
+
+PAUSE_AT = 1_700
+PARTITIONS = ("a", "b")
+
+
+class Numbers(PartitionedSpout):
+    outputs = ["partition string", "n long"]
+
+    def initialize(self, conf, context):
+        self.total = conf["total"]
+
+    def partitions(self):
+        return list(PARTITIONS)
+
+    def latest(self, partition):
+        return self.total
+
+    def open(self, partition, start, end):
+        self.partition, self.n, self.end = partition, start, end
+
+    def next_tuple(self):
+        if self.n == self.end:
+            return False
+        self.emit((self.partition, self.n), self.n)
+        self.n += 1
+
+
+class Double(Bolt):
+    outputs = ["partition string", "n long", "twice long"]
+
+    def initialize(self, conf, context):
+        self.work = Path(conf["work"])
+
+    def process(self, tup):
+        partition, n = tup.values
+        if n == PAUSE_AT and partition == "a" and not (self.work / "pid").exists():
+            (self.work / "pid.part").write_text(str(os.getpid()))
+            (self.work / "pid.part").rename(self.work / "pid")
+            while not (self.work / "go").exists():
+                time.sleep(0.01)
+        self.emit((partition, n, 2 * n))
+
+
+class Doubled(Topology):
+    numbers = Numbers.spec()
+    doubled = Double.spec(inputs=[numbers], par=2)
+
+
+def main(work: str, total: str = "3000", per_trigger: str = "1000") -> None:
+    builder = SparkSession.builder.appName("numbers").config("spark.ui.enabled", "false")
+    if "spark.master" not in os.environ.get("PYSPARK_SUBMIT_ARGS", "") and not os.environ.get("SUBMITTED"):
+        builder = builder.master("local[2,3]")
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    Doubled.config = {"total": int(total), "work": work}
+    rows = pystorm_source.read_stream(spark, Doubled, maxOffsetsPerTrigger=int(per_trigger))
+    query = (
+        rows.writeStream.format("parquet")
+        .option("path", f"{work}/out")
+        .option("checkpointLocation", f"{work}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    print("batches", sum(p.numInputRows > 0 for p in query.recentProgress))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,39 @@
+"""spark-submit of a file, on a cluster of two executor processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+import pytest
+
+JOB = Path(__file__).parent / "jobs" / "numbers_job.py"
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+
+def test_a_submitted_file_runs_on_two_executors(spark, tmp_path):
+    home = Path(pyspark.__file__).parent
+    (tmp_path / "go").touch()
+    done = subprocess.run(
+        [
+            *(str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"),
+            *("--conf", "spark.driver.bindAddress=127.0.0.1", "--conf", "spark.python.worker.faulthandler.enabled=true"),
+            *(str(JOB), str(tmp_path), "2000", "1000"),
+        ],
+        env={
+            **os.environ,
+            "SUBMITTED": "1",
+            "SPARK_HOME": str(home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        },
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows = sorted(tuple(row) for row in spark.read.parquet(str(tmp_path / "out")).collect())
+    assert rows == sorted((partition, n, 2 * n) for partition in "ab" for n in range(2000))
