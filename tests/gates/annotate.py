@@ -34,7 +34,7 @@ def scores(html: Path) -> list[Score]:
 
 
 def annotate(folder: Path) -> None:
-    """Copies what a build needs into `folder`, cythonizes it there (no C is compiled), moves the HTML up to `folder`."""
+    """Copies what a build needs into `folder`, cythonizes it there (no C compiled), moves the HTML up to it."""
     for name in ("cython_core", "pystorm_source/version.py", "setup.py", "pyproject.toml", "pyspark_pystorm.py"):
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
