@@ -1,0 +1,51 @@
+"""``python -m benchmarks --list`` and ``python -m benchmarks NAME [--quick] [--json] [--runs N] [--no-peers]``.
+
+Prints a table, or with ``--json`` one JSON line per case. The exit status is 0 whether or not a figure is reached.
+"""
+
+import argparse
+import json
+import sys
+
+from benchmarks.ladder import LADDER, Settings, find
+from benchmarks.record import table
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs what the command line asks for; 0, or 2 where it asks for something unknown."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
+    parser.add_argument("name", nargs="?", help="the benchmark to run")
+    parser.add_argument("--list", action="store_true", help="the benchmarks that there are")
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works, not how quick it is")
+    parser.add_argument("--json", action="store_true", help="one JSON line per case")
+    parser.add_argument("--runs", type=int, help="runs per case (medians are printed)")
+    parser.add_argument("--no-peers", action="store_true", help="only ours: nothing is downloaded")
+    asked = parser.parse_args(arguments)
+    if asked.list:
+        for benchmark in LADDER:
+            print(f"{benchmark.name:<14} {benchmark.meaning}")
+        return 0
+    names = ", ".join(benchmark.name for benchmark in LADDER)
+    if asked.name is None:
+        parser.error(f"name a benchmark: {names}")
+    benchmark = find(asked.name)
+    if benchmark is None:
+        parser.error(f"there is no such benchmark; there are {names}. Given: {asked.name!r}")
+    if asked.runs is not None and asked.runs < 1:
+        parser.error(f"--runs is at least 1. Given: {asked.runs!r}")
+    settings = Settings(asked.quick, asked.runs, not asked.no_peers)
+    seen = []
+    for entry in benchmark.run(settings):
+        seen.append(entry)
+        if asked.json:
+            print(json.dumps(entry), flush=True)
+    if not asked.json:
+        print(table(seen))
+        for entry in seen:
+            if "note" in entry:
+                print(f"{entry['case']}: {entry['note']}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""The spouts and bolts that are measured, after Storm's ``storm-perf`` (ConstSpout, IdBolt, NullBolt, word count)."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import cycle
+from typing import Any
+
+from pystorm_source.api import Bolt, Grouping, PartitionedSpout, Spout, Topology, Tuple
+
+SENTENCES = (
+    "the cow jumped over the moon",
+    "an apple a day keeps the doctor away",
+    "four score and seven years ago",
+    "snow white and the seven dwarfs",
+    "i am at two with nature",
+)
+
+
+class ConstSpout(Spout):
+    """The same row of one field again and again; without offsets."""
+
+    outputs = ["str string"]
+
+    def next_tuple(self) -> None:
+        self.emit(("some data",))
+
+
+class RangeSpout(PartitionedSpout):
+    """Counts through its range."""
+
+    def partitions(self) -> list[str]:
+        return ["0"]
+
+    def latest(self, partition: str) -> int:
+        return 1 << 40
+
+    def open(self, partition: str, start: int, end: int) -> None:
+        self.offset = start
+        self.end = end
+
+
+class OffsetSpout(RangeSpout):
+    """Its offsets, as rows of one field."""
+
+    outputs = ["n long"]
+
+    def next_tuple(self) -> Any:
+        offset = self.offset
+        if offset == self.end:
+            return False
+        self.emit((offset,), offset)
+        self.offset = offset + 1
+
+
+class PairSpout(RangeSpout):
+    """Rows of two fields."""
+
+    outputs = ["n long", "x double"]
+
+    def next_tuple(self) -> Any:
+        offset = self.offset
+        if offset == self.end:
+            return False
+        self.emit((offset, offset * 0.5), offset)
+        self.offset = offset + 1
+
+
+class IdBolt(Bolt):
+    """Passes rows of one field on."""
+
+    outputs = ["str string"]
+
+    def process(self, tup: Tuple) -> None:
+        self.emit(tup.values)
+
+
+class PairIdBolt(IdBolt):
+    """Passes rows of two fields on."""
+
+    outputs = ["n long", "x double"]
+
+
+class NullBolt(Bolt):
+    """Takes tuples and does nothing."""
+
+    def process(self, tup: Tuple) -> None:
+        pass
+
+
+class SentenceSpout(Spout):
+    """Sentences in turn; without offsets."""
+
+    outputs = ["sentence string"]
+    sentences: Iterator[str]
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.sentences = cycle(SENTENCES)
+
+    def next_tuple(self) -> None:
+        self.emit((next(self.sentences),))
+
+
+class SplitBolt(Bolt):
+    """The words of a sentence."""
+
+    outputs = ["word string"]
+
+    def process(self, tup: Tuple) -> None:
+        for word in tup.values.sentence.split():
+            self.emit((word,))
+
+
+class CountBolt(Bolt):
+    """Running counts of words."""
+
+    outputs = ["word string", "count long"]
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.counts: defaultdict[str, int] = defaultdict(int)
+
+    def process(self, tup: Tuple) -> None:
+        word = tup.values.word
+        self.counts[word] += 1
+        self.emit((word, self.counts[word]))
+
+
+class ConstNull(Topology):
+    """ConstSpout → NullBolt."""
+
+    spout = ConstSpout.spec()
+    last = NullBolt.spec(inputs=[spout])
+
+
+class ConstNullUnbatched(ConstNull):
+    """ConstSpout → NullBolt, every tuple straight into the queue."""
+
+    config = {"topology.producer.batch.size": 1}
+
+
+class ConstIdNull(Topology):
+    """ConstSpout → IdBolt → NullBolt."""
+
+    spout = ConstSpout.spec()
+    id = IdBolt.spec(inputs=[spout])
+    last = NullBolt.spec(inputs=[id])
+
+
+class OffsetNull(Topology):
+    """OffsetSpout → NullBolt."""
+
+    spout = OffsetSpout.spec()
+    last = NullBolt.spec(inputs=[spout])
+
+
+class OffsetIdNull(Topology):
+    """OffsetSpout → IdBolt → NullBolt."""
+
+    spout = OffsetSpout.spec()
+    id = IdBolt.spec(inputs=[spout])
+    last = NullBolt.spec(inputs=[id])
+
+
+class WordCount(Topology):
+    """SentenceSpout → SplitBolt → two CountBolts, by word."""
+
+    spout = SentenceSpout.spec()
+    split = SplitBolt.spec(inputs=[spout])
+    last = CountBolt.spec(inputs={split: Grouping.fields("word")}, par=2)
+
+
+class PairOut(Topology):
+    """PairSpout → output."""
+
+    last = PairSpout.spec()
+
+
+class PairIdOut(Topology):
+    """PairSpout → PairIdBolt → output."""
+
+    spout = PairSpout.spec()
+    last = PairIdBolt.spec(inputs=[spout])

@@ -1,0 +1,45 @@
+"""What the bare Python calls cost that any engine must make: the user's own methods, called from a loop in C.
+
+Machines differ, and so do builds of Python; a rate of ours means something only beside this floor of the same run. The
+methods are the very ones that are measured; ``emit`` is a C function that does nothing. Making tuples, queueing,
+routing and counting are not in the floor: they are the engine's.
+"""
+
+import operator
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import repeat, starmap
+from typing import Any
+
+from pystorm_source.api import Bolt, PartitionedSpout, Spout, Tuple
+from pystorm_source.clock import SystemClock
+
+CLOCK = SystemClock()
+
+
+def spout_nanos(cls: type[Spout], calls: int) -> float:
+    """Nanoseconds per ``next_tuple``."""
+    partitioned = issubclass(cls, PartitionedSpout)
+    # Both take what `emit` is given here (values; values and offset), do nothing with it and allocate nothing.
+    spout = _started(cls, operator.is_ if partitioned else callable)
+    if partitioned:
+        spout.open("0", 0, calls)
+    return _nanos(starmap(spout.next_tuple, repeat((), calls)), calls)
+
+
+def bolt_nanos(cls: type[Bolt], values: tuple[Any, ...], calls: int) -> float:
+    """Nanoseconds per ``process`` of a tuple of these values."""
+    tup = Tuple(None, "spout", "default", 1, values)
+    return _nanos(map(_started(cls, callable).process, repeat(tup, calls)), calls)
+
+
+def _started(cls: type, emit: Callable[..., Any]) -> Any:
+    instance = type(cls.__name__, (cls,), {"emit": emit})()
+    instance.initialize({}, {})
+    return instance
+
+
+def _nanos(calling: Iterable[Any], calls: int) -> float:
+    began = CLOCK.monotonic()
+    deque(calling, maxlen=0)
+    return (CLOCK.monotonic() - began) / calls * 1e9

@@ -1,0 +1,50 @@
+"""The benchmarks that there are, lowest rung first: each adds one cost to the one below.
+
+A benchmark is a module of this package with ``run(settings) -> Iterator[Record]``. It is imported when it is run, so
+that ``--list`` needs neither a compiled core nor Spark.
+"""
+
+import importlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from benchmarks.record import Record
+
+
+class Settings(NamedTuple):
+    """How thoroughly to measure."""
+
+    quick: bool = False
+    """Small sizes: shows that the benchmark works, not how quick anything is."""
+    runs: int | None = None
+    """Runs per case; None: the benchmark's own number."""
+    peers: bool = True
+    """Whether the peers are measured as well (they are downloaded once)."""
+
+    def runs_of(self, thorough: int) -> int:
+        """The number of runs, where a benchmark makes ``thorough`` by itself."""
+        return self.runs if self.runs is not None else 2 if self.quick else thorough
+
+
+class Benchmark(NamedTuple):
+    """A rung of the ladder."""
+
+    name: str
+    meaning: str
+
+    def run(self, settings: Settings) -> Iterator[Record]:
+        """Measures; yields one record per case."""
+        yield from importlib.import_module(f"benchmarks.{self.name}").run(settings)
+
+
+LADDER = (
+    Benchmark("core", "tuples/s of topologies in one process without Spark; against pystorm over its pipe and bytewax"),
+    Benchmark("instructions", "machine instructions per tuple of the core's topologies, counted by valgrind"),
+    Benchmark("memory", "how flat resident memory stays while a slow consumer takes 50 million tuples"),
+    Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),
+)
+
+
+def find(name: str) -> Benchmark | None:
+    """The benchmark of that name, or None."""
+    return next((benchmark for benchmark in LADDER if benchmark.name == name), None)
