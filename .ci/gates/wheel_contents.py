@@ -1,0 +1,35 @@
+"""Looks into the wheel and the sdist of folder `sys.argv[1]`: whether what must be there is, and nothing else."""
+
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main(folder: Path) -> list[str]:
+    """Everything that is wrong."""
+    (wheel,) = folder.glob("*.whl")
+    (sdist,) = folder.glob("*.tar.gz")
+    in_wheel = set(zipfile.ZipFile(wheel).namelist())
+    with tarfile.open(sdist) as archive:
+        in_sdist = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    modules = sorted(path.stem for path in ROOT.glob("cython_core/*.pyx"))
+    stems = {Path(name).name.split(".")[0] for name in in_wheel if name.endswith((".so", ".pyd"))}
+    wrong = [f"wheel: cython_core/{stem} is not compiled in it" for stem in modules if stem not in stems]
+    python = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/**/*.py")]
+    wrong += [f"wheel: without {name}" for name in [*python, "pyspark_pystorm.py"] if name not in in_wheel]
+    headers = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("cython_core/**/*.[hp]*") if path.is_file()]
+    sources = [name for name in headers if name.endswith((".h", ".pyx", ".pxd", ".pyi"))]
+    wrong += [f"sdist: without {name}" for name in [*python, *sources, "setup.py", "LICENSE"] if name not in in_sdist]
+    wrong += [f"wheel: {name} does not belong in it" for name in in_wheel if name.startswith(("tests/", "benchmarks/"))]
+    wrong += [f"wheel: {name} does not belong in it" for name in in_wheel if name.endswith((".c", ".pyx", ".html"))]
+    wrong += [f"sdist: {name} does not belong in it" for name in in_sdist if name.endswith((".so", ".c", ".html"))]
+    return wrong
+
+
+if __name__ == "__main__":
+    found = main(Path(sys.argv[1]))
+    print("\n".join(found))
+    sys.exit(1 if found else 0)
