@@ -1,7 +1,6 @@
 """Tuples at a steady rate, like Spark's rate source, but every one a function of its offset."""
 
 import datetime
-import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -26,8 +25,8 @@ class RateOptions(Options, frozen=True, kw_only=True):
         msgspec.field(name="numPartitions", default=1)
     )
     start_time: Annotated[
-        int | None,
-        Meta(ge=0, description="Second since 1970 (UTC) of value 0; without it values count from 1970 and a query begins now."),
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Second since 1970 (UTC) of value 0; without it values count from 1970 and a query begins now."),
     ] = msgspec.field(name="startTime", default=None)
 
 
@@ -78,7 +77,8 @@ class RateSpout(PartitionedSpout):
 
     def latest(self, partition: str) -> int:
         """Rows of this partition whose time has come."""
-        values = math.floor((self.clock.wall() - self._start) * self._rate) + 1
+        passed = round(self.clock.wall() * 1_000_000) - self._start * 1_000_000
+        values = passed * self._rate // 1_000_000 + 1
         return max(0, -((int(partition) - values) // self._count))
 
     def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
