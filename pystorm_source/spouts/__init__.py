@@ -1,0 +1,7 @@
+"""Ready-made spouts; one contract, a file each."""
+
+from pystorm_source.spouts.files import FilesSpout
+from pystorm_source.spouts.memory import MemorySpout
+from pystorm_source.spouts.rate import RateSpout
+
+__all__ = ["FilesSpout", "MemorySpout", "RateSpout"]

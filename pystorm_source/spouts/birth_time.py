@@ -1,0 +1,51 @@
+"""When a file was born: what ``os.stat`` leaves out on Linux.
+
+``statx`` of the C library, by ctypes, after ``struct statx`` of ``linux/stat.h`` (the same on every architecture).
+"""
+
+import ctypes
+import os
+import sys
+
+_AT_FDCWD = -100
+_STATX_BTIME = 0x800
+_SIZE_OF_STATX = 256
+_MASK = 0
+_BTIME_SECONDS = 80
+_BTIME_NANOSECONDS = 88
+
+
+def _load() -> "ctypes._FuncPointer | None":
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        statx = ctypes.CDLL(None, use_errno=True).statx
+    except (OSError, AttributeError):  # a C library from before 2018
+        return None
+    statx.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_char_p]
+    statx.restype = ctypes.c_int
+    return statx
+
+
+_statx = _load()
+
+
+def birth_time_ns(path: str) -> int | None:
+    """Nanoseconds since 1970 when this file (symbolic links followed) was created; it survives renames and writes.
+
+    None where file system or platform do not know it, or the file is gone.
+    """
+    if _statx is None:
+        try:
+            born = getattr(os.stat(path), "st_birthtime", None)
+        except OSError:
+            return None
+        return None if born is None else int(born * 1_000_000_000)
+    buffer = ctypes.create_string_buffer(_SIZE_OF_STATX)
+    if _statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, buffer) != 0:
+        return None
+    raw = buffer.raw
+    if not int.from_bytes(raw[_MASK : _MASK + 4], sys.byteorder) & _STATX_BTIME:
+        return None
+    seconds = int.from_bytes(raw[_BTIME_SECONDS : _BTIME_SECONDS + 8], sys.byteorder, signed=True)
+    return seconds * 1_000_000_000 + int.from_bytes(raw[_BTIME_NANOSECONDS : _BTIME_NANOSECONDS + 4], sys.byteorder)

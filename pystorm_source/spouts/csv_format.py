@@ -1,0 +1,154 @@
+"""The format ``csv``: a record per line, values converted to the declared types."""
+
+import csv
+import datetime
+import decimal
+from collections.abc import Callable
+from typing import Any
+
+from pystorm_source.errors import OptionError, SchemaError
+from pystorm_source.spouts.field_types import family_of
+from pystorm_source.spouts.line_format import Faults, LineFormat, Malformed, Pairs, TextDecoder, one_by_one
+
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _BOOLEANS[text.strip().lower()]
+    except KeyError:
+        raise ValueError("neither true nor false") from None
+
+
+def _integer(text: str) -> int:
+    if "_" in text:
+        raise ValueError("no integer")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    if "_" in text:
+        raise ValueError("no number")
+    return float(text)
+
+
+def _decimal(text: str) -> decimal.Decimal:
+    try:
+        return decimal.Decimal(text.strip())
+    except decimal.InvalidOperation:
+        raise ValueError("no decimal number") from None
+
+
+def _date(text: str) -> datetime.date:
+    return datetime.date.fromisoformat(text.strip())
+
+
+def _timestamp(text: str) -> datetime.datetime:
+    value = datetime.datetime.fromisoformat(text.strip())
+    return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value
+
+
+def _timestamp_ntz(text: str) -> datetime.datetime:
+    value = datetime.datetime.fromisoformat(text.strip())
+    if value.tzinfo is not None:
+        raise ValueError("a timestamp_ntz has no time zone")
+    return value
+
+
+_CONVERTERS: dict[str, Callable[[str], Any] | None] = {
+    "string": None,
+    "integer": _integer,
+    "float": _float,
+    "boolean": _boolean,
+    "decimal": _decimal,
+    "date": _date,
+    "timestamp": _timestamp,
+    "timestamp_ntz": _timestamp_ntz,
+    "binary": str.encode,
+}
+
+
+class Csv(LineFormat):
+    """``Csv(fields, types, header, delimiter, null, decoder, faults)``.
+
+    Values are in double quotes where they hold the delimiter or a quote (doubled); a record is one line, a quoted newline is
+    malformed. The text ``null`` is null for every type. With ``header`` the first line of each file names its columns, and
+    those that are no field are passed over; a field without a column is an error. By position, a line has a value per field.
+    Integers, floats, ``true``/``false``, decimals, ISO 8601 dates and timestamps (without zone: UTC); fields without a type
+    are strings. Blank lines are passed over. Raises OptionError for a type that text cannot hold.
+    """
+
+    def __init__(
+        self,
+        fields: tuple[str, ...],
+        types: tuple[str | None, ...],
+        header: bool,
+        delimiter: str,
+        null: str,
+        decoder: TextDecoder,
+        faults: Faults,
+    ):
+        self._fields = fields
+        self._converters = []
+        for field, ddl in zip(fields, types, strict=True):
+            family = family_of(ddl or "string")
+            if family is None:
+                raise OptionError(f"a field of csv is a number, string, boolean, date or timestamp. Given: {f'{field} {ddl}'!r}")
+            self._converters.append(_CONVERTERS[family])
+        self._header = header
+        self._delimiter = delimiter
+        self._null = null
+        self._decoder = decoder
+        self._faults = faults
+        self._width = len(fields)
+        self._positions = list(range(len(fields)))
+
+    def begin(self, path: str, first_line: bytes) -> None:
+        """Raises SchemaError where the header lacks a field."""
+        self._faults.path = path
+        if not self._header:
+            return
+        line = first_line.rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf")
+        try:
+            columns = [column.strip() for column in self._record(line)]
+        except Malformed as error:
+            raise SchemaError(f"the header of {path!r} cannot be read: {error}. Given: {line[:200]!r}") from None
+        lacking = [field for field in self._fields if field not in columns]
+        if lacking:
+            raise SchemaError(
+                f"the header of {path!r} has no column {', '.join(lacking)}: rename the fields, or set files.header=false to "
+                f"take columns by position. Given: {columns!r}"
+            )
+        self._width = len(columns)
+        self._positions = [columns.index(field) for field in self._fields]
+
+    def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
+        return one_by_one(data, offset, fixed, self._values, self._faults)
+
+    def _record(self, line: bytes) -> list[str]:
+        text = self._decoder.decode(line)
+        if '"' not in text:
+            return text.split(self._delimiter)
+        try:
+            return next(csv.reader((text,), delimiter=self._delimiter, strict=True))
+        except csv.Error as error:
+            raise Malformed(f"{error}; a quoted value does not go on in the next line") from None
+
+    def _values(self, line: bytes) -> tuple[Any, ...]:
+        record = self._record(line)
+        if len(record) != self._width:
+            raise Malformed(f"{len(record)} values instead of {self._width}")
+        values = []
+        for index, position in enumerate(self._positions):
+            text = record[position]
+            convert = self._converters[index]
+            if text == self._null:
+                values.append(None)
+            elif convert is None:
+                values.append(text)
+            else:
+                try:
+                    values.append(convert(text))
+                except ValueError as error:
+                    raise Malformed(f"field {self._fields[index]!r}: {error}") from None
+        return tuple(values)

@@ -1,0 +1,163 @@
+"""Which files there are: a directory, a file or a glob, listed with one stat per file."""
+
+import fnmatch
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pystorm_source.errors import OptionError, WorldError
+
+_MAGIC = re.compile(r"[*?\[]")
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
+
+
+class FileEntry(NamedTuple):
+    """A regular file. ``name``: relative to the catalog's root. ``changed_ns``: ctime, of the symbolic link too."""
+
+    name: str
+    path: str
+    device: int
+    inode: int
+    size: int
+    changed_ns: int
+    modified_ns: int
+
+    @property
+    def gzipped(self) -> bool:
+        return self.name.endswith(".gz")
+
+
+class FileCatalog:
+    """``FileCatalog(path, recursive, gzip, by_path)``.
+
+    A directory stands for its files except those called ``.…`` and ``_…`` (marks such as ``_SUCCESS``); a glob for what it
+    matches: ``*``, ``?`` and ``[…]`` inside one name, ``**`` over any number of directories. A file that several names lead
+    to (links) is listed once, unless ``by_path``. Raises OptionError for a path with a scheme other than ``file:``.
+    """
+
+    def __init__(self, path: str, recursive: bool = False, gzip: bool = True, by_path: bool = False):
+        scheme = _SCHEME.match(path)
+        if scheme and scheme[1] != "file":
+            raise OptionError(
+                f"option 'path' is a path in the file system of driver and executors (mount it, or read it by another "
+                f"spout). Given: {path!r}"
+            )
+        self.given = path
+        self._gzip = gzip
+        self._by_path = by_path
+        self._full = os.path.abspath(re.sub(r"^file:/+", "/", path))
+        parts = self._full.split(os.sep)
+        magic = next((i for i, part in enumerate(parts) if _MAGIC.search(part)), None)
+        self.globbed = magic is not None
+        if self.globbed:
+            self.root = os.sep.join(parts[:magic]) or os.sep
+            self._steps = [None if part == "**" else _translated(part) for part in parts[magic:]]
+            if self._steps[-1] is None:
+                self._steps.append(_translated("*"))
+        elif os.path.isdir(self._full):
+            self.root = self._full
+            visible = re.compile(r"[^._].*", re.DOTALL)
+            self._steps = [None, visible] if recursive else [visible]
+        else:
+            self.root = os.path.dirname(self._full)
+            self._steps = [re.compile(re.escape(os.path.basename(self._full)))]
+
+    def check_exists(self) -> None:
+        """Raises OptionError where there is nothing to follow; a glob may match later."""
+        if not self.globbed and not os.path.exists(self._full):
+            raise OptionError(
+                f"option 'path': no such file or directory on {os.uname().nodename}; create it first, or give a glob, "
+                f"which may match later. Given: {self.given!r}"
+            )
+
+    def scan(self) -> list[FileEntry]:
+        """The files that match now, each once, ordered by name. Raises WorldError where the root cannot be listed."""
+        found: dict[object, FileEntry] = {}
+        for entry, name in self._walk(self.root, "", 0, set()):
+            if not self._gzip and name.endswith(".gz"):
+                continue
+            seen = _stat(entry)
+            if seen is None:
+                continue
+            file = FileEntry(name, entry.path, *seen)
+            if self._by_path:
+                file = file._replace(device=0, inode=0)
+            key = name if self._by_path else (file.device, file.inode)
+            if key not in found or file.name < found[key].name:
+                found[key] = file
+        return sorted(found.values())
+
+    def find(self, inode: int, hint: str) -> FileEntry | None:
+        """The file of this inode: where it was first seen, in that directory under any name, or anywhere in the catalog.
+
+        Inode 0: the file at ``hint``.
+        """
+        first = os.path.join(self.root, hint)
+        try:
+            seen = os.stat(first)
+            if inode in (0, seen.st_ino) and stat.S_ISREG(seen.st_mode):
+                return FileEntry(hint, first, seen.st_dev, inode, seen.st_size, seen.st_ctime_ns, seen.st_mtime_ns)
+        except OSError:
+            pass
+        if not inode:
+            return None
+        folders = {os.path.dirname(first): None, os.path.dirname(os.path.realpath(first)): None}
+        for folder in folders:
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.inode() == inode and (found := _stat(entry)) is not None and found[1] == inode:
+                            return FileEntry(os.path.relpath(entry.path, self.root), entry.path, *found)
+            except OSError:
+                continue
+        return next((file for file in self.scan() if file.inode == inode), None)
+
+    def _walk(self, folder: str, name: str, step: int, above: set[tuple[int, int]]) -> Iterator[tuple[os.DirEntry[str], str]]:
+        """Entries under ``folder`` that the steps from ``step`` on match. ``above``: directories that lead here (link loops)."""
+        deep = self._steps[step] is None
+        if deep:
+            yield from self._walk(folder, name, step + 1, above)
+        try:
+            entries = list(os.scandir(folder))
+        except OSError as error:
+            if isinstance(error, (FileNotFoundError, NotADirectoryError)) and (self.globbed or folder != self.root):
+                return
+            raise WorldError(f"a directory that FilesSpout follows cannot be listed: {error}") from error
+        last = step == len(self._steps) - 1
+        for entry in entries:
+            relative = f"{name}/{entry.name}" if name else entry.name
+            if last:
+                if self._steps[step].fullmatch(entry.name):  # type: ignore[union-attr]
+                    yield entry, relative
+            elif (deep and entry.name[0] not in "._") or (not deep and self._steps[step].fullmatch(entry.name)):  # type: ignore[union-attr]
+                try:
+                    if not entry.is_dir():
+                        continue
+                    seen = entry.stat()
+                except OSError:
+                    continue
+                key = (seen.st_dev, seen.st_ino)
+                if key not in above:
+                    yield from self._walk(entry.path, relative, step if deep else step + 1, above | {key})
+
+
+def _stat(entry: os.DirEntry[str]) -> tuple[int, int, int, int, int] | None:
+    """(device, inode, size, changed, modified) of a regular file, links followed; None for anything else."""
+    try:
+        seen = entry.stat()
+        changed = seen.st_ctime_ns
+        if entry.is_symlink():
+            changed = max(changed, entry.stat(follow_symlinks=False).st_ctime_ns)
+    except OSError:
+        return None
+    if not stat.S_ISREG(seen.st_mode):
+        return None
+    return seen.st_dev, seen.st_ino, seen.st_size, changed, seen.st_mtime_ns
+
+
+def _translated(part: str) -> re.Pattern[str]:
+    """One component of a glob; like a shell's, ``*`` does not match a leading dot."""
+    dot = "" if part.startswith(".") else r"(?!\.)"
+    return re.compile(dot + fnmatch.translate(part))

@@ -1,0 +1,136 @@
+"""How far a file can be read: just after its last newline, or after its last whole gzip member.
+
+Looking is cheap: a file is opened only if its size or ctime changed since the last look, and searched from its end
+backwards, never below what was searched before. What is kept between looks is a cache; a new finder gives the same answers.
+"""
+
+import os
+from typing import NamedTuple
+
+from pystorm_source.errors import WorldError
+from pystorm_source.spouts.file_catalog import FileEntry
+from pystorm_source.spouts.file_identity import PREFIX_BYTES, begins_alike, fingerprint
+from pystorm_source.spouts.gzip_members import GzipScan
+
+BLOCK = 1 << 16
+GZIP_BUDGET = 256 << 20
+
+
+class FileHead(NamedTuple):
+    """``crc``: the fingerprint, None while the file is too short for one. ``head``: end of what is complete.
+
+    ``alike``: the file begins as the known one did. ``between``: the known offset lies inside a line.
+    """
+
+    crc: int | None
+    head: int
+    alike: bool = True
+    between: bool = False
+
+
+class _Look:
+    """What the last look at a file saw. ``state``: (size, ctime) then; ``searched``: how far newlines were looked for."""
+
+    __slots__ = ("head", "scan", "searched", "state")
+
+    def __init__(self) -> None:
+        self.state = (-1, -1)
+        self.head = FileHead(None, 0)
+        self.searched = 0
+        self.scan: GzipScan | None = None
+
+
+class HeadFinder:
+    """``HeadFinder(lines)``. ``lines``: how many lines of a file its fingerprint takes."""
+
+    def __init__(self, lines: int = 1):
+        self._lines = lines
+        self._looks: dict[object, _Look] = {}
+        self._budget = GZIP_BUDGET
+
+    def begin_round(self, keys: set[object]) -> None:
+        """Forgets files other than these. A round has a budget for unpacking gzip files that are being written."""
+        self._budget = GZIP_BUDGET
+        for key in self._looks.keys() - keys:
+            del self._looks[key]
+
+    def look(
+        self, key: object, file: FileEntry, finished: bool, known_crc: int | None = None, known_offset: int = 0
+    ) -> FileHead | None:
+        """The head of a file as the listing saw it; None where it is gone.
+
+        ``finished``: unchanged for so long that all there is counts as complete. ``known_crc`` and ``known_offset``: the
+        fingerprint of the file that we took it for, and up to where that one was read. Raises WorldError where the file
+        cannot be read.
+        """
+        look = self._looks.setdefault(key, _Look())
+        unsettled = look.scan is not None and look.scan.broken is None and look.scan.at < file.size and not finished
+        if look.state != (file.size, file.changed_ns) or unsettled or (finished and look.head.crc is None and file.size):
+            try:
+                fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return None
+            except OSError as error:
+                raise WorldError(f"FilesSpout cannot open a file that it follows: {error}") from error
+            try:
+                if file.inode and os.fstat(fd).st_ino != file.inode:
+                    # Another file took the name after the listing; the next round lists both.
+                    return None
+                self._look(look, fd, file, finished, known_crc, known_offset)
+            finally:
+                os.close(fd)
+        return look.head._replace(head=file.size) if finished else look.head
+
+    def _look(
+        self, look: _Look, fd: int, file: FileEntry, finished: bool, known_crc: int | None, known_offset: int
+    ) -> None:
+        # Of what was written after the listing nothing counts: size and ctime belong together.
+        size = file.size
+        prefix = os.pread(fd, min(PREFIX_BYTES, size), 0)
+        crc = fingerprint(prefix, 1 << 30 if file.gzipped else self._lines, finished or file.gzipped)
+        alike = known_crc is None or known_crc == crc or begins_alike(prefix, known_crc)
+        floor = known_offset if alike and known_offset <= size else 0
+        if look.head.crc is None or look.head.crc != crc or look.searched > size:
+            look.scan, look.searched, look.head = None, floor, FileHead(crc, floor)
+        between = False
+        if file.gzipped:
+            if not finished:
+                look.scan = look.scan or GzipScan(floor)
+                self._budget -= look.scan.advance(fd, size, self._budget)
+                head = look.scan.end
+            else:
+                head = look.head.head
+        else:
+            head = (last_newline(fd, look.searched, size) + 1) or look.head.head
+            between = 0 < floor < head and os.pread(fd, 1, floor - 1) != b"\n"
+        look.state = (size, file.changed_ns)
+        look.searched = size
+        look.head = FileHead(crc, head, alike, between)
+
+
+def last_newline(fd: int, low: int, high: int) -> int:
+    """Offset of the last newline in [low, high), -1 without one; reads backwards."""
+    while high > low:
+        begin = max(low, high - BLOCK)
+        found = os.pread(fd, high - begin, begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found
+        high = begin
+    return -1
+
+
+def line_start(fd: int, start: int, end: int, limit: int) -> int:
+    """The last line start in (start, end], or the first one behind ``end``, or ``limit`` where there is none before."""
+    found = last_newline(fd, start, end)
+    if found >= 0:
+        return found + 1
+    at = end
+    while at < limit:
+        data = os.pread(fd, min(BLOCK, limit - at), at)
+        if not data:
+            break
+        found = data.find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        at += len(data)
+    return limit

@@ -1,0 +1,170 @@
+"""Growing text files, followed."""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.api.stream import Stream
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import DataLossError, OptionError, WorldError
+from pystorm_source.spouts.csv_format import Csv
+from pystorm_source.spouts.file_catalog import FileCatalog
+from pystorm_source.spouts.file_follower import FileFollower
+from pystorm_source.spouts.file_identity import FileIdentity
+from pystorm_source.spouts.file_range import FileRange
+from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.line_format import Faults, LineFormat, Lines, Pairs, TextDecoder
+from pystorm_source.spouts.ndjson_format import NdJson
+
+
+class FilesSpout(PartitionedSpout):
+    """Follows a directory, file or glob of growing text files::
+
+        lines = FilesSpout.spec(path="/var/log/app")                       # the field `line`
+        orders = FilesSpout.spec(format="ndjson", fields=["id long", "item string"])
+
+    A partition is a file, an offset the position of a line's first byte. A line is there once its newline is; see
+    ``FilesOptions`` for what counts as finished, and ``file_identity``, ``file_retirement`` and ``line_reader`` for the rules
+    that rotation, restarts and cut ranges follow. Files ending in ``.gz`` are read once they are whole, each in one piece,
+    their offsets being positions in the compressed file. Follows Spark's file source in what it skips (names that begin with
+    ``.`` or ``_``) and Kafka's in ``failOnDataLoss``.
+
+    Raises OptionError for wrong options, DataLossError where unread bytes are gone, SchemaError for a malformed line,
+    WorldError for files that cannot be read.
+    """
+
+    Options = FilesOptions
+    outputs = ["line string"]
+    clock: Clock = SystemClock()
+
+    @classmethod
+    def spec(  # type: ignore[override]
+        cls,
+        name: str | None = None,
+        par: int | None = None,
+        config: dict[str, Any] | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        format: str | None = None,
+        fields: list[str] | None = None,
+    ) -> ComponentSpec:
+        """This spout for a Topology; what is given here stands above the reader's options. ``fields``: as in ``outputs``.
+
+        Further options go into ``config``, such as ``{"files.header": True}``.
+        """
+        config = dict(cls.config or {}) if config is None else dict(config)
+        if path is not None:
+            config["path"] = os.fspath(path)
+        if format is not None:
+            config["format"] = format
+        if fields is not None:
+            config["files.fields"] = list(fields)
+        spec = super().spec(name=name, par=par, config=config)
+        if fields is not None:
+            spec.streams = Stream.all_of(fields, given_by=cls.__name__)
+        return spec
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        if not conf.get("path"):
+            raise OptionError(
+                "FilesSpout needs the option 'path', a directory, file or glob: .load('/var/log/app'), or "
+                f"FilesSpout.spec(path='/var/log/app'). Given: {conf.get('path')!r}"
+            )
+        options = self._options = FilesOptions.of(conf)
+        self._catalog = FileCatalog(options.path, options.recursive, options.gzip == "read", options.identity == "path")
+        self._log = self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
+        self._faults = Faults(options.malformed == "skip", self._log)
+        self._format = self._made_format(conf.get("files.fields", self.outputs))
+        self._header = options.header and options.format == "csv"
+        self._range: FileRange | None = None
+        self._pairs: Pairs = iter(())
+        self._blocks: Iterator[tuple[bytes, int]] = iter(())
+        if context.get("place") == "driver":
+            self._catalog.check_exists()
+        self._follower = FileFollower(options, self._catalog, self.clock, self._log)
+
+    def _made_format(self, outputs: Any) -> LineFormat:
+        options = self._options
+        stream = next((s for s in Stream.all_of(outputs, given_by=type(self).__name__) if s.name == "default"), Stream())
+        decoder = TextDecoder(options.encoding, options.encoding_errors)
+        if options.format == "lines":
+            if len(stream.fields) != 1:
+                raise OptionError(
+                    f"format 'lines' gives one field, the line: declare one, or choose format ndjson or csv. "
+                    f"Given: {list(stream.fields)!r}"
+                )
+            return Lines(decoder, self._faults)
+        if outputs is FilesSpout.outputs:
+            raise OptionError(
+                f"format {options.format!r} needs the fields to read: FilesSpout.spec(fields=['id long', 'item string'], "
+                f"...), or `outputs` of a subclass. Given: {outputs!r}"
+            )
+        if options.format == "ndjson":
+            return NdJson(stream.fields, stream.types, self._faults)
+        return Csv(
+            stream.fields, stream.types, options.header, options.delimiter, options.null, decoder, self._faults
+        )
+
+    def partitions(self) -> list[str]:
+        return list(self.snapshot({}, {}).heads)
+
+    def latest(self, partition: str) -> int:
+        return self.snapshot({}, {}).heads[partition][1]
+
+    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
+        return self._follower.snapshot(known, memo)
+
+    def align(self, partition: str, start: int, end: int) -> int:
+        return self._follower.align(partition, start, end)
+
+    def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
+        """Even cuts; none in a gzip file, which is unpacked from its begin."""
+        if FileIdentity.parse(partition).hint.endswith(".gz"):
+            return []
+        return super().split(partition, start, end, parts)
+
+    def open(self, partition: str, start: int, end: int) -> None:
+        self.close()
+        self._pairs = iter(())
+        self._blocks = iter(())
+        try:
+            self._range = FileRange(self._catalog, partition, start, end, self._header)
+        except DataLossError as error:
+            if self._options.fail_on_data_loss:
+                raise
+            self._log.warning("%s", error)
+            return
+        self._blocks = self._range.blocks()
+        self._format.begin(self._range.path, self._range.first_line)
+
+    def next_tuple(self) -> Any:
+        for values, offset in self._pairs:
+            self.emit(values, offset)
+            return None
+        return self._next_block()
+
+    def _next_block(self) -> Any:
+        """Emits the first tuple of the next block that has one; False at the end of the range."""
+        try:
+            for data, offset in self._blocks:
+                self._pairs = self._format.pairs(data, offset, self._range.gzipped)  # type: ignore[union-attr]
+                for values, at in self._pairs:
+                    self.emit(values, at)
+                    return None
+        except DataLossError as error:
+            if self._options.fail_on_data_loss:
+                raise
+            self._log.warning("%s", error)
+        except WorldError as error:
+            if self._options.malformed == "fail":
+                raise
+            self._log.warning("%s", error)
+        return False
+
+    def close(self) -> None:
+        if self._range is not None:
+            self._range.close()
+            self._range = None

@@ -1,0 +1,96 @@
+"""Options of FilesSpout."""
+
+import codecs
+import re
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError
+from pystorm_source.options import Options, parse
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class FilesOptions(Options, frozen=True, kw_only=True):
+    """What ``FilesSpout`` reads, and how. Set by ``FilesSpout.spec``, in a config, or as options of the reader."""
+
+    path: Annotated[
+        str, Meta(min_length=1, description="Directory, file or glob (** crosses directories) that FilesSpout follows.")
+    ]
+    format: Annotated[
+        Literal["lines", "ndjson", "csv"],
+        Meta(description="lines: one field, the line; ndjson: a JSON object per line; csv: a record per line."),
+    ] = "lines"
+    recursive: Annotated[bool, Meta(description="Whether a followed directory's subdirectories are followed, too.")] = (
+        msgspec.field(name="files.recursive", default=False)
+    )
+    encoding: Annotated[
+        str, Meta(description="Encoding of the text; one in which a line ends with the byte 0x0A.")
+    ] = msgspec.field(name="files.encoding", default="utf-8")
+    encoding_errors: Annotated[
+        Literal["replace", "strict"],
+        Meta(description="Bytes that the encoding does not know: replace by U+FFFD (no line is lost), or strict: malformed."),
+    ] = msgspec.field(name="files.encoding.errors", default="replace")
+    malformed: Annotated[
+        Literal["fail", "skip"],
+        Meta(description="A line that the format cannot read: fail names file and byte offset, skip counts and logs it."),
+    ] = msgspec.field(name="files.malformed", default="fail")
+    header: Annotated[
+        bool, Meta(description="csv: the first line of every file names its columns, else columns are taken by position.")
+    ] = msgspec.field(name="files.header", default=False)
+    delimiter: Annotated[str, Meta(min_length=1, max_length=1, description="csv: the character between two values.")] = (
+        msgspec.field(name="files.delimiter", default=",")
+    )
+    null: Annotated[str, Meta(description="csv: the text that stands for null.")] = msgspec.field(
+        name="files.null", default=""
+    )
+    gzip: Annotated[
+        Literal["read", "ignore"],
+        Meta(description="Files called *.gz: read them once they are complete, or ignore them."),
+    ] = msgspec.field(name="files.gzip", default="read")
+    finished_after: Annotated[
+        str,
+        Meta(
+            description="A file unchanged this long is finished: its last line needs no newline, and once read it leaves "
+            "the offset. A number with ms, s, m, h or d; longer than any writer pauses."
+        ),
+    ] = msgspec.field(name="files.finished.after", default="1h")
+    identity: Annotated[
+        Literal["inode", "path"],
+        Meta(description="What a file is known by: inode follows renames; path is for mounts without stable inodes."),
+    ] = msgspec.field(name="files.identity", default="inode")
+    fail_on_data_loss: Annotated[
+        bool, Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped.")
+    ] = msgspec.field(name="failOnDataLoss", default=True)
+
+    def __post_init__(self) -> None:
+        seconds_of("files.finished.after", self.finished_after)
+        try:
+            encoding = codecs.lookup(self.encoding)
+            fits = "\n".encode(encoding.name) == b"\n"
+        except (LookupError, UnicodeError):
+            fits = False
+        if not fits:
+            raise OptionError(
+                f"option 'files.encoding' is a text encoding that Python knows and in which a line ends with the byte "
+                f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}"
+            )
+
+    @classmethod
+    def of(cls, conf: dict[str, Any]) -> "FilesOptions":
+        """Raises OptionError, with key, value and remedy."""
+        return parse(cls, conf)
+
+    @property
+    def finished_after_ns(self) -> int:
+        return round(seconds_of("files.finished.after", self.finished_after) * 1_000_000_000)
+
+
+def seconds_of(key: str, text: str) -> float:
+    """``"90s"``, ``"1.5h"``, ``"200ms"`` in seconds. Raises OptionError naming ``key``."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", text)
+    if found is None:
+        raise OptionError(f"option {key!r} is a number with ms, s, m, h or d, such as 1h. Given: {text!r}")
+    return float(found[1]) * _SECONDS[found[2]]

@@ -1,0 +1,137 @@
+"""Formats: blocks of lines become (values, offset) pairs."""
+
+import codecs
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate, repeat
+from typing import Any, Protocol
+
+from pystorm_source.errors import SchemaError
+
+Pairs = Iterator[tuple[tuple[Any, ...], int]]
+
+# Encodings in which a character is a byte, so that a line has as many of the one as of the other.
+_SINGLE_BYTE = ("ascii", "iso8859-", "cp125", "cp437", "cp850", "koi8-")
+
+
+class Malformed(Exception):
+    """A line that its format cannot read; the message says why."""
+
+
+class LineFormat(Protocol):
+    """What a reader does with the lines of one file."""
+
+    def begin(self, path: str, first_line: bytes) -> None:
+        """A range of this file comes next; ``first_line``: of the file, not of the range."""
+
+    def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
+        """The tuples of a block of whole lines, which begins at ``offset``; ``fixed``: all of them have this offset."""
+
+
+class TextDecoder:
+    """``TextDecoder(encoding, errors)``: bytes → str. ``single_byte``: a character is a byte."""
+
+    def __init__(self, encoding: str, errors: str):
+        self.encoding = codecs.lookup(encoding).name
+        self.errors = errors
+        self.single_byte = self.encoding.startswith(_SINGLE_BYTE)
+        self.marked = self.encoding in ("utf-8", "utf-8-sig")
+
+    def decode(self, data: bytes) -> str:
+        """Raises Malformed where ``errors`` is strict and the bytes are not of this encoding."""
+        try:
+            return data.decode(self.encoding, self.errors)
+        except UnicodeDecodeError as error:
+            raise Malformed(
+                f"byte {error.object[error.start]:#04x} at position {error.start} is not {self.encoding}: set files.encoding, "
+                f"or files.encoding.errors=replace"
+            ) from None
+
+
+class Lines:
+    """The format ``lines``: each line, without its newline (or CR LF), is the one value. Empty lines are lines."""
+
+    def __init__(self, decoder: TextDecoder, faults: "Faults"):
+        self._decoder = decoder
+        self._faults = faults
+
+    def begin(self, path: str, first_line: bytes) -> None:
+        self._faults.path = path
+
+    def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
+        body = data[:-1] if data[-1:] == b"\n" else data
+        try:
+            text = self._decoder.decode(body)
+        except Malformed:
+            return one_by_one(data, offset, fixed, lambda line: (self._decoder.decode(line),), self._faults, blank=True)
+        lines = text.split("\n")
+        offsets: Iterable[int]
+        if fixed:
+            offsets = repeat(offset)
+        else:
+            lengths = map(len, lines if text.isascii() or self._decoder.single_byte else body.split(b"\n"))
+            offsets = accumulate(map((1).__add__, lengths), initial=offset)
+        if offset == 0 and self._decoder.marked and lines[0][:1] == "\ufeff":
+            lines = [lines[0][1:], *lines[1:]]
+        if "\r" in text:
+            lines = [line[:-1] if line[-1:] == "\r" else line for line in lines]
+        return zip(zip(lines, strict=False), offsets, strict=False)
+
+
+class Faults:
+    """What happens to malformed lines: ``fail`` raises, ``skip`` counts and logs the first of every file."""
+
+    def __init__(self, skip: bool, logger: logging.Logger):
+        self.path = ""
+        self.skipped = 0
+        self._skip = skip
+        self._logger = logger
+        self._said = ""
+
+    def take(self, reason: object, line: bytes, offset: int) -> None:
+        """Raises SchemaError, naming file, byte offset and line, unless malformed lines are skipped."""
+        shown = line[:200]
+        if not self._skip:
+            raise SchemaError(
+                f"malformed line in {self.path!r} at byte {offset}: {reason}. Correct it, or set files.malformed=skip. "
+                f"Given: {shown!r}"
+            )
+        self.skipped += 1
+        if self._said != self.path:
+            self._said = self.path
+            self._logger.warning(
+                "malformed line in %r at byte %d is skipped: %s. Given: %r (further ones in this file: counted only)",
+                self.path, offset, reason, shown,
+            )  # fmt: skip
+
+
+def one_by_one(
+    data: bytes,
+    offset: int,
+    fixed: bool,
+    values_of: Callable[[bytes], tuple[Any, ...] | None],
+    faults: Faults,
+    blank: bool = False,
+) -> Pairs:
+    """The pairs of a block, a call per line. ``values_of`` raises Malformed or answers None for a line without a tuple.
+
+    ``blank``: whether lines of nothing but white space are asked for.
+    """
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    at = offset
+    for raw in lines:
+        line = raw[:-1] if raw[-1:] == b"\r" else raw
+        if at == 0 and line[:3] == b"\xef\xbb\xbf":
+            line = line[3:]
+        if blank or line.strip():
+            try:
+                values = values_of(line)
+            except Malformed as reason:
+                faults.take(reason, line, at)
+            else:
+                if values is not None:
+                    yield values, at
+        if not fixed:
+            at += len(raw) + 1

@@ -1,0 +1,104 @@
+"""Whole lines of a byte range, block by block.
+
+    range      [ start ───────────────────── end )
+    lines   aaaaaa\\n  bbbbbb\\n  cccccc\\n  dddddd\\n        those whose first byte lies in the range: bbbbbb, cccccc, dddddd
+                  ▲ start - 1 is looked at: is it a newline, a line begins at start
+
+So ranges that meet share no line and leave none out, wherever they are cut. A block is some whole lines and the offset of the
+first; memory is bounded by a block and the longest line.
+"""
+
+import os
+import zlib
+from collections.abc import Iterator
+
+from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.spouts.gzip_members import GzipReader
+
+BLOCK = 1 << 20
+_SMALL = 1 << 14
+
+
+def plain_blocks(fd: int, start: int, end: int, path: str) -> Iterator[tuple[bytes, int]]:
+    """(lines, offset of the first) of the lines that begin in [start, end). Each block ends with a newline, except
+    perhaps the last of the file. Raises DataLossError where the file ends before ``end``.
+    """
+    if start >= end:
+        return
+    at = max(0, start - 1)
+    base = start
+    parts: list[bytes] = []
+    held = 0
+    skipping = start > 0
+    while True:
+        data = os.pread(fd, max(_SMALL, min(BLOCK, end - at + _SMALL)), at)
+        if not data:
+            break
+        at += len(data)
+        if skipping:
+            cut = data.find(b"\n") + 1
+            if cut == 0 and at < end:
+                continue
+            base = at - len(data) + cut
+            if cut == 0 or base >= end:
+                return
+            skipping = False
+            data = data[cut:]
+        if at >= end:
+            # The last line of the range is the one with byte end - 1.
+            begin = base + held
+            last = data.find(b"\n", max(0, end - 1 - begin)) + 1
+            if last:
+                parts.append(data[:last])
+                yield b"".join(parts), base
+                return
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            parts.append(data[:cut])
+            lines = b"".join(parts)
+            yield lines, base
+            base += len(lines)
+            data = data[cut:]
+            parts, held = [], 0
+        if data:
+            parts.append(data)
+            held += len(data)
+    if at < end:
+        raise DataLossError(
+            f"{path!r} ends at offset {at}, but was planned to be read up to {end}: it was truncated after that. Let rotation "
+            f"rename files (logrotate: create instead of copytruncate), or set failOnDataLoss=false. Given: [{start}, {end})"
+        )
+    if parts:
+        yield b"".join(parts), base
+
+
+def gzip_blocks(fd: int, start: int, end: int, path: str) -> Iterator[tuple[bytes, int]]:
+    """The same of the gzip members in [start, end); offsets are positions in the compressed file, below ``end``, the same
+    for all lines of a block. Raises WorldError for a file that is cut off or no gzip.
+    """
+    if start >= end:
+        return
+    reader = GzipReader(fd, start, end, BLOCK)
+    parts: list[bytes] = []
+    offset = start
+    while True:
+        offset = min(max(offset, reader.at), end - 1)
+        try:
+            data = reader.next_block()
+        except (EOFError, zlib.error) as error:
+            raise WorldError(
+                f"{path!r} is no whole gzip file ({error} at offset {reader.at}): repair or remove it; files.malformed=skip "
+                f"takes what can be unpacked. Given: [{start}, {end})"
+            ) from error
+        if not data:
+            break
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            parts.append(data[:cut])
+            yield b"".join(parts), offset
+            parts = []
+            data = data[cut:]
+        if data:
+            parts.append(data)
+    if parts:
+        yield b"".join(parts), offset

@@ -1,0 +1,76 @@
+"""Tuples from memory, for tests and first steps."""
+
+import math
+from typing import Any, ClassVar
+
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.partitioned_spout import PartitionedSpout
+from pystorm_source.api.stream import Stream
+from pystorm_source.errors import OptionError
+
+
+class MemorySpout(PartitionedSpout):
+    """A fixed list of rows, dealt in turn to ``partitions`` partitions.
+
+    In place::
+
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[1], [2], [3]], partitions=2)
+
+    or as a class, whose rows may be any Python values (those of ``spec`` travel as JSON)::
+
+        class Days(MemorySpout):
+            outputs = ["day date"]
+            rows = [(date(2024, 2, 29),)]
+
+    A row is a list or tuple with one value per field. Partitions are called "0", "1", ...; row ``i`` is offset
+    ``i // partitions`` of partition ``i % partitions``. Raises OptionError for rows that are no lists.
+    """
+
+    rows: ClassVar[Any] = ()
+    number_of_partitions: ClassVar[int] = 1
+
+    @classmethod
+    def spec(  # type: ignore[override]
+        cls,
+        name: str | None = None,
+        par: int | None = None,
+        config: dict[str, Any] | None = None,
+        *,
+        rows: Any = None,
+        partitions: int | None = None,
+        fields: list[str] | None = None,
+    ) -> ComponentSpec:
+        """This spout for a Topology. What is not given is the class's."""
+        config = dict(cls.config or {}) if config is None else dict(config)
+        if rows is not None:
+            config["memory.rows"] = [list(row) if isinstance(row, tuple) else row for row in rows]
+        if partitions is not None:
+            config["memory.partitions"] = partitions
+        spec = super().spec(name=name, par=par, config=config)
+        if fields is not None:
+            spec.streams = Stream.all_of(fields, given_by=cls.__name__)
+        return spec
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self._rows = conf.get("memory.rows", self.rows)
+        self._count = conf.get("memory.partitions", self.number_of_partitions)
+        if isinstance(self._count, bool) or not isinstance(self._count, int) or self._count < 1:
+            raise OptionError(f"`partitions` of a MemorySpout is an int of at least 1. Given: {self._count!r}")
+        for row in self._rows:
+            if not isinstance(row, (list, tuple)):
+                raise OptionError(f"a row of a MemorySpout is a list or tuple with one value per field. Given: {row!r}")
+
+    def partitions(self) -> list[str]:
+        return [str(index) for index in range(self._count)]
+
+    def latest(self, partition: str) -> int:
+        return max(0, math.ceil((len(self._rows) - int(partition)) / self._count))
+
+    def open(self, partition: str, start: int, end: int) -> None:
+        self._pairs = zip(self._rows[int(partition) :: self._count][start:end], range(start, end), strict=False)
+
+    def next_tuple(self) -> Any:
+        for row, offset in self._pairs:
+            self.emit(row, offset)
+            return None
+        return False

@@ -1,0 +1,72 @@
+"""The format ``ndjson``: a JSON object per line, values by key."""
+
+import datetime
+import decimal
+from typing import Any
+
+import msgspec
+
+from pystorm_source.errors import OptionError
+from pystorm_source.spouts.field_types import family_of
+from pystorm_source.spouts.line_format import Faults, Malformed, Pairs, one_by_one
+
+_PYTHON_TYPES: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "float": float,
+    "boolean": bool,
+    "decimal": decimal.Decimal,
+    "date": datetime.date,
+    "timestamp": datetime.datetime,
+    "timestamp_ntz": datetime.datetime,
+    "binary": bytes,
+}
+
+
+class NdJson:
+    """``NdJson(fields, types, faults)``. A missing key and null are null; keys that are no field are passed over.
+
+    A typed field takes what JSON has for it: numbers, strings, true and false; dates and timestamps as ISO 8601 strings
+    (a timestamp without zone is UTC), decimals as numbers or strings, binary as base64. Anything else, and fields without a
+    type, as JSON gives it. A line that is no object or has a value of another type is malformed; blank lines are passed over.
+    """
+
+    def __init__(self, fields: tuple[str, ...], types: tuple[str | None, ...], faults: Faults):
+        self._faults = faults
+        families = [family_of(ddl) for ddl in types]
+        aliases = {f"f{index}": field for index, field in enumerate(fields)}
+        try:
+            row = msgspec.defstruct(
+                "Line",
+                [(alias, Any if f is None else _PYTHON_TYPES[f] | None, None) for alias, f in zip(aliases, families, strict=True)],
+                rename=aliases,
+            )
+        except (TypeError, ValueError) as error:
+            raise OptionError(f"these fields cannot be read from JSON: {error}. Given: {list(fields)!r}") from None
+        self._decode = msgspec.json.Decoder(row).decode
+        self._utc = [index for index, family in enumerate(families) if family == "timestamp"]
+
+    def begin(self, path: str, first_line: bytes) -> None:
+        self._faults.path = path
+
+    def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
+        return one_by_one(data, offset, fixed, self._values, self._faults)
+
+    def _values(self, line: bytes) -> tuple[Any, ...]:
+        try:
+            values = msgspec.structs.astuple(self._decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Malformed(error) from None
+        if self._utc:
+            return with_utc(values, self._utc)
+        return values
+
+
+def with_utc(values: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...]:
+    """Gives the timestamps at these positions the zone UTC where they have none."""
+    changed = list(values)
+    for index in positions:
+        value = changed[index]
+        if value is not None and value.tzinfo is None:
+            changed[index] = value.replace(tzinfo=datetime.UTC)
+    return tuple(changed)

@@ -1,0 +1,103 @@
+"""Tuples at a steady rate, like Spark's rate source, but every one a function of its offset."""
+
+import datetime
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.options import Options, parse
+
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class RateOptions(Options, frozen=True, kw_only=True):
+    """Options of RateSpout; Spark's rate source has the first two."""
+
+    rows_per_second: Annotated[int, Meta(ge=1, le=1_000_000_000, description="Rows per second, all partitions together.")] = (
+        msgspec.field(name="rowsPerSecond", default=1)
+    )
+    num_partitions: Annotated[int, Meta(ge=1, le=100_000, description="Partitions that the rows are dealt to in turn.")] = (
+        msgspec.field(name="numPartitions", default=1)
+    )
+    start_time: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Second since 1970 (UTC) of value 0; without it values count from 1970 and a query begins now."),
+    ] = msgspec.field(name="startTime", default=None)
+
+
+class RateSpout(PartitionedSpout):
+    """``timestamp`` and ``value``, ``rowsPerSecond`` of them a second.
+
+    Nothing is remembered: the row of offset ``o`` in partition ``p`` of ``n`` is::
+
+        value     = o * n + p
+        timestamp = startTime + value / rowsPerSecond
+
+    so drivers, tasks and restarts agree by construction. Without ``startTime`` the count begins in 1970: what exists
+    is what has happened since then, and a new query, whose earliest offset is *now*, begins with a large value. With
+    ``startTime`` value 0 is at that second and a new query begins there. Rates and partition counts of one checkpoint
+    must not change: offsets would mean other rows.
+    """
+
+    Options = RateOptions
+    outputs = ["timestamp timestamp", "value long"]
+    clock: Clock = SystemClock()
+
+    @classmethod
+    def spec(  # type: ignore[override]
+        cls,
+        name: str | None = None,
+        par: int | None = None,
+        config: dict[str, Any] | None = None,
+        *,
+        rows_per_second: int | None = None,
+        num_partitions: int | None = None,
+        start_time: int | None = None,
+    ) -> ComponentSpec:
+        """This spout for a Topology; what is given here stands above the reader's options."""
+        config = dict(cls.config or {}) if config is None else dict(config)
+        given = {"rowsPerSecond": rows_per_second, "numPartitions": num_partitions, "startTime": start_time}
+        config.update({key: value for key, value in given.items() if value is not None})
+        return super().spec(name=name, par=par, config=config)
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        options = parse(RateOptions, conf)
+        self._rate = options.rows_per_second
+        self._count = options.num_partitions
+        self._fixed = options.start_time is not None
+        self._start = options.start_time or 0
+
+    def partitions(self) -> list[str]:
+        return [str(index) for index in range(self._count)]
+
+    def latest(self, partition: str) -> int:
+        """Rows of this partition whose time has come."""
+        passed = round(self.clock.wall() * 1_000_000) - self._start * 1_000_000
+        values = passed * self._rate // 1_000_000 + 1
+        return max(0, -((int(partition) - values) // self._count))
+
+    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
+        """Known partitions reach back to offset 0; without ``startTime`` one that is new begins now."""
+        heads = {}
+        for name in self.partitions():
+            latest = self.latest(name)
+            heads[name] = (0 if self._fixed or name in known else latest, latest)
+        return Snapshot(heads, memo)
+
+    def open(self, partition: str, start: int, end: int) -> None:
+        first = int(partition)
+        self._offsets = iter(range(start, end))
+        self._values = iter(range(start * self._count + first, end * self._count + first, self._count))
+
+    def next_tuple(self) -> Any:
+        for value in self._values:
+            # Whole microseconds by integers: a float of seconds since 1970 has only about a quarter of one left.
+            passed = datetime.timedelta(0, self._start, value * 1_000_000 // self._rate)
+            self.emit((EPOCH + passed, value), next(self._offsets))
+            return None
+        return False
