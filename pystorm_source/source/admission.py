@@ -1,16 +1,16 @@
 """How far a micro-batch may read: a pure function of starts, heads and limits.
 
-Each partition is wished the same share (water-filling: one that has less waiting leaves the rest to the others). What is
-left over when shares are whole numbers goes round: the order of the partitions is rotated by the sum of their starts, so
-that a budget smaller than the number of partitions serves them in turn, without memory. Three partitions, 10, 1 and 10
-offsets waiting, a budget of 12 for the micro-batch:
+Each partition is wished the same share (water-filling: one that has less waiting leaves the rest to the others). What
+is left over when shares are whole numbers goes round: the order of the partitions is rotated by the sum of their
+starts, so that a budget smaller than the number of partitions serves them in turn, without memory. Three partitions,
+10, 1 and 10 offsets waiting, a budget of 12 for the micro-batch:
 
     level 5: 5 + 1 + 5 = 11, and one left over       →  6, 1, 5     or, when the starts add up otherwise, 5, 1, 6
 
 A spout may know that a range cannot be cut just anywhere (``align``: a file is cut between lines). A cut that comes out
-earlier than wished is taken. One that lies beyond the wish would break the limit, so the partition is held back, and tried
-again with what the others left. Only a partition that cannot move within the whole budget may exceed it, and
-then it moves alone: where nothing else moves, or else when its turn comes (about every fourth micro-batch, by a hash of the
+earlier than wished is taken. One that lies beyond the wish would break the limit, so the partition is held back, and
+tried again with what the others left. Only a partition that cannot move within the whole budget may exceed it, and then
+it moves alone: where nothing else moves, or else when its turn comes (about every fourth micro-batch, by a hash of the
 starts), so that it cannot be held back for ever by others that always have enough.
 """
 
@@ -40,8 +40,9 @@ class Limits:
 def limits_of(options: SourceOptions, read_limit: Any = None, draining: bool = False) -> Limits:
     """The limits of the options, combined with the ReadLimit that Spark gives (none on Spark 4.0 and 4.1).
 
-    ``ReadAllAvailable`` (Trigger.Once) lifts every limit of the options. A row is taken for an offset, a byte too (spouts that
-    read files count bytes), a file for a partition. ``draining`` (Trigger.AvailableNow) drops the minimum: nothing more will come.
+    ``ReadAllAvailable`` (Trigger.Once) lifts every limit of the options. A row is taken for an offset, a byte too
+    (spouts that read files count bytes), a file for a partition. ``draining`` (Trigger.AvailableNow) drops the minimum:
+    nothing more will come.
     """
     total, minimum, partitions = options.max_offsets_per_trigger, options.min_offsets_per_trigger, None
     kind = type(read_limit).__name__  # by name: the classes do not exist before Spark 4.2
@@ -61,8 +62,8 @@ def limits_of(options: SourceOptions, read_limit: Any = None, draining: bool = F
 def admit(waiting: Mapping[Key, tuple[int, int]], limits: Limits, align: Align | None = None) -> dict[Key, int]:
     """Partition → end, for ``waiting`` partition → (start, head) with start ≤ head.
 
-    start ≤ end ≤ head; the sum stays within ``limits.total`` and each part within ``limits.per_partition``, unless exactly one
-    partition moves (see above). Never asks ``align`` about a head: that is a cut already.
+    start ≤ end ≤ head; the sum stays within ``limits.total`` and each part within ``limits.per_partition``, unless
+    exactly one partition moves (see above). Never asks ``align`` about a head: that is a cut already.
 
     Raises TopologyError where ``align`` answers outside of [start, head].
     """
@@ -108,7 +109,7 @@ def _first_cut(key: Key, step: int, waiting: Mapping[Key, tuple[int, int]], alig
 
 
 def _fill(room: Mapping[Key, int], total: int | None, order: Sequence[Key]) -> dict[Key, int]:
-    """Water-filling: everyone gets min(room, level), the whole remainder goes to the first in ``order`` that want more."""
+    """Water-filling: everyone gets min(room, level), the rest goes to the first in ``order`` that want more."""
     if total is None or sum(room.values()) <= total:
         return dict(room)
     left, count, level = total, len(room), 0
@@ -134,7 +135,8 @@ def _cut(key: Key, wish: int, waiting: Mapping[Key, tuple[int, int]], align: Ali
     cut = align(key, start, wish)
     if isinstance(cut, bool) or not isinstance(cut, int) or not start <= cut <= head:
         raise TopologyError(
-            f"align() of spout {key.component!r} must answer an int from {start} to {head} for partition {key.partition!r}, asked to "
+            f"align() of spout {key.component!r} must answer an int from {start} to {head} for partition "
+            f"{key.partition!r}, asked to "
             f"cut [{start}, {head}) at {wish}. Given: {cut!r}"
         )
     return cut

@@ -1,7 +1,8 @@
 """Spark's type names, read without a JVM: the process that builds a data source has none.
 
 Takes what Spark SQL calls data types, as far as Arrow carries them: ``bigint``, ``decimal(10,2)``, ``array<string>``,
-``map<string,int>``, ``struct<a: int, b: string not null>``, ``interval day to second``. ``not null`` may follow any of them.
+``map<string,int>``, ``struct<a: int, b: string not null>``, ``interval day to second``. ``not null`` may follow any of
+them.
 """
 
 import re
@@ -38,7 +39,7 @@ _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|([<>(),:]))")
 
 
 def parse_type(text: str, where: str) -> tuple[DataType, bool]:
-    """The type and whether it may be null. Raises SchemaError naming ``where``, such as ``field 'n' of count.default``."""
+    """The type and whether it may be null. Raises SchemaError naming ``where``, such as ``field 'n'``."""
     parser = _Parser(text, where)
     found, nullable = parser.type(), parser.nullable()
     if parser.token is not None:
@@ -50,7 +51,9 @@ def fits(declared: DataType, wanted: DataType) -> bool:
     """Whether values of the declared type can be rows of the wanted one. The row builder still looks at each value: a
     number out of range is its error."""
     if isinstance(wanted, types.StringType):
-        return isinstance(declared, (types.StringType, types.NumericType, types.BooleanType, types.DatetimeType, types.NullType))
+        return isinstance(
+            declared, (types.StringType, types.NumericType, types.BooleanType, types.DatetimeType, types.NullType)
+        )
     if isinstance(declared, types.NullType):
         return True
     if isinstance(declared, types.ArrayType) and isinstance(wanted, types.ArrayType):
@@ -111,8 +114,10 @@ class _Parser:
             return types.MapType(key, value, nullable)
         if name == "struct":
             return self._struct()
-        return self.refuse(f"{name!r} is none that can leave a topology; take one of {', '.join(sorted(_SIMPLE))}, decimal(p,s), "
-                           "array<…>, map<…,…>, struct<name: …>")  # fmt: skip
+        return self.refuse(
+            f"{name!r} is none that can leave a topology; take one of {', '.join(sorted(_SIMPLE))}, decimal(p,s), "
+            "array<…>, map<…,…>, struct<name: …>"
+        )
 
     def nullable(self) -> bool:
         """Reads ``not null`` where it follows."""
@@ -177,7 +182,9 @@ class _Parser:
 
     def _expect(self, token: str) -> None:
         if self.token != token:
-            self.refuse(f"{token!r} is missing" if self.token is None else f"{token!r} is needed where {self.token!r} stands")
+            self.refuse(
+                f"{token!r} is missing" if self.token is None else f"{token!r} is needed where {self.token!r} stands"
+            )
         self._step()
 
     def _step(self) -> None:

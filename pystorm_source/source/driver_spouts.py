@@ -6,6 +6,7 @@ executor, no thread. Whatever a spout raises leaves with a note that says where.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
@@ -41,10 +42,11 @@ class DriverSpouts:
         with self._asked(key.component, "split") as spout:
             cuts = list(spout.split(key.partition, start, end, parts))
         edges = [start, *cuts, end]
-        ascending = all(isinstance(b, int) and a < b for a, b in zip(edges, edges[1:], strict=False))
+        ascending = all(isinstance(b, int) and a < b for a, b in pairwise(edges))
         if not ascending or len(cuts) >= parts:
             raise TopologyError(
-                f"split() of spout {key.component!r} must answer at most {parts - 1} ascending ints between {start} and {end} for "
+                f"split() of spout {key.component!r} must answer at most {parts - 1} ascending ints between {start} "
+                f"and {end} for "
                 f"partition {key.partition!r}. Given: {cuts!r}"
             )
         return cuts
@@ -104,5 +106,7 @@ def _checked(component: str, answer: Any) -> Snapshot:
             )
     for name, note in answer.memo.items():
         if not isinstance(name, str) or isinstance(note, bool) or not isinstance(note, (int, str)):
-            raise TopologyError(f"the memo of spout {component!r} must hold ints and strs by str. Given: {name!r}: {note!r}")
+            raise TopologyError(
+                f"the memo of spout {component!r} must hold ints and strs by str. Given: {name!r}: {note!r}"
+            )
     return answer

@@ -1,7 +1,8 @@
 """From one offset to the next: what waits, what was lost, and what the next offset says. Pure.
 
-A partition that Spark knows goes on where it was. One that is new begins at its earliest offset; before the first batch, where
-``startingOffsets`` says. Where data between the two is gone, ``lost`` is called: it raises, or it lets the reader skip.
+A partition that Spark knows goes on where it was. One that is new begins at its earliest offset; before the first
+batch, where ``startingOffsets`` says. Where data between the two is gone, ``lost`` is called: it raises, or it lets the
+reader skip.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +36,11 @@ def waiting(at: Offsets, world: World, first: Positions, lost: Lost) -> dict[Key
     if not at.pinned:
         first.check_world(world.heads)
     for key in sorted(at.offsets.keys() - world.heads.keys() - world.retired):
-        lost(key, f"partition {key.partition!r} of spout {key.component!r} has vanished, it was read up to offset {at.offsets[key]}")
+        lost(
+            key,
+            f"partition {key.partition!r} of spout {key.component!r} has vanished, it was read up to offset "
+            f"{at.offsets[key]}",
+        )
     found = {}
     for key, (earliest, latest) in sorted(world.heads.items()):
         if key in at.offsets:
@@ -53,7 +58,9 @@ def waiting(at: Offsets, world: World, first: Positions, lost: Lost) -> dict[Key
     return found
 
 
-def next_offsets(at: Offsets, world: World, waits: Mapping[Key, Waiting], ends: Mapping[Key, int], first: Positions) -> Offsets:
+def next_offsets(
+    at: Offsets, world: World, waits: Mapping[Key, Waiting], ends: Mapping[Key, int], first: Positions
+) -> Offsets:
     """The offset after a micro-batch that reads up to ``ends``; ``at`` itself where it would move nothing.
 
     Once something moves, every partition of the world is written down, with the notes that speak of it.
@@ -72,8 +79,8 @@ def next_offsets(at: Offsets, world: World, waits: Mapping[Key, Waiting], ends: 
 def capped(waits: Mapping[Key, Waiting], cap: Mapping[Key, tuple[int, int]], at: Offsets) -> dict[Key, Waiting]:
     """``waits`` without what came after ``cap`` (partition → (earliest, latest)) was taken.
 
-    Partitions that are newer than the cap stay, with nothing to read: once an offset carries notes that speak of them, it
-    must know them too.
+    Partitions that are newer than the cap stay, with nothing to read: once an offset carries notes that speak of them,
+    it must know them too.
     """
     held = {}
     for key, (start, head) in waits.items():

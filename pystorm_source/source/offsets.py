@@ -8,9 +8,10 @@
      "version": 1}
 
 Keys are sorted at every level, values are ints and strings, empty sections are left out: equal positions are equal
-bytes. ``begins`` makes ``ranges(start, end)`` a pure function of two offsets even for partitions that ``start`` does not
-know, and for those whose first rows were lost and skipped. The offset before the first batch is ``{"version": 1}``, without a
-section ``offsets``: where a query begins is written down by its first batch, so that a replay of that batch begins there too.
+bytes. ``begins`` makes ``ranges(start, end)`` a pure function of two offsets even for partitions that ``start`` does
+not know, and for those whose first rows were lost and skipped. The offset before the first batch is ``{"version": 1}``,
+without a section ``offsets``: where a query begins is written down by its first batch, so that a replay of that batch
+begins there too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -76,12 +77,15 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
         raise CheckpointError(f"the checkpoint was written by another source: {REMEDY}. Given: {given!r}")
     if given["version"] != VERSION or isinstance(given["version"], bool):
         raise CheckpointError(
-            f"the checkpoint has offsets of version {given['version']!r}, this pystorm-source reads version {VERSION}: use the "
+            f"the checkpoint has offsets of version {given['version']!r}, this pystorm-source reads version "
+            f"{VERSION}: use the "
             f"pystorm-source that wrote it, or {REMEDY}. Given: {given!r}"
         )
     unknown = sorted(set(given) - {"version", "offsets", "begins", "memo"})
     if unknown:
-        raise CheckpointError(f"the checkpoint has an offset with unknown sections {unknown!r}: {REMEDY}. Given: {given!r}")
+        raise CheckpointError(
+            f"the checkpoint has an offset with unknown sections {unknown!r}: {REMEDY}. Given: {given!r}"
+        )
     parsed = Offsets(
         offsets=_section(given, "offsets"),
         begins=_section(given, "begins"),
@@ -92,7 +96,8 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
     theirs = {key.component for section in (parsed.offsets, parsed.begins) for key in section} | set(parsed.memo)
     if not theirs <= mine:
         raise CheckpointError(
-            f"the checkpoint belongs to another topology: it knows the spouts {sorted(theirs)!r}, this one has {sorted(mine)!r}: "
+            f"the checkpoint belongs to another topology: it knows the spouts {sorted(theirs)!r}, this one has "
+            f"{sorted(mine)!r}: "
             f"give the spouts their old names back, or {REMEDY}. Given: {given!r}"
         )
     return parsed
@@ -110,7 +115,8 @@ def ranges(start: Offsets, end: Offsets) -> list[Range]:
         since = end.begins.get(key, start.offsets.get(key, upto))
         if since > upto:
             raise CheckpointError(
-                f"offsets of {key} go backwards, from {since} to {upto}: the checkpoint was changed or mixed with another; "
+                f"offsets of {key} go backwards, from {since} to {upto}: the checkpoint was changed or mixed with "
+                "another; "
                 f"{REMEDY}. Given: {end.to_json()!r}"
             )
         if since < upto:

@@ -1,6 +1,7 @@
 """What travels from the driver to a task: one range of one spout's partition."""
 
 import hashlib
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -31,12 +32,14 @@ class RangePartition(InputPartition):
         """Raises UsageError where this process runs another pystorm-source or another plan than the driver."""
         if self.version != __version__:
             raise UsageError(
-                f"the driver runs pystorm-source {self.version}, this executor {__version__}: install the same version on both. "
+                f"the driver runs pystorm-source {self.version}, this executor {__version__}: install the same "
+                "version on both. "
                 f"Given: {self!r}"
             )
         if self.plan != fingerprint(plan):
             raise UsageError(
-                f"the driver planned with another topology than this executor has for {plan.name!r}: restart the application so that all "
+                f"the driver planned with another topology than this executor has for {plan.name!r}: restart the "
+                "application so that all "
                 f"processes load the same code. Given: {self!r}"
             )
 
@@ -46,7 +49,9 @@ def fingerprint(plan: Plan) -> str:
     return hashlib.sha256(repr((str(plan), plan.edges, plan.config)).encode()).hexdigest()[:16]
 
 
-def partitions_of(ranges: Iterable[Range], plan: Plan, spouts: DriverSpouts, wished: int | None) -> list[RangePartition]:
+def partitions_of(
+    ranges: Iterable[Range], plan: Plan, spouts: DriverSpouts, wished: int | None
+) -> list[RangePartition]:
     """One partition per range, the larger ones split by their spout until there are ``wished``. Pure, so that a replay
     reads alike. A spout may refuse to split; spouts without offsets always do."""
     ranges = list(ranges)
@@ -63,9 +68,12 @@ def _parts(ranges: list[Range], spouts: DriverSpouts, wished: int | None) -> lis
     """How many parts each range is cut into: one, and the rest one after another to whoever has the largest parts."""
     parts = [1] * len(ranges)
     sizes = [each.end - each.start if each.key.component in spouts.components else 0 for each in ranges]
+    largest: list[tuple[float, int]] = [(-size, i) for i, size in enumerate(sizes)]
+    heapq.heapify(largest)
     for _ in range((wished or 0) - len(ranges)):
-        largest = max(range(len(ranges)), key=lambda i: (sizes[i] / parts[i], -i), default=None)
-        if largest is None or sizes[largest] <= parts[largest]:
+        i = largest[0][1] if largest else 0
+        if not largest or sizes[i] <= parts[i]:
             break
-        parts[largest] += 1
+        parts[i] += 1
+        heapq.heapreplace(largest, (-sizes[i] / parts[i], i))
     return parts

@@ -23,8 +23,8 @@ class Positions:
 
     @classmethod
     def parse(cls, key: str, text: str, default: int, components: Iterable[str]) -> "Positions":
-        """Reads ``earliest``, ``latest`` or JSON ``{"spout": {"partition": offset}}``; ``default`` is for partitions that it
-        does not name. ``components``: the partitioned spouts of the topology. Raises OptionError."""
+        """Reads ``earliest``, ``latest`` or JSON ``{"spout": {"partition": offset}}``; ``default`` is for partitions
+        that it does not name. ``components``: the partitioned spouts of the topology. Raises OptionError."""
         word = _WORDS.get(text.strip().lower())
         if word is not None:
             return cls(key, word)
@@ -62,12 +62,14 @@ class Positions:
                 )
             if offset > heads[key][1]:
                 raise OptionError(
-                    f"option {self.key!r} lies beyond the end of {key}, which is {heads[key][1]} now: lower it, or say -1 for "
+                    f"option {self.key!r} lies beyond the end of {key}, which is {heads[key][1]} now: lower it, or "
+                    "say -1 for "
                     f"latest. Given: {offset!r}"
                 )
 
     def of(self, key: Key, earliest: int, latest: int) -> int:
-        """The offset in a partition that holds [earliest, latest). A named offset is taken as it is, even below earliest."""
+        """The offset in a partition that holds [earliest, latest). A named offset is taken as it is, even below
+        earliest."""
         wanted = self.named.get(key, self.default)
         return earliest if wanted == EARLIEST else latest if wanted == LATEST else wanted
 
@@ -75,7 +77,8 @@ class Positions:
 def _checked(form: str, partition: str, offset: Any) -> int:
     if isinstance(offset, bool) or not isinstance(offset, int) or offset < EARLIEST:
         raise OptionError(
-            f"{form}; an offset is an int of at least 0, or -2 for earliest, -1 for latest. Given: {offset!r} for partition "
+            f"{form}; an offset is an int of at least 0, or -2 for earliest, -1 for latest. Given: {offset!r} for "
+            "partition "
             f"{partition!r}"
         )
     return offset

@@ -1,15 +1,15 @@
 """Which open streams become rows, and how: columns, their types, and which value fills which.
 
 Columns are the fields of the open stream that ``stream`` picks, or the union over all open streams with ``streams=all``
-(a field that a stream does not have is null in its rows). Behind them ``streams=all`` adds ``_component`` and ``_stream``,
-``includeMetadata`` adds ``_task``, ``_partition`` and ``_offset`` as well.
+(a field that a stream does not have is null in its rows). Behind them ``streams=all`` adds ``_component`` and
+``_stream``, ``includeMetadata`` adds ``_task``, ``_partition`` and ``_offset`` as well.
 
-A schema of the user's (``.schema(...)``) names columns: any order, any part of them, other types where the values can be
-held. It is what gives types to streams that declare none. A name that the streams do not have is refused.
+A schema of the user's (``.schema(...)``) names columns: any order, any part of them, other types where the values can
+be held. It is what gives types to streams that declare none. A name that the streams do not have is refused.
 """
 
 import inspect
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -44,8 +44,8 @@ class Open(NamedTuple):
 class Rows:
     """The rows that a plan gives under these options.
 
-    Raises OptionError where the options pick no stream, or none clearly, SchemaError where a declared type is none, or fields
-    of one name have two types.
+    Raises OptionError where the options pick no stream, or none clearly, SchemaError where a declared type is none, or
+    fields of one name have two types.
     """
 
     def __init__(self, plan: Plan, options: SourceOptions):
@@ -56,7 +56,8 @@ class Rows:
         taken = sorted(self._columns.keys() & set(self._metadata))
         if taken:
             raise SchemaError(
-                f"{taken[0]!r} is a column of includeMetadata and streams=all: rename the field, or do without. Given: {taken!r}"
+                f"{taken[0]!r} is a column of includeMetadata and streams=all: rename the field, or do without. "
+                f"Given: {taken!r}"
             )
 
     def schema(self) -> StructType:
@@ -66,7 +67,8 @@ class Rows:
             if bare:
                 ddl = ", ".join(f"{name} string" for name in each.stream.fields)
                 raise SchemaError(
-                    f"stream {each} declares fields without a type: declare one, such as outputs = ['{bare[0]} string'], or call "
+                    f"stream {each} declares fields without a type: declare one, such as outputs = ['{bare[0]} "
+                    "string'], or call "
                     f".schema('{ddl}') on the reader, with the types that fit. Given: {bare!r}"
                 )
         fields = [field for field in self._columns.values() if field is not None]
@@ -75,8 +77,8 @@ class Rows:
     def output(self, schema: StructType) -> OutputPlan:
         """How the streams fill ``schema``, the user's or our own.
 
-        Raises SchemaError for a column that no stream has, a type that cannot hold what is declared, a column that may not be
-        null and that some stream does not have.
+        Raises SchemaError for a column that no stream has, a type that cannot hold what is declared, a column that may
+        not be null and that some stream does not have.
         """
         self._check_names(schema)
         for column in schema:
@@ -90,11 +92,14 @@ class Rows:
         known = {name.lower() for name in have}
         strange = [name for name in schema.names if name.lower() not in known]
         if strange and set(strange) <= set(METADATA):
-            raise SchemaError(f"the schema names {strange!r}: set includeMetadata=true to have them. Given: {schema.simpleString()!r}")
+            raise SchemaError(
+                f"the schema names {strange!r}: set includeMetadata=true to have them. Given: {schema.simpleString()!r}"
+            )
         if strange or not names or len(set(names)) != len(names):
             streams = ", ".join(map(str, self.streams))
             raise SchemaError(
-                f"a schema for {streams} names each column once, out of {have!r} (any part of them, in any order; rename with "
+                f"a schema for {streams} names each column once, out of {have!r} (any part of them, in any order; "
+                "rename with "
                 f".toDF). Given: {schema.names!r}"
             )
 
@@ -103,19 +108,22 @@ class Rows:
         if name in self._metadata:
             if column.dataType != METADATA[name]:
                 raise SchemaError(
-                    f"column {name!r} is of type {METADATA[name].simpleString()}. Given: {column.dataType.simpleString()!r}"
+                    f"column {name!r} is of type {METADATA[name].simpleString()}. Given: "
+                    f"{column.dataType.simpleString()!r}"
                 )
             return
         declared = self._columns[name]
         if declared is not None and not fits(declared.dataType, column.dataType):
             raise SchemaError(
-                f"column {column.name!r} is declared {declared.dataType.simpleString()} by the topology, which the schema's type "
+                f"column {column.name!r} is declared {declared.dataType.simpleString()} by the topology, which the "
+                "schema's type "
                 f"cannot hold: read it as declared and cast it in Spark. Given: {column.dataType.simpleString()!r}"
             )
         lacking = [str(each) for each in self.streams if name not in each.stream.fields]
         if lacking and not column.nullable:
             raise SchemaError(
-                f"column {column.name!r} may not be null, but {', '.join(lacking)} has no such field: make it nullable. "
+                f"column {column.name!r} may not be null, but {', '.join(lacking)} has no such field: make it "
+                "nullable. "
                 f"Given: {column.simpleString()!r} not null"
             )
 
@@ -133,7 +141,9 @@ class Rows:
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema that Spark expects of the batches. Raises SchemaError for a type that Arrow does not carry."""
     # Spark 4.2 renamed the argument that says that timestamps are in UTC; it was the default before.
-    arguments = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    arguments: dict[str, Any] = (
+        {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    )
     for column in schema:
         try:
             to_arrow_schema(StructType([column]), **arguments)
@@ -155,12 +165,15 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
     names = ", ".join(map(str, streams))
     if options.streams == "all":
         if options.stream:
-            raise OptionError(f"options 'stream' and 'streams=all' exclude each other: give one. Given: {options.stream!r}")
+            raise OptionError(
+                f"options 'stream' and 'streams=all' exclude each other: give one. Given: {options.stream!r}"
+            )
         return streams
     if not options.stream:
         if len(streams) > 1:
             raise OptionError(
-                f"several streams leave topology {plan.name!r}: pick one with option 'stream', or all with streams=all. Given: {names}"
+                f"several streams leave topology {plan.name!r}: pick one with option 'stream', or all with "
+                f"streams=all. Given: {names}"
             )
         return streams
     fits_name = [each for each in streams if str(each) == options.stream]
@@ -191,8 +204,10 @@ def _union(streams: tuple[Open, ...]) -> dict[str, StructField | None]:
             before = columns.get(name)
             if before is not None and column is not None and before.dataType != column.dataType:
                 raise SchemaError(
-                    f"{owners[name]} and {each} declare field {name!r} with different types: give both the same, rename one, or read "
-                    f"the streams one by one. Given: {before.dataType.simpleString()!r} and {column.dataType.simpleString()!r}"
+                    f"{owners[name]} and {each} declare field {name!r} with different types: give both the same, "
+                    "rename one, or read "
+                    f"the streams one by one. Given: {before.dataType.simpleString()!r} and "
+                    f"{column.dataType.simpleString()!r}"
                 )
             if column is not None:
                 owners.setdefault(name, each)
