@@ -25,6 +25,10 @@ class SchemaError(UsageError, ValueError):
     """The schema asked for and the rows that the topology emits do not fit."""
 
 
+class CheckpointError(UsageError, ValueError):
+    """An offset that Spark gives back was not written by this source, or not for this topology."""
+
+
 class WorldError(PystormError):
     """Something outside is missing or unreachable. Trying again may help."""
 

@@ -71,19 +71,23 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         Meta(description='Where a batch read ends: latest, or JSON {"spout": {"partition": offset}}. Not for streams.'),
     ] = msgspec.field(name="endingOffsets", default="latest")
     max_offsets_per_trigger: Annotated[
-        int | None, Meta(ge=1, description="Offsets that one micro-batch may admit, over all partitions.")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Offsets that one micro-batch may admit, over all partitions."),
     ] = msgspec.field(name="maxOffsetsPerTrigger", default=None)
     min_offsets_per_trigger: Annotated[
-        int | None, Meta(ge=1, description="Offsets that must wait before a micro-batch is started, unless maxTriggerDelay passes.")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Offsets that must wait before a micro-batch is started, unless maxTriggerDelay passes."),
     ] = msgspec.field(name="minOffsetsPerTrigger", default=None)
     max_trigger_delay: Annotated[
         str, Meta(description="How long minOffsetsPerTrigger may hold data back: a number with ms, s, m or h.")
     ] = msgspec.field(name="maxTriggerDelay", default="15m")
     max_offsets_per_partition: Annotated[
-        int | None, Meta(ge=1, description="Offsets that one micro-batch may admit from one spout partition.")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Offsets that one micro-batch may admit from one spout partition."),
     ] = msgspec.field(name="maxOffsetsPerPartition", default=None)
     min_partitions: Annotated[
-        int | None, Meta(ge=1, description="Spark partitions wished for a micro-batch; larger ranges are split to reach it.")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Spark partitions wished for a micro-batch; larger ranges are split to reach it."),
     ] = msgspec.field(name="minPartitions", default=None)
     fail_on_data_loss: Annotated[
         bool, Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped.")

@@ -1,0 +1,76 @@
+"""``spark.read.format("pystorm")``: from ``startingOffsets`` to ``endingOffsets``, once."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from pystorm_source.errors import DataLossError, OptionError
+from pystorm_source.source.driver_spouts import DriverSpouts
+from pystorm_source.source.micro_batch import waiting
+from pystorm_source.source.offsets import Key, Offsets, Range
+from pystorm_source.source.partitions import partitions_of
+from pystorm_source.source.positions import LATEST
+from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.task_read import read_range
+from pystorm_source.source.world_watch import WorldWatch
+from pystorm_source.worker.output import OutputPlan
+
+logger = logging.getLogger("pystorm.source")
+
+
+class PystormBatchReader(DataSourceReader):
+    """A batch query over one topology. Limits per trigger do not apply, except that ``maxOffsetsPerTrigger`` bounds the
+    slice of a spout without offsets. Raises OptionError where ``startingOffsets`` is latest."""
+
+    def __init__(self, request: ReadRequest, output: OutputPlan):
+        self._request = request
+        self._output = output
+        if request.starting.default == LATEST or LATEST in request.starting.named.values():
+            raise OptionError(
+                "option 'startingOffsets' of a batch read cannot be latest: nothing would be read. Say earliest, or "
+                "offsets. "
+                f"Given: {request.options.starting_offsets!r}"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._request, self._output)
+
+    def partitions(self) -> list[InputPartition]:
+        """The whole range of every partition, split to ``minPartitions``.
+
+        Raises OptionError for offsets that are not there, DataLossError (failOnDataLoss), TopologyError, and what
+        spouts raise.
+        """
+        request = self._request
+        spouts = DriverSpouts(request.plan)
+        try:
+            world = WorldWatch(request.plan, spouts, request.options.max_offsets_per_trigger).look(Offsets())
+            request.ending.check_world(world.heads)
+            found = []
+            for key, (start, head) in waiting(Offsets(), world, request.starting, self._lost).items():
+                end = request.ending.of(key, start, head)
+                if end < start:
+                    raise OptionError(
+                        f"option 'endingOffsets' lies before the start of {key}, which is {start}: raise it. Given: "
+                        f"{end!r}"
+                    )
+                if end > start:
+                    found.append(Range(key, start, end))
+            return list(partitions_of(found, request.plan, spouts, request.options.min_partitions))
+        finally:
+            spouts.cleanup()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Task: the rows of one range."""
+        return read_range(self._request, self._output, partition)
+
+    def _lost(self, key: Key, what: str) -> None:
+        if self._request.options.fail_on_data_loss:
+            raise DataLossError(
+                f"{what}. Read from a later offset, or skip what is gone with option failOnDataLoss=false. Given: "
+                f"failOnDataLoss={True!r}"
+            )
+        logger.warning("%s; skipped, as failOnDataLoss is false", what)

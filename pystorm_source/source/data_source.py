@@ -1,0 +1,59 @@
+"""The data source that Spark knows as ``pystorm``: one ``.load()``, its schema and its readers."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from pystorm_source.errors import OptionError, PystormError
+from pystorm_source.plan import Plan
+from pystorm_source.source.batch_reader import PystormBatchReader
+from pystorm_source.source.refused_reader import RefusedReader
+from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.stream_reader import PystormStreamReader
+
+
+class PystormDataSource(DataSource):
+    """``spark.readStream.format("pystorm").option("topology", "package.module:Class").load()``.
+
+    Everything that can be known is checked when it is built, at ``.load()``. Subclasses made by ``register`` carry a
+    plan.
+    """
+
+    format_name: ClassVar[str] = "pystorm"
+    plan: ClassVar[Plan | None] = None
+
+    def __init__(self, options: Mapping[str, str]):
+        """Raises OptionError, TopologyError or SchemaError with key, value and remedy."""
+        self.request = ReadRequest.of(dict(options), type(self).format_name, type(self).plan)
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return cls.format_name
+
+    def schema(self) -> StructType:
+        """The columns that the topology declares; not asked where the user gives a schema. Raises SchemaError."""
+        return self.request.rows.schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Batch. Raises SchemaError where the user's schema does not fit, OptionError where an option is for streams
+        only."""
+        return PystormBatchReader(self.request, self.request.rows.output(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Streaming. What is wrong with the user's schema is raised by the first call of the reader."""
+        try:
+            if self.request.options.ending_offsets.strip().lower() != "latest":
+                raise OptionError(
+                    "option 'endingOffsets' is for spark.read: a stream has no end; use Trigger.AvailableNow to stop "
+                    "at what is there. "
+                    f"Given: {self.request.options.ending_offsets!r}"
+                )
+            return PystormStreamReader(self.request, self.request.rows.output(schema))
+        except PystormError as error:
+            return RefusedReader(error)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"request": self.request}

@@ -1,0 +1,112 @@
+"""The spouts of a topology as the driver sees them: asked for heads, cuts and commits, never for tuples.
+
+Built on first use, in the process that asks; a pickled reader takes none along. Nothing of the engine runs here: no
+executor, no thread. Whatever a spout raises leaves with a note that says where.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.errors import TopologyError
+from pystorm_source.plan import Plan
+from pystorm_source.source.offsets import Key
+
+
+class DriverSpouts:
+    """The partitioned spouts of ``plan``."""
+
+    def __init__(self, plan: Plan):
+        self._plan = plan
+        self._built: dict[str, PartitionedSpout] = {}
+        self.components = tuple(component.name for component in plan.spouts if component.is_partitioned)
+
+    def __reduce__(self) -> tuple[type["DriverSpouts"], tuple[Plan]]:
+        return DriverSpouts, (self._plan,)
+
+    def snapshot(self, component: str, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
+        """What the spout sees now. Raises TopologyError where its answer makes no sense."""
+        with self._asked(component, "snapshot") as spout:
+            answer = spout.snapshot(dict(known), dict(memo))
+        return _checked(component, answer)
+
+    def align(self, key: Key, start: int, end: int) -> int:
+        """The cut that the spout takes instead of ``end``."""
+        with self._asked(key.component, "align") as spout:
+            return spout.align(key.partition, start, end)
+
+    def split(self, key: Key, start: int, end: int, parts: int) -> list[int]:
+        """Inner cut points of [start, end), ascending. Raises TopologyError for others, or more than ``parts - 1``."""
+        with self._asked(key.component, "split") as spout:
+            cuts = list(spout.split(key.partition, start, end, parts))
+        edges = [start, *cuts, end]
+        ascending = all(isinstance(b, int) and a < b for a, b in pairwise(edges))
+        if not ascending or len(cuts) >= parts:
+            raise TopologyError(
+                f"split() of spout {key.component!r} must answer at most {parts - 1} ascending ints between {start} "
+                f"and {end} for "
+                f"partition {key.partition!r}. Given: {cuts!r}"
+            )
+        return cuts
+
+    def commit(self, component: str, offsets: Mapping[str, int]) -> None:
+        """Tells the spout that Spark has finished everything below ``offsets``."""
+        with self._asked(component, "commit") as spout:
+            spout.commit(dict(offsets))
+
+    def cleanup(self) -> None:
+        """Gives up every spout that was built; a second call does nothing."""
+        while self._built:
+            component, spout = self._built.popitem()
+            with _noted(component, "cleanup"):
+                spout.cleanup()
+
+    @contextmanager
+    def _asked(self, component: str, method: str) -> Iterator[PartitionedSpout]:
+        spout = self._built.get(component)
+        if spout is None:
+            with _noted(component, "initialize"):
+                spout = self._built[component] = self._build(component)
+        with _noted(component, method):
+            yield spout
+
+    def _build(self, component: str) -> PartitionedSpout:
+        plan = self._plan.component(component)
+        spout: Any = plan.cls()
+        context = {
+            "componentid": component,
+            "taskid": plan.tasks[0],
+            "task->component": {str(task): other.name for other in self._plan.components for task in other.tasks},
+            "place": "driver",
+        }
+        spout._start(self._plan.conf_of(plan), context)
+        return spout
+
+
+@contextmanager
+def _noted(component: str, method: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"Raised by {method}() of spout {component!r}, on the driver.")
+        raise
+
+
+def _checked(component: str, answer: Any) -> Snapshot:
+    if not isinstance(answer, Snapshot):
+        raise TopologyError(f"snapshot() of spout {component!r} must answer a Snapshot. Given: {answer!r}")
+    for partition, head in answer.heads.items():
+        fits = isinstance(partition, str) and isinstance(head, tuple) and len(head) == 2
+        if not fits or not all(type(offset) is int for offset in head) or not 0 <= head[0] <= head[1]:
+            raise TopologyError(
+                f"spout {component!r} must name partitions by str and give ints 0 <= earliest <= latest for each. "
+                f"Given: {partition!r}: {head!r}"
+            )
+    for name, note in answer.memo.items():
+        if not isinstance(name, str) or isinstance(note, bool) or not isinstance(note, (int, str)):
+            raise TopologyError(
+                f"the memo of spout {component!r} must hold ints and strs by str. Given: {name!r}: {note!r}"
+            )
+    return answer

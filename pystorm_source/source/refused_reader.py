@@ -1,0 +1,38 @@
+"""A stream reader that says why there is none."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from pystorm_source.errors import PystormError
+
+
+class RefusedReader(DataSourceStreamReader):
+    """Raises ``error`` at the first call.
+
+    ``streamReader()`` is where a user's schema is seen first, but what it raises never reaches the user: Spark's runner
+    (4.0 to 4.3) ends in ``finally: reader.stop()`` with no ``reader``, an UnboundLocalError that takes the place of the
+    true error.
+    """
+
+    def __init__(self, error: PystormError):
+        self._error = error
+
+    def initialOffset(self) -> dict[str, Any]:
+        self._refuse()
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:
+        self._refuse()
+
+    def getDefaultReadLimit(self) -> Any:
+        self._refuse()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        self._refuse()
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise self._error

@@ -1,0 +1,178 @@
+"""What one ``.load()`` asks for: every option read and checked, the topology compiled. Frozen and picklable.
+
+Options win over ``config`` (JSON or a file), which wins over ``Topology.config``; a component's own config stays on top
+for that component. Engine keys and the keys that the topology's components declare (a class attribute ``Options``) go
+into the plan's configuration, and so do ``path`` and ``failOnDataLoss``: what ``initialize(conf, context)`` sees, on
+the driver and in the tasks.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pystorm_source.errors import OptionError
+from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, fields_of, parse
+from pystorm_source.plan import ComponentPlan, Plan, compile_plan, load_topology
+from pystorm_source.source.positions import EARLIEST, LATEST, Positions
+from pystorm_source.source.rows import Rows
+from pystorm_source.source.trigger_delay import parse_duration
+
+# What Spark itself adds for tables made by CREATE TABLE ... USING.
+_SPARKS_OWN = re.compile(
+    r"provider|owner|location|external|is_managed_location|comment|collation|option\..*", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """``source`` is the name of the format. ``max_trigger_delay`` is in seconds."""
+
+    source: str
+    plan: Plan
+    options: SourceOptions
+    starting: Positions
+    ending: Positions
+    max_trigger_delay: float
+
+    @classmethod
+    def of(cls, given: Mapping[str, str], source: str = "pystorm", plan: Plan | None = None) -> "ReadRequest":
+        """Reads options as Spark gives them (lower-cased keys, str values). ``plan``: that of a registered topology.
+
+        Raises OptionError, TopologyError or SchemaError with key, value and remedy.
+        """
+        given = {key: value for key, value in given.items() if not _SPARKS_OWN.fullmatch(key)}
+        options = parse(SourceOptions, given)
+        config = _config_of(options.config)
+        if plan is None:
+            plan = compile_plan(load_topology(_topology_of(options, given)), config)
+        else:
+            if options.topology:
+                raise OptionError(
+                    f"format {source!r} was registered with its topology: leave option 'topology' out, or use format "
+                    "'pystorm'. "
+                    f"Given: {options.topology!r}"
+                )
+            plan = _configured(plan, config)
+        tables = tuple(dict.fromkeys(table for component in plan.components for table in _tables_of(component)))
+        check_known(given, (SourceOptions, EngineOptions, *tables))
+        plan = _configured(plan, _conf_given(given, options, tables))
+        for component in plan.components:
+            for table in _tables_of(component):
+                parse(table, plan.conf_of(component))
+        _check_guarantee(plan, options)
+        Rows(plan, options)
+        partitioned = [component.name for component in plan.spouts if component.is_partitioned]
+        request = cls(
+            source=source,
+            plan=plan,
+            options=options,
+            starting=Positions.parse("startingOffsets", options.starting_offsets, EARLIEST, partitioned),
+            ending=Positions.parse("endingOffsets", options.ending_offsets, LATEST, partitioned),
+            max_trigger_delay=parse_duration("maxTriggerDelay", options.max_trigger_delay),
+        )
+        request._check_together()
+        return request
+
+    @property
+    def rows(self) -> Rows:
+        """The rows that this request gives."""
+        return Rows(self.plan, self.options)
+
+    def _check_together(self) -> None:
+        least, most = self.options.min_offsets_per_trigger, self.options.max_offsets_per_trigger
+        if least is not None and most is not None and least > most:
+            raise OptionError(
+                f"minOffsetsPerTrigger is at most maxOffsetsPerTrigger ({most}), or no micro-batch could ever start "
+                "early: lower it. "
+                f"Given: {least!r}"
+            )
+        if self.ending.default == EARLIEST or EARLIEST in self.ending.named.values():
+            raise OptionError(
+                "option 'endingOffsets' cannot be earliest: nothing would be read. Given: "
+                f"{self.options.ending_offsets!r}"
+            )
+
+
+def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
+    if options.topology:
+        return options.topology
+    remedy = (
+        "option('topology', 'package.module:Class') on the reader, or register the class with "
+        "pystorm_source.register(spark, Class) and "
+        "use its format"
+    )
+    if not given:
+        remedy += (
+            ". Spark gives the OPTIONS of CREATE TABLE to no query: use CREATE TEMPORARY VIEW ... USING pystorm "
+            "OPTIONS (...), or "
+            "SELECT ... FROM t WITH (topology = '...')"
+        )
+    raise OptionError(f"option 'topology' is needed: {remedy}. Given: {sorted(given)!r}")
+
+
+def _config_of(text: str) -> dict[str, Any]:
+    """The option ``config``: a JSON object, or the path of a .yaml, .yml or .json file."""
+    if not text.strip():
+        return {}
+    path = None if text.lstrip().startswith("{") else Path(text)
+    if path is not None and path.suffix.lower() not in (".yaml", ".yml", ".json"):
+        raise OptionError(f"option 'config' is a JSON object or the path of a .yaml or .json file. Given: {text!r}")
+    try:
+        content = text if path is None else path.read_text(encoding="utf-8")
+        config = json.loads(content) if path is None or path.suffix.lower() == ".json" else yaml.safe_load(content)
+    except OSError as error:
+        raise OptionError(
+            f"option 'config': the file cannot be read on the driver ({error.strerror}, working folder {Path.cwd()}). "
+            f"Given: {text!r}"
+        ) from None
+    except (ValueError, yaml.YAMLError) as error:
+        raise OptionError(
+            f"option 'config' is no {'JSON' if path is None else path.suffix[1:].upper()}: {error}. Given: {text!r}"
+        ) from None
+    if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
+        raise OptionError(f"option 'config' holds one object of keys and values. Given: {text!r}")
+    return config
+
+
+def _tables_of(component: ComponentPlan) -> tuple[type[Options], ...]:
+    """The option table that the class declares, if any."""
+    table = getattr(component.cls, "Options", None)
+    return (table,) if isinstance(table, type) and issubclass(table, Options) else ()
+
+
+def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[type[Options], ...]) -> dict[str, Any]:
+    """What the options add to the configuration of the topology, in the spelling of the tables."""
+    known: tuple[type[Options], ...] = (EngineOptions, *tables)
+    keys = {key.lower(): key for table in known for key in fields_of(table)}
+    conf: dict[str, Any] = {keys[key.lower()]: value for key, value in given.items() if key.lower() in keys}
+    if options.path:
+        conf["path"] = options.path
+    conf["failOnDataLoss"] = options.fail_on_data_loss
+    return conf
+
+
+def _configured(plan: Plan, config: Mapping[str, Any]) -> Plan:
+    merged = {**dict(plan.config), **config}
+    try:
+        merged = json.loads(json.dumps(merged))
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}") from None
+    engine = parse(EngineOptions, merged)
+    return replace(plan, name=engine.name or plan.name, config=tuple(sorted(merged.items())))
+
+
+def _check_guarantee(plan: Plan, options: SourceOptions) -> None:
+    without = [component for component in plan.spouts if not component.is_partitioned]
+    if without and options.delivery_guarantee != "best-effort":
+        spout = without[0]
+        raise OptionError(
+            f"spout {spout.name!r} ({spout.cls.__name__}) has no offsets, so Spark cannot replay what a failed task "
+            "had read: write it as "
+            f"a PartitionedSpout, or accept that loss with option delivery.guarantee=best-effort. "
+            f"Given: delivery.guarantee={options.delivery_guarantee!r}"
+        )

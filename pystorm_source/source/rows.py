@@ -1,0 +1,225 @@
+"""Which open streams become rows, and how: columns, their types, and which value fills which.
+
+Columns are the fields of the open stream that ``stream`` picks, or the union over all open streams with ``streams=all``
+(a field that a stream does not have is null in its rows). Behind them ``streams=all`` adds ``_component`` and
+``_stream``, ``includeMetadata`` adds ``_task``, ``_partition`` and ``_offset`` as well.
+
+A schema of the user's (``.schema(...)``) names columns: any order, any part of them, other types where the values can
+be held. It is what gives types to streams that declare none. A name that the streams do not have is refused.
+"""
+
+import inspect
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
+
+from pystorm_source.api.stream import Stream
+from pystorm_source.errors import OptionError, SchemaError
+from pystorm_source.options import SourceOptions
+from pystorm_source.plan import ComponentPlan, Plan
+from pystorm_source.source.ddl import fits, parse_type
+from pystorm_source.worker.output import OutputPlan, ViewPlan
+
+METADATA: dict[str, DataType] = {
+    "_component": StringType(),
+    "_stream": StringType(),
+    "_task": IntegerType(),
+    "_partition": StringType(),
+    "_offset": LongType(),
+}
+
+
+class Open(NamedTuple):
+    """An open stream: declared by a component, subscribed to by none."""
+
+    component: ComponentPlan
+    stream: Stream
+
+    def __str__(self) -> str:
+        return f"{self.component.name}.{self.stream.name}"
+
+
+class Rows:
+    """The rows that a plan gives under these options.
+
+    Raises OptionError where the options pick no stream, or none clearly, SchemaError where a declared type is none, or
+    fields of one name have two types.
+    """
+
+    def __init__(self, plan: Plan, options: SourceOptions):
+        self.streams = _picked(plan, options)
+        self._batch_rows = options.output_batch_rows
+        self._metadata = _metadata_of(options)
+        self._columns = _union(self.streams)
+        taken = sorted(self._columns.keys() & set(self._metadata))
+        if taken:
+            raise SchemaError(
+                f"{taken[0]!r} is a column of includeMetadata and streams=all: rename the field, or do without. "
+                f"Given: {taken!r}"
+            )
+
+    def schema(self) -> StructType:
+        """The schema where the user gives none. Raises SchemaError where a field has no type."""
+        for each in self.streams:
+            bare = [name for name, ddl in zip(each.stream.fields, each.stream.types, strict=True) if ddl is None]
+            if bare:
+                ddl = ", ".join(f"{name} string" for name in each.stream.fields)
+                raise SchemaError(
+                    f"stream {each} declares fields without a type: declare one, such as outputs = ['{bare[0]} "
+                    "string'], or call "
+                    f".schema('{ddl}') on the reader, with the types that fit. Given: {bare!r}"
+                )
+        fields = [field for field in self._columns.values() if field is not None]
+        return StructType([*fields, *(StructField(name, METADATA[name]) for name in self._metadata)])
+
+    def output(self, schema: StructType) -> OutputPlan:
+        """How the streams fill ``schema``, the user's or our own.
+
+        Raises SchemaError for a column that no stream has, a type that cannot hold what is declared, a column that may
+        not be null and that some stream does not have.
+        """
+        self._check_names(schema)
+        for column in schema:
+            self._check_type(column)
+        views = tuple(self._view(each, schema) for each in self.streams)
+        return OutputPlan(schema=arrow_schema(schema), views=views, batch_rows=self._batch_rows)
+
+    def _check_names(self, schema: StructType) -> None:
+        have = [*self._columns, *self._metadata]
+        names = [name.lower() for name in schema.names]
+        known = {name.lower() for name in have}
+        strange = [name for name in schema.names if name.lower() not in known]
+        if strange and set(strange) <= set(METADATA):
+            raise SchemaError(
+                f"the schema names {strange!r}: set includeMetadata=true to have them. Given: {schema.simpleString()!r}"
+            )
+        if strange or not names or len(set(names)) != len(names):
+            streams = ", ".join(map(str, self.streams))
+            raise SchemaError(
+                f"a schema for {streams} names each column once, out of {have!r} (any part of them, in any order; "
+                "rename with "
+                f".toDF). Given: {schema.names!r}"
+            )
+
+    def _check_type(self, column: StructField) -> None:
+        name = _match(column.name, [*self._columns, *self._metadata])
+        if name in self._metadata:
+            if column.dataType != METADATA[name]:
+                raise SchemaError(
+                    f"column {name!r} is of type {METADATA[name].simpleString()}. Given: "
+                    f"{column.dataType.simpleString()!r}"
+                )
+            return
+        declared = self._columns[name]
+        if declared is not None and not fits(declared.dataType, column.dataType):
+            raise SchemaError(
+                f"column {column.name!r} is declared {declared.dataType.simpleString()} by the topology, which the "
+                "schema's type "
+                f"cannot hold: read it as declared and cast it in Spark. Given: {column.dataType.simpleString()!r}"
+            )
+        lacking = [str(each) for each in self.streams if name not in each.stream.fields]
+        if lacking and not column.nullable:
+            raise SchemaError(
+                f"column {column.name!r} may not be null, but {', '.join(lacking)} has no such field: make it "
+                "nullable. "
+                f"Given: {column.simpleString()!r} not null"
+            )
+
+    def _view(self, each: Open, schema: StructType) -> ViewPlan:
+        places = {_match(column.name, [*self._columns, *self._metadata]): place for place, column in enumerate(schema)}
+        metadata = {f"{name[1:]}_column": places.get(name, -1) for name in self._metadata}
+        return ViewPlan(
+            component=each.component.name,
+            stream=each.stream.name,
+            columns=tuple(places.get(field, -1) for field in each.stream.fields),
+            **metadata,
+        )
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema that Spark expects of the batches. Raises SchemaError for a type that Arrow does not carry."""
+    # Spark 4.2 renamed the argument that says that timestamps are in UTC; it was the default before.
+    arguments: dict[str, Any] = (
+        {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    )
+    for column in schema:
+        try:
+            to_arrow_schema(StructType([column]), **arguments)
+        except Exception as error:
+            raise SchemaError(
+                f"column {column.name!r} has a type that Arrow does not carry ({error}): take another. "
+                f"Given: {column.dataType.simpleString()!r}"
+            ) from None
+    return to_arrow_schema(schema, **arguments)
+
+
+def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
+    streams = tuple(Open(*each) for each in plan.open_streams)
+    if not streams:
+        raise OptionError(
+            "no stream leaves this topology: leave one without a subscriber, so that its tuples become rows. "
+            f"Given: topology {plan.name!r}"
+        )
+    names = ", ".join(map(str, streams))
+    if options.streams == "all":
+        if options.stream:
+            raise OptionError(
+                f"options 'stream' and 'streams=all' exclude each other: give one. Given: {options.stream!r}"
+            )
+        return streams
+    if not options.stream:
+        if len(streams) > 1:
+            raise OptionError(
+                f"several streams leave topology {plan.name!r}: pick one with option 'stream', or all with "
+                f"streams=all. Given: {names}"
+            )
+        return streams
+    fits_name = [each for each in streams if str(each) == options.stream]
+    fits_name = fits_name or [each for each in streams if each.component.name == options.stream]
+    if len(fits_name) != 1:
+        raise OptionError(
+            f"option 'stream' is component or component.stream of one open stream (one without subscribers): {names}. "
+            f"Given: {options.stream!r}"
+        )
+    return tuple(fits_name)
+
+
+def _metadata_of(options: SourceOptions) -> tuple[str, ...]:
+    if options.include_metadata:
+        return tuple(METADATA)
+    return ("_component", "_stream") if options.streams == "all" else ()
+
+
+def _union(streams: tuple[Open, ...]) -> dict[str, StructField | None]:
+    """Name → column, None where a stream declares no type, in the order of first appearance."""
+    columns: dict[str, StructField | None] = {}
+    owners: dict[str, Open] = {}
+    for each in streams:
+        for name, ddl in zip(each.stream.fields, each.stream.types, strict=True):
+            column = None
+            if ddl is not None:
+                column = StructField(name, *parse_type(ddl, f"field {name!r} of {each}"))
+            before = columns.get(name)
+            if before is not None and column is not None and before.dataType != column.dataType:
+                raise SchemaError(
+                    f"{owners[name]} and {each} declare field {name!r} with different types: give both the same, "
+                    "rename one, or read "
+                    f"the streams one by one. Given: {before.dataType.simpleString()!r} and "
+                    f"{column.dataType.simpleString()!r}"
+                )
+            if column is not None:
+                owners.setdefault(name, each)
+            columns[name] = before if before is not None else column
+    for name, column in columns.items():
+        if column is not None and any(name not in each.stream.fields for each in streams):
+            columns[name] = StructField(name, column.dataType, True)
+    return columns
+
+
+def _match(name: str, among: list[str]) -> str:
+    """The name among these that is meant; Spark does not tell upper from lower case."""
+    if name in among:
+        return name
+    return next(other for other in among if other.lower() == name.lower())

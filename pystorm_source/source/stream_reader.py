@@ -1,0 +1,174 @@
+"""What Spark calls during a streaming query, in the runner process on the driver; ``read`` alone runs in the tasks.
+
+The life of a micro-batch, from offset to offset: ``latestOffset`` looks at the world (``world_watch``), finds what
+waits (``micro_batch``), lets admission cut it (``admission``) and answers the next offset; Spark writes that down;
+``partitions`` turns the two offsets into ranges (``offsets.ranges``), whatever was asked before; ``commit`` follows
+with the next batch.
+
+Spark builds this class twice, in the runner and in the planner; the planner's is pickled into every task and plans
+nothing. Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit: the position is then what was last planned.
+"""
+
+import logging
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import DataLossError
+from pystorm_source.source import offsets as wire
+from pystorm_source.source.admission import admit, limits_of
+from pystorm_source.source.backlog import Backlog
+from pystorm_source.source.driver_spouts import DriverSpouts
+from pystorm_source.source.micro_batch import next_offsets, waiting
+from pystorm_source.source.offsets import Key, Offsets
+from pystorm_source.source.partitions import RangePartition, partitions_of
+from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.task_read import read_range
+from pystorm_source.source.trigger_delay import TriggerDelay
+from pystorm_source.source.world_watch import WorldWatch
+from pystorm_source.worker.output import OutputPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ImportError:  # Spark 4.0 and 4.1
+
+        class SupportsTriggerAvailableNow:
+            """Stands in for Spark's mixin where there is none."""
+
+
+logger = logging.getLogger("pystorm.source")
+UNBOUNDED = 2**63 - 1
+
+
+class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming query over one topology. Raises nothing when built; every method says what is wrong when it is
+    called."""
+
+    def __init__(self, request: ReadRequest, output: OutputPlan, clock: Clock | None = None):
+        self._request = request
+        self._output = output
+        self._clock = clock or SystemClock()
+        options = request.options
+        self._spouts = DriverSpouts(request.plan)
+        self._components = tuple(component.name for component in request.plan.spouts)
+        self._watch = WorldWatch(request.plan, self._spouts, options.max_offsets_per_trigger)
+        self._delay = TriggerDelay(request.max_trigger_delay, self._clock)
+        self._at: Offsets | None = None
+        self._backlog: Backlog | None = None
+        self._said: set[str] = set()
+        _stop_on_sigterm()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._request, self._output)
+
+    def initialOffset(self) -> dict[str, Any]:
+        """The offset before the first batch. Where the query begins is written into the end of its first batch."""
+        return Offsets().to_json()
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: "ReadLimit | None" = None) -> dict[str, Any]:
+        """Where the next micro-batch ends; ``start`` itself where there is nothing, or not enough yet.
+
+        Raises CheckpointError, OptionError (startingOffsets), DataLossError, TopologyError, and what spouts raise.
+        """
+        at = (self._at or Offsets()) if start is None else wire.parse(start, self._components)
+        world = self._watch.look(at)
+        all_waiting = waiting(at, world, self._request.starting, self._lost)
+        waits = self._watch.bounded(all_waiting, at)
+        limits = limits_of(self._request.options, limit, draining=self._watch.frozen)
+        if self._delay.holds(sum(head - since for since, head in waits.values()), limits.minimum):
+            ends = {key: since for key, (since, _) in waits.items()}
+        else:
+            ends = admit(waits, limits, self._align)
+        planned = next_offsets(at, world, waits, ends, self._request.starting)
+        self._at = planned
+        self._backlog = Backlog.of(
+            {key: wait for key, wait in all_waiting.items() if not self._watch.is_without_offsets(key)}, ends, limits
+        )
+        return start if start is not None and planned is at else planned.to_json()
+
+    def getDefaultReadLimit(self) -> "ReadLimit":
+        """The limit that Spark is to pass to ``latestOffset``, except with Trigger.Once, where it lifts all limits."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+
+        options = self._request.options
+        if options.max_offsets_per_trigger is not None:
+            return ReadMaxRows(options.max_offsets_per_trigger)
+        if options.min_offsets_per_trigger is not None:
+            return ReadMinRows(options.min_offsets_per_trigger)
+        if options.max_offsets_per_partition is not None:
+            return ReadMaxRows(UNBOUNDED)  # any limit but ReadAllAvailable, which would lift the one per partition
+        return ReadAllAvailable()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Heads and backlog for the query's progress, None before anything is known. Never raises: it is telemetry."""
+        try:
+            return self._backlog.to_json() if self._backlog is not None else None
+        except Exception:
+            logger.exception("no backlog is reported")
+            return None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Trigger.AvailableNow: what comes from now on is left for the next run."""
+        self._watch.freeze()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangePartition]:
+        """What lies between two offsets. Pure: a replay after a restart asks this first.
+
+        Raises CheckpointError for offsets that are not ours or go backwards.
+        """
+        since, upto = (wire.parse(offset, self._components) for offset in (start, end))
+        self._at = upto
+        return partitions_of(
+            wire.ranges(since, upto), self._request.plan, self._spouts, self._request.options.min_partitions
+        )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Passes on to the spouts what Spark has finished."""
+        done = wire.parse(end, self._components)
+        for component in self._spouts.components:
+            known = done.known(component)
+            if known:
+                self._spouts.commit(component, known)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Task: the rows of one range."""
+        return read_range(self._request, self._output, partition)
+
+    def stop(self) -> None:
+        """Gives up the spouts of the driver. May be called again."""
+        self._spouts.cleanup()
+
+    def _align(self, key: Key, start: int, end: int) -> int:
+        return end if self._watch.is_without_offsets(key) else self._spouts.align(key, start, end)
+
+    def _lost(self, key: Key, what: str) -> None:
+        if self._request.options.fail_on_data_loss:
+            raise DataLossError(
+                f"{what}. Some data may be lost: bring it back, or let the query go on without it with option "
+                "failOnDataLoss=false. "
+                f"Given: failOnDataLoss={True!r}"
+            )
+        if what not in self._said:  # once, not with every trigger
+            self._said.add(what)
+            logger.warning("%s; skipped, as failOnDataLoss is false", what)
+
+
+def _stop_on_sigterm() -> None:
+    """Spark ends the runner process with SIGTERM and never calls ``stop()`` on a normal end: as SystemExit it is
+    called."""
+    if not any("python_streaming_source_runner" in argument for argument in sys.orig_argv):
+        return
+
+    def leave(signum: int, frame: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come twice; stop() must not be broken off
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, leave)
