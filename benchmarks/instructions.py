@@ -23,12 +23,12 @@ from benchmarks.core import CASES, send
 from benchmarks.ladder import Settings
 from benchmarks.record import ROOT, Record, record
 
-FEW = 20_000
+FEW = 30_000
 
 
 def run(settings: Settings) -> Iterator[Record]:
     """Counts once per case: instructions do not vary from run to run by more than a few per mille."""
-    many = FEW * (2 if settings.quick else 6)
+    many = FEW * (3 if settings.quick else 6)
     for case in CASES[1:3] if settings.quick else CASES:
         if shutil.which("valgrind") is None:
             yield record("instructions", case.name, [], "instructions/tuple", note="valgrind is not installed")
@@ -42,8 +42,8 @@ def counted_instructions(case: str, emits: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder, "callgrind.out")
         command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", sys.executable, "-m", "benchmarks.instructions"]
-        # One seed for hashing: dictionaries of different layout cost different numbers of instructions.
-        environment = os.environ | {"PYTHONHASHSEED": "0"}
+        # Dictionaries of different layout cost different numbers of instructions, and idle threads of numpy's spin.
+        environment = os.environ | {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
         done = subprocess.run([*command, case, str(emits)], cwd=ROOT, env=environment, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"callgrind over {case} failed: {done.stderr[-2000:]}")
