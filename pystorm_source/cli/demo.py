@@ -48,11 +48,13 @@ def _run(files: GrowingFiles, folder: Path, checkpoint: Path, quiet: bool) -> di
     try:
         query = Query(spark, folder, checkpoint, BYTES_PER_TRIGGER)
         began = clock.monotonic()
-        files.start()
-        while files.writing:
+        while files.writing or not files.begun:
             query.wait(POLL_SECONDS)
+            state = query.state()
+            if state["batches"] and not files.begun:
+                files.start()  # what is appended from now on is appended under a running query
             if not quiet:
-                _progress_line(query.state())
+                _progress_line(state)
         query.drain()
         taken = clock.monotonic() - began
         state = query.state()

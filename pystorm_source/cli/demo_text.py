@@ -62,6 +62,10 @@ class GrowingFiles:
         return sum(len(text) for text in self._texts)
 
     @property
+    def begun(self) -> bool:
+        return self._thread.ident is not None
+
+    @property
     def writing(self) -> bool:
         return self._thread.is_alive()
 
