@@ -1,14 +1,14 @@
-"""Topologies that the tests run, in this process and in Spark's. What they read lies in a folder: a file per partition."""
+"""Topologies that the tests run, here and in Spark's processes. What they read lies in a folder, a file per partition."""
 
 import json
 from pathlib import Path
 
 from pystorm_source.api import Bolt, Grouping, PartitionedSpout, Snapshot, Spout, Stream, Topology
+from pystorm_source.options import Options
 
 
 class NumberSpout(PartitionedSpout):
-    """Partition p of the folder ``path`` is the file ``p`` that holds JSON [earliest, latest]; offset i is the number
-    i."""
+    """Partition p of the folder ``path`` is the file p, which holds JSON [earliest, latest]; offset i is the number i."""
 
     outputs = ["part string", "n long"]
 
@@ -41,6 +41,7 @@ class NumberSpout(PartitionedSpout):
             return False
         self.emit((self.partition, self.at), tup_id=self.at)
         self.at += 1
+        return True
 
 
 class DoubleBolt(Bolt):
@@ -51,6 +52,19 @@ class DoubleBolt(Bolt):
         self.emit((part, 2 * n))
 
 
+class SumBolt(Bolt):
+    """Two open streams, ``odd`` and ``even``, that share the column n."""
+
+    outputs = [Stream(["n long", "half double"], name="even"), Stream(["n long", "text string"], name="odd")]
+
+    def process(self, tup):
+        n = tup.values[1]
+        if n % 2:
+            self.emit((n, str(n)), stream="odd")
+        else:
+            self.emit((n, n / 2), stream="even")
+
+
 class Numbers(Topology):
     """Spout → rows."""
 
@@ -58,7 +72,129 @@ class Numbers(Topology):
 
 
 class Doubled(Topology):
-    """Spout → bolt → rows."""
+    """Spout → two tasks of a bolt → rows."""
 
     numbers = NumberSpout.spec()
     doubled = DoubleBolt.spec(inputs={numbers: Grouping.fields("part")}, par=2)
+
+
+class Parted(Topology):
+    """Spout → bolt with two open streams."""
+
+    numbers = NumberSpout.spec()
+    parted = SumBolt.spec(inputs=[numbers])
+
+
+class UntypedBolt(Bolt):
+    outputs = ["part", "n"]
+
+    def process(self, tup):
+        self.emit(list(tup.values))
+
+
+class Untyped(Topology):
+    """The open stream declares no types."""
+
+    numbers = NumberSpout.spec()
+    untyped = UntypedBolt.spec(inputs=[numbers])
+
+
+class ClashingBolt(Bolt):
+    outputs = [Stream(["n string"], name="one"), Stream(["n long"], name="two")]
+
+    def process(self, tup):
+        self.emit(("1",), stream="one")
+
+
+class Clashing(Topology):
+    """Two open streams declare one column with two types."""
+
+    numbers = NumberSpout.spec()
+    clashing = ClashingBolt.spec(inputs=[numbers])
+
+
+class MisspelledBolt(Bolt):
+    outputs = ["n lnog"]
+
+    def process(self, tup):
+        self.emit((1,))
+
+
+class Misspelled(Topology):
+    """A type that is none."""
+
+    numbers = NumberSpout.spec()
+    misspelled = MisspelledBolt.spec(inputs=[numbers])
+
+
+class LeafBolt(Bolt):
+    def process(self, tup):
+        pass
+
+
+class Closed(Topology):
+    """Nothing leaves it."""
+
+    numbers = NumberSpout.spec()
+    leaf = LeafBolt.spec(inputs=[numbers])
+
+
+class TickSpout(Spout):
+    """A spout without offsets."""
+
+    outputs = ["tick long"]
+
+    def initialize(self, conf, context):
+        self.ticks = 0
+
+    def next_tuple(self):
+        self.emit((self.ticks,))
+        self.ticks += 1
+
+
+class Ticks(Topology):
+    ticks = TickSpout.spec()
+
+
+class LoadOptions(Options, frozen=True, kw_only=True):
+    """Options of a spout of its own."""
+
+    step: int = 1
+    unit: str = "row"
+
+
+class OptionSpout(NumberSpout):
+    Options = LoadOptions
+
+
+class WithOptions(Topology):
+    numbers = OptionSpout.spec()
+
+
+class NotingSpout(NumberSpout):
+    """Drops partitions that are read and named ``*_done``, and notes the last of them, as a follower of files does."""
+
+    def snapshot(self, known, memo):
+        heads = {name: (self.earliest(name), self.latest(name)) for name in self.partitions()}
+        over = {name for name in heads if name.endswith("_done") and name <= memo.get("done", "") and name not in known}
+        retired = {name for name, at in known.items() if name.endswith("_done") and heads.get(name, (0, 0))[1] <= at}
+        notes = {"done": max([memo.get("done", ""), *(name for name in heads if name.endswith("_done"))])}
+        return Snapshot({n: h for n, h in heads.items() if n not in over | retired}, notes, frozenset(retired))
+
+
+class Noting(Topology):
+    numbers = NotingSpout.spec()
+
+
+class TensSpout(NumberSpout):
+    """Can be cut at multiples of ten only."""
+
+    def align(self, partition, start, end):
+        return end // 10 * 10 if end // 10 * 10 > start else min((end // 10 + 1) * 10, self.latest(partition))
+
+    def split(self, partition, start, end, parts):
+        return [cut for cut in range(start // 10 * 10 + 10, end, 10)][: parts - 1]
+
+
+class Tens(Topology):
+    numbers = TensSpout.spec()

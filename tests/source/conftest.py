@@ -1,0 +1,48 @@
+"""Folders of partitions for the topologies of ``topologies.py``, and readers over them without Spark."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("unhurried", deadline=None)  # the machine may be busy with a Spark session
+settings.load_profile("unhurried")
+
+TOPOLOGIES = "tests.source.topologies"
+
+
+class World:
+    """The outside world of ``NumberSpout``: a folder with a file per partition."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def put(self, **heads):
+        """partition=latest or partition=(earliest, latest); replaces what is there under that name."""
+        for partition, head in heads.items():
+            head = (0, head) if isinstance(head, int) else head
+            aside = self.folder / f"{partition}.new"
+            aside.write_text(json.dumps(head))
+            aside.rename(self.folder / partition)
+
+    def remove(self, *partitions):
+        for partition in partitions:
+            (self.folder / partition).unlink()
+
+    @property
+    def committed(self):
+        path = self.folder / "committed.log"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def options(self, topology="Numbers", **options):
+        """Options as Spark hands them over: str values."""
+        named = {key.replace("__", "."): str(value) for key, value in options.items()}
+        return {"topology": f"{TOPOLOGIES}:{topology}", "path": str(self.folder), **named}
+
+
+@pytest.fixture
+def world(tmp_path):
+    folder = tmp_path / "world"
+    folder.mkdir()
+    return World(folder)

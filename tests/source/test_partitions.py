@@ -1,0 +1,106 @@
+"""Ranges become Spark partitions: split alike by every process, checked where they are read."""
+
+import dataclasses
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.datasource import InputPartition
+
+from pystorm_source.errors import TopologyError, UsageError
+from pystorm_source.plan import compile_plan
+from pystorm_source.source.driver_spouts import DriverSpouts
+from pystorm_source.source.offsets import Key, Range
+from pystorm_source.source.partitions import fingerprint, partitions_of
+from tests.source import topologies
+
+
+
+@pytest.fixture
+def plan(world):
+    return dataclasses.replace(compile_plan(topologies.Numbers), config=(("path", str(world.folder)),))
+
+
+def cut(plan, sizes, wished):
+    ranges = [Range(Key("numbers", name), 5, 5 + size) for name, size in sizes.items()]
+    return [(p.partition, p.start, p.end) for p in partitions_of(ranges, plan, DriverSpouts(plan), wished)]
+
+
+def test_one_per_range(plan):
+    assert cut(plan, {"a": 10, "b": 3}, None) == [("a", 5, 15), ("b", 5, 8)]
+    assert cut(plan, {"a": 10, "b": 3}, 2) == [("a", 5, 15), ("b", 5, 8)]
+    assert cut(plan, {}, 8) == []
+
+
+def test_the_largest_is_split_first(plan):
+    assert cut(plan, {"a": 10, "b": 3}, 3) == [("a", 5, 10), ("a", 10, 15), ("b", 5, 8)]
+    assert cut(plan, {"a": 8, "b": 8}, 3) == [("a", 5, 9), ("a", 9, 13), ("b", 5, 13)]
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), st.integers(1, 40)), st.integers(1, 60))
+def test_parts_cover_the_ranges_and_reach_the_wish(sizes, wished):
+    plan = dataclasses.replace(compile_plan(topologies.Numbers), config=(("path", "/tmp"),))
+    parts = cut(plan, sizes, wished)
+    for name, size in sizes.items():
+        edges = [(start, end) for partition, start, end in parts if partition == name]
+        assert edges[0][0] == 5
+        assert edges[-1][1] == 5 + size
+        assert all(a[1] == b[0] for a, b in zip(edges, edges[1:], strict=False))
+    assert len(parts) == max(len(sizes), min(wished, sum(sizes.values())))
+
+
+def test_spout_decides_where(world):
+    plan = dataclasses.replace(compile_plan(topologies.Tens), config=(("path", str(world.folder)),))
+    assert cut(plan, {"a": 30}, 3) == [("a", 5, 10), ("a", 10, 20), ("a", 20, 35)]
+
+
+@pytest.mark.parametrize("cuts", [[5], [15], [9, 8], [9, 9], [6, 7, 8], ["9"]])
+def test_split_that_answers_nonsense_is_named(plan, monkeypatch, cuts):
+    monkeypatch.setattr(topologies.NumberSpout, "split", lambda *_: cuts)
+    with pytest.raises(TopologyError, match=r"split\(\) of spout 'numbers' .* between 5 and 15 for partition 'a'"):
+        cut(plan, {"a": 10}, 3)
+
+
+def test_travels(plan):
+    (made,) = partitions_of([Range(Key("numbers", "a"), 0, 9)], plan, DriverSpouts(plan), None)
+    assert isinstance(made, InputPartition)
+    assert pickle.loads(pickle.dumps(made)) == made
+    made.check(plan)
+
+
+def test_other_version_or_plan_is_refused(plan):
+    (made,) = partitions_of([Range(Key("numbers", "a"), 0, 9)], plan, DriverSpouts(plan), None)
+    with pytest.raises(UsageError, match=r"driver runs pystorm-source 9\.9, this executor .*install the same"):
+        dataclasses.replace(made, version="9.9").check(plan)
+    with pytest.raises(UsageError, match="the driver planned with another topology .*'Numbers'"):
+        made.check(dataclasses.replace(plan, config=()))
+
+
+def test_fingerprint_follows_the_plan(plan):
+    assert fingerprint(plan) == fingerprint(pickle.loads(pickle.dumps(plan)))
+    assert fingerprint(plan) != fingerprint(compile_plan(topologies.Doubled))
+
+
+def test_spouts_do_not_travel(plan, world):
+    spouts = DriverSpouts(plan)
+    world.put(a=5)
+    spouts.snapshot("numbers", {}, {})
+    assert pickle.loads(pickle.dumps(spouts))._built == {}
+
+
+@pytest.mark.parametrize(
+    ("head", "says"), [((5, 4), "0 <= earliest"), ((-1, 4), "0 <="), ((0, None), "give ints"), ((0, 1.0), "give ints")]
+)
+def test_heads_that_make_no_sense_are_named(plan, world, monkeypatch, head, says):
+    world.put(a=5)
+    monkeypatch.setattr(topologies.NumberSpout, "snapshot", lambda *_: topologies.Snapshot({"a": head}))
+    with pytest.raises(TopologyError, match=f"spout 'numbers' must name partitions.*{says}.*Given: 'a'"):
+        DriverSpouts(plan).snapshot("numbers", {}, {})
+
+
+def test_what_a_spout_raises_says_where(plan, world):
+    (world.folder / "a").write_text("no JSON")
+    with pytest.raises(ValueError) as raised:
+        DriverSpouts(plan).snapshot("numbers", {}, {})
+    assert raised.value.__notes__ == ["Raised by snapshot() of spout 'numbers', on the driver."]

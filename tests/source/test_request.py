@@ -1,0 +1,140 @@
+"""Every option, read and checked at .load(): each thing wrong, one by one."""
+
+import json
+import pickle
+
+import pytest
+
+from pystorm_source.errors import OptionError, TopologyError
+from pystorm_source.plan import compile_plan
+from pystorm_source.source.offsets import Key
+from pystorm_source.source.request import ReadRequest
+from tests.source import topologies
+
+
+def test_all_options(world):
+    request = ReadRequest.of(
+        world.options(
+            "Doubled",
+            MAXOFFSETSPERTRIGGER=10,
+            minoffsetspertrigger="2",
+            maxTriggerDelay="90s",
+            maxOffsetsPerPartition=5,
+            minPartitions=4,
+            failondataloss="false",
+            includeMetadata="true",
+            startingOffsets='{"numbers": {"a": 3}}',
+        )
+    )
+    options = request.options
+    assert (options.max_offsets_per_trigger, options.min_offsets_per_trigger) == (10, 2)
+    assert (options.max_offsets_per_partition, options.min_partitions) == (5, 4)
+    assert not options.fail_on_data_loss
+    assert options.include_metadata
+    assert request.max_trigger_delay == 90
+    assert request.starting.named == {Key("numbers", "a"): 3}
+
+
+def test_is_picklable_and_equal(world):
+    request = ReadRequest.of(world.options("Doubled"))
+    assert pickle.loads(pickle.dumps(request)) == request
+
+
+def test_what_components_get_to_see(world):
+    request = ReadRequest.of(world.options("WithOptions", STEP="3", failOnDataLoss="false"))
+    conf = request.plan.conf_of(request.plan.component("numbers"))
+    assert conf["path"] == str(world.folder)
+    assert conf["step"] == "3"
+    assert conf["failOnDataLoss"] is False
+    assert "topology" not in conf
+
+
+@pytest.mark.parametrize("suffix", ["text", "json", "yaml", "yml"])
+def test_config_is_json_or_a_file(world, tmp_path, suffix):
+    config = {"topology.name": "named", "topology.debug": True, "mine": {"a": [1, 2]}}
+    text = json.dumps(config)
+    if suffix != "text":
+        (tmp_path / f"c.{suffix}").write_text(text)
+        text = str(tmp_path / f"c.{suffix}")
+    plan = ReadRequest.of(world.options(config=text, topology__debug="false")).plan
+    assert plan.name == "named"
+    conf = plan.conf_of(plan.component("numbers"))
+    assert conf["mine"] == {"a": [1, 2]}
+    assert conf["topology.debug"] == "false"  # an option of its own wins
+
+
+def test_keys_that_spark_adds_to_tables_are_tolerated(world):
+    added = {"provider": "pystorm", "owner": "me", "option.path": "x", "external": "false"}
+    assert ReadRequest.of({**world.options(), **added}) == ReadRequest.of(world.options())
+
+
+def test_registered_plan(world):
+    options = world.options()
+    del options["topology"]
+    request = ReadRequest.of(options, "pystorm_numbers", compile_plan(topologies.Numbers))
+    assert request.plan == ReadRequest.of(world.options()).plan
+    with pytest.raises(OptionError, match="'pystorm_numbers' was registered with its topology"):
+        ReadRequest.of(world.options(), "pystorm_numbers", compile_plan(topologies.Numbers))
+
+
+REFUSED = [
+    ({"topology": ""}, r"option 'topology' is needed: .*pystorm_source\.register"),
+    ({"topology": "nowhere"}, r"'topology' is package\.module:Class.* Given: 'nowhere'"),
+    ({"topology": "no.such.module:X"}, "module 'no.such.module' cannot be imported"),
+    ({"topology": "tests.source.topologies:Nmbers"}, "has no Topology 'Nmbers'; it has: .*Numbers"),
+    ({"maxOffsetPerTrigger": "5"}, "unknown option 'maxOffsetPerTrigger': did you mean 'maxOffsetsPerTrigger'"),
+    ({"step": "3"}, "unknown option 'step'"),
+    ({"maxOffsetsPerTrigger": "many"}, "'maxOffsetsPerTrigger'.*Given: 'many'"),
+    ({"maxOffsetsPerTrigger": "0"}, "'maxOffsetsPerTrigger'.*>= 1.*Given: '0'"),
+    ({"maxOffsetsPerTrigger": "1.5"}, "'maxOffsetsPerTrigger'.*Given: '1.5'"),
+    ({"maxOffsetsPerPartition": "-1"}, "'maxOffsetsPerPartition'"),
+    ({"minPartitions": "x"}, "'minPartitions'"),
+    ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, r"at most maxOffsetsPerTrigger \(8\).* Given: 9"),
+    ({"maxTriggerDelay": "soon"}, "'maxTriggerDelay' is a number with"),
+    ({"failOnDataLoss": "maybe"}, "'failOnDataLoss'.*Given: 'maybe'"),
+    ({"includeMetadata": "2"}, "'includeMetadata'"),
+    ({"startingOffsets": "newest"}, "'startingOffsets' is earliest, latest or JSON"),
+    ({"startingOffsets": '{"nmbers": {}}'}, r"the spouts with offsets are \['numbers'\]"),
+    ({"endingOffsets": "earliest"}, "'endingOffsets' cannot be earliest"),
+    ({"endingOffsets": '{"numbers": {"a": -2}}'}, "'endingOffsets' cannot be earliest"),
+    ({"stream": "numbers.other"}, "option 'stream' is"),
+    ({"streams": "both"}, "'streams'.*Given: 'both'"),
+    ({"delivery.guarantee": "maybe"}, "'delivery.guarantee'"),
+    ({"config": "{"}, "option 'config' is no JSON"),
+    ({"config": "[]"}, "JSON object or the path"),
+    ({"config": "conf.toml"}, r"JSON object or the path of a \.yaml or \.json file.* Given: 'conf.toml'"),
+    ({"config": "/no/such/conf.yaml"}, r"cannot be read on the driver \(No such file or directory, working folder /"),
+    ({"topology.producer.batch.size": "x"}, "'topology.producer.batch.size'"),
+    ({"topology.producer.batch.size": "1000"}, "at most half of topology.executor.receive.buffer.size"),
+    ({"config": '{"topology.debug": "perhaps"}'}, "'topology.debug'"),
+    ({"topology": "tests.source.topologies:Parted"}, "several streams leave topology 'Parted'"),
+    ({"topology": "tests.source.topologies:Closed"}, "no stream leaves this topology"),
+    ({"topology": "tests.source.topologies:WithOptions", "step": "three"}, "'step'.*Given: 'three'"),
+    ({"topology": "tests.source.topologies:Ticks"}, "'ticks'.*PartitionedSpout.*delivery.guarantee=best-effort"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), REFUSED, ids=[json.dumps(options) for options, _ in REFUSED])
+def test_refused(world, options, says):
+    with pytest.raises((OptionError, TopologyError), match=f"(?s){says}") as refused:
+        ReadRequest.of({**world.options(), **options})
+    assert "Given: " in str(refused.value)
+
+
+def test_table_without_options_names_the_way_out():
+    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW .* USING pystorm"):
+        ReadRequest.of({"provider": "pystorm", "owner": "me"})
+    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
+        ReadRequest.of({})
+
+
+def test_best_effort_is_accepted(world):
+    request = ReadRequest.of(world.options("Ticks", delivery__guarantee="best-effort"))
+    assert not request.plan.component("ticks").is_partitioned
+
+
+@pytest.mark.parametrize("content", ["- 1\n- 2\n", "a: [", "5", "1: x"])
+def test_config_file_that_holds_no_object(world, tmp_path, content):
+    (tmp_path / "c.yaml").write_text(content)
+    with pytest.raises(OptionError, match="option 'config'"):
+        ReadRequest.of(world.options(config=tmp_path / "c.yaml"))
