@@ -1,11 +1,12 @@
-"""The peers of ``through_spark``: the plainest streaming sources that can be written against Spark's Python data source API.
+"""The peers of ``through_spark``: the plainest streaming sources that Spark's Python data source API allows.
 
 Both give the rows (n, n / 2) of their offsets, from two partitions, as many per micro-batch as ``step`` says, up to
-``total``. ``bare_tuples`` yields tuples from a generator with nothing else in it; ``bare_batches`` yields Arrow batches made
-by numpy. Imported by Spark's Python processes: imports nothing of ours.
+``total``. ``bare_tuples`` yields tuples from a generator with nothing else in it; ``bare_batches`` yields Arrow batches
+made by numpy. Imported by Spark's Python processes: imports nothing of the engine.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -39,13 +40,14 @@ class BareReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Range]:
         first, rows = start["n"], end["n"] - start["n"]
         bounds = [first + rows * part // PARTITIONS for part in range(PARTITIONS + 1)]
-        return [Range(low, high) for low, high in zip(bounds, bounds[1:], strict=False)]
+        return [Range(low, high) for low, high in pairwise(bounds)]
 
 
 class TupleReader(BareReader):
     """A row at a time."""
 
-    def read(self, partition: Range) -> Iterator[tuple[int, float]]:
+    def read(self, partition: InputPartition) -> Iterator[tuple[int, float]]:
+        assert isinstance(partition, Range)
         for n in range(partition.start, partition.end):
             yield n, n * 0.5
 
@@ -57,7 +59,8 @@ class BatchReader(BareReader):
         super().__init__(step, total)
         self.batch_rows = batch_rows
 
-    def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Range)
         for start in range(partition.start, partition.end, self.batch_rows):
             yield pair_batch(start, min(start + self.batch_rows, partition.end))
 

@@ -27,7 +27,7 @@ class ConstSpout(Spout):
 
 
 class RangeSpout(PartitionedSpout):
-    """Counts through its range. ``conf``: ``benchmark.rows`` there are over all partitions, in ``benchmark.partitions``."""
+    """Counts through its range. ``conf``: ``benchmark.rows`` there are in ``benchmark.partitions`` together."""
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         self.parts = conf.get("benchmark.partitions", 1)
@@ -49,12 +49,13 @@ class OffsetSpout(RangeSpout):
 
     outputs = ["n long"]
 
-    def next_tuple(self) -> Any:
+    def next_tuple(self) -> bool | None:
         offset = self.offset
         if offset == self.end:
             return False
         self.emit((offset,), offset)
         self.offset = offset + 1
+        return None
 
 
 class PairSpout(RangeSpout):
@@ -62,12 +63,13 @@ class PairSpout(RangeSpout):
 
     outputs = ["n long", "x double"]
 
-    def next_tuple(self) -> Any:
+    def next_tuple(self) -> bool | None:
         offset = self.offset
         if offset == self.end:
             return False
         self.emit((offset, offset * 0.5), offset)
         self.offset = offset + 1
+        return None
 
 
 class BatchSpout(RangeSpout):

@@ -1,4 +1,4 @@
-"""Resident memory while a slow consumer takes what a topology gives: PairSpout → PairIdBolt → output, 50 million tuples.
+"""Resident memory while a slow consumer takes 50 million tuples: PairSpout → PairIdBolt → output.
 
 The consumer works a millisecond on each batch of 10,000 rows before it asks for the next, as a sink does that is slower
 than the topology. Resident memory is read at every batch from the first tenth of the range on. Value: (largest -

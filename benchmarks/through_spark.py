@@ -7,9 +7,9 @@
     e  batch-spout    BatchSpout, ``next_batch`` → output
 
 All cases run in one session, in turn, one query at a time. A query's first micro-batch starts processes and is thrown
-away; of the others the time is what Spark itself reports for adding the batch (``durationMs.addBatch`` of its progress).
-Micro-batches are sized by a trial so that each takes some seconds: the tenth of a second that any micro-batch costs hides
-in that. ``micro_batch_rows`` says how many rows that were.
+away; of the others the time is what Spark itself reports for adding the batch (``durationMs.addBatch`` of its
+progress). Micro-batches are sized by a trial so that each takes some seconds: the tenth of a second that any
+micro-batch costs hides in that. ``micro_batch_rows`` says how many rows that were.
 """
 
 import tempfile
