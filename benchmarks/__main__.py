@@ -22,10 +22,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--no-peers", action="store_true", help="only ours: nothing is downloaded")
     asked = parser.parse_args(arguments)
     if asked.list:
-        for benchmark in LADDER:
-            print(f"{benchmark.name:<14} {benchmark.meaning}")
+        for rung in LADDER:
+            print(f"{rung.name:<14} {rung.meaning}")
         return 0
-    names = ", ".join(benchmark.name for benchmark in LADDER)
+    names = ", ".join(rung.name for rung in LADDER)
     if asked.name is None:
         parser.error(f"name a benchmark: {names}")
     benchmark = find(asked.name)

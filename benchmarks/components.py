@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
 
+from benchmarks.pairs import pair_batch
 from pystorm_source.api import Bolt, Grouping, PartitionedSpout, Spout, Topology, Tuple
 
 SENTENCES = (
@@ -26,13 +27,17 @@ class ConstSpout(Spout):
 
 
 class RangeSpout(PartitionedSpout):
-    """Counts through its range."""
+    """Counts through its range. ``conf``: ``benchmark.rows`` there are in ``benchmark.partitions`` together."""
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.parts = conf.get("benchmark.partitions", 1)
+        self.rows = conf.get("benchmark.rows", 0)
 
     def partitions(self) -> list[str]:
-        return ["0"]
+        return [str(number) for number in range(self.parts)]
 
     def latest(self, partition: str) -> int:
-        return 1 << 40
+        return self.rows // self.parts
 
     def open(self, partition: str, start: int, end: int) -> None:
         self.offset = start
@@ -44,12 +49,13 @@ class OffsetSpout(RangeSpout):
 
     outputs = ["n long"]
 
-    def next_tuple(self) -> Any:
+    def next_tuple(self) -> bool | None:
         offset = self.offset
         if offset == self.end:
             return False
         self.emit((offset,), offset)
         self.offset = offset + 1
+        return None
 
 
 class PairSpout(RangeSpout):
@@ -57,12 +63,27 @@ class PairSpout(RangeSpout):
 
     outputs = ["n long", "x double"]
 
-    def next_tuple(self) -> Any:
+    def next_tuple(self) -> bool | None:
         offset = self.offset
         if offset == self.end:
             return False
         self.emit((offset, offset * 0.5), offset)
         self.offset = offset + 1
+        return None
+
+
+class BatchSpout(RangeSpout):
+    """The rows of PairSpout as Arrow batches of ``benchmark.batch.rows`` rows, made by numpy."""
+
+    outputs = ["n long", "x double"]
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        super().initialize(conf, context)
+        self.batch_rows = conf.get("benchmark.batch.rows", 10_000)
+
+    def next_batch(self) -> Any:
+        start, self.offset = self.offset, min(self.offset + self.batch_rows, self.end)
+        return pair_batch(start, self.offset) if start < self.offset else None
 
 
 class IdBolt(Bolt):
@@ -179,3 +200,9 @@ class PairIdOut(Topology):
 
     spout = PairSpout.spec()
     last = PairIdBolt.spec(inputs=[spout])
+
+
+class BatchOut(Topology):
+    """BatchSpout → output."""
+
+    last = BatchSpout.spec()

@@ -24,6 +24,7 @@ import pyarrow as pa
 from benchmarks import components as c
 from benchmarks.floor import bolt_nanos, spout_nanos
 from benchmarks.ladder import Settings
+from benchmarks.pairs import SCHEMA
 from benchmarks.peers import BYTEWAX, PROGRAMS, PYSTORM, Peer, PeerMissing
 from benchmarks.pystorm_pipe import run_id_bolt
 from benchmarks.record import Record, record
@@ -34,7 +35,7 @@ from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 
 CLOCK = SystemClock()
 HOUR_MILLIS = 3_600_000
-PAIR_OUTPUT = OutputPlan(pa.schema([("n", pa.int64()), ("x", pa.float64())]), (ViewPlan("last", "default", (0, 1)),))
+PAIR_OUTPUT = OutputPlan(SCHEMA, (ViewPlan("last", "default", (0, 1)),))
 NO_OUTPUT = OutputPlan(pa.schema([]), ())
 
 ROW = ("some data",)

@@ -4,7 +4,7 @@ Valgrind's callgrind counts the instructions of a process that sends few tuples 
 difference, divided by the tuples between, has neither start-up nor warm-up in it. By hand, with the functions that they
 are spent in:
 
-    valgrind --tool=callgrind --dump-instr=yes --callgrind-out-file=out python -m benchmarks.instructions const-id-null 100000
+    valgrind --tool=callgrind --callgrind-out-file=out python -m benchmarks.instructions const-id-null 100000
     callgrind_annotate --auto=yes out
 
 Build with ``PYSTORM_CFLAGS=-g`` for line numbers. Without valgrind the records say so.
@@ -41,7 +41,14 @@ def counted_instructions(case: str, emits: int) -> int:
     """Instructions of a whole process in which the spout of the case emits so many tuples. Raises RuntimeError."""
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder, "callgrind.out")
-        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", sys.executable, "-m", "benchmarks.instructions"]
+        command = [
+            "valgrind",
+            "--tool=callgrind",
+            f"--callgrind-out-file={counts}",
+            sys.executable,
+            "-m",
+            "benchmarks.instructions",
+        ]
         # Dictionaries of different layout cost different numbers of instructions, and idle threads of numpy's spin.
         environment = os.environ | {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
         done = subprocess.run([*command, case, str(emits)], cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -7,6 +7,7 @@ never waits; Storm itself holds at most ``topology.shellbolt.max.pending`` = 100
 share of the measured time during which the peer's process was on a core.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -38,7 +39,10 @@ def run_id_bolt(python: Path, tuples: int) -> PipeRun:
     """
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
-            [str(python), str(PROGRAMS / "pystorm_id_bolt.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+            [str(python), str(PROGRAMS / "pystorm_id_bolt.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
         )
         try:
             assert process.stdin is not None
@@ -46,22 +50,19 @@ def run_id_bolt(python: Path, tuples: int) -> PipeRun:
             for pipe in (process.stdin, process.stdout):
                 _widen(pipe.fileno())
             replies = Replies(process.stdout.fileno())
-            _write(process.stdin.fileno(), _message(_handshake(folder)) + _tuples(CHUNK_TUPLES))
-            replies.wait_for(CHUNK_TUPLES)
+            warm_up = [_message(_handshake(folder)) + _tuples(CHUNK_TUPLES)]
+            _exchange(process.stdin.fileno(), warm_up, replies)
             chunks = [_tuples(CHUNK_TUPLES)] * (tuples // CHUNK_TUPLES)
             on_core, began = _cpu_seconds(process.pid), CLOCK.monotonic()
-            writer = threading.Thread(target=_write_all, args=(process.stdin.fileno(), chunks), daemon=True)
-            writer.start()
-            replies.wait_for(len(chunks) * CHUNK_TUPLES)
+            _exchange(process.stdin.fileno(), chunks, replies)
             seconds = CLOCK.monotonic() - began
             busy = (_cpu_seconds(process.pid) - on_core) / seconds
-            writer.join()
         finally:
             process.kill()
             process.wait()
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
+            for open_pipe in (process.stdin, process.stdout):
+                if open_pipe is not None:
+                    open_pipe.close()
     return PipeRun(len(chunks) * CHUNK_TUPLES / seconds, round(busy, 2))
 
 
@@ -108,26 +109,28 @@ def _message(content: dict[str, object]) -> bytes:
     return json.dumps(content).encode() + b"\nend\n"
 
 
+def _exchange(file: int, chunks: list[bytes], replies: Replies) -> None:
+    """Blocking. Writes the chunks and takes the replies at the same time: either pipe may be full."""
+    writer = threading.Thread(target=_write_all, args=(file, chunks), daemon=True)
+    writer.start()
+    replies.wait_for(len(chunks) * CHUNK_TUPLES)
+    writer.join()
+
+
 def _write_all(file: int, chunks: list[bytes]) -> None:
-    try:
+    # Where the bolt is gone, who counts its replies sees it.
+    with contextlib.suppress(OSError):
         for chunk in chunks:
-            _write(file, chunk)
-    except OSError:
-        pass  # the bolt is gone; who counts its replies sees that
-
-
-def _write(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(file, view) :]
 
 
 def _widen(file: int) -> None:
     if hasattr(fcntl, "F_SETPIPE_SZ"):
-        try:
+        # Above this user's limit the pipe stays as it is.
+        with contextlib.suppress(OSError):
             fcntl.fcntl(file, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        except OSError:
-            pass  # above this user's limit: the pipe stays as it is
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -146,10 +146,18 @@ def _git(*arguments: str) -> str:
 def table(records: Iterable[Record]) -> str:
     """The records for people, a line each."""
     head = ("case", "value", "unit", "peer", "peer value", "ratio", "asked", "reached", "spread")
-    rows = [head]
+    rows: list[tuple[str, ...]] = [head]
     for entry in records:
         peer = f"{entry['peer']} {entry['peer_version'] or ''}".strip() if entry["peer"] else ""
-        shown = [entry["case"], entry["value"], entry["unit"], peer, entry["peer_value"], entry["ratio"], entry["asked"]]
+        shown = [
+            entry["case"],
+            entry["value"],
+            entry["unit"],
+            peer,
+            entry["peer_value"],
+            entry["ratio"],
+            entry["asked"],
+        ]
         shown += [{True: "yes", False: "no", None: ""}[entry["reached"]], entry["spread"]]
         rows.append(tuple(_shown(cell) for cell in shown))
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]

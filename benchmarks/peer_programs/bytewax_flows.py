@@ -1,8 +1,8 @@
 """Run by the peer's Python: ``bytewax_flows.py FLOW ITEMS`` prints ``{"items": …, "seconds": …}``, one worker.
 
 map          TestingSource in batches of 1000 → map → sink that only counts
-map-ready    the same from a source that hands out ready lists of 1000: bytewax's best case, no call per item at the source
-word-count   TestingSource of sentences in batches of 100 → flat_map → key_on → stateful_map (running counts) → the same sink
+map-ready    the same from a source of ready lists of 1000: bytewax's best case, no call per item at the source
+word-count   TestingSource of sentences in batches of 100 → flat_map → key_on → stateful_map (running counts) → sink
 """
 
 import json

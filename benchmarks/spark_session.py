@@ -1,0 +1,44 @@
+"""The Spark session that measures: two cores, one JVM, no UI, everything in a temporary folder."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.record import ROOT
+
+
+@contextlib.contextmanager
+def spark_session(master: str = "local[2]") -> Iterator[tuple[Any, Path]]:
+    """The session and its folder; both are gone afterwards. Raises WorldError where there is no Java."""
+    from pyspark.sql import SparkSession
+
+    from pystorm_source.environment import ensure_worker_python
+    from pystorm_source.java import ensure_java
+
+    ensure_java()
+    ensure_worker_python()
+    # Spark's Python processes import the benchmark's classes by name; they are children of the JVM and inherit this.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with tempfile.TemporaryDirectory(prefix="pystorm-benchmark-", ignore_cleanup_errors=True) as folder:
+        settings = {
+            "spark.driver.memory": "2g",
+            "spark.local.dir": f"{folder}/local",
+            "spark.sql.warehouse.dir": f"{folder}/warehouse",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.streaming.stopTimeout": "20s",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+        }
+        builder = SparkSession.builder.master(master).appName("pystorm-source benchmarks")
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        try:
+            yield session, Path(folder)
+        finally:
+            session.stop()
