@@ -1,7 +1,8 @@
 """The hash of fields groupings: the same in every process and run, whatever ``PYTHONHASHSEED`` says.
 
 Storm hashes the selected values with ``Arrays.deepHashCode``, so unhashable values (lists, dicts) must work here too.
-Values that are equal in Python hash alike (1, 1.0, True, Decimal(1)), because they are one key to a user.
+Values that are equal in Python hash alike (1, 1.0, True, Decimal(1)), because they are one key to a user. Numbers that
+are no 64-bit integers go by Python's own hash of numbers, which no ``PYTHONHASHSEED`` changes and all kinds share.
 """
 
 import datetime
@@ -16,8 +17,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_GET_SIZE
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_Check
 from cpython.unicode cimport PyUnicode_Check
-from libc.math cimport floor, isfinite
-from libc.stdint cimport int64_t, uint64_t
+from libc.math cimport floor, isnan
+from libc.stdint cimport uint64_t
 
 
 cdef extern from "mix.h" nogil:
@@ -28,20 +29,31 @@ cdef extern from "mix.h" nogil:
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except? NULL
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+    void Py_LeaveRecursiveCall()
+
+
+cdef extern from *:
+    """
+    static int ps_enter_recursion(void) {
+        return Py_EnterRecursiveCall(" while hashing a value for a fields grouping") ? -1 : 0;
+    }
+    """
+    int ps_enter_recursion() except -1
 
 
 # Seeds keep kinds apart: "1", b"1", 1 and [1] are four keys.
 cdef enum:
     SEED_NONE = 1
-    SEED_INT = 2
-    SEED_BIG = 3
-    SEED_FLOAT = 4
+    SEED_NAN = 2
     SEED_TEXT = 5
     SEED_BYTES = 6
     SEED_SEQUENCE = 7
     SEED_MAPPING = 8
     SEED_SET = 9
     SEED_OTHER = 10
+
+cdef uint64_t MARK_INT = 0x9E3779B97F4A7C15
+cdef uint64_t MARK_NUMBER = 0xD1B54A32D192ED03
 
 
 cdef uint64_t hash_text(object text, uint64_t seed) except? 0:
@@ -59,26 +71,43 @@ cdef uint64_t hash_int(object number) except? 0:
     cdef int overflow = 0
     cdef long long small = PyLong_AsLongLongAndOverflow(number, &overflow)
     if overflow == 0:
-        return ps_mix64(<uint64_t>small + SEED_INT)
-    return hash_text(format(number, "x"), SEED_BIG)
+        return ps_mix64(<uint64_t>small ^ MARK_INT)
+    return ps_mix64(<uint64_t>hash(number) ^ MARK_NUMBER)
+
+
+cdef uint64_t hash_real(object number, double real) except? 0:
+    """A number that is no int, and the double nearest to it."""
+    if isnan(real):
+        return ps_mix64(SEED_NAN)
+    if -9.3e18 < real < 9.3e18 and number == int(number):
+        return hash_int(int(number))
+    return ps_mix64(<uint64_t>hash(number) ^ MARK_NUMBER)
 
 
 cdef uint64_t stable_hash(object value) except? 0:
     cdef double real
-    cdef uint64_t h
-    if PyUnicode_Check(value) and not isinstance(value, enum.Enum):
+    if PyUnicode_Check(value):
         return hash_text(value, SEED_TEXT)
-    if PyLong_Check(value) and not isinstance(value, enum.Enum):
+    if PyLong_Check(value):
         return hash_int(value)
     if value is None:
         return ps_mix64(SEED_NONE)
     if PyFloat_Check(value):
         real = PyFloat_AS_DOUBLE(value)
-        if isfinite(real) and real == floor(real):
+        if -9.3e18 < real < 9.3e18 and real == floor(real):
             return hash_int(int(real))
-        return hash_text(repr(float(value)), SEED_FLOAT)
+        return hash_real(value, real)
     if PyBytes_Check(value):
         return ps_hash_bytes(PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value), SEED_BYTES)
+    ps_enter_recursion()
+    try:
+        return hash_of_compound(value)
+    finally:
+        Py_LeaveRecursiveCall()
+
+
+cdef uint64_t hash_of_compound(object value) except? 0:
+    cdef uint64_t h
     if isinstance(value, (tuple, list)):
         h = SEED_SEQUENCE
         for item in value:
@@ -94,24 +123,28 @@ cdef uint64_t stable_hash(object value) except? 0:
         for item in value:
             h += ps_mix64(stable_hash(item))
         return ps_mix64(h)
-    return stable_hash_of_other(value)
+    return hash_of_other(value)
 
 
-cdef uint64_t stable_hash_of_other(object value) except? 0:
+cdef uint64_t hash_of_other(object value) except? 0:
     if isinstance(value, (bytearray, memoryview)):
         return stable_hash(bytes(value))
     if isinstance(value, enum.Enum):
         return hash_text(f"{type(value).__qualname__}.{value.name}", SEED_OTHER)
-    if isinstance(value, (decimal.Decimal, Fraction)):
-        if value == value and abs(value) != decimal.Decimal("Infinity"):
-            if value == int(value):
-                return hash_int(int(value))
-            if float(value) == value:
-                return stable_hash(float(value))
-            return hash_text(str(Fraction(value)), SEED_OTHER)
-        return hash_text(str(value).lower(), SEED_FLOAT)
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        return hash_text(value.astimezone(datetime.timezone.utc).isoformat(), SEED_OTHER)
+    if isinstance(value, decimal.Decimal):
+        if value.is_nan():
+            return ps_mix64(SEED_NAN)
+        return hash_real(value, float(value))
+    if isinstance(value, Fraction):
+        return hash_real(value, 0.5 if abs(value) < 1 else 1e300 if abs(value) > 1 << 63 else float(value))
+    if isinstance(value, datetime.datetime):
+        if value.utcoffset() is not None:
+            value = (value.replace(tzinfo=None) - datetime.datetime.min) - value.utcoffset()
+            return hash_text(str(value), SEED_OTHER)
+        return hash_text(value.isoformat(), SEED_OTHER)
+    if isinstance(value, datetime.time) and value.utcoffset() is not None:
+        since_midnight = datetime.datetime.combine(datetime.date.min, value.replace(tzinfo=None)) - datetime.datetime.min
+        return hash_text(f"time {since_midnight - value.utcoffset()}", SEED_OTHER)
     if isinstance(value, (datetime.date, datetime.time)):
         return hash_text(value.isoformat(), SEED_OTHER)
     if isinstance(value, (datetime.timedelta, uuid.UUID)):
@@ -120,11 +153,11 @@ cdef uint64_t stable_hash_of_other(object value) except? 0:
         return stable_hash([getattr(value, field.name) for field in fields(value)])
     if hasattr(value, "tolist"):  # numpy scalars and arrays
         plain = value.tolist()
-        if plain is not value:
+        if type(plain) is not type(value):
             return stable_hash(plain)
     raise TypeError(
         f"a fields grouping cannot hash a value of type {type(value).__name__}: group by text, numbers, bytes, dates, "
-        f"lists, dicts, sets or dataclasses of these; Given: {value!r}"
+        f"lists, dicts, sets or dataclasses of these; Given: {value!r:.200}"
     )
 
 

@@ -54,11 +54,16 @@ cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset
 cdef inline void give_up(PyObject *owned) noexcept:
     # Gives up the caller's reference. While the executor's `current` still holds the tuple, two references mean that
     # nobody else has kept it; the pool then takes over the caller's. Its values go at once: they may be large.
+    # Order: the values go last, when this function returns. Their end may run code that emits, hence takes from the pool.
     global pooled
-    if ps_refcount(owned) == 2 and pooled < POOL_SIZE:  # hot
+    cdef object payload, key
+    if ps_refcount(owned) == 2:  # hot
+        payload = (<Tuple>owned).payload
+        key = (<Tuple>owned).key
         (<Tuple>owned).payload = ()
         (<Tuple>owned).key = None
-        pool[pooled] = owned  # hot
-        pooled += 1  # hot
-    else:
-        ps_decref_tuple(owned)
+        if pooled < POOL_SIZE:  # hot
+            pool[pooled] = owned  # hot
+            pooled += 1  # hot
+            return
+    ps_decref_tuple(owned)

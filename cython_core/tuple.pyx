@@ -8,28 +8,27 @@ Threading law: a tuple is owned by one executor at a time.
 """
 
 import re
+import weakref
 from collections import namedtuple
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
 
 cdef extern from *:
     """
-    /* The named tuple of `payload`, which is stolen. A class made by collections.namedtuple has the layout of tuple and
-       no fields of its own, so a plain tuple that nobody else refers to becomes one by changing its type; a shared one
-       is copied. */
-    static PyObject *ps_named(PyObject *values_class, PyObject *payload) {
+    /* A class made by collections.namedtuple has the layout of tuple and no fields of its own, so a plain tuple that
+       nobody else refers to becomes one by changing its type. 0 where it is shared, of another type or the empty tuple. */
+    static int ps_rename(PyObject *payload, PyObject *values_class) {
+        if (Py_REFCNT(payload) != 1 || !PyTuple_CheckExact(payload) || PyTuple_GET_SIZE(payload) == 0) return 0;
+        Py_INCREF(values_class);
+        Py_SET_TYPE(payload, (PyTypeObject *)values_class);
+        return 1;
+    }
+
+    static PyObject *ps_named_copy(PyObject *payload, PyObject *values_class) {
         PyTypeObject *type = (PyTypeObject *)values_class;
-        Py_ssize_t i, n;
-        PyObject *made;
-        if (Py_REFCNT(payload) == 1 && PyTuple_CheckExact(payload) && PyTuple_GET_SIZE(payload) > 0) {
-            Py_INCREF(type);
-            Py_SET_TYPE(payload, type);
-            return payload;
-        }
-        n = PyTuple_GET_SIZE(payload);
-        made = type->tp_alloc(type, n);
+        Py_ssize_t i, n = PyTuple_GET_SIZE(payload);
+        PyObject *made = type->tp_alloc(type, n);
         if (made != NULL) {
             for (i = 0; i < n; i++) {
                 PyObject *item = PyTuple_GET_ITEM(payload, i);
@@ -37,20 +36,11 @@ cdef extern from *:
                 PyTuple_SET_ITEM(made, i, item);
             }
         }
-        Py_DECREF(payload);
         return made;
     }
     """
-    PyObject *ps_named(PyObject *values_class, PyObject *payload)
-
-
-cdef object take(PyObject *owned):
-    """The owned reference as an object; raises what is set where it is NULL."""
-    if owned is NULL:
-        raise MemoryError("no memory for the values of a tuple")
-    values = <object>owned
-    Py_DECREF(values)
-    return values
+    bint ps_rename(PyObject *payload, PyObject *values_class)
+    object ps_named_copy(object payload, object values_class)
 
 
 cdef unsigned long long last_id = 0
@@ -59,16 +49,43 @@ SYSTEM_COMPONENT = "__system"
 TICK_STREAM = "__tick"
 
 
+# (class name, fields) → class: the tasks of a component share it, and so do values that come back from a pickle.
+_classes = weakref.WeakValueDictionary()
+
+
 def values_class_of(str component, str stream, tuple fields):
     """The class of ``.values``: ``<Component><Stream>Tuple`` in streamparse's spelling, None for invalid names.
 
     ``namedtuple`` refuses keywords, duplicates and names with a leading underscore; such streams carry plain tuples.
     """
     name = _NOT_IDENTIFIER.sub("_", component.title()) + _NOT_IDENTIFIER.sub("_", stream.title()) + "Tuple"
-    try:
-        return namedtuple(name, fields)
-    except ValueError:
-        return None
+    return _named_class(name, fields)
+
+
+def _named_class(name, fields):
+    made = _classes.get((name, fields))
+    if made is None:
+        try:
+            made = namedtuple(name, fields, module=__name__)
+        except ValueError:
+            return None
+        made.__reduce__ = _reduce_values
+        _classes[name, fields] = made
+    return made
+
+
+def _reduce_values(values):
+    return _values_again, (type(values).__name__, values._fields, tuple(values))
+
+
+def _values_again(name, fields, values):
+    return _named_class(name, fields)._make(values)
+
+
+def _tuple_again(component, stream, task, fields, values, offset, id):
+    tup = new_tuple(TupleSource(component, stream, task, fields), values, offset)
+    tup.key = id
+    return tup
 
 
 @cython.final
@@ -84,6 +101,9 @@ cdef class TupleSource:
 
     def __repr__(self):
         return f"{self.component}.{self.stream}[{self.task}]"
+
+    def __reduce__(self):
+        return TupleSource, (self.component, self.stream, self.task, self.fields)
 
 
 @cython.final
@@ -124,12 +144,11 @@ cdef class Tuple:
     @property
     def values(self):
         cdef object values_class = self.source.values_class
-        cdef PyObject *named
+        cdef object payload
         if values_class is not None and type(self.payload) is not values_class:
-            named = <PyObject *>self.payload
-            Py_INCREF(self.payload)
-            self.payload = None
-            self.payload = take(ps_named(<PyObject *>values_class, named))
+            if not ps_rename(<PyObject *>self.payload, <PyObject *>values_class):
+                payload = self.payload
+                self.payload = ps_named_copy(payload, values_class)
         return self.payload
 
     def __iter__(self):
@@ -146,8 +165,25 @@ cdef class Tuple:
             return tuple(self) == tuple(other)
         return NotImplemented
 
+    def __lt__(self, other):
+        return tuple(self) < tuple(other) if isinstance(other, (Tuple, tuple)) else NotImplemented
+
+    def __le__(self, other):
+        return tuple(self) <= tuple(other) if isinstance(other, (Tuple, tuple)) else NotImplemented
+
+    def __gt__(self, other):
+        return tuple(self) > tuple(other) if isinstance(other, (Tuple, tuple)) else NotImplemented
+
+    def __ge__(self, other):
+        return tuple(self) >= tuple(other) if isinstance(other, (Tuple, tuple)) else NotImplemented
+
     def __hash__(self):
         return hash(tuple(self))
+
+    def __reduce__(self):
+        source = self.source
+        values = tuple(self.payload)
+        return _tuple_again, (source.component, source.stream, source.task, source.fields, values, self.offset, self.id)
 
     def __repr__(self):
         return (

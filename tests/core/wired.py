@@ -1,0 +1,146 @@
+"""Executors wired by hand, without a plan: what the tests of the core turn.
+
+    wired = Wired(
+        {"lines": Part(Numbers), "count": Part(Count, par=2, streams={})},
+        [("lines", "default", "count", "fields", (0,))],
+        queue=2, batch=1,
+    )
+    wired.open("lines", 0, 100)
+    wired.run()
+    wired.instances("count")[0].seen
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from cython_core.batch_inserter import BatchInserter, PendingEmits
+from cython_core.executor import BoltExecutor, SpoutExecutor
+from cython_core.inline_scheduler import InlineScheduler
+from cython_core.output_collector import BoltBase, SpoutBase
+from cython_core.receive_queue import ReceiveQueue
+from cython_core.row_batch import RowBatchBuilder, RowView
+from cython_core.stream_router import Route, StreamRouter
+from cython_core.tuple import TupleSource
+
+N = {"default": ("n",)}
+
+
+@dataclass
+class Part:
+    """A component: class (or anything that makes an instance), number of tasks, streams by name."""
+
+    make: object
+    par: int = 1
+    streams: dict = field(default_factory=lambda: dict(N))
+
+
+class Wired:
+    """Task ids count from 1 in the order of ``parts``, which is upstream first."""
+
+    def __init__(self, parts, edges=(), queue=8, batch=2, quota=256, output=None, views=()):
+        self.tasks, task = {}, 1
+        for name, part in parts.items():
+            self.tasks[name] = range(task, task + part.par)
+            task += part.par
+        self.queues = {task: ReceiveQueue(queue) for tasks in self.tasks.values() for task in tasks}
+        self.builder = RowBatchBuilder(output) if output is not None else None
+        self.executors = []
+        self.named = {}
+        for name, part in parts.items():
+            for task in self.tasks[name]:
+                pending = PendingEmits()
+                routers = {}
+                for stream, fields in part.streams.items():
+                    routes = tuple(
+                        Route(
+                            grouping,
+                            tuple(BatchInserter(self.queues[to], to, batch) for to in self.tasks[consumer]),
+                            tuple(positions),
+                            task,
+                        )
+                        for producer, of, consumer, grouping, positions in edges
+                        if (producer, of) == (name, stream)
+                    )
+                    view = None
+                    if (name, stream) in views:
+                        view = RowView(self.builder, list(range(len(fields))), label=f"{name}.{stream}")
+                    routers[stream] = StreamRouter(TupleSource(name, stream, task, fields), pending, routes, view)
+                instance = part.make()
+                if isinstance(instance, SpoutBase):
+                    made = SpoutExecutor(name, task, instance, pending, routers)
+                else:
+                    made = BoltExecutor(name, task, instance, pending, routers, self.queues[task])
+                self.executors.append(made)
+                self.named.setdefault(name, []).append(made)
+        self.scheduler = InlineScheduler(tuple(reversed(self.executors)), self.builder, quota=quota, idle_sleep=0.0001)
+
+    def instances(self, name):
+        return [executor.instance for executor in self.named[name]]
+
+    def open(self, name, start, end, batched=False):
+        for executor in self.named[name]:
+            executor.instance.open(start, end)
+            executor.open_range(start, end, batched)
+        return self
+
+    def run(self):
+        while self.scheduler.run():
+            pass
+        return self
+
+
+class Numbers(SpoutBase):
+    """Emits (offset,) for each offset of its range."""
+
+    def open(self, start, end):
+        self.at, self.end = start, end
+
+    def next_tuple(self):
+        if self.at == self.end:
+            return False
+        self.emit((self.at,), self.at)
+        self.at += 1
+
+
+def numbers_as(*rows: Iterable) -> type:
+    """A spout class that emits these rows at offsets 0, 1, ..."""
+
+    class Rows(Numbers):
+        def next_tuple(self):
+            if self.at == self.end:
+                return False
+            self.emit(rows[self.at], self.at)
+            self.at += 1
+
+    return Rows
+
+
+class Collect(BoltBase):
+    """Keeps (producer's task, values) of what it gets, in order."""
+
+    def __init__(self):
+        self.seen = []
+
+    def process(self, tup):
+        self.seen.append((tup.task, tuple(tup.values)))
+
+    @property
+    def values(self):
+        return [values for _, values in self.seen]
+
+
+class Pass(BoltBase):
+    """Emits what it gets."""
+
+    def process(self, tup):
+        self.emit(tup.values)
+
+
+class Keep(BoltBase):
+    """Keeps the tuples themselves."""
+
+    def __init__(self):
+        self.tuples = []
+
+    def process(self, tup):
+        self.tuples.append(tup)
