@@ -25,13 +25,13 @@ def pages() -> list[Path]:
     return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def blocks(page: Path, language: str) -> list[Block]:
-    """The fenced blocks of that language, in order."""
+def blocks(page: Path, language: str, modules: bool = False) -> list[Block]:
+    """The fenced blocks of that language, in order: those that are typed into cells, or those marked as modules."""
     text = page.read_text(encoding="utf-8")
     return [
         Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1)
         for match in _FENCE.finditer(text)
-        if match[1] == language
+        if match[1] == language and text[: match.start()].endswith("<!-- module -->\n") == modules
     ]
 
 
