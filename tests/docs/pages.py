@@ -1,0 +1,56 @@
+"""The pages of the documentation, taken apart: code blocks, links, headings, inline code."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
+_INLINE = re.compile(r"`([^`\n]+)`")
+
+
+class Block(NamedTuple):
+    """A fenced block: its language and text, and the line of the page where the text begins."""
+
+    language: str
+    text: str
+    line: int
+
+
+def pages() -> list[Path]:
+    """Every page for readers."""
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str, modules: bool = False) -> list[Block]:
+    """The fenced blocks of that language, in order: those that are typed into cells, or those marked as modules."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1)
+        for match in _FENCE.finditer(text)
+        if match[1] == language and text[: match.start()].endswith("<!-- module -->\n") == modules
+    ]
+
+
+def prose(page: Path) -> str:
+    """The page without its fenced blocks."""
+    return _FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+def links(page: Path) -> list[str]:
+    """Targets of the links in its prose."""
+    return _LINK.findall(prose(page))
+
+
+def inline_code(page: Path) -> list[str]:
+    """What stands between single backticks in its prose."""
+    return _INLINE.findall(prose(page))
+
+
+def anchors(page: Path) -> set[str]:
+    """The fragments that its headings make, as forges write them."""
+    headings = re.findall(r"^#+ +(.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

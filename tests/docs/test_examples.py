@@ -1,0 +1,159 @@
+"""The Python blocks of the pages run as they stand, one after the other as in a notebook, on a real Spark."""
+
+import importlib
+import re
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import ROOT, Block, blocks, pages
+
+from pystorm_source import Topology
+from pystorm_source.errors import OptionError
+from pystorm_source.plan import compile_plan
+from pystorm_source.source.request import ReadRequest
+
+on_spark = pytest.mark.spark
+pytestmark = pytest.mark.timeout(240)
+
+
+def run(spark, page: str, replaced: dict[str, str] | None = None, given: list[Block] | None = None) -> dict:
+    """The names that its blocks leave behind. ``replaced``: what stands for a place on the reader's machine."""
+    # Classes of __main__ travel by value: so do those of a cell.
+    names = {"__name__": "__main__", "spark": spark}
+    for block in blocks(ROOT / page, "python") if given is None else given:
+        text = block.text
+        for old, new in (replaced or {}).items():
+            text = text.replace(old, new)
+        exec(compile("\n" * (block.line - 1) + text, page, "exec"), names)
+    return names
+
+
+def table(spark, name: str) -> Counter:
+    return Counter(tuple(row) for row in spark.table(name).collect())
+
+
+@on_spark
+def test_ten_lines_of_the_readme(spark, capsys):
+    first = blocks(ROOT / "README.md", "python")[0]
+    assert len([line for line in first.text.splitlines() if line.strip()]) <= 15
+    run(spark, "README.md", given=[first])
+    assert table(spark, "words") == Counter((word,) for word in "the cow jumped over the moon the dog laughed".split())
+    assert re.search(r"\|\s*the\|\s*3\|", capsys.readouterr().out)
+
+
+@on_spark
+def test_files_in_the_place_of_memory(spark, tmp_path):
+    """What the README says about its first example."""
+    (tmp_path / "a.log").write_text("one two\ntwo\n")
+    text = blocks(ROOT / "README.md", "python")[0].text.splitlines()
+    swapped = [
+        "    lines = FilesSpout.spec()" if "MemorySpout.spec" in line else line.replace("MemorySpout", "FilesSpout")
+        for line in text
+    ]
+    block = "\n".join(swapped).replace("(spark, Words)", f"(spark, Words, path={str(tmp_path / '*.log')!r})")
+    run(spark, "README.md", given=[Block("python", block, 1)])
+    assert table(spark, "words") == Counter({("one",): 1, ("two",): 2})
+
+
+@on_spark
+def test_source_of_your_own_in_the_readme(spark):
+    names = run(spark, "README.md", given=blocks(ROOT / "README.md", "python")[1:])
+    assert table(spark, "squares") == Counter((n, n * n) for n in range(2000))
+    assert len([p for p in names["query"].recentProgress if p.numInputRows]) == 4
+
+
+@on_spark
+def test_increments_of_semantics(spark):
+    totals = run(spark, "docs/SEMANTICS.md")["totals"]
+    query = totals.writeStream.format("memory").queryName("totals").outputMode("complete").trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert table(spark, "totals") == Counter([("the", 2), ("cow", 1)])
+
+
+@pytest.fixture
+def shards(tmp_path: Path) -> Path:
+    """Two SQLite files with a gap in their ids."""
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    for shard in ("north", "south"):
+        with sqlite3.connect(folder / f"{shard}.db") as database:
+            database.execute("CREATE TABLE events (id INTEGER PRIMARY KEY, device TEXT, value REAL)")
+        add(folder, shard, [id for id in range(1, 200) if id % 7])
+    return folder
+
+
+def add(folder: Path, shard: str, ids: list[int]) -> None:
+    with sqlite3.connect(folder / f"{shard}.db") as database:
+        database.executemany(
+            "INSERT INTO events VALUES (?, ?, ?)", [(id, f"{shard}-{id % 3}", float(id % 100)) for id in ids]
+        )
+
+
+def alarms(folder: Path, over: float = 90) -> Counter:
+    """What must come out, by SQL alone."""
+    found = Counter()
+    for path in folder.glob("*.db"):
+        with sqlite3.connect(path) as database:
+            rows = database.execute("SELECT id, device FROM events WHERE value > ?", (over,)).fetchall()
+        found.update((path.stem, *row) for row in rows)
+    return found
+
+
+@on_spark
+def test_writing_a_spout(spark, shards, tmp_path):
+    places = {"/data/shards": str(shards), "/data/checkpoints": str(tmp_path), "/data/alarms": str(tmp_path / "alarms")}
+    names = run(spark, "docs/WRITING_A_SPOUT.md", places)
+
+    def written() -> Counter:
+        return Counter(tuple(row) for row in spark.read.parquet(str(tmp_path / "alarms")).collect())
+
+    assert written() == alarms(shards)
+    # "Run the last statement again after new events came in: it goes on where it was."
+    add(shards, "south", list(range(290, 300)))
+    again = next(block for block in blocks(ROOT / "docs/WRITING_A_SPOUT.md", "python") if ".writeStream" in block.text)
+    statement = again.text[again.text.index("query = (") :]
+    for old, new in places.items():
+        statement = statement.replace(old, new)
+    exec(statement, names)
+    assert written() == alarms(shards)
+    # The other spouts of the page give the same rows, or those that they promise.
+    read, topology, alarm = names["read"], names["Topology"], names["Alarm"]
+
+    def over(spout: type) -> type:
+        events = spout.spec()
+        return type("Again", (topology,), {"events": events, "alarms": alarm.spec(inputs=[events])})
+
+    quick = read(spark, over(names["QuickEvents"]), path=str(shards), minPartitions=6)
+    assert Counter(map(tuple, quick.collect())) == alarms(shards)
+    filtered = read(spark, names["FilteredAlarms"], path=str(shards), config={"events.min.value": 95})
+    assert Counter(map(tuple, filtered.collect())) == alarms(shards, 94.5)
+    series = read(spark, type("SeriesOnly", (topology,), {"series": names["Series"].spec()}))
+    assert Counter(map(tuple, series.collect())) == Counter((n, n / 2) for n in range(200_000))
+
+
+def test_settings_that_a_spout_declares(tmp_path, monkeypatch):
+    """The block that is a module: checked without Spark, as `.load()` checks it."""
+    (module,) = blocks(ROOT / "docs/WRITING_A_SPOUT.md", "python", modules=True)
+    reading = """
+    def next_tuple(self):
+        return False
+"""
+    (tmp_path / "declared_spout.py").write_text(module.text + reading)
+    monkeypatch.syspath_prepend(tmp_path)
+    spout = importlib.import_module("declared_spout").DeclaredSpout
+    plan = compile_plan(type("Declared", (Topology,), {"events": spout.spec()}))
+    conf = ReadRequest.of({"events.min.value": "95"}, plan=plan).plan.conf_of(plan.component("events"))
+    instance = spout()
+    instance.initialize(conf, {})
+    assert instance.min_value == 95.0
+    with pytest.raises(OptionError, match=r"events\.min\.value.*Events below this are not read\. Given: '-1'"):
+        ReadRequest.of({"events.min.value": "-1"}, plan=plan)
+    with pytest.raises(OptionError, match=r"unknown option 'events\.max\.value'"):
+        ReadRequest.of({"events.max.value": "1"}, plan=plan)
+
+
+def test_every_python_block_belongs_to_a_test():
+    tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md"}
+    assert {page.name for page in pages() if blocks(page, "python")} <= tested

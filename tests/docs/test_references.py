@@ -1,0 +1,73 @@
+"""What the pages name is there: files, headings, options, make targets, commands, rooms; and no line is too long."""
+
+import re
+
+import pytest
+from tests.docs.pages import ROOT, anchors, inline_code, links, pages, prose
+from tests.house import rooms
+
+from pystorm_source.cli.main import app
+from pystorm_source.options import TABLES, fields_of
+from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.rate import RateOptions
+
+each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+
+KNOWN = {key for table in (*TABLES, FilesOptions, RateOptions) for key in fields_of(table)}
+# Spark's own words that look like options of ours.
+FOREIGN = {"maxFailures"}
+KEY = re.compile(
+    r"\b(?:topology|delivery|batch|output|files)\.[a-z]+(?:\.[a-z]+)*\b(?!\()"
+    r"|\b(?:max|min|starting|ending|failOn|include)[A-Z]\w+"
+)
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    for link in links(page):
+        if "://" in link:
+            continue
+        target, _, fragment = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f"{page.name} links to {link}"
+        assert not fragment or fragment in anchors(file), f"{page.name} links to {link}: no such heading"
+
+
+@each_page
+def test_option_keys_are_in_the_table(page):
+    for code in inline_code(page):
+        for key in KEY.findall(code):
+            assert key in KNOWN | FOREIGN, f"{page.name} names {key!r}, which is no option"
+
+
+@each_page
+def test_make_targets_and_commands_are_there(page):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = page.read_text()
+    for target in re.findall(r"(?:`|^ {4})make ([a-z-]+)", text, re.MULTILINE):
+        assert target in targets, f"{page.name}: make {target}"
+    commands = {command.name or command.callback.__name__ for command in app.registered_commands}
+    for command in re.findall(r"pystorm-source ([a-z]+)\b(?=[`\s]*(?:$|[`,;#]| {2}))", text, re.MULTILINE):
+        assert command in commands, f"{page.name}: pystorm-source {command}"
+
+
+@each_page
+def test_lines_are_short(page):
+    fenced = set(page.read_text().splitlines()) - set(prose(page).splitlines())
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.lstrip().startswith("|") or line in fenced:
+            continue
+        assert len(line) <= 120, f"{page.name}:{number} has {len(line)} characters"
+
+
+def test_architecture_names_every_room_and_its_imports():
+    table = re.findall(r"^\| `([\w/.]+)`([^|]*)\|[^|]*\|([^|]*)\|$", prose(ROOT / "docs/ARCHITECTURE.md"), re.MULTILINE)
+    drawn = {}
+    for path, more, may in table:
+        name = "top" if "top files" in more else path.rstrip("/").split("/")[-1].removesuffix(".py")
+        drawn[name] = set(re.findall(r"`(\w+)`", may)) | ({"top"} if "top files" in may else set())
+    there = {rooms.room_of_path(path.relative_to(rooms.ROOT).as_posix()) for path in rooms.sources()}
+    there -= {"front", "shim", "cli", "testing"}
+    assert there <= set(drawn)
+    for room in there:
+        assert drawn[room] == rooms.MAY_IMPORT[room], room
