@@ -74,6 +74,7 @@ def _named_class(name, fields):
     return made
 
 
+@cython.binding(True)  # a method of the classes
 def _reduce_values(values):
     return _values_again, (type(values).__name__, values._fields, tuple(values))
 
