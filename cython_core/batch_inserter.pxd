@@ -23,8 +23,10 @@ cdef class BatchInserter:
 
 cdef inline bint insert(BatchInserter batch, Tuple tup) noexcept:
     # Non-blocking, producer's thread only. 0 where both the batch and the queue are full; the tuple is then not taken.
-    if batch.count == batch.size and not batch.flush():  # hot
-        return 0  # hot
+    if batch.count == batch.size:  # hot
+        batch.flush()  # hot
+        if batch.count == batch.size:  # hot
+            return 0  # hot
     ps_incref(<PyObject *>tup)  # hot
     batch.items[batch.count] = <PyObject *>tup  # hot
     batch.count += 1  # hot

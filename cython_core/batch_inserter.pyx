@@ -40,10 +40,8 @@ cdef class BatchInserter:
             raise MemoryError(f"no memory for a producer batch of {size} tuples")
 
     def __dealloc__(self):
-        cdef uint64_t i
         if self.items is not NULL:
-            for i in range(self.count):
-                Py_DECREF(<object>self.items[i])
+            self.clear()
             free(self.items)
 
     cdef bint flush(self) noexcept:
@@ -56,6 +54,16 @@ cdef class BatchInserter:
         if self.count > 0 and n > 0:
             memmove(self.items, self.items + n, self.count * sizeof(PyObject *))
         return self.count == 0
+
+    def clear(self):
+        """Drops what is not published; returns how many there were."""
+        cdef uint64_t dropped = 0
+        while self.count > 0:
+            # Order: out first, then let go: a value's end may run code that emits.
+            self.count -= 1
+            dropped += 1
+            Py_DECREF(<object>self.items[self.count])
+        return dropped
 
     def __len__(self):
         return self.count
@@ -118,11 +126,15 @@ cdef class PendingEmits:
 
     def clear(self):
         """Drops every entry; returns how many there were."""
-        cdef uint64_t dropped = self.count
+        cdef uint64_t dropped = 0
+        cdef PyObject *tup
         while self.count > 0:
-            Py_DECREF(<object>self.entries[2 * self.first + 1])
+            # Order: out first, then let go: a value's end may run code that emits, hence pushes.
+            tup = self.entries[2 * self.first + 1]
             self.first = (self.first + 1) & (self.capacity - 1)
             self.count -= 1
+            dropped += 1
+            Py_DECREF(<object>tup)
         return dropped
 
     def __len__(self):

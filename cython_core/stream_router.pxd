@@ -24,6 +24,7 @@ cdef class Route:
     cdef Py_ssize_t fan                # how many
     cdef Py_ssize_t *positions         # fields grouping: indices of the selected values
     cdef Py_ssize_t selected
+    cdef Py_ssize_t widest             # values that an emit must have at least
     cdef Py_ssize_t turn               # shuffle: next target
     cdef uint64_t state                # none: xorshift state
     cdef BatchInserter choose(self, object payload)

@@ -62,8 +62,8 @@ cdef class Route:
         self.inserters = inserters
         self.fan = len(inserters)
         self.selected = len(positions)
-        self.turn = seed % self.fan
-        self.state = ps_mix64(<uint64_t>seed + 0x9E3779B97F4A7C15)
+        self.turn = <uint64_t>seed % <uint64_t>self.fan
+        self.state = ps_mix64(<uint64_t>seed + <uint64_t>0x9E3779B97F4A7C15)
         self.targets = <PyObject **>calloc(self.fan, sizeof(PyObject *))
         self.positions = <Py_ssize_t *>calloc(max(1, self.selected), sizeof(Py_ssize_t))
         if self.targets is NULL or self.positions is NULL:
@@ -71,7 +71,10 @@ cdef class Route:
         for i, inserter in enumerate(inserters):
             self.targets[i] = <PyObject *>inserter
         for i, position in enumerate(positions):
+            if position < 0:
+                raise ValueError(f"a fields grouping selects values by their index, 0 or more; Given: {positions!r}")
             self.positions[i] = position
+            self.widest = max(self.widest, position + 1)
 
     def __dealloc__(self):
         free(self.targets)
@@ -106,6 +109,11 @@ cdef class StreamRouter:
         self.source = source
         self.arity = len(source.fields)
         self.pending = pending
+        for route in routes:
+            if not isinstance(route, Route):
+                raise TypeError(f"routes of {source!r} are Routes; Given: {route!r}")
+            if (<Route>route).widest > self.arity:
+                raise ValueError(f"a route of {source!r} selects value {(<Route>route).widest - 1}; Given: {source.fields!r}")
         self.routes = routes
         self.view = view
         if len(routes) == 1 and len((<Route>routes[0]).inserters) == 1:
