@@ -48,3 +48,4 @@ cdef class BoltExecutor(Executor):
     cdef object call                      # bound process
     cdef ps_call entry                    # the same, resolved
     cdef long feed(self, long quota) except -1
+    cdef int raise_tuple_failed(self) except -1

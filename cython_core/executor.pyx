@@ -12,10 +12,14 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
 from cython_core.batch_inserter cimport BatchInserter, PendingEmits
-from cython_core.output_collector cimport BoltOutputCollector, SpoutOutputCollector, enter
+from cython_core.output_collector cimport BoltOutputCollector, OutputCollector, SpoutOutputCollector, enter
 from cython_core.receive_queue cimport ReceiveQueue, ps_ring_poll, ps_ring_size
 from cython_core.stream_router cimport Route, StreamRouter
 from cython_core.tuple cimport Tuple, give_up
+
+import pyarrow as pa
+
+from cython_core.output_collector import BoltBase, SpoutBase
 
 
 cdef extern from "Python.h":
@@ -47,6 +51,9 @@ cdef class Executor:
         self.task = task
         self.instance = instance
         self.pending = pending
+        for router in routers.values():
+            if not isinstance(router, StreamRouter):
+                raise TypeError(f"routers of {component!r} are StreamRouters; Given: {router!r}")
         self.routers = routers
         self.inserters = tuple(
             inserter
@@ -74,10 +81,17 @@ cdef class Executor:
         """One turn by hand; returns how many calls it made."""
         return self.turn(quota)
 
+    def ready(self):
+        """Called before the turns of a run: what ``initialize`` has put in the place of a method counts."""
+
     def discard(self):
-        """Drops whatever is pending, batched or queued; for a worker that is given up."""
+        """Drops whatever is pending, batched or queued, and takes no more; for a worker that is given up."""
+        instance_collector = getattr(self.instance, "_pystorm_collector", None)
+        if isinstance(instance_collector, OutputCollector):
+            instance_collector.detach()
         self.pending.clear()
         for inserter in self.inserters:
+            (<BatchInserter>inserter).clear()
             (<BatchInserter>inserter).queue.clear()
 
 
@@ -86,6 +100,8 @@ cdef class SpoutExecutor(Executor):
     """Asks a spout for tuples."""
 
     def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None):
+        if not isinstance(instance, SpoutBase) or isinstance(instance, BoltBase):
+            raise TypeError(f"component {component!r} is run as a spout and must be one; Given: {type(instance)!r}")
         super().__init__(component, task, instance, pending, routers)
         self.collector = SpoutOutputCollector(instance, routers)
         self.collector.last_offset = -1
@@ -98,6 +114,7 @@ cdef class SpoutExecutor(Executor):
         self.collector.end = end
         self.collector.last_offset = -1
         self._begin(batched)
+        self.exhausted = start >= end
 
     def open_slice(self, unsigned long long permits):
         """The next turns make at most ``permits`` emits of a spout without offsets."""
@@ -111,8 +128,9 @@ cdef class SpoutExecutor(Executor):
         self.exhausted = False
 
     def close(self):
-        """No further turn asks the spout, until the next open."""
+        """No further turn asks the spout, and no offset is in range, until the next open."""
         self.exhausted = True
+        self.collector.end = self.collector.start
 
     cdef long turn(self, long quota) except -1:
         cdef long calls = 0
@@ -153,12 +171,15 @@ cdef class SpoutExecutor(Executor):
         return calls
 
     cdef long turn_batch(self) except -1:
-        cdef StreamRouter router = self.collector.router_of("default")
+        cdef StreamRouter router
         try:
+            router = self.collector.router_of("default")
             batch = self.call()
             if batch is None:
                 self.exhausted = True
                 return 0
+            if not isinstance(batch, pa.RecordBatch):
+                raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, or None at the end; Given: {batch!r:.200}")
             if router.view is not None:
                 router.view.builder.add_batch(router.view, batch)
                 router.emitted += batch.num_rows
@@ -178,10 +199,15 @@ cdef class BoltExecutor(Executor):
 
     def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None,
                  ReceiveQueue queue not None):
+        if not isinstance(instance, BoltBase) or isinstance(instance, SpoutBase):
+            raise TypeError(f"component {component!r} is run as a bolt and must be one; Given: {type(instance)!r}")
         super().__init__(component, task, instance, pending, routers)
         self.queue = queue
         self.collector = BoltOutputCollector(instance, routers)
-        self.call = instance.process
+        self.ready()
+
+    def ready(self):
+        self.call = self.instance.process
         ps_call_resolve(&self.entry, <PyObject *>self.call)
 
     cdef long turn(self, long quota) except -1:
@@ -189,6 +215,8 @@ cdef class BoltExecutor(Executor):
         if self.pending.count > 0 and not self.pending.drain():
             self.stalls += 1
             return 0
+        if self.collector.failed is not None:  # by a thread, or in initialize
+            self.raise_tuple_failed()
         calls = self.feed(quota)
         self.flush()
         return calls
@@ -214,13 +242,20 @@ cdef class BoltExecutor(Executor):
             calls += 1
             if collector.failed is not None:
                 ps_decref(<PyObject *>item)
-                raise ComponentFailed(self.component, self.task, "fail", collector.current, collector.current.offset)
+                self.raise_tuple_failed()
             give_up(<PyObject *>item)
             if self.pending.count > 0:
                 break
         collector.current = None
         self.executed += calls
         return calls
+
+    cdef int raise_tuple_failed(self) except -1:
+        """The tuple that was failed where it was given, else the one in ``process``."""
+        cdef Tuple failed = self.collector.current
+        if isinstance(self.collector.failed, Tuple):
+            failed = <Tuple>self.collector.failed
+        raise ComponentFailed(self.component, self.task, "fail", failed, -1 if failed is None else failed.offset)
 
     cdef bint idle(self) noexcept:
         return self.pending.count == 0 and ps_ring_size(&self.queue.ring) == 0

@@ -16,6 +16,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 
 from cython_core.executor cimport BoltExecutor, Executor, SpoutExecutor
+from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
 
 
@@ -47,6 +48,8 @@ cdef class InlineScheduler:
     ):
         if quota < 1:
             raise ValueError(f"a turn makes at least one call; Given: {quota!r}")
+        if not all(isinstance(executor, Executor) for executor in executors):
+            raise TypeError(f"a scheduler turns Executors; Given: {executors!r}")
         self.executors = executors
         self.output = output
         self.monotonic = monotonic
@@ -59,6 +62,14 @@ cdef class InlineScheduler:
         From ``deadline`` (a reading of ``monotonic``) on the spouts count as exhausted. Raises ComponentFailed where a
         component does.
         """
+        for executor in self.executors:
+            executor.ready()
+        try:
+            return self._run(deadline)
+        finally:
+            enter(None)
+
+    cdef bint _run(self, object deadline) except -1:
         while True:
             if deadline is not None and self.monotonic() >= deadline:
                 self.exhaust()

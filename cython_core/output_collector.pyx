@@ -6,21 +6,26 @@ The bases that user classes inherit have no C fields: CPython 3.11 keeps the att
 attribute opcodes specialised) only where no base adds fields of its own, and a component that reads three attributes
 per tuple would pay 40 ns for them. So the state is in a collector beside the instance, and the methods find it through
 ``running``, the collector of the component that the scheduler has called; anything else takes the slower way by the
-instance's ``_collector`` attribute.
+instance's ``_pystorm_collector`` attribute.
 
 Threading law: a collector belongs to the thread of its executor.
 """
 
 cimport cython
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+
 
 from cython_core.stream_router cimport StreamRouter
 from cython_core.tuple cimport Tuple
 
 
 cdef OutputCollector running = None
+cdef str ATTRIBUTE = "_pystorm_collector"
 
 
 cdef int enter(OutputCollector collector) except -1:
@@ -37,7 +42,14 @@ cdef class OutputCollector:
         self.instance = instance
         self.routers = routers
         self.default_router = routers.get("default")
-        instance._collector = self
+        PyObject_GenericSetAttr(instance, ATTRIBUTE, self)
+
+    def detach(self):
+        """What the component emits from now on is refused."""
+        if getattr(self.instance, ATTRIBUTE, None) is self:
+            PyObject_GenericSetAttr(self.instance, ATTRIBUTE, None)
+        if running is self:
+            enter(None)
 
     cdef StreamRouter router_of(self, object stream):
         cdef StreamRouter router = self.routers.get(stream)
@@ -78,13 +90,14 @@ cdef class SpoutOutputCollector(OutputCollector):
 
     cdef int check_range(self, object tup_id) except -1:
         cdef long long offset
+        cdef int beyond = 0
         if type(tup_id) is not int:
             raise ValueError(
                 f"{type(self.instance).__name__} is a PartitionedSpout: emit(values, tup_id=offset) needs the tuple's "
                 f"offset, an int in [{self.start}, {self.end}); Given: {tup_id!r}"
             )
-        offset = tup_id
-        if not self.start <= offset < self.end:
+        offset = PyLong_AsLongLongAndOverflow(tup_id, &beyond)
+        if beyond != 0 or not self.start <= offset < self.end:
             raise ValueError(
                 f"{type(self.instance).__name__} emitted an offset outside of its range [{self.start}, {self.end}): "
                 f"next_tuple() returns False once the range is exhausted; Given: {tup_id!r}"
@@ -100,11 +113,11 @@ cdef class BoltOutputCollector(OutputCollector):
 
 cdef OutputCollector collector_of(object component):
     """The slow way, for calls that do not come from inside the scheduler's call."""
-    collector = getattr(component, "_collector", None)
-    if collector is None:
+    collector = getattr(component, ATTRIBUTE, None)
+    if not isinstance(collector, OutputCollector):
         raise RuntimeError(
-            f"{type(component).__name__}.emit, ack or fail before the component was started: emit from initialize() on, "
-            f"not from the constructor; in a unit test run the component in a topology"
+            f"{type(component).__name__}.emit, ack or fail while the component is not in a running topology: emit from "
+            f"initialize() on, not from the constructor and not after cleanup(); in a unit test run it in a topology"
         )
     return collector
 
@@ -126,7 +139,7 @@ cdef class SpoutBase:
         if running is not None and running.instance is self:
             collector = <SpoutOutputCollector>running
         else:
-            collector = <SpoutOutputCollector>collector_of(self)
+            collector = <SpoutOutputCollector?>collector_of(self)
         if collector.bounded:
             collector.check_range(tup_id)
         if direct_task is None and need_task_ids is False:
@@ -158,7 +171,7 @@ cdef class BoltBase:
         if running is not None and running.instance is self:
             collector = <BoltOutputCollector>running
         else:
-            collector = <BoltOutputCollector>collector_of(self)
+            collector = <BoltOutputCollector?>collector_of(self)
         anchor = collector.current
         if anchors is not None:
             anchor = anchors[0] if anchors and isinstance(anchors[0], Tuple) else None
@@ -174,11 +187,16 @@ cdef class BoltBase:
 
     def ack(self, tup):
         """Counts the tuple as done."""
-        (<BoltOutputCollector>collector_of(self)).acks += 1
+        (<BoltOutputCollector?>collector_of(self)).acks += 1
 
     def fail(self, tup):
-        """Fails the tuple: the task fails as soon as the component returns."""
-        (<BoltOutputCollector>collector_of(self)).failed = tup
+        """Fails the tuple, given itself or by its id: the task fails as soon as the component returns.
+
+        Raises ValueError for None.
+        """
+        if tup is None:
+            raise ValueError(f"{type(self).__name__}.fail takes a tuple or its id; Given: None")
+        (<BoltOutputCollector?>collector_of(self)).failed = tup
 
 
 cdef int reject_direct(object component, object direct_task) except -1:

@@ -84,8 +84,15 @@ class Wired:
         return self
 
     def run(self):
+        """To the end; ``done`` holds the batches that went out."""
+        self.done = []
         while self.scheduler.run():
-            pass
+            self.done += self.builder.done
+            self.builder.done = []
+        if self.builder is not None:
+            self.builder.seal()
+            self.done += self.builder.done
+            self.builder.done = []
         return self
 
 
