@@ -1,0 +1,136 @@
+"""Prints the option tables: ``conf/defaults.yaml`` and ``docs/OPTIONS.md`` come from here.
+
+``python -m pystorm_source.cli.option_pages --write`` writes both; ``yaml`` or ``markdown`` prints one.
+"""
+
+import argparse
+import inspect
+import json
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+
+from pystorm_source import spouts
+from pystorm_source.api import Spout
+from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, meaning_of
+
+PAGES = {"conf/defaults.yaml": "yaml", "docs/OPTIONS.md": "markdown"}
+GENERATED = "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/options.py` instead."
+
+
+class Section(NamedTuple):
+    """One table as it is shown: a heading, where its keys are set, and the table."""
+
+    title: str
+    how: str
+    table: type[Options]
+
+
+def sections() -> list[Section]:
+    """The tables of the source and the engine, then those of the ready-made spouts by name."""
+    found = [
+        Section("Source", 'Options of the reader: `spark.readStream.format("pystorm").option(key, value)`.', SourceOptions),
+        Section(
+            "Engine",
+            "Options of the reader, keys of the `config` option, or of `Topology.config` in the class; the first wins.",
+            EngineOptions,
+        ),
+    ]
+    for name in sorted(spouts.__all__):
+        spout = getattr(spouts, name)
+        if inspect.isclass(spout) and issubclass(spout, Spout) and hasattr(spout, "Options"):
+            how = f"Options of the reader, config of a topology, or of the component: `{name}.spec(config={{...}})`."
+            found.append(Section(name, how, spout.Options))
+    return found
+
+
+def type_of(field: msgspec.structs.FieldInfo) -> str:
+    """``int``, ``bool``, ``text``, or the words that are allowed."""
+    return " or ".join(_kinds(field.type))
+
+
+def _kinds(hint: Any) -> Iterator[str]:
+    origin = typing.get_origin(hint)
+    if origin is Annotated:
+        yield from _kinds(typing.get_args(hint)[0])
+    elif origin is Literal:
+        yield ", ".join(typing.get_args(hint))
+    elif origin in (typing.Union, types.UnionType):
+        for part in typing.get_args(hint):
+            yield from _kinds(part)
+    else:
+        yield {str: "text", type(None): "nothing"}.get(hint) or hint.__name__
+
+
+def bounds_of(field: msgspec.structs.FieldInfo) -> str:
+    """``1 … 16,777,216``, ``at least 1`` or nothing."""
+    low = high = None
+    for meta in _metas(field.type):
+        low = meta.ge if meta.ge is not None else low
+        high = meta.le if meta.le is not None else high
+    if low is not None and high is not None:
+        return f"{low:,} … {high:,}"
+    return f"at least {low:,}" if low is not None else f"at most {high:,}" if high is not None else ""
+
+
+def _metas(hint: Any) -> Iterator[msgspec.Meta]:
+    for part in typing.get_args(hint):
+        if isinstance(part, msgspec.Meta):
+            yield part
+        else:
+            yield from _metas(part)
+
+
+def yaml() -> str:
+    """Every key once with its default, one line of meaning above; keys that are needed stand in a comment."""
+    shown: set[str] = set()
+    lines = ["# Every option with its default.", f"# {GENERATED.replace('`', '')}"]
+    for section in sections():
+        lines += ["", f"# --- {section.title}: {section.how.replace('`', '')}"]
+        for key, field in fields_of(section.table).items():
+            if key in shown:
+                continue
+            shown.add(key)
+            facts = ", ".join(fact for fact in (type_of(field), bounds_of(field)) if fact)
+            lines += ["", f"# {meaning_of(field)} ({facts})"]
+            lines.append(f"# {key}: needed" if field.required else f"{key}: {json.dumps(field.default)}")
+    return "\n".join(lines) + "\n"
+
+
+def markdown() -> str:
+    """One table per section: key, type, default, bounds, meaning."""
+    lines = ["# Options", "", f"<!-- {GENERATED} -->", ""]
+    lines += ["Keys are known whatever their case. A wrong key or value is refused when the query is loaded, with a remedy.", ""]
+    for section in sections():
+        lines += [f"## {section.title}", "", section.how, "", "| key | type | default | bounds | meaning |", "|---|---|---|---|---|"]
+        for key, field in fields_of(section.table).items():
+            default = "needed" if field.required else "" if field.default in (None, "") else f"`{json.dumps(field.default)}`"
+            cells = [f"`{key}`", type_of(field), default, bounds_of(field), meaning_of(field)]
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """The command line of this module."""
+    parser = argparse.ArgumentParser(prog="python -m pystorm_source.cli.option_pages", description="Prints the option tables.")
+    parser.add_argument("page", nargs="?", choices=sorted(PAGES.values()), help="print this one")
+    parser.add_argument("--write", action="store_true", help=f"write {' and '.join(PAGES)} in this checkout")
+    asked = parser.parse_args()
+    if asked.write:
+        root = Path(__file__).resolve().parents[2]
+        for path, page in PAGES.items():
+            (root / path).parent.mkdir(exist_ok=True)
+            (root / path).write_text(globals()[page](), encoding="utf-8")
+    elif asked.page:
+        print(globals()[asked.page](), end="")
+    else:
+        parser.error("name a page, or --write")
+
+
+if __name__ == "__main__":
+    main()

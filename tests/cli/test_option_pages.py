@@ -1,0 +1,70 @@
+"""conf/ and docs/OPTIONS.md say what the option tables say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pystorm_source.cli import option_pages
+from pystorm_source.options import TABLES, EngineOptions, SourceOptions, fields_of, parse
+from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.rate import RateOptions
+
+ROOT = Path(__file__).resolve().parents[2]
+REMEDY = "run: python -m pystorm_source.cli.option_pages --write"
+ALL = (*TABLES, FilesOptions, RateOptions)
+
+
+@pytest.mark.parametrize(("path", "page"), option_pages.PAGES.items())
+def test_what_is_committed_is_what_the_table_prints(path, page):
+    assert (ROOT / path).read_text(encoding="utf-8") == getattr(option_pages, page)(), REMEDY
+
+
+def test_every_table_has_a_section():
+    assert {section.table for section in option_pages.sections()} == set(ALL)
+
+
+def test_defaults_are_the_defaults():
+    """The YAML file, read as a user's would be, gives every table its defaults."""
+    defaults = yaml.safe_load((ROOT / "conf/defaults.yaml").read_text())
+    assert parse(EngineOptions, defaults) == EngineOptions()
+    assert parse(SourceOptions, defaults) == SourceOptions()
+    assert parse(RateOptions, defaults) == RateOptions()
+    assert parse(FilesOptions, defaults | {"path": "x"}) == FilesOptions(path="x")
+    assert set(defaults) == {key for table in ALL for key in fields_of(table)}
+
+
+def test_every_key_stands_under_its_meaning():
+    lines = (ROOT / "conf/defaults.yaml").read_text().splitlines()
+    for number, line in enumerate(lines):
+        if re.match(r"[\w.]+: ", line):
+            assert re.fullmatch(r"# .{20,}\(.+\)", lines[number - 1]), line
+
+
+def test_every_key_is_a_row_of_its_table():
+    page = (ROOT / "docs/OPTIONS.md").read_text()
+    for section in option_pages.sections():
+        rows = re.search(rf"^## {section.title}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)[1]
+        assert re.findall(r"^\| `([\w.]+)` \|", rows, re.MULTILINE) == list(fields_of(section.table))
+        widths = {len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines() if row.startswith("|")}
+        assert widths == {6}
+
+
+@pytest.mark.parametrize("preset", ["latency", "throughput"])
+def test_presets_are_taken(preset):
+    given = yaml.safe_load((ROOT / "conf" / f"{preset}.yaml").read_text())
+    assert set(given) <= set(fields_of(EngineOptions))
+    assert parse(EngineOptions, given) != EngineOptions()
+
+
+def test_the_command_line_prints_and_refuses():
+    def run(*arguments):
+        command = [sys.executable, "-m", "pystorm_source.cli.option_pages", *arguments]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+
+    assert run("markdown").stdout == option_pages.markdown()
+    assert run("yaml").stdout == option_pages.yaml()
+    assert run().returncode == run("html").returncode == 2

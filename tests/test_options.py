@@ -1,0 +1,150 @@
+"""The option table: types, bounds, near misses, and errors that name key, value and meaning."""
+
+from typing import Annotated
+
+import msgspec
+import pytest
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError, UsageError
+from pystorm_source.options import TABLES, EngineOptions, Options, SourceOptions, check_known, fields_of, meaning_of, parse
+
+QUEUE = "topology.executor.receive.buffer.size"
+BATCH = "topology.producer.batch.size"
+
+
+def test_every_option_has_a_meaning_of_one_line_and_a_default():
+    for table in TABLES:
+        for key, field in fields_of(table).items():
+            meaning = meaning_of(field)
+            assert meaning.endswith("."), key
+            assert "\n" not in meaning
+            assert not field.required
+        assert table() == parse(table, {})
+
+
+def test_keys_differ_whatever_their_case():
+    keys = [key.lower() for table in TABLES for key in fields_of(table)]
+    assert len(set(keys)) == len(keys)
+
+
+def test_parsed_tables_are_frozen():
+    with pytest.raises(AttributeError):
+        parse(EngineOptions, {}).debug = True
+
+
+@pytest.mark.parametrize("key", [QUEUE, QUEUE.upper(), "Topology.Executor.Receive.Buffer.Size"])
+@pytest.mark.parametrize("value", [4096, "4096", 4096.0])
+def test_case_does_not_count_and_texts_are_converted(key, value):
+    assert parse(EngineOptions, {key: value, "other": object()}).receive_buffer_size == 4096
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(True, True), ("true", True), ("TRUE", True), ("1", True), (False, False), ("false", False), ("0", False)],
+)
+def test_booleans(value, expected):
+    assert parse(SourceOptions, {"failOnDataLoss": value}).fail_on_data_loss is expected
+
+
+@pytest.mark.parametrize("key", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxOffsetsPerPartition", "minPartitions"])
+def test_optional_numbers(key):
+    name = fields_of(SourceOptions)[key].name
+    assert getattr(parse(SourceOptions, {key: "5"}), name) == 5
+    assert getattr(parse(SourceOptions, {key: None}), name) is None
+    assert getattr(parse(SourceOptions, {}), name) is None
+
+
+BAD = [
+    (EngineOptions, QUEUE, ["1", 0, -5, (1 << 24) + 1, "many", "", None, True, [1], 2.5, "0x10"]),
+    (EngineOptions, BATCH, [0, "0", -1, "a hundred", None, False]),
+    (EngineOptions, "topology.debug", ["yes", "on", 2, None, "", []]),
+    (EngineOptions, "topology.name", [5, None, ["x"]]),
+    (SourceOptions, "topology", [5, None]),
+    (SourceOptions, "streams", ["two", "ALL", "", 1, None]),
+    (SourceOptions, "maxOffsetsPerTrigger", ["0", 0, -1, "lots", "1.5", True]),
+    (SourceOptions, "minOffsetsPerTrigger", [0, "x"]),
+    (SourceOptions, "maxOffsetsPerPartition", [0, "x"]),
+    (SourceOptions, "minPartitions", [0, "-3", "x"]),
+    (SourceOptions, "failOnDataLoss", ["maybe", None, 5]),
+    (SourceOptions, "includeMetadata", ["ja", None]),
+    (SourceOptions, "delivery.guarantee", ["at-least-once", "", None]),
+    (SourceOptions, "batch.target.millis", [0, "-1", "1s"]),
+    (SourceOptions, "output.batch.rows", [0, (1 << 24) + 1, "10k"]),
+]
+
+
+@pytest.mark.parametrize(("table", "key", "value"), [(t, k, v) for t, k, values in BAD for v in values])
+def test_bad_values_name_key_meaning_and_value(table, key, value):
+    with pytest.raises(OptionError) as caught:
+        parse(table, {key.lower(): value})
+    message = str(caught.value)
+    assert f"option {key!r}: " in message
+    assert meaning_of(fields_of(table)[key]) in message
+    assert message.endswith(f"Given: {value!r}")
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, UsageError)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(("queue", "batch"), [(4, 3), (100, 51), (2, 2)])
+def test_a_batch_is_at_most_half_the_queue(queue, batch):
+    with pytest.raises(OptionError, match=rf"at most half of {QUEUE}.*\({queue}\).*Given: {batch}"):
+        parse(EngineOptions, {QUEUE: queue, BATCH: batch})
+    assert parse(EngineOptions, {QUEUE: queue, BATCH: queue // 2}).producer_batch_size == queue // 2
+
+
+def test_a_queue_alone_below_twice_the_default_batch_says_what_to_lower():
+    with pytest.raises(OptionError, match=f"{BATCH} is at most half.*lower the batch or enlarge the queue. Given: 100"):
+        parse(EngineOptions, {QUEUE: 128})
+
+
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [
+        ("maxOffsetPerTrigger", "maxOffsetsPerTrigger"),
+        ("max_offsets_per_trigger", "maxOffsetsPerTrigger"),
+        ("startingOffset", "startingOffsets"),
+        ("failondataloss_", "failOnDataLoss"),
+        ("topology.producer.batchsize", BATCH),
+        ("TOPOLOGIE", "topology"),
+        ("steam", "stream"),
+    ],
+)
+def test_unknown_keys_suggest_the_near_one(given, near):
+    with pytest.raises(OptionError) as caught:
+        check_known([given], TABLES)
+    assert str(caught.value).startswith(f"unknown option {given!r}: did you mean {near!r}?")
+    assert str(caught.value).endswith(f"Given: {given!r}")
+
+
+def test_unknown_keys_without_a_near_one_list_the_known():
+    with pytest.raises(OptionError) as caught:
+        check_known(["topology", "zzzzzz"], TABLES)
+    for table in TABLES:
+        for key in fields_of(table):
+            assert key in str(caught.value)
+
+
+def test_known_keys_pass_whatever_their_case():
+    check_known([key.upper() for table in TABLES for key in fields_of(table)], TABLES)
+    check_known([], TABLES)
+
+
+class Needs(Options, frozen=True, kw_only=True):
+    """A table like a user's spout may declare."""
+
+    where: Annotated[str, Meta(description="Where it is.")] = msgspec.field(name="my.where")
+    size: int = 5
+
+
+def test_a_needed_key_says_so():
+    with pytest.raises(OptionError, match=r"option 'my.where' is needed: Where it is. Given: nothing"):
+        parse(Needs, {"size": 1})
+    assert parse(Needs, {"MY.WHERE": "here"}) == Needs(where="here", size=5)
+
+
+def test_a_field_without_description_has_no_meaning():
+    assert meaning_of(fields_of(Needs)["size"]) == ""
+    with pytest.raises(OptionError, match="option 'size': .*Given: 'x'"):
+        parse(Needs, {"my.where": "a", "size": "x"})
