@@ -4,10 +4,11 @@ import fnmatch
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from pystorm_source.errors import OptionError, WorldError
+from pystorm_source.spouts.birth_time import birth_time_ns
 
 _MAGIC = re.compile(r"[*?\[]")
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -64,9 +65,11 @@ class FileCatalog:
             self.root = os.path.dirname(self._full)
             self._steps = [re.compile(re.escape(os.path.basename(self._full)))]
 
-    def check_exists(self) -> None:
-        """Raises OptionError where there is nothing to follow; a glob may match later."""
-        if not self.globbed and not os.path.exists(self._full):
+    def check_exists(self, seen: Collection[str]) -> None:
+        """Raises OptionError where there is nothing to follow. A glob may match later; so may one file whose name is among
+        those ``seen``, which rotation has taken away for a moment.
+        """
+        if not self.globbed and os.path.basename(self._full) not in seen and not os.path.exists(self._full):
             raise OptionError(
                 f"option 'path': no such file or directory on {os.uname().nodename}; create it first, or give a glob, "
                 f"which may match later. Given: {self.given!r}"
@@ -112,7 +115,11 @@ class FileCatalog:
                             return FileEntry(os.path.relpath(entry.path, self.root), entry.path, *found)
             except OSError:
                 continue
-        return next((file for file in self.scan() if file.inode == inode), None)
+        return next((file for file in FileCatalog.scan(self) if file.inode == inode), None)
+
+    def born_ns(self, file: FileEntry) -> int | None:
+        """When the file was created, in ns since 1970; None where its file system does not know."""
+        return birth_time_ns(file.path)
 
     def _walk(self, folder: str, name: str, step: int, above: set[tuple[int, int]]) -> Iterator[tuple[os.DirEntry[str], str]]:
         """Entries under ``folder`` that the steps from ``step`` on match. ``above``: directories that lead here (link loops)."""

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors import DataLossError
-from pystorm_source.spouts.birth_time import birth_time_ns
 from pystorm_source.spouts.file_catalog import FileCatalog, FileEntry
 from pystorm_source.spouts.file_head import FileHead, HeadFinder, line_start
 from pystorm_source.spouts.file_identity import FileIdentity, birth_mark
@@ -86,7 +85,7 @@ class FileFollower:
         key = self.key(file)
         cached = self._births.get(key)
         if cached is None or cached[0] != file.changed_ns:
-            cached = self._births[key] = (file.changed_ns, birth_time_ns(file.path))
+            cached = self._births[key] = (file.changed_ns, self._catalog.born_ns(file))
         return cached[1]
 
     def say(self, level: int, message: str) -> None:
@@ -117,6 +116,7 @@ class _Round:
 
     def run(self) -> Snapshot:
         follower = self.follower
+        follower._catalog.check_exists({which.identity.hint for group in self.known.values() for which in group})
         files = follower._catalog.scan()
         keys = {follower.key(file) for file in files}
         follower._heads.begin_round(keys)

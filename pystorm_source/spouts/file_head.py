@@ -29,12 +29,12 @@ class FileHead(NamedTuple):
 
 
 class _Look:
-    """What the last look at a file saw. ``state``: (size, ctime) then; ``searched``: how far newlines were looked for."""
+    """What the last look at a file saw. ``state``: (size, ctime, known crc) then; ``searched``: how far for newlines."""
 
     __slots__ = ("head", "scan", "searched", "state")
 
     def __init__(self) -> None:
-        self.state = (-1, -1)
+        self.state: tuple[int, int, int | None] = (-1, -1, None)
         self.head = FileHead(None, 0)
         self.searched = 0
         self.scan: GzipScan | None = None
@@ -65,7 +65,7 @@ class HeadFinder:
         """
         look = self._looks.setdefault(key, _Look())
         unsettled = look.scan is not None and look.scan.broken is None and look.scan.at < file.size and not finished
-        if look.state != (file.size, file.changed_ns) or unsettled or (finished and look.head.crc is None and file.size):
+        if look.state != (file.size, file.changed_ns, known_crc) or unsettled or (finished and look.head.crc is None and file.size):
             try:
                 fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
@@ -103,7 +103,7 @@ class HeadFinder:
         else:
             head = (last_newline(fd, look.searched, size) + 1) or look.head.head
             between = 0 < floor < head and os.pread(fd, 1, floor - 1) != b"\n"
-        look.state = (size, file.changed_ns)
+        look.state = (size, file.changed_ns, known_crc)
         look.searched = size
         look.head = FileHead(crc, head, alike, between)
 

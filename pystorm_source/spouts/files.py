@@ -74,7 +74,7 @@ class FilesSpout(PartitionedSpout):
                 f"FilesSpout.spec(path='/var/log/app'). Given: {conf.get('path')!r}"
             )
         options = self._options = FilesOptions.of(conf)
-        self._catalog = FileCatalog(options.path, options.recursive, options.gzip == "read", options.identity == "path")
+        self._catalog = self.made_catalog(options)
         self._log = self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
         self._faults = Faults(options.malformed == "skip", self._log)
         self._format = self._made_format(conf.get("files.fields", self.outputs))
@@ -82,9 +82,11 @@ class FilesSpout(PartitionedSpout):
         self._range: FileRange | None = None
         self._pairs: Pairs = iter(())
         self._blocks: Iterator[tuple[bytes, int]] = iter(())
-        if context.get("place") == "driver":
-            self._catalog.check_exists()
         self._follower = FileFollower(options, self._catalog, self.clock, self._log)
+
+    def made_catalog(self, options: FilesOptions) -> FileCatalog:
+        """What lists the files."""
+        return FileCatalog(options.path, options.recursive, options.gzip == "read", options.identity == "path")
 
     def _made_format(self, outputs: Any) -> LineFormat:
         options = self._options

@@ -1,0 +1,344 @@
+"""Files that are renamed, removed, truncated and replaced under a query."""
+
+import gzip
+import logging
+import os
+import random
+import shutil
+
+import pytest
+from tests.spouts.drive import Driven, Query
+
+from cython_core.executor import ComponentFailed
+from pystorm_source.clock import ManualClock, SystemClock
+from pystorm_source.errors import DataLossError, OptionError
+from pystorm_source.spouts import FilesSpout
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def clock():
+    """A little ahead of the files' own times, which no test can set."""
+    return ManualClock(SystemClock().wall() + 1)
+
+
+@pytest.fixture
+def query(tmp_path, clock):
+    return Query(Driven(FilesSpout.spec(path=tmp_path), clock=clock))
+
+
+def lenient(path, clock, **options):
+    return Query(Driven(FilesSpout.spec(path=path), {"failOnDataLoss": "false", **options}, clock))
+
+
+def append(path, *lines, end="\n"):
+    with open(path, "a", newline="") as file:
+        file.write("".join(line + end for line in lines))
+
+
+def words(rows):
+    return [word for (word,) in rows]
+
+
+def test_half_a_line_waits_for_its_newline(query, tmp_path):
+    append(tmp_path / "app.log", "one", "tw", end="")
+    assert query.drain() == []
+    append(tmp_path / "app.log", "o")
+    assert words(query.drain()) == ["onetwo"]
+    append(tmp_path / "app.log", "three\r", "")
+    append(tmp_path / "app.log", "fo", end="")
+    assert words(query.drain()) == ["three", ""]
+
+
+def test_the_last_line_of_a_finished_file_needs_no_newline(query, tmp_path, clock):
+    append(tmp_path / "app.log", "one")
+    append(tmp_path / "app.log", "two", end="")
+    append(tmp_path / "short.log", "three", end="")
+    assert words(query.drain()) == ["one"]
+    clock.advance(HOUR)
+    assert sorted(words(query.drain())) == ["three", "two"]
+
+
+def test_a_renamed_file_goes_on_where_it_was(query, tmp_path):
+    append(tmp_path / "app.log", "one", "two")
+    query.drain()
+    append(tmp_path / "app.log", "three")
+    os.rename(tmp_path / "app.log", tmp_path / "app.log.1")
+    append(tmp_path / "app.log", "four")
+    query.restart()
+    assert sorted(words(query.drain())) == ["four", "three"]
+
+
+def test_a_file_rotated_to_a_name_that_does_not_match_is_read_to_its_end(tmp_path, clock):
+    append(tmp_path / "app.log", "one")
+    query = Query(Driven(FilesSpout.spec(path=tmp_path / "app.log"), clock=clock))
+    query.drain()
+    append(tmp_path / "app.log", "two")
+    os.rename(tmp_path / "app.log", tmp_path / "old-app")
+    query.restart()
+    assert words(query.drain()) == ["two"]
+    append(tmp_path / "app.log", "three")
+    append(tmp_path / "old-app", "last")
+    query.restart()
+    assert sorted(words(query.drain())) == ["last", "three"]
+    assert len(query.known) == 2
+    clock.advance(HOUR)
+    os.utime(tmp_path / "app.log")
+    append(tmp_path / "app.log", "four")
+    assert words(query.drain()) == ["four"]
+    assert [name.partition("@")[0] for name in query.known] == ["app.log"]
+
+
+def test_a_file_renamed_between_planning_and_reading_is_found(query, tmp_path):
+    (tmp_path / "archive").mkdir()
+    for name in ("a.log", "b.log"):
+        append(tmp_path / name, name)
+    ranges = query.plan()
+    os.rename(tmp_path / "a.log", tmp_path / "a.log.1")
+    append(tmp_path / "a.log", "another")
+    assert sorted(words(query.read(ranges))) == ["a.log", "b.log"]
+    assert sorted(words(query.read(ranges))) == ["a.log", "b.log"]
+
+
+def test_a_file_removed_between_planning_and_reading_is_data_loss(query, tmp_path, clock, caplog):
+    append(tmp_path / "a.log", "one")
+    ranges = query.plan()
+    os.remove(tmp_path / "a.log")
+    append(tmp_path / "a.log", "another file, perhaps of the same inode")
+    with pytest.raises(DataLossError, match=r"a\.log"):
+        query.read(ranges)
+    other = lenient(tmp_path, clock)
+    with caplog.at_level(logging.WARNING):
+        assert other.read(ranges) == []
+    assert "a.log" in caplog.text
+
+
+def test_a_removed_file_that_was_read_is_no_loss(query, tmp_path):
+    append(tmp_path / "a.log", "one")
+    append(tmp_path / "b.log", "two")
+    query.drain()
+    os.remove(tmp_path / "a.log")
+    append(tmp_path / "b.log", "three")
+    assert words(query.drain()) == ["three"]
+    assert [name.partition("@")[0] for name in query.known] == ["b.log"]
+
+
+def test_a_removed_file_with_unread_lines_vanishes_without_being_retired(query, tmp_path):
+    append(tmp_path / "a.log", *("line %d" % n for n in range(100)))
+    query.step(limit=50)
+    (name,) = query.known
+    os.remove(tmp_path / "a.log")
+    query.restart()
+    snapshot = query.driven.driver.snapshot(query.known, query.memo)
+    assert name not in snapshot.heads
+    assert name not in snapshot.retired
+
+
+def test_an_inode_used_again_is_a_new_file(query, tmp_path):
+    """RotatingFileHandler: the oldest file is removed, and the new one gets its inode."""
+    expected = []
+    for generation in range(12):
+        for line in range(5):
+            append(tmp_path / "app.log", f"same first line\n{generation} {line}")
+            expected += ["same first line", f"{generation} {line}"]
+        query.drain()
+        if os.path.exists(tmp_path / "app.log.2"):
+            os.remove(tmp_path / "app.log.2")
+        for n in (1, 0):
+            source = tmp_path / (f"app.log.{n}" if n else "app.log")
+            if source.exists():
+                os.rename(source, tmp_path / f"app.log.{n + 1}")
+    assert words(query.rows) == expected
+
+
+@pytest.mark.parametrize("regrown", ["", "x\n", "a new beginning that is longer than what was there\n" * 10])
+def test_truncation_is_data_loss(query, tmp_path, clock, regrown, caplog):
+    append(tmp_path / "app.log", "one", "two")
+    query.drain()
+    with open(tmp_path / "app.log", "w") as file:
+        file.write(regrown)
+    query.restart()
+    with pytest.raises(DataLossError, match=r"app\.log.*truncated.*offset 8.*failOnDataLoss=false"):
+        query.step()
+    other = lenient(tmp_path, clock)
+    other.known, other.memo = query.known, query.memo
+    with caplog.at_level(logging.WARNING):
+        assert words(other.drain()) == regrown.splitlines()
+    assert "truncated" in caplog.text
+
+
+def test_truncation_to_the_same_beginning_begins_a_new_generation(tmp_path, clock):
+    query = lenient(tmp_path, clock)
+    for generation in range(3):
+        with open(tmp_path / "app.log", "w") as file:
+            file.write("header\n" + "x\n" * (5 - generation))
+        assert words(query.drain()) == ["header"] + ["x"] * (5 - generation)
+        (name,) = query.known
+        assert name.endswith(f"~{generation}" if generation else name)
+
+
+def test_truncation_between_planning_and_reading_is_data_loss(query, tmp_path):
+    append(tmp_path / "app.log", "one", "two", "three")
+    ranges = query.plan()
+    os.truncate(tmp_path / "app.log", 5)
+    with pytest.raises(ComponentFailed) as failed:
+        query.read(ranges)
+    assert isinstance(failed.value.__cause__, DataLossError)
+
+
+def test_a_replaced_file_is_a_new_one(query, tmp_path):
+    append(tmp_path / "table.csv", "1", "2")
+    query.drain()
+    append(tmp_path / ".new", "3", "4")
+    os.replace(tmp_path / ".new", tmp_path / "table.csv")
+    assert words(query.drain()) == ["3", "4"]
+
+
+def test_links_to_one_file_are_one_file(query, tmp_path):
+    append(tmp_path / "app-1.log", "one")
+    os.link(tmp_path / "app-1.log", tmp_path / "hard.log")
+    os.symlink("app-1.log", tmp_path / "current.log")
+    assert words(query.drain()) == ["one"]
+    os.remove(tmp_path / "hard.log")
+    append(tmp_path / "app-1.log", "two")
+    assert words(query.drain()) == ["two"]
+
+
+def test_gzip_counts_once_it_is_complete(query, tmp_path):
+    whole = gzip.compress(b"".join(b"line %d\n" % n for n in range(10000)))
+    for end in (10, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "app.log.gz").write_bytes(whole[:end])
+        assert query.drain() == []
+    (tmp_path / "app.log.gz").write_bytes(whole)
+    assert words(query.drain(limit=10)) == [f"line {n}" for n in range(10000)]
+    assert query.batches == 1
+    with open(tmp_path / "app.log.gz", "ab") as file:
+        file.write(gzip.compress(b"another member\n"))
+    query.restart()
+    assert words(query.drain()) == ["another member"]
+
+
+def test_a_gzip_file_that_is_cut_off_is_named(query, tmp_path, clock, caplog):
+    whole = gzip.compress(os.urandom(50000).hex().encode().replace(b"0", b"\n"))
+    (tmp_path / "app.log.gz").write_bytes(whole[:-100])
+    assert query.plan() == []
+    clock.advance(HOUR)
+    ranges = query.plan()
+    with pytest.raises(ComponentFailed) as failed:
+        query.read(ranges)
+    assert "app.log.gz" in str(failed.value.__cause__)
+    other = Query(Driven(FilesSpout.spec(path=tmp_path), {"files.malformed": "skip"}, clock))
+    with caplog.at_level(logging.WARNING):
+        assert len(other.read(ranges)) > 1000
+    assert "app.log.gz" in caplog.text
+
+
+def test_gzip_can_be_ignored(tmp_path, clock):
+    query = Query(Driven(FilesSpout.spec(path=tmp_path), {"files.gzip": "ignore"}, clock))
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"x\n"))
+    append(tmp_path / "a.log", "one")
+    assert words(query.drain()) == ["one"]
+
+
+def test_what_a_directory_holds(tmp_path, clock):
+    for name in ("a.log", ".hidden", "_SUCCESS", "deep/er/b.log", "deep/c.log", "_tmp/d.log", ".git/e.log"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        append(tmp_path / name, name)
+    os.mkfifo(tmp_path / "pipe")
+    os.symlink(tmp_path, tmp_path / "deep" / "loop")
+
+    def read(path, **options):
+        return sorted(words(Query(Driven(FilesSpout.spec(path=path), options, clock)).drain()))
+
+    assert read(tmp_path) == ["a.log"]
+    assert read(f"file://{tmp_path}") == ["a.log"]
+    assert read(tmp_path, **{"files.recursive": "true"}) == ["a.log", "deep/c.log", "deep/er/b.log"]
+    assert read(tmp_path / "deep") == ["deep/c.log"]
+    assert read(tmp_path / "a.log") == ["a.log"]
+    assert read(tmp_path / "*") == ["_SUCCESS", "a.log"]
+    assert read(tmp_path / "*" / "*.log") == ["_tmp/d.log", "deep/c.log"]
+    assert read(tmp_path / "**" / "?.log") == ["a.log", "deep/c.log", "deep/er/b.log"]
+    assert read(tmp_path / "deep" / "[!x]r" / "*") == ["deep/er/b.log"]
+
+
+def test_names_that_are_no_utf8(query, tmp_path):
+    path = os.fsencode(tmp_path) + b"/caf\xe9 100%@home.log"
+    with open(path, "w") as file:
+        file.write("one\n")
+    ranges = query.plan()
+    ranges[0][0].encode()
+    assert words(query.read(ranges)) == ["one"]
+    os.rename(path, path + b".1")
+    assert words(query.read(ranges)) == ["one"]
+
+
+def test_paths_that_do_not_exist_are_refused_unless_they_may_match_later(tmp_path, clock):
+    for path in (tmp_path / "no", tmp_path / "no.log"):
+        with pytest.raises(OptionError, match=r"path.*glob.*Given: "):
+            Query(Driven(FilesSpout.spec(path=path))).plan()
+    with pytest.raises(OptionError, match="mount"):
+        Driven(FilesSpout.spec(path="s3://bucket/logs"))
+    query = Query(Driven(FilesSpout.spec(path=tmp_path / "later" / "*.log"), clock=clock))
+    assert query.drain() == []
+    (tmp_path / "later").mkdir()
+    append(tmp_path / "later" / "a.log", "one")
+    assert words(query.drain()) == ["one"]
+
+
+def test_offsets_of_another_spout_are_refused(query):
+    with pytest.raises(OptionError, match="startingOffsets"):
+        query.driven.driver.snapshot({"topic-0": 5}, {})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_line_once_while_a_writer_appends_rotates_and_compresses(tmp_path, clock, seed):
+    """Odd chunks, renames, removal of the oldest file, restarts, limits, replayed batches; contents are compared."""
+    rng = random.Random(seed)
+    query = Query(Driven(FilesSpout.spec(path=tmp_path), clock=clock), seed)
+    written: dict[str, str] = {}
+    number = 0
+
+    def chunk(name):
+        nonlocal number
+        text = ""
+        for _ in range(rng.randint(0, 20)):
+            number += 1
+            text += f"{number} {'é' * rng.choice((0, 3, 200))}" + rng.choice(("\n", "\n", "\r\n"))
+        return text
+
+    unsent = {name: "" for name in ("a.log", "b.log")}
+    for _ in range(60):
+        name = rng.choice(list(unsent))
+        unsent[name] += chunk(name)
+        raw = unsent[name].encode()
+        cut = rng.randint(0, len(raw))
+        while cut < len(raw) and raw[cut] & 0xC0 == 0x80:
+            cut += 1
+        with open(tmp_path / name, "ab") as file:
+            file.write(raw[:cut])
+        written[name] = written.get(name, "") + raw[:cut].decode()
+        unsent[name] = raw[cut:].decode()
+        if rng.random() < 0.15 and not unsent[name] and (tmp_path / name).exists():
+            if (tmp_path / f"{name}.3").exists():
+                query.drain(limit=1000)
+                os.remove(tmp_path / f"{name}.3")
+            for n in (2, 1, 0):
+                source = tmp_path / (f"{name}.{n}" if n else name)
+                if source.exists():
+                    os.rename(source, tmp_path / f"{name}.{n + 1}")
+        ranges = query.plan(limit=rng.choice((None, 30, 1000)), some=True)
+        rows = query.read(ranges)
+        if rng.random() < 0.1:
+            query.restart()
+            again = len(query.rows)
+            assert sorted(query.read(ranges)) == sorted(rows)
+            del query.rows[again:]
+        clock.advance(rng.choice((0.0, 0.1)))
+    for name, rest in unsent.items():
+        append(tmp_path / name, rest + "\n", end="")
+        written[name] = written.get(name, "") + rest + "\n"
+    query.drain(limit=500)
+    expected = [line.removesuffix("\r") for text in written.values() for line in text.split("\n")[:-1]]
+    assert sorted(words(query.rows)) == sorted(expected)
+    shutil.rmtree(tmp_path)
