@@ -101,17 +101,15 @@ class _Parser:
         if name == "array":
             self._expect("<")
             element = self.type()
-            nullable = self.nullable()
             self._expect(">")
-            return types.ArrayType(element, nullable)
+            return types.ArrayType(element)
         if name == "map":
             self._expect("<")
             key = self.type()
             self._expect(",")
             value = self.type()
-            nullable = self.nullable()
             self._expect(">")
-            return types.MapType(key, value, nullable)
+            return types.MapType(key, value)
         if name == "struct":
             return self._struct()
         return self.refuse(

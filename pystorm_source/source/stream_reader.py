@@ -28,24 +28,16 @@ from pystorm_source.source.micro_batch import next_offsets, waiting
 from pystorm_source.source.offsets import Key, Offsets
 from pystorm_source.source.partitions import RangePartition, partitions_of
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow, default_read_limit
 from pystorm_source.source.task_read import read_range
 from pystorm_source.source.trigger_delay import TriggerDelay
 from pystorm_source.source.world_watch import WorldWatch
 from pystorm_source.worker.output import OutputPlan
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
-else:
-    try:
-        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-    except ImportError:  # Spark 4.0 and 4.1
-
-        class SupportsTriggerAvailableNow:
-            """Stands in for Spark's mixin where there is none."""
-
+    from pyspark.sql.streaming.datasource import ReadLimit
 
 logger = logging.getLogger("pystorm.source")
-UNBOUNDED = 2**63 - 1
 
 
 class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -96,16 +88,10 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> "ReadLimit":
         """The limit that Spark is to pass to ``latestOffset``, except with Trigger.Once, where it lifts all limits."""
-        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
-
         options = self._request.options
-        if options.max_offsets_per_trigger is not None:
-            return ReadMaxRows(options.max_offsets_per_trigger)
-        if options.min_offsets_per_trigger is not None:
-            return ReadMinRows(options.min_offsets_per_trigger)
-        if options.max_offsets_per_partition is not None:
-            return ReadMaxRows(UNBOUNDED)  # any limit but ReadAllAvailable, which would lift the one per partition
-        return ReadAllAvailable()
+        return default_read_limit(
+            options.max_offsets_per_trigger, options.min_offsets_per_trigger, options.max_offsets_per_partition
+        )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Heads and backlog for the query's progress, None before anything is known. Never raises: it is telemetry."""
