@@ -5,7 +5,6 @@ from typing import Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from pystorm_source.errors import PystormError
 from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow
 
 
@@ -17,7 +16,7 @@ class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     true error.
     """
 
-    def __init__(self, error: PystormError):
+    def __init__(self, error: Exception):
         self._error = error
 
     def initialOffset(self) -> dict[str, Any]:

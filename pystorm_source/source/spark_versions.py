@@ -26,7 +26,9 @@ __all__ = ["UNBOUNDED", "SupportsTriggerAvailableNow", "arrow_schema", "default_
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The Arrow schema that Spark wants of record batches, timestamps in UTC. Raises what pyspark raises."""
     # 4.2 asks for the time zone by name; before, UTC was the default.
-    arguments: dict[str, Any] = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    arguments: dict[str, Any] = (
+        {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    )
     return to_arrow_schema(schema, **arguments)
 
 

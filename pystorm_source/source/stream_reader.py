@@ -70,6 +70,11 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises CheckpointError, OptionError (startingOffsets), DataLossError, TopologyError, and what spouts raise.
         """
+        if start is None:
+            self._say(
+                "this Spark has no admission control: limits hold for every micro-batch, and Trigger.AvailableNow and "
+                "Trigger.Once, which read one micro-batch here, leave the rest to the next run"
+            )
         at = (self._at or Offsets()) if start is None else wire.parse(start, self._components)
         world = self._watch.look(at)
         all_waiting = waiting(at, world, self._request.starting, self._lost)
@@ -142,9 +147,12 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "failOnDataLoss=false. "
                 f"Given: failOnDataLoss={True!r}"
             )
-        if what not in self._said:  # once, not with every trigger
-            self._said.add(what)
-            logger.warning("%s; skipped, as failOnDataLoss is false", what)
+        self._say(f"{what}; skipped, as failOnDataLoss is false")
+
+    def _say(self, warning: str) -> None:
+        if warning not in self._said:  # once, not with every trigger
+            self._said.add(warning)
+            logger.warning("%s", warning)
 
 
 def _stop_on_sigterm() -> None:

@@ -1,6 +1,5 @@
 """Runs a streaming DataFrame to its end and keeps what each batch held."""
 
-import shutil
 from pathlib import Path
 
 
@@ -28,14 +27,21 @@ class Query:
         writer = frame.writeStream.foreachBatch(keep).option("checkpointLocation", str(self.checkpoint))
         return writer.trigger(**trigger).start()
 
+    def follow(self, frame):
+        """Runs as a query without end until it has read what is there; the batches of this run."""
+        before = len(self.batches)
+        query = self.start(frame, processingTime="0 seconds")
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        return [rows for _, rows in self.batches[before:]]
+
     def forget_commit(self):
         """As if the last batch had been planned and not finished."""
         last = max(int(path.name) for path in (self.checkpoint / "commits").iterdir() if path.name.isdigit())
         for path in (self.checkpoint / "commits").glob(f"*{last}*"):
             path.unlink()
-
-    def clear(self):
-        shutil.rmtree(self.checkpoint, ignore_errors=True)
 
     @property
     def rows(self):

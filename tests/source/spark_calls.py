@@ -1,15 +1,19 @@
-"""Spark's side of a streaming query, as SPARK calls a reader: processes, order of calls, offsets as JSON text.
+"""Spark's side of a streaming query without Spark: the processes, the order of the calls, offsets as JSON text.
 
-The data source is pickled on its way to the runner and the planner, the reader on its way to a task, offsets travel as text
-and are compared as text, `commit` comes with the next batch that has data. No session, no JVM.
+The data source is pickled on its way to the runner and the planner, the reader on its way to a task; offsets are
+compared as text; `commit` comes with the next batch that has data.
 """
 
 import json
 
 from pyspark import cloudpickle
-from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pystorm_source.source.data_source import PystormDataSource
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+except ImportError:  # Spark 4.0 and 4.1, which only `admission=False` stands for
+    ReadAllAvailable = None
 
 
 def through_pickle(value):
@@ -40,7 +44,8 @@ class Run:
         self.reported = []
         if available_now:
             self.reader.prepareForTriggerAvailableNow()
-        self.limit = self.reader.getDefaultReadLimit() if admission and not once else ReadAllAvailable()
+        if admission:
+            self.limit = ReadAllAvailable() if once else self.reader.getDefaultReadLimit()
         seen = checkpoint.offsets
         if len(seen) > checkpoint.finished:  # the last batch was planned, but not finished
             self._run_batch()

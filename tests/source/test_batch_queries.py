@@ -11,7 +11,7 @@ from pystorm_source.source.register import read, read_stream, register
 from tests.source import topologies
 from tests.source.queries import Query
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.spark40]
 
 
 def load(spark, options, schema=None):
@@ -99,7 +99,9 @@ def test_wrong_options_are_refused_at_load(spark, world, way, options, says):
 def test_every_type_through_spark(spark, world):
     world.put(k=4)
     frame = load(spark, world.options("Kinds"))
-    assert frame.schema.simpleString().startswith("struct<flag:boolean,tiny:tinyint,small:smallint,whole:int,big:bigint,")
+    assert frame.schema.simpleString().startswith(
+        "struct<flag:boolean,tiny:tinyint,small:smallint,whole:int,big:bigint,"
+    )
     assert frame.schema.simpleString().endswith("pair:struct<x:int,y:struct<z:string>>,sure:string>")
     assert not frame.schema["sure"].nullable
     full, empty = frame.orderBy(frame.flag.isNull()).collect()[1:3]
@@ -109,7 +111,9 @@ def test_every_type_through_spark(spark, world):
     assert full.asDict() == expected
     assert {name: value for name, value in empty.asDict().items() if value is not None} == {"sure": "always"}
     # What Spark's own code makes of them, not only its way back to Python:
-    assert tuple(frame.where("flag").selectExpr("counts['a']", "lists[0][0]", "cast(price as string)", "hex(raw)").first()) == (
+    assert tuple(
+        frame.where("flag").selectExpr("counts['a']", "lists[0][0]", "cast(price as string)", "hex(raw)").first()
+    ) == (
         1,
         "a",
         "12345678901234567.125",
@@ -158,7 +162,7 @@ def test_table(spark, world):
         spark.sql(f"DROP TABLE {name}")
 
 
-NOTEBOOK = '''
+NOTEBOOK = """
 from pystorm_source.api import Bolt, PartitionedSpout, Topology
 
 FACTOR = 3
@@ -180,7 +184,7 @@ class CellBolt(Bolt):
 class CellTopology(Topology):
     numbers = CellSpout.spec()
     times = CellBolt.spec(inputs=[numbers])
-'''
+"""
 
 
 @pytest.fixture
@@ -204,7 +208,7 @@ def test_classes_of_a_notebook(spark, notebook, tmp_path):
     assert register(spark, topology) == "pystorm_celltopology"
     assert rows(spark.read.format("pystorm_celltopology").load()) == [(0,), (3,), (6,), (9,)]
     query = Query(tmp_path)
-    assert query.run(read_stream(spark, topology, maxOffsetsPerTrigger=3)) == [[(0,), (3,), (6,)], [(9,)]]
+    assert query.follow(read_stream(spark, topology, maxOffsetsPerTrigger=3)) == [[(0,), (3,), (6,)], [(9,)]]
     edited = notebook(NOTEBOOK.replace("FACTOR = 3", "FACTOR = 5"))
     assert rows(read(spark, edited)) == [(0,), (5,), (10,), (15,)]
 

@@ -9,6 +9,7 @@ from pyspark.errors import StreamingQueryException
 from tests.source.queries import Query
 
 pytestmark = pytest.mark.spark
+spark40 = pytest.mark.spark40
 
 
 def numbers(part, start, end):
@@ -23,13 +24,6 @@ def stream(spark, options, schema=None):
 @pytest.fixture
 def query(tmp_path):
     return Query(tmp_path)
-
-
-@pytest.fixture
-def has_admission_control():
-    from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow
-
-    return SupportsTriggerAvailableNow.__module__.startswith("pyspark")
 
 
 @pytest.mark.timeout(180)  # the first query of the session
@@ -57,6 +51,20 @@ def test_replay_of_a_batch_that_was_not_finished(spark, world, query):
     assert [number for number, _ in query.batches] == [0, 1, 1, 2]
 
 
+@spark40
+def test_restart_and_replay_of_an_endless_query(spark, world, query):
+    world.put(a=9)
+    frame = stream(spark, world.options(maxOffsetsPerTrigger=5))
+    assert query.follow(frame) == [numbers("a", 0, 5), numbers("a", 5, 9)]
+    query.forget_commit()
+    world.put(a=12, b=2)
+    assert query.follow(frame) == [numbers("a", 5, 9), sorted(numbers("a", 9, 12) + numbers("b", 0, 2))]
+    world.put(b=4)
+    assert query.follow(frame) == [numbers("b", 2, 4)]
+    assert world.committed[0] == {"a": 5}
+
+
+@spark40
 def test_vanished_partition(spark, world, query):
     world.put(a=5, b=5)
     query.run(stream(spark, world.options()))
@@ -80,7 +88,8 @@ def test_limit_per_partition_alone(spark, world, query):
     assert [len(rows) for rows in query.run(stream(spark, world.options(maxOffsetsPerPartition=2)))] == [4, 3, 1]
 
 
-def test_processing_time_follows_a_growing_world_and_commits(spark, world, query):
+@spark40
+def test_follows_a_growing_world_and_commits(spark, world, query):
     world.put(a=3)
     running = query.start(stream(spark, world.options()), processingTime="0 seconds")
     try:
@@ -92,9 +101,10 @@ def test_processing_time_follows_a_growing_world_and_commits(spark, world, query
     finally:
         running.stop()
     assert query.rows == numbers("a", 0, 7) + numbers("b", 0, 1)
-    assert world.committed[:2] == [{"a": 3}, {"a": 6, "b": 1}]
+    assert {"a": 3} in world.committed
 
 
+@spark40
 def test_runner_is_cleaned_up_when_a_query_stops(spark, world, query):
     world.put(a=3)
     query.run(stream(spark, world.options()))
@@ -104,6 +114,7 @@ def test_runner_is_cleaned_up_when_a_query_stops(spark, world, query):
         time.sleep(0.05)
 
 
+@spark40
 @pytest.mark.parametrize("how", ["raise", "fail", "kill"])
 def test_failed_task_is_tried_again(spark, world, query, how):
     world.put(a=10, b=10)
@@ -112,6 +123,7 @@ def test_failed_task_is_tried_again(spark, world, query, how):
     assert (world.folder / "failed.log").exists()
 
 
+@spark40
 def test_failing_for_good_names_component_tuple_and_offset(spark, world, query):
     world.put(a=10)
     options = world.options("FailsOnce", how="raise")
@@ -124,6 +136,7 @@ def test_failing_for_good_names_component_tuple_and_offset(spark, world, query):
     assert "offset 7" in said
 
 
+@spark40
 def test_stop_in_the_middle_of_a_read_loses_nothing(spark, world, query):
     world.put(a=8)
     frame = stream(spark, world.options("Slow"))
@@ -137,16 +150,19 @@ def test_stop_in_the_middle_of_a_read_loses_nothing(spark, world, query):
     assert query.run(frame) == [numbers("a", 0, 8)]
 
 
+@spark40
 def test_user_schema(spark, world, query):
     world.put(a=3)
     assert query.run(stream(spark, world.options("Untyped"), "n int, part string")) == [[(n, "a") for n in range(3)]]
 
 
+@spark40
 def test_user_schema_that_does_not_fit_is_named(spark, world, query):
     with pytest.raises(StreamingQueryException, match=r"a schema for numbers.default .*\['other'\]"):
         query.run(stream(spark, world.options(), "other string"))
 
 
+@spark40
 def test_checkpoint_of_another_topology_is_named(spark, world, query):
     world.put(a=3)
     query.run(stream(spark, world.options()))

@@ -1,4 +1,4 @@
-"""Topologies that the tests run, here and in Spark's processes. What they read lies in a folder, a file per partition."""
+"""Topologies that the tests run, here and in Spark's processes. They read a folder with a file per partition."""
 
 import datetime
 import decimal
@@ -13,7 +13,7 @@ from pystorm_source.options import Options
 
 
 class NumberSpout(PartitionedSpout):
-    """Partition p of the folder ``path`` is the file p, which holds JSON [earliest, latest]; offset i is the number i."""
+    """Partition p of the folder ``path`` is the file p: JSON [earliest, latest]. Offset i is the number i."""
 
     outputs = ["part string", "n long"]
 
@@ -198,7 +198,7 @@ class TensSpout(NumberSpout):
         return end // 10 * 10 if end // 10 * 10 > start else min((end // 10 + 1) * 10, self.latest(partition))
 
     def split(self, partition, start, end, parts):
-        return [cut for cut in range(start // 10 * 10 + 10, end, 10)][: parts - 1]
+        return list(range(start // 10 * 10 + 10, end, 10))[: parts - 1]
 
 
 class Tens(Topology):
@@ -237,12 +237,13 @@ class FailsOnce(Topology):
 
 
 class SlowSpout(NumberSpout):
-    """Says that it is there by a file, then takes its time: a second for each tuple beyond offset 4."""
+    """Stands still at offset 5, the first time that anyone gets there."""
 
     def next_tuple(self):
-        if self.at >= 5:
-            (self.folder / "slow.log").touch()
-            time.sleep(1)
+        mark = self.folder / "slow.log"
+        if self.at == 5 and not mark.exists():
+            mark.touch()
+            time.sleep(600)
         return super().next_tuple()
 
 
