@@ -185,13 +185,34 @@ def test_available_now_after_a_replay(world):
     assert checkpoint.rows == [numbers("a", 0, 6)] * 2 + [numbers("a", 6, 8), numbers("a", 8, 9)]
 
 
+def test_available_now_over_files_that_were_renamed(world):
+    """What FilesSpout calls a file depends on what the query knows, so its world is frozen at the first look."""
+    log = world.folder / "app.log"
+    log.write_text("one\n")
+    checkpoint = run_all(world.options("Lines"), available_now=True)
+    with log.open("a") as more:
+        more.write("two\nthree\n")
+    log.rename(world.folder / "app.log.1")
+    log.write_text("four\n")
+    run = Run(world.options("Lines", maxOffsetsPerTrigger=4), checkpoint, available_now=True)
+    assert run.trigger()
+    with log.open("a") as more:
+        more.write("later\n")
+    (world.folder / "new.log").write_text("later\n")
+    run.drain()
+    assert flat(checkpoint) == [("four",), ("one",), ("three",), ("two",)]
+    run_all(world.options("Lines"), checkpoint, available_now=True)
+    assert flat(checkpoint)[1:3] == [("later",), ("later",)]
+
+
 def test_notes_and_retired_partitions(world):
     """Finished partitions leave the offset; one that comes during AvailableNow is not forgotten by the notes."""
     world.put(a_done=3, live=2)
     checkpoint = run_all(world.options("Noting"))
     assert json.loads(checkpoint.offsets[-1])["memo"] == {"numbers": {"done": "a_done"}}
     world.put(live=4)
-    run = Run(world.options("Noting"), checkpoint, available_now=True)
+    run = Run(world.options("Noting", maxOffsetsPerTrigger=1), checkpoint, available_now=True)
+    run.trigger()
     world.put(b_done=2)
     run.drain()
     offset = json.loads(checkpoint.offsets[-1])

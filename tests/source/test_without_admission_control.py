@@ -1,4 +1,4 @@
-"""Spark 4.0 and 4.1: `latestOffset()` has no start and no limit; what `partitions` was asked last restores the position."""
+"""Spark 4.0 and 4.1: `latestOffset()` has no start and no limit; `partitions(x, x)` restores the position."""
 
 import inspect
 

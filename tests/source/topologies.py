@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pystorm_source.api import Bolt, Grouping, PartitionedSpout, Snapshot, Spout, Stream, Topology
 from pystorm_source.options import Options
+from pystorm_source.spouts import FilesSpout
 
 
 class NumberSpout(PartitionedSpout):
@@ -291,3 +292,7 @@ class KindsSpout(NumberSpout):
 
 class Kinds(Topology):
     kinds = KindsSpout.spec()
+
+
+class Lines(Topology):
+    lines = FilesSpout.spec()
