@@ -91,9 +91,11 @@ def admit(waiting: Mapping[Key, tuple[int, int]], limits: Limits, align: Align |
                 ends[key] = cut
                 spare -= cut - start
                 held.remove(key)
+    if not held:
+        return ends
     moved = any(ends[key] > waiting[key][0] for key in order)
     turn = _hash(waiting)
-    if held and (not moved or turn % TURN == 0):
+    if not moved or turn % TURN == 0:
         key = held[turn // TURN % len(held)]
         cut = _first_cut(key, _least(room[key], limits.total), waiting, align)
         return {other: cut if other == key else begin for other, (begin, _) in waiting.items()}

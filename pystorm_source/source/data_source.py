@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from pystorm_source.errors import OptionError, PystormError
+from pystorm_source.errors import OptionError
 from pystorm_source.plan import Plan
 from pystorm_source.source.batch_reader import PystormBatchReader
 from pystorm_source.source.refused_reader import RefusedReader
@@ -52,7 +52,7 @@ class PystormDataSource(DataSource):
                     f"Given: {self.request.options.ending_offsets!r}"
                 )
             return PystormStreamReader(self.request, self.request.rows.output(schema))
-        except PystormError as error:
+        except Exception as error:
             return RefusedReader(error)
 
     def __getstate__(self) -> dict[str, Any]:

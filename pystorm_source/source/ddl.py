@@ -1,8 +1,8 @@
 """Spark's type names, read without a JVM: the process that builds a data source has none.
 
 Takes what Spark SQL calls data types, as far as Arrow carries them: ``bigint``, ``decimal(10,2)``, ``array<string>``,
-``map<string,int>``, ``struct<a: int, b: string not null>``, ``interval day to second``. ``not null`` may follow any of
-them.
+``map<string,int>``, ``struct<a: int, b: string not null>``, ``interval day to second``. ``not null`` may follow the
+type of a column or a field of a struct.
 """
 
 import re
@@ -34,6 +34,15 @@ _SIMPLE = {
     "timestamp_ntz": types.TimestampNTZType,
     "void": types.NullType,
 }
+_TIMESTAMPS = (types.TimestampType, types.TimestampNTZType)
+_SHOWN_AS_TEXT = (
+    types.StringType,
+    types.NumericType,
+    types.BooleanType,
+    types.DateType,
+    *_TIMESTAMPS,
+    types.NullType,
+)
 _INTERVAL_UNITS = ("day", "hour", "minute", "second")
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|([<>(),:]))")
 
@@ -51,9 +60,7 @@ def fits(declared: DataType, wanted: DataType) -> bool:
     """Whether values of the declared type can be rows of the wanted one. The row builder still looks at each value: a
     number out of range is its error."""
     if isinstance(wanted, types.StringType):
-        return isinstance(
-            declared, (types.StringType, types.NumericType, types.BooleanType, types.DatetimeType, types.NullType)
-        )
+        return isinstance(declared, _SHOWN_AS_TEXT)
     if isinstance(declared, types.NullType):
         return True
     if isinstance(declared, types.ArrayType) and isinstance(wanted, types.ArrayType):
@@ -68,9 +75,8 @@ def fits(declared: DataType, wanted: DataType) -> bool:
         return isinstance(declared, (types.NumericType, types.BooleanType))
     if isinstance(wanted, types.FractionalType):
         return isinstance(declared, types.NumericType)
-    timestamps = (types.TimestampType, types.TimestampNTZType)
-    if isinstance(wanted, timestamps):
-        return isinstance(declared, timestamps)
+    if isinstance(wanted, _TIMESTAMPS):
+        return isinstance(declared, _TIMESTAMPS)
     return type(declared) is type(wanted)
 
 
@@ -101,17 +107,15 @@ class _Parser:
         if name == "array":
             self._expect("<")
             element = self.type()
-            nullable = self.nullable()
             self._expect(">")
-            return types.ArrayType(element, nullable)
+            return types.ArrayType(element)
         if name == "map":
             self._expect("<")
             key = self.type()
             self._expect(",")
             value = self.type()
-            nullable = self.nullable()
             self._expect(">")
-            return types.MapType(key, value, nullable)
+            return types.MapType(key, value)
         if name == "struct":
             return self._struct()
         return self.refuse(

@@ -32,6 +32,10 @@ class DriverSpouts:
             answer = spout.snapshot(dict(known), dict(memo))
         return _checked(component, answer)
 
+    def overrides_snapshot(self, component: str) -> bool:
+        """Whether what the spout sees may depend on what the query knows."""
+        return self._plan.component(component).cls.snapshot is not PartitionedSpout.snapshot  # type: ignore[attr-defined]
+
     def align(self, key: Key, start: int, end: int) -> int:
         """The cut that the spout takes instead of ``end``."""
         with self._asked(key.component, "align") as spout:

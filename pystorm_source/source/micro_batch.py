@@ -76,14 +76,14 @@ def next_offsets(
     return Offsets(offsets=dict(ends), begins=begins, memo=world.memo, pinned=True)
 
 
-def capped(waits: Mapping[Key, Waiting], cap: Mapping[Key, tuple[int, int]], at: Offsets) -> dict[Key, Waiting]:
-    """``waits`` without what came after ``cap`` (partition → (earliest, latest)) was taken.
+def capped(waits: Mapping[Key, Waiting], cap: Mapping[Key, int], at: Offsets) -> dict[Key, Waiting]:
+    """``waits`` without what came after ``cap`` (partition → head) was taken.
 
     Partitions that are newer than the cap stay, with nothing to read: once an offset carries notes that speak of them,
     it must know them too.
     """
     held = {}
     for key, (start, head) in waits.items():
-        latest = cap[key][1] if key in cap else at.offsets.get(key, start)
+        latest = cap[key] if key in cap else at.offsets.get(key, start)
         held[key] = Waiting(start, max(start, min(head, latest)))
     return held

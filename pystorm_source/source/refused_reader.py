@@ -5,10 +5,10 @@ from typing import Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from pystorm_source.errors import PystormError
+from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow
 
 
-class RefusedReader(DataSourceStreamReader):
+class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Raises ``error`` at the first call.
 
     ``streamReader()`` is where a user's schema is seen first, but what it raises never reaches the user: Spark's runner
@@ -16,7 +16,7 @@ class RefusedReader(DataSourceStreamReader):
     true error.
     """
 
-    def __init__(self, error: PystormError):
+    def __init__(self, error: Exception):
         self._error = error
 
     def initialOffset(self) -> dict[str, Any]:
@@ -26,6 +26,9 @@ class RefusedReader(DataSourceStreamReader):
         self._refuse()
 
     def getDefaultReadLimit(self) -> Any:
+        self._refuse()
+
+    def prepareForTriggerAvailableNow(self) -> None:
         self._refuse()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

@@ -8,11 +8,9 @@ A schema of the user's (``.schema(...)``) names columns: any order, any part of 
 be held. It is what gives types to streams that declare none. A name that the streams do not have is refused.
 """
 
-import inspect
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
 from pystorm_source.api.stream import Stream
@@ -20,6 +18,7 @@ from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import ComponentPlan, Plan
 from pystorm_source.source.ddl import fits, parse_type
+from pystorm_source.source.spark_versions import arrow_schema
 from pystorm_source.worker.output import OutputPlan, ViewPlan
 
 METADATA: dict[str, DataType] = {
@@ -84,7 +83,7 @@ class Rows:
         for column in schema:
             self._check_type(column)
         views = tuple(self._view(each, schema) for each in self.streams)
-        return OutputPlan(schema=arrow_schema(schema), views=views, batch_rows=self._batch_rows)
+        return OutputPlan(schema=_arrow(schema), views=views, batch_rows=self._batch_rows)
 
     def _check_names(self, schema: StructType) -> None:
         have = [*self._columns, *self._metadata]
@@ -138,21 +137,16 @@ class Rows:
         )
 
 
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark expects of the batches. Raises SchemaError for a type that Arrow does not carry."""
-    # Spark 4.2 renamed the argument that says that timestamps are in UTC; it was the default before.
-    arguments: dict[str, Any] = (
-        {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
-    )
+def _arrow(schema: StructType) -> pa.Schema:
     for column in schema:
         try:
-            to_arrow_schema(StructType([column]), **arguments)
+            arrow_schema(StructType([column]))
         except Exception as error:
             raise SchemaError(
                 f"column {column.name!r} has a type that Arrow does not carry ({error}): take another. "
                 f"Given: {column.dataType.simpleString()!r}"
             ) from None
-    return to_arrow_schema(schema, **arguments)
+    return arrow_schema(schema)
 
 
 def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:

@@ -28,24 +28,16 @@ from pystorm_source.source.micro_batch import next_offsets, waiting
 from pystorm_source.source.offsets import Key, Offsets
 from pystorm_source.source.partitions import RangePartition, partitions_of
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow, default_read_limit
 from pystorm_source.source.task_read import read_range
 from pystorm_source.source.trigger_delay import TriggerDelay
 from pystorm_source.source.world_watch import WorldWatch
 from pystorm_source.worker.output import OutputPlan
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
-else:
-    try:
-        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-    except ImportError:  # Spark 4.0 and 4.1
-
-        class SupportsTriggerAvailableNow:
-            """Stands in for Spark's mixin where there is none."""
-
+    from pyspark.sql.streaming.datasource import ReadLimit
 
 logger = logging.getLogger("pystorm.source")
-UNBOUNDED = 2**63 - 1
 
 
 class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -78,6 +70,11 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises CheckpointError, OptionError (startingOffsets), DataLossError, TopologyError, and what spouts raise.
         """
+        if start is None:
+            self._say(
+                "this Spark has no admission control: limits hold for every micro-batch, and Trigger.AvailableNow and "
+                "Trigger.Once, which read one micro-batch here, leave the rest to the next run"
+            )
         at = (self._at or Offsets()) if start is None else wire.parse(start, self._components)
         world = self._watch.look(at)
         all_waiting = waiting(at, world, self._request.starting, self._lost)
@@ -96,16 +93,10 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def getDefaultReadLimit(self) -> "ReadLimit":
         """The limit that Spark is to pass to ``latestOffset``, except with Trigger.Once, where it lifts all limits."""
-        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
-
         options = self._request.options
-        if options.max_offsets_per_trigger is not None:
-            return ReadMaxRows(options.max_offsets_per_trigger)
-        if options.min_offsets_per_trigger is not None:
-            return ReadMinRows(options.min_offsets_per_trigger)
-        if options.max_offsets_per_partition is not None:
-            return ReadMaxRows(UNBOUNDED)  # any limit but ReadAllAvailable, which would lift the one per partition
-        return ReadAllAvailable()
+        return default_read_limit(
+            options.max_offsets_per_trigger, options.min_offsets_per_trigger, options.max_offsets_per_partition
+        )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Heads and backlog for the query's progress, None before anything is known. Never raises: it is telemetry."""
@@ -156,9 +147,12 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "failOnDataLoss=false. "
                 f"Given: failOnDataLoss={True!r}"
             )
-        if what not in self._said:  # once, not with every trigger
-            self._said.add(what)
-            logger.warning("%s; skipped, as failOnDataLoss is false", what)
+        self._say(f"{what}; skipped, as failOnDataLoss is false")
+
+    def _say(self, warning: str) -> None:
+        if warning not in self._said:  # once, not with every trigger
+            self._said.add(warning)
+            logger.warning("%s", warning)
 
 
 def _stop_on_sigterm() -> None:

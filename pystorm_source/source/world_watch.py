@@ -20,12 +20,12 @@ class WorldWatch:
         self._spouts = spouts
         self._without = [Key(component.name, TASK) for component in plan.spouts if not component.is_partitioned]
         self._permits = permits or PERMITS
-        self._cap: dict[Key, tuple[int, int]] | None = None
+        self._caps: dict[str, dict[Key, int]] | None = None
 
     @property
     def frozen(self) -> bool:
         """Whether Trigger.AvailableNow runs: nothing newer than ``freeze`` is read."""
-        return self._cap is not None
+        return self._caps is not None
 
     def look(self, at: Offsets) -> World:
         """Everything as it is now, for a query that has planned up to ``at``."""
@@ -46,18 +46,25 @@ class WorldWatch:
         return World(heads, memo, frozenset(retired))
 
     def freeze(self) -> None:
-        """From here on nothing counts that comes later. Called before Spark tells where the query is: the view is the
-        one of a query that knows nothing, and only bounds later ones."""
-        self._cap = {key: head for key, head in self.look(Offsets()).heads.items() if key not in self._without}
+        """From here on nothing counts that comes later.
+
+        Spark calls this before it tells where the query is. A spout whose ``snapshot`` depends on that is asked
+        later, by the first ``bounded``.
+        """
+        self._caps = {}
+        for component in self._spouts.components:
+            if not self._spouts.overrides_snapshot(component):
+                heads = self._spouts.snapshot(component, {}, {}).heads
+                self._caps[component] = {Key(component, partition): latest for partition, (_, latest) in heads.items()}
 
     def bounded(self, waits: Mapping[Key, Waiting], at: Offsets) -> dict[Key, Waiting]:
         """``waits`` without what came after ``freeze``. A spout without offsets gets one slice."""
-        if self._cap is None:
+        if self._caps is None:
             return dict(waits)
-        for key in self._without:
-            if key in waits and key not in self._cap:
-                self._cap[key] = (0, waits[key].head)
-        return capped(waits, self._cap, at)
+        for component in (*self._spouts.components, *(key.component for key in self._without)):
+            if component not in self._caps:
+                self._caps[component] = {key: head for key, (_, head) in waits.items() if key.component == component}
+        return capped(waits, {key: head for heads in self._caps.values() for key, head in heads.items()}, at)
 
     def is_without_offsets(self, key: Key) -> bool:
         """Whether this is a spout that counts permits."""

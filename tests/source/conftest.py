@@ -21,9 +21,8 @@ class World:
     def put(self, **heads):
         """partition=latest or partition=(earliest, latest); replaces what is there under that name."""
         for partition, head in heads.items():
-            head = (0, head) if isinstance(head, int) else head
             aside = self.folder / f"{partition}.new"
-            aside.write_text(json.dumps(head))
+            aside.write_text(json.dumps((0, head) if isinstance(head, int) else head))
             aside.rename(self.folder / partition)
 
     def remove(self, *partitions):

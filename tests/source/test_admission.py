@@ -140,7 +140,9 @@ def test_align_is_not_asked_about_a_head():
 
 @pytest.mark.parametrize("answer", [-1, 2, 11, None, 5.0, True])
 def test_align_that_answers_nonsense_is_named(answer):
-    with pytest.raises(TopologyError, match=rf"align\(\) of spout 's' .* 3 to 10 for partition 'a'.*Given: {answer!r}$"):
+    with pytest.raises(
+        TopologyError, match=rf"align\(\) of spout 's' .* 3 to 10 for partition 'a'.*Given: {answer!r}$"
+    ):
         admit({key("a"): (3, 10)}, Limits(4), lambda each, start, end: answer)
 
 

@@ -28,9 +28,7 @@ READ = [
     ("interval day to second", t.DayTimeIntervalType(0, 3)),
     ("interval hour", t.DayTimeIntervalType(1, 1)),
     ("array<int>", t.ArrayType(t.IntegerType())),
-    ("array<int not null>", t.ArrayType(t.IntegerType(), False)),
     ("map<string, array<long>>", t.MapType(t.StringType(), t.ArrayType(t.LongType()))),
-    ("map<string,int NOT NULL>", t.MapType(t.StringType(), t.IntegerType(), False)),
     ("struct<>", t.StructType()),
     (
         "struct<a: int, `b ``c`: string not null, d struct<e:date>>",
@@ -64,6 +62,7 @@ def test_not_null():
         ("array", "'<' is missing"),
         ("array<int", "'>' is missing"),
         ("array<>", "a type is needed where '>' stands"),
+        ("array<int not null>", "'>' is needed where 'not' stands"),
         ("map<int>", "',' is needed where '>' stands"),
         ("decimal(39,1)", "a decimal has at most 38 digits"),
         ("decimal(3,4)", "a decimal has at most 38 digits"),

@@ -113,9 +113,9 @@ def test_notes_travel_with_what_moves():
 
 def test_cap_holds_what_came_later_but_keeps_its_place():
     waits = {A: Waiting(2, 9), B: Waiting(0, 4), C: Waiting(3, 8)}
-    held = capped(waits, {A: (0, 5)}, Offsets({C: 3}, pinned=True))
+    held = capped(waits, {A: 5}, Offsets({C: 3}, pinned=True))
     assert held == {A: (2, 5), B: (0, 0), C: (3, 3)}
-    assert capped({A: Waiting(7, 9)}, {A: (0, 5)}, Offsets()) == {A: (7, 7)}
+    assert capped({A: Waiting(7, 9)}, {A: 5}, Offsets()) == {A: (7, 7)}
 
 
 HEAD = st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda pair: (pair[0], pair[0] + pair[1]))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pickle
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,6 @@ from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.offsets import Key, Range
 from pystorm_source.source.partitions import fingerprint, partitions_of
 from tests.source import topologies
-
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_parts_cover_the_ranges_and_reach_the_wish(sizes, wished):
         edges = [(start, end) for partition, start, end in parts if partition == name]
         assert edges[0][0] == 5
         assert edges[-1][1] == 5 + size
-        assert all(a[1] == b[0] for a, b in zip(edges, edges[1:], strict=False))
+        assert all(a[1] == b[0] for a, b in pairwise(edges))
     assert len(parts) == max(len(sizes), min(wished, sum(sizes.values())))
 
 
@@ -73,7 +73,7 @@ def test_other_version_or_plan_is_refused(plan):
     (made,) = partitions_of([Range(Key("numbers", "a"), 0, 9)], plan, DriverSpouts(plan), None)
     with pytest.raises(UsageError, match=r"driver runs pystorm-source 9\.9, this executor .*install the same"):
         dataclasses.replace(made, version="9.9").check(plan)
-    with pytest.raises(UsageError, match="the driver planned with another topology .*'Numbers'"):
+    with pytest.raises(UsageError, match=r"the driver planned with another topology .*'Numbers'"):
         made.check(dataclasses.replace(plan, config=()))
 
 

@@ -55,6 +55,6 @@ def test_a_partition_that_is_not_there_is_named():
 
 
 def test_an_offset_beyond_the_end_is_named():
-    with pytest.raises(OptionError, match="lies beyond the end of s/a, which is 9 now.* Given: 10"):
+    with pytest.raises(OptionError, match=r"lies beyond the end of s/a, which is 9 now.* Given: 10"):
         parse('{"s": {"a": 10}}').check_world(HEADS)
     parse('{"s": {"a": 9, "b": -1}}').check_world(HEADS)

@@ -122,7 +122,7 @@ def test_refused(world, options, says):
 
 
 def test_table_without_options_names_the_way_out():
-    with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW .* USING pystorm"):
+    with pytest.raises(OptionError, match=r"CREATE TEMPORARY VIEW .* USING pystorm"):
         ReadRequest.of({"provider": "pystorm", "owner": "me"})
     with pytest.raises(OptionError, match="CREATE TEMPORARY VIEW"):
         ReadRequest.of({})

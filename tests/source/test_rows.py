@@ -87,7 +87,9 @@ def test_user_schema_may_ask_for_another_type_that_can_hold_it():
 
 
 def test_untyped_streams_take_the_users_types():
-    with pytest.raises(SchemaError, match=r"stream untyped.default .*\['part string'\].*\.schema\('part string, n string'\)"):
+    with pytest.raises(
+        SchemaError, match=r"stream untyped.default .*\['part string'\].*\.schema\('part string, n string'\)"
+    ):
         rows("Untyped").schema()
     output = rows("Untyped").output(struct("n int, part string not null"))
     assert output.schema == pa.schema([pa.field("n", pa.int32()), pa.field("part", pa.string(), False)])

@@ -42,9 +42,7 @@ def test_nothing_to_hold(waiting, minimum):
     assert not TriggerDelay(60, ManualClock()).holds(waiting, minimum)
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90s", 90), ("15m", 900), ("1.5 h", 5400), (" 200ms ", 0.2), ("0s", 0)]
-)
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("1.5 h", 5400), (" 200ms ", 0.2), ("0s", 0)])
 def test_durations(text, seconds):
     assert parse_duration("maxTriggerDelay", text) == pytest.approx(seconds)
 

@@ -1,14 +1,20 @@
-"""Topologies that the tests run, here and in Spark's processes. What they read lies in a folder, a file per partition."""
+"""Topologies that the tests run, here and in Spark's processes. They read a folder with a file per partition."""
 
+import datetime
+import decimal
 import json
+import os
+import signal
+import time
 from pathlib import Path
 
 from pystorm_source.api import Bolt, Grouping, PartitionedSpout, Snapshot, Spout, Stream, Topology
 from pystorm_source.options import Options
+from pystorm_source.spouts import FilesSpout
 
 
 class NumberSpout(PartitionedSpout):
-    """Partition p of the folder ``path`` is the file p, which holds JSON [earliest, latest]; offset i is the number i."""
+    """Partition p of the folder ``path`` is the file p: JSON [earliest, latest]. Offset i is the number i."""
 
     outputs = ["part string", "n long"]
 
@@ -193,8 +199,100 @@ class TensSpout(NumberSpout):
         return end // 10 * 10 if end // 10 * 10 > start else min((end // 10 + 1) * 10, self.latest(partition))
 
     def split(self, partition, start, end, parts):
-        return [cut for cut in range(start // 10 * 10 + 10, end, 10)][: parts - 1]
+        return list(range(start // 10 * 10 + 10, end, 10))[: parts - 1]
 
 
 class Tens(Topology):
     numbers = TensSpout.spec()
+
+
+class FailOnceOptions(Options, frozen=True, kw_only=True):
+    how: str = "raise"
+
+
+class FailOnceBolt(Bolt):
+    """Fails as the option ``how`` says at the tuple 7, the first time that anyone gets there."""
+
+    Options = FailOnceOptions
+    outputs = ["part string", "n long"]
+
+    def initialize(self, conf, context):
+        self.mark = Path(conf["path"]) / "failed.log"
+        self.how = conf.get("how", "raise")
+
+    def process(self, tup):
+        if tup.values[1] == 7 and not self.mark.exists():
+            self.mark.touch()
+            if self.how == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.how == "fail":
+                self.fail(tup)
+                return
+            raise RuntimeError("the first time")
+        self.emit(list(tup.values))
+
+
+class FailsOnce(Topology):
+    numbers = NumberSpout.spec()
+    once = FailOnceBolt.spec(inputs=[numbers])
+
+
+class SlowSpout(NumberSpout):
+    """Stands still at offset 5, the first time that anyone gets there."""
+
+    def next_tuple(self):
+        mark = self.folder / "slow.log"
+        if self.at == 5 and not mark.exists():
+            mark.touch()
+            time.sleep(600)
+        return super().next_tuple()
+
+
+class Slow(Topology):
+    numbers = SlowSpout.spec()
+
+
+KINDS = {
+    "flag boolean": True,
+    "tiny tinyint": -128,
+    "small smallint": 32767,
+    "whole int": 2**31 - 1,
+    "big bigint": -(2**63),
+    "single float": 0.5,
+    "double double": 1e300,
+    "text string": "zażółć 🌩",
+    "raw binary": b"\x00\xff",
+    "day date": datetime.date(1969, 7, 20),
+    "moment timestamp": datetime.datetime(2024, 2, 29, 12, 30, 0, 123456),
+    "local timestamp_ntz": datetime.datetime(1900, 1, 1, 0, 0, 0, 1),
+    "span interval day to second": datetime.timedelta(days=-1, microseconds=1),
+    "price decimal(20,3)": decimal.Decimal("12345678901234567.125"),
+    "list array<int>": [1, None, 3],
+    "lists array<array<string>>": [["a"], [], None],
+    "counts map<string,bigint>": {"a": 1, "b": None},
+    "pair struct<x: int, y: struct<z: string>>": (1, ("deep",)),
+    "sure string not null": "always",
+}
+
+
+class KindsSpout(NumberSpout):
+    """Offset 0 has a value of every type, offset 1 a null wherever one may be, and so on in turn."""
+
+    outputs = list(KINDS)
+
+    def next_tuple(self):
+        if self.at >= self.end:
+            return False
+        full = self.at % 2 == 0
+        values = [value if full or "not null" in field else None for field, value in KINDS.items()]
+        self.emit(values, tup_id=self.at)
+        self.at += 1
+        return True
+
+
+class Kinds(Topology):
+    kinds = KindsSpout.spec()
+
+
+class Lines(Topology):
+    lines = FilesSpout.spec()

@@ -1,0 +1,46 @@
+"""What differs between Spark 4.0 and 4.3, found by looking for it, never by version: vendors port features back."""
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+else:
+    try:
+        from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+    except ImportError:  # before 4.2
+
+        class SupportsTriggerAvailableNow:
+            """Stands in for Spark's mixin where there is none."""
+
+
+UNBOUNDED = 2**63 - 1
+
+__all__ = ["UNBOUNDED", "SupportsTriggerAvailableNow", "arrow_schema", "default_read_limit"]
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema that Spark wants of record batches, timestamps in UTC. Raises what pyspark raises."""
+    # 4.2 asks for the time zone by name; before, UTC was the default.
+    arguments: dict[str, Any] = (
+        {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
+    )
+    return to_arrow_schema(schema, **arguments)
+
+
+def default_read_limit(most: int | None, least: int | None, per_partition: int | None) -> "ReadLimit":
+    """The one ReadLimit that stands for up to three limits of ours (4.2 and later; Spark takes no more than one).
+
+    Any but ReadAllAvailable where there is one: that is what Spark says when a trigger lifts all limits.
+    """
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+
+    if most is not None:
+        return ReadMaxRows(most)
+    if least is not None:
+        return ReadMinRows(least)
+    return ReadAllAvailable() if per_partition is None else ReadMaxRows(UNBOUNDED)
