@@ -67,7 +67,13 @@ def test_source_of_your_own_in_the_readme(spark):
 @on_spark
 def test_increments_of_semantics(spark):
     totals = run(spark, "docs/SEMANTICS.md")["totals"]
-    query = totals.writeStream.format("memory").queryName("totals").outputMode("complete").trigger(availableNow=True).start()
+    query = (
+        totals.writeStream.format("memory")
+        .queryName("totals")
+        .outputMode("complete")
+        .trigger(availableNow=True)
+        .start()
+    )
     query.awaitTermination()
     assert table(spark, "totals") == Counter([("the", 2), ("cow", 1)])
 
