@@ -1,10 +1,11 @@
-"""Notebooks run from top to bottom in a kernel of their own, with a Spark of their own, and are stored without outputs."""
+"""Notebooks run from top to bottom, in a kernel and with a Spark of their own, and are stored without outputs."""
 
 import json
 import os
 import sys
 
 import pytest
+
 from tests.docs.pages import NOTEBOOKS, ROOT
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -3,13 +3,13 @@
 import re
 
 import pytest
-from tests.docs.pages import ROOT, anchors, inline_code, links, pages, prose
-from tests.house import rooms
 
 from pystorm_source.cli.main import app
 from pystorm_source.options import TABLES, fields_of
 from pystorm_source.spouts.files_options import FilesOptions
 from pystorm_source.spouts.rate import RateOptions
+from tests.docs.pages import ROOT, anchors, inline_code, links, pages, prose
+from tests.house import rooms
 
 each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 
