@@ -39,9 +39,8 @@ def test_ten_lines_of_the_readme(spark, capsys):
     first = blocks(ROOT / "README.md", "python")[0]
     assert len([line for line in first.text.splitlines() if line.strip()]) <= 15
     run(spark, "README.md", given=[first])
-    assert table(spark, "words") == Counter(
-        (word,) for word in ["the", "cow", "jumped", "over", "the", "moon", "the", "dog", "laughed"]
-    )
+    once = ["cow", "jumped", "over", "moon", "dog", "laughed"]
+    assert table(spark, "words") == Counter({("the",): 3} | {(word,): 1 for word in once})
     assert re.search(r"\|\s*the\|\s*3\|", capsys.readouterr().out)
 
 
