@@ -54,7 +54,7 @@ format: venv ## ruff format, and what ruff can fix by itself
 	@$(VENV)/bin/ruff check --fix .
 
 docs-check: build ## links in the documents lead somewhere, generated pages are up to date
-	@$(PY) -m pytest -q tests/house/test_docs.py $(wildcard tests/docs)
+	@$(PY) -m pytest -q -m 'not gate and not spark' tests/house/test_docs.py $(wildcard tests/docs)
 
 wheel: build ## dist/*.whl
 	@$(PY) -m build --wheel --no-isolation

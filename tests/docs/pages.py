@@ -1,4 +1,4 @@
-"""The pages of the documentation, taken apart: code blocks, links, headings, inline code."""
+"""The pages of the documentation, taken apart: code blocks, prose, inline code."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,6 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 _INLINE = re.compile(r"`([^`\n]+)`")
 
 
@@ -40,17 +39,6 @@ def prose(page: Path) -> str:
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
-def links(page: Path) -> list[str]:
-    """Targets of the links in its prose."""
-    return _LINK.findall(prose(page))
-
-
 def inline_code(page: Path) -> list[str]:
     """What stands between single backticks in its prose."""
     return _INLINE.findall(prose(page))
-
-
-def anchors(page: Path) -> set[str]:
-    """The fragments that its headings make, as forges write them."""
-    headings = re.findall(r"^#+ +(.+)$", prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

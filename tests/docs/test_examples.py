@@ -7,12 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.docs.pages import ROOT, Block, blocks, pages
 
 from pystorm_source import Topology
 from pystorm_source.errors import OptionError
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.request import ReadRequest
+from tests.docs.pages import ROOT, Block, blocks, pages
 
 on_spark = pytest.mark.spark
 pytestmark = pytest.mark.timeout(240)
@@ -39,7 +39,8 @@ def test_ten_lines_of_the_readme(spark, capsys):
     first = blocks(ROOT / "README.md", "python")[0]
     assert len([line for line in first.text.splitlines() if line.strip()]) <= 15
     run(spark, "README.md", given=[first])
-    assert table(spark, "words") == Counter((word,) for word in "the cow jumped over the moon the dog laughed".split())
+    once = ["cow", "jumped", "over", "moon", "dog", "laughed"]
+    assert table(spark, "words") == Counter({("the",): 3} | {(word,): 1 for word in once})
     assert re.search(r"\|\s*the\|\s*3\|", capsys.readouterr().out)
 
 
@@ -67,7 +68,13 @@ def test_source_of_your_own_in_the_readme(spark):
 @on_spark
 def test_increments_of_semantics(spark):
     totals = run(spark, "docs/SEMANTICS.md")["totals"]
-    query = totals.writeStream.format("memory").queryName("totals").outputMode("complete").trigger(availableNow=True).start()
+    query = (
+        totals.writeStream.format("memory")
+        .queryName("totals")
+        .outputMode("complete")
+        .trigger(availableNow=True)
+        .start()
+    )
     query.awaitTermination()
     assert table(spark, "totals") == Counter([("the", 2), ("cow", 1)])
 

@@ -1,15 +1,15 @@
-"""What the pages name is there: files, headings, options, make targets, commands, rooms; and no line is too long."""
+"""What the pages name is there: options, commands, rooms; and no line is too long. (`tests/house` follows the links.)"""
 
 import re
 
 import pytest
-from tests.docs.pages import ROOT, anchors, inline_code, links, pages, prose
-from tests.house import rooms
 
 from pystorm_source.cli.main import app
 from pystorm_source.options import TABLES, fields_of
 from pystorm_source.spouts.files_options import FilesOptions
 from pystorm_source.spouts.rate import RateOptions
+from tests.docs.pages import ROOT, inline_code, pages, prose
+from tests.house import rooms
 
 each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 
@@ -23,17 +23,6 @@ KEY = re.compile(
 
 
 @each_page
-def test_links_lead_somewhere(page):
-    for link in links(page):
-        if "://" in link:
-            continue
-        target, _, fragment = link.partition("#")
-        file = (page.parent / target).resolve() if target else page
-        assert file.exists(), f"{page.name} links to {link}"
-        assert not fragment or fragment in anchors(file), f"{page.name} links to {link}: no such heading"
-
-
-@each_page
 def test_option_keys_are_in_the_table(page):
     for code in inline_code(page):
         for key in KEY.findall(code):
@@ -41,13 +30,9 @@ def test_option_keys_are_in_the_table(page):
 
 
 @each_page
-def test_make_targets_and_commands_are_there(page):
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    text = page.read_text()
-    for target in re.findall(r"(?:`|^ {4})make ([a-z-]+)", text, re.MULTILINE):
-        assert target in targets, f"{page.name}: make {target}"
+def test_commands_are_there(page):
     commands = {command.name or command.callback.__name__ for command in app.registered_commands}
-    for command in re.findall(r"pystorm-source ([a-z]+)\b(?=[`\s]*(?:$|[`,;#]| {2}))", text, re.MULTILINE):
+    for command in re.findall(r"pystorm-source ([a-z]+)\b(?=[`\s]*(?:$|[`,;#]| {2}))", page.read_text(), re.MULTILINE):
         assert command in commands, f"{page.name}: pystorm-source {command}"
 
 
