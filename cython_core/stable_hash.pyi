@@ -1,0 +1,3 @@
+from typing import Any
+
+def hash_of(value: Any) -> int: ...

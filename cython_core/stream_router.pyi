@@ -1,0 +1,37 @@
+from typing import Self, final
+
+from cython_core.batch_inserter import BatchInserter, PendingEmits
+from cython_core.row_batch import RowView
+from cython_core.tuple import TupleSource
+
+@final
+class Route:
+    def __new__(
+        cls, grouping: str, inserters: tuple[BatchInserter, ...], positions: tuple[int, ...] = (), seed: int = 0
+    ) -> Self: ...
+    @property
+    def inserters(self) -> tuple[BatchInserter, ...]: ...
+
+@final
+class StreamRouter:
+    def __init__(
+        self,
+        source: TupleSource,
+        pending: PendingEmits,
+        routes: tuple[Route, ...] = (),
+        view: RowView | None = None,
+    ) -> None: ...
+    @property
+    def source(self) -> TupleSource: ...
+    @property
+    def arity(self) -> int: ...
+    @property
+    def pending(self) -> PendingEmits: ...
+    @property
+    def routes(self) -> tuple[Route, ...]: ...
+    @property
+    def view(self) -> RowView | None: ...
+    @property
+    def emitted(self) -> int: ...
+    @property
+    def transferred(self) -> int: ...
