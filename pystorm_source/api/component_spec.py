@@ -26,7 +26,7 @@ class ComponentSpec:
 
     def __init__(
         self,
-        component_cls: type,
+        component_cls: type[Any],
         name: str | None = None,
         inputs: Any = None,
         par: int | None = None,

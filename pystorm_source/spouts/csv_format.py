@@ -138,7 +138,7 @@ class Csv(LineFormat):
         record = self._record(line)
         if len(record) != self._width:
             raise Malformed(f"{len(record)} values instead of {self._width}")
-        values = []
+        values: list[Any] = []
         for index, position in enumerate(self._positions):
             text = record[position]
             convert = self._converters[index]

@@ -41,7 +41,7 @@ class FilesSpout(PartitionedSpout):
     clock: Clock = SystemClock()
 
     @classmethod
-    def spec(  # type: ignore[override]
+    def spec(
         cls,
         name: str | None = None,
         par: int | None = None,

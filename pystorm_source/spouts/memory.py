@@ -30,7 +30,7 @@ class MemorySpout(PartitionedSpout):
     number_of_partitions: ClassVar[int] = 1
 
     @classmethod
-    def spec(  # type: ignore[override]
+    def spec(
         cls,
         name: str | None = None,
         par: int | None = None,

@@ -49,7 +49,7 @@ class RateSpout(PartitionedSpout):
     clock: Clock = SystemClock()
 
     @classmethod
-    def spec(  # type: ignore[override]
+    def spec(
         cls,
         name: str | None = None,
         par: int | None = None,
@@ -70,14 +70,14 @@ class RateSpout(PartitionedSpout):
         self._rate = options.rows_per_second
         self._count = options.num_partitions
         self._fixed = options.start_time is not None
-        self._start = options.start_time or 0
+        self._first_second = options.start_time or 0
 
     def partitions(self) -> list[str]:
         return [str(index) for index in range(self._count)]
 
     def latest(self, partition: str) -> int:
         """Rows of this partition whose time has come."""
-        passed = round(self.clock.wall() * 1_000_000) - self._start * 1_000_000
+        passed = round(self.clock.wall() * 1_000_000) - self._first_second * 1_000_000
         values = passed * self._rate // 1_000_000 + 1
         return max(0, -((int(partition) - values) // self._count))
 
@@ -97,7 +97,7 @@ class RateSpout(PartitionedSpout):
     def next_tuple(self) -> Any:
         for value in self._values:
             # Whole microseconds by integers: a float of seconds since 1970 has only about a quarter of one left.
-            passed = datetime.timedelta(0, self._start, value * 1_000_000 // self._rate)
+            passed = datetime.timedelta(0, self._first_second, value * 1_000_000 // self._rate)
             self.emit((EPOCH + passed, value), next(self._offsets))
             return None
         return False
