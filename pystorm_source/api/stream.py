@@ -33,10 +33,12 @@ class Stream:
             raise TypeError(f"`direct` of a Stream must be a bool. Given: {direct!r}")
         names, types = [], []
         for field in fields:
-            head, _, ddl = field.strip().partition(" ")
-            head, colon, rest = head.partition(":")
+            head, *more = field.split(None, 1)
+            head, _, rest = head.partition(":")
+            if not head:
+                raise ValueError(f"a field of a Stream needs a name. Given: {field!r}")
             names.append(head)
-            types.append((rest + ddl if colon else ddl).strip() or None)
+            types.append((rest + "".join(more)).strip(": \t") or None)
         repeated = sorted({field for field in names if names.count(field) > 1})
         if repeated:
             raise ValueError(f"field names of a Stream must differ; repeated: {', '.join(repeated)}. Given: {list(fields)!r}")

@@ -44,6 +44,8 @@ class Topology:
                     )
                 if isinstance(value, ComponentSpec):
                     specs[attribute] = value.named(attribute)
+                else:  # what a subclass sets to something else is no component any more
+                    specs.pop(attribute, None)
         return tuple(specs.values())
 
     @classmethod

@@ -1,0 +1,116 @@
+"""What spec() takes and refuses."""
+
+import pytest
+
+from pystorm_source import Bolt, ComponentSpec, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream
+
+
+class Lines(PartitionedSpout):
+    outputs = ["line string", Stream(["why"], name="errors")]
+
+
+class Words(Bolt):
+    outputs = ["word string"]
+
+    def process(self, tup):
+        pass
+
+
+class Wide(Words):
+    par = 3
+    config = {"width": 5}
+
+
+def test_defaults_come_from_the_class():
+    spec = Wide.spec(inputs=[Lines.spec()])
+    assert (spec.par, spec.config, spec.name, spec.label) == (3, {"width": 5}, None, "Wide")
+    spec = Wide.spec(name="w", par=1, config={})
+    assert (spec.par, spec.config, spec.name, spec.label) == (1, {}, "w", "w")
+
+
+def test_the_config_is_a_copy():
+    given = {"a": [1]}
+    spec = Words.spec(config=given)
+    given["a"].append(2)
+    assert spec.config == {"a": [1]}
+    Wide.spec().config["width"] = 6
+    assert Wide.config == {"width": 5}
+
+
+def test_inputs_of_every_shape():
+    lines = Lines.spec()
+    default, errors = GlobalStreamId(lines), lines["errors"]
+    assert Words.spec(inputs=None).inputs == Words.spec(inputs=[]).inputs == Words.spec(inputs={}).inputs == ()
+    for one in (lines, [lines], (lines,), default, [default], {lines: Grouping.SHUFFLE}):
+        assert Words.spec(inputs=one).inputs == ((default, Grouping.SHUFFLE),)
+    both = {lines: Grouping.fields("line"), errors: Grouping.ALL}
+    assert Words.spec(inputs=both).inputs == ((default, Grouping.fields("line")), (errors, Grouping.ALL))
+    by_name = GlobalStreamId("lines", "errors")
+    assert Words.spec(inputs=[by_name]).inputs == ((by_name, Grouping.SHUFFLE),)
+
+
+@pytest.mark.parametrize(
+    "inputs", ["lines", 5, [5], ["lines"], [None], [Lines], {"lines": Grouping.ALL}, {Lines: Grouping.ALL}, {1, 2}]
+)
+def test_other_inputs_are_refused(inputs):
+    with pytest.raises(TypeError, match="Given: "):
+        Words.spec(inputs=inputs)
+
+
+@pytest.mark.parametrize("grouping", ["shuffle", None, 5, Grouping])
+def test_other_groupings_are_refused(grouping):
+    with pytest.raises(TypeError, match="must be a Grouping. Given: "):
+        Words.spec(inputs={Lines.spec(): grouping})
+
+
+@pytest.mark.parametrize(
+    ("par", "error"), [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (True, TypeError), ([1], TypeError)]
+)
+@pytest.mark.parametrize("cls", [Lines, Words])
+def test_par_is_an_int_of_at_least_one(cls, par, error):
+    with pytest.raises(error, match=f"`par`.*Given: {par!r}".replace("[", r"\[").replace("]", r"\]")) as caught:
+        cls.spec(par=par)
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize("config", ["{}", 5, [("a", 1)], {"a": object()}, {"a": {1}}, {("a",): 1}])
+def test_config_is_a_dict_of_json(config):
+    with pytest.raises(TypeError, match="`config`.*Given: "):
+        Words.spec(config=config)
+
+
+@pytest.mark.parametrize(("name", "error"), [("", TypeError), (5, TypeError), ("__system", ValueError)])
+def test_names(name, error):
+    with pytest.raises(error, match="Given: "):
+        Words.spec(name=name)
+
+
+def test_streams_by_name():
+    lines = Lines.spec(name="lines")
+    assert lines["errors"] == GlobalStreamId(lines, "errors")
+    assert lines["default"] == GlobalStreamId(lines, "default")
+    assert lines.stream("errors").fields == ("why",)
+    assert lines.stream("other") is None
+    for wrong in ("other", "", None):
+        with pytest.raises(KeyError, match="declares: default, errors"):
+            lines[wrong]
+    with pytest.raises(KeyError, match="none"):
+        type("Silent", (Bolt,), {"process": lambda self, tup: None}).spec()["default"]
+
+
+@pytest.mark.parametrize(("outputs", "error"), [("word", TypeError), ([5], TypeError), (["a", "a"], ValueError)])
+def test_wrong_outputs_show_where_the_spec_is_made(outputs, error):
+    with pytest.raises(error, match="Given: "):
+        type("Wrong", (Bolt,), {"outputs": outputs}).spec()
+
+
+def test_wrong_class_attributes_show_too():
+    with pytest.raises(ValueError, match="Given: 0"):
+        type("Wrong", (Bolt,), {"par": 0}).spec()
+    with pytest.raises(TypeError, match="Given: 'x'"):
+        type("Wrong", (Spout,), {"config": "x"}).spec()
+
+
+def test_specs_print_their_name():
+    assert repr(Words.spec(name="w")) == "<Words spec 'w'>"
+    assert isinstance(Words.spec(), ComponentSpec)

@@ -1,0 +1,187 @@
+"""Topology classes: naming, inheritance, cycles, and what is refused when the class is made."""
+
+import pytest
+
+from pystorm_source import Bolt, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream, Topology
+
+
+class Lines(PartitionedSpout):
+    outputs = ["line string"]
+
+
+class OtherLines(Lines):
+    outputs = ["line string", "extra"]
+
+
+class Words(Bolt):
+    outputs = ["word string", Stream(["word", "n"], name="counts")]
+
+
+class Silent(Spout):
+    outputs = None
+
+
+def by_name(topology):
+    return {spec.label: spec for spec in topology.specs}
+
+
+class WordCount(Topology):
+    config = {"a": 1}
+    lines = Lines.spec()
+    words = Words.spec(inputs=[lines], par=2)
+    named = Words.spec(name="total", inputs={words["counts"]: Grouping.fields("word")})
+
+
+def test_specs_are_named_after_their_attributes_unless_named():
+    assert [spec.label for spec in WordCount.specs] == ["lines", "words", "total"]
+    assert by_name(WordCount)["words"].par == 2
+
+
+def test_a_subclass_inherits_replaces_adds_and_removes():
+    class More(WordCount):
+        lines = OtherLines.spec()
+        last = Words.spec(inputs={GlobalStreamId("words", "counts"): Grouping.ALL})
+
+    specs = by_name(More)
+    assert list(specs) == ["lines", "words", "total", "last"]
+    assert specs["lines"].component_cls is OtherLines
+    # `words` was wired to the spec of the base class; the replacement stands for it.
+    source, _ = specs["words"].inputs[0]
+    assert More.resolve(source) is specs["lines"]
+    assert More.config == {"a": 1}
+    assert by_name(WordCount)["lines"].component_cls is Lines
+
+    class Less(WordCount):
+        named = None
+
+    assert list(by_name(Less)) == ["lines", "words"]
+    assert len(WordCount.specs) == 3
+
+
+def test_a_component_that_is_removed_must_not_be_missed():
+    with pytest.raises(ValueError, match=r"input of 'total' is no component of Less.*Given: "):
+
+        class Less(WordCount):
+            words = None
+
+
+def test_two_bases_are_joined():
+    class Source(Topology):
+        lines = Lines.spec()
+
+    class Both(Source, WordCount):
+        pass
+
+    assert by_name(Both)["lines"] is Source.lines
+    assert set(by_name(Both)) == {"lines", "words", "total"}
+
+
+def test_a_class_without_components_is_a_base():
+    class Base(Topology):
+        config = {"b": 2}
+
+    class Real(Base):
+        lines = Lines.spec()
+
+    assert Base.specs == ()
+    assert Real.merged_config() == {"b": 2}
+
+
+def test_the_merged_config_is_a_copy():
+    class Nested(Topology):
+        config = {"a": [1]}
+        lines = Lines.spec()
+
+    Nested.merged_config()["a"].append(2)
+    assert Nested.config == {"a": [1]}
+
+
+def test_cycles_are_named_by_component():
+    class Cycle(Topology):
+        lines = Lines.spec()
+        a = Words.spec(inputs=[lines, GlobalStreamId("b", "default")])
+        b = Words.spec(inputs=[a])
+
+    specs = by_name(Cycle)
+    assert Cycle.resolve(specs["a"].inputs[1][0]) is specs["b"]
+
+
+def test_names_used_twice():
+    with pytest.raises(ValueError, match="two components of Twice are called 'lines'. Given: "):
+
+        class Twice(Topology):
+            lines = Lines.spec()
+            other = Lines.spec(name="lines")
+
+    with pytest.raises(ValueError, match="two components"):
+
+        class Same(Topology):
+            lines = Lines.spec()
+            again = lines
+
+
+def test_a_bolt_needs_inputs():
+    with pytest.raises(ValueError, match=r"bolt 'words' of T needs inputs=\[...\]. Given: none"):
+
+        class T(Topology):
+            lines = Lines.spec()
+            words = Words.spec()
+
+
+@pytest.mark.parametrize("outputs", [None, [], [Stream()], [Stream(name="empty")]])
+def test_a_spout_needs_outputs(outputs):
+    spout = type("S", (Spout,), {"outputs": outputs})
+    with pytest.raises(ValueError, match="spout 's' of T needs `outputs`.*Given: "):
+        type("T", (Topology,), {"s": spout.spec()})
+
+
+def test_a_topology_needs_a_spout():
+    with pytest.raises(ValueError, match="at least one Spout. Given: T"):
+
+        class T(Topology):
+            a = Words.spec(inputs=[GlobalStreamId("b")])
+            b = Words.spec(inputs=[a])
+
+
+def test_inputs_must_be_components_of_the_topology():
+    elsewhere = Lines.spec()
+    with pytest.raises(ValueError, match="assign it to an attribute of the Topology. Given: "):
+
+        class T(Topology):
+            lines = Lines.spec()
+            words = Words.spec(inputs=[elsewhere])
+
+    with pytest.raises(ValueError, match="Given: 'nobody'"):
+
+        class U(Topology):
+            lines = Lines.spec()
+            words = Words.spec(inputs=[GlobalStreamId("nobody")])
+
+
+def test_unknown_streams_and_fields():
+    with pytest.raises(ValueError, match=r"'words' declares the streams \['default', 'counts'\]. Given: 'totals'"):
+
+        class T(Topology):
+            lines = Lines.spec()
+            words = Words.spec(inputs=[lines])
+            last = Words.spec(inputs=[GlobalStreamId("words", "totals")])
+
+    with pytest.raises(ValueError, match=r"has the fields \['word', 'n'\]. Given: \['line'\]"):
+
+        class U(Topology):
+            lines = Lines.spec()
+            words = Words.spec(inputs=[lines])
+            last = Words.spec(inputs={words["counts"]: Grouping.fields("n", "line")})
+
+
+def test_instances_are_no_specs():
+    with pytest.raises(TypeError, match=r"T.lines is an instance; write Lines.spec\(\). Given: "):
+
+        class T(Topology):
+            lines = Lines()
+
+
+@pytest.mark.parametrize("config", [None, "x", [1]])
+def test_config_is_a_dict(config):
+    with pytest.raises(TypeError, match="must be a dict. Given: "):
+        type("T", (Topology,), {"config": config, "lines": Lines.spec()})
