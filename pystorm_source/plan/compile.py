@@ -1,6 +1,7 @@
 """Topology class → Plan, and every check that a topology must pass to run."""
 
 import importlib
+import inspect
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout
+from pystorm_source.api.spout import Spout
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.options import EngineOptions, parse
@@ -20,7 +22,7 @@ def load_topology(reference: str) -> type[Topology]:
     Raises OptionError where the text has another form, the module cannot be imported or has no such Topology.
     """
     module_name, colon, class_name = reference.partition(":")
-    if not colon or not module_name or not class_name:
+    if not colon or not module_name or not class_name or module_name.startswith("."):
         raise OptionError(
             f"option 'topology' is package.module:Class, such as 'jobs.word_count:WordCount'. Given: {reference!r}"
         )
@@ -104,10 +106,30 @@ def compile_plan(topology: type[Topology], overrides: Mapping[str, Any] | None =
 
 def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
     cls = spec.component_cls
-    if issubclass(cls, PartitionedSpout):
-        cls.gives_batches()
-    elif issubclass(cls, Bolt) and cls.process is Bolt.process:
-        raise TopologyError(f"bolt {spec.label!r} of {topology.__name__} must define process(tup). Given: {cls.__name__}")
+    where = f"{spec.label!r} of {topology.__name__}"
+    if issubclass(cls, Spout) and issubclass(cls, Bolt):
+        raise TopologyError(f"component {where} must be a Spout or a Bolt, not both. Given: {cls.__name__}")
+    if issubclass(cls, Bolt):
+        method = "process"
+        if cls.process is Bolt.process:
+            raise TopologyError(f"bolt {where} must define process(tup). Given: {cls.__name__}")
+    elif issubclass(cls, PartitionedSpout):
+        method = "next_batch" if cls.gives_batches() else "next_tuple"
+        if method == "next_batch" and spec.stream("default") is None:
+            raise TopologyError(
+                f"spout {where} gives Arrow batches, which are rows of its default stream: declare its fields in `outputs`, "
+                f"such as outputs = ['word string']. Given: the streams {[stream.name for stream in spec.streams]!r}"
+            )
+    else:
+        method = "next_tuple"
+        if issubclass(cls, Spout) and cls.next_tuple is Spout.next_tuple:
+            raise TopologyError(f"spout {where} must define next_tuple(). Given: {cls.__name__}")
+    # Called, such a function only makes an object that nobody runs: no error, and no tuple ever.
+    function = getattr(cls, method, None)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TopologyError(f"{method}() of {where} must emit or return, not yield. Given: {cls.__name__}.{method}")
+    if inspect.iscoroutinefunction(function):
+        raise TopologyError(f"{method}() of {where} must be a plain def, not async. Given: {cls.__name__}.{method}")
 
 
 def _frozen(config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from cython_core.batch_inserter import BatchInserter, PendingEmits
-from cython_core.executor import BoltExecutor, Executor, SpoutExecutor
+from cython_core.executor import BoltExecutor, ComponentFailed, Executor, SpoutExecutor
 from cython_core.receive_queue import ReceiveQueue
 from cython_core.row_batch import RowBatchBuilder, RowView
 from cython_core.stream_router import Route, StreamRouter
@@ -16,7 +16,7 @@ from pystorm_source.worker.output import OutputPlan
 class Wiring:
     """Everything that a scheduler turns: ``executors`` (upstream first), ``views`` (for the partition column).
 
-    Components are built (``cls()``) but not started.
+    Components are built (``cls()``) but not started. Raises ComponentFailed where a constructor raises.
     """
 
     def __init__(self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder):
@@ -44,7 +44,10 @@ class Wiring:
             )
             for stream in component.streams
         }
-        instance = component.cls()
+        try:
+            instance = component.cls()
+        except Exception as error:
+            raise ComponentFailed(component.name, task, "__init__", None, -1) from error
         if component.is_spout:
             return SpoutExecutor(component.name, task, instance, pending, routers)
         return BoltExecutor(component.name, task, instance, pending, routers, self._queues[task])

@@ -1,7 +1,9 @@
 """Runs one Plan in one task: start → feed → drain → report. Knows nothing of Spark."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +12,9 @@ from cython_core.executor import BoltExecutor, ComponentFailed, Executor, SpoutE
 from cython_core.inline_scheduler import InlineScheduler
 from cython_core.row_batch import RowBatchBuilder
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.errors import InternalError, TupleFailed
+from pystorm_source.errors import InternalError, TopologyError
 from pystorm_source.plan.plan import Plan
+from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.wiring import Wiring
 
@@ -21,8 +24,8 @@ logger = logging.getLogger("pystorm.worker")
 class Worker:
     """A running topology. One run at a time; components stay initialised from run to run.
 
-    A run that raises, or whose iterator is closed before its end, leaves tuples half-way: the worker is then
-    ``broken`` and can only be stopped.
+    A start or run that raises, or whose iterator is closed before its end, leaves components or tuples half-way: the
+    worker is then ``broken`` and can only be stopped. Raises TupleFailed where a component's constructor does.
     """
 
     def __init__(self, plan: Plan, output: OutputPlan, clock: Clock | None = None):
@@ -30,128 +33,152 @@ class Worker:
         self.output = output
         self.clock = clock or SystemClock()
         self.broken = False
-        self._started = False
+        self._where = ""
+        self._initialized: list[Executor] = []
+        self._opened: list[SpoutExecutor] = []
         self._builder = RowBatchBuilder(output.schema, output.batch_rows)
-        self._wiring = Wiring(plan, output, self._builder)
+        try:
+            self._wiring = Wiring(plan, output, self._builder)
+        except ComponentFailed as failure:
+            raise tuple_failed(failure) from failure.__cause__
         self.executors = self._wiring.executors
         self._scheduler = InlineScheduler(tuple(reversed(self.executors)), self._builder, self.clock.monotonic)
         self._rows = 0
         self._batches = 0
         self._seconds = 0.0
-        self._where = ""
 
     def start(self) -> None:
         """Initializes every component, bolts before spouts; ``run`` does it where it was not done.
 
         Raises TupleFailed where a component's ``initialize`` raises.
         """
-        self._started = True
+        self.broken = True
         for executor in reversed(self.executors):
             conf = self.plan.conf_of(self.plan.component(executor.component))
-            try:
+            with self._named(executor, "initialize"):
                 executor.instance._start(conf, self._wiring.context_of(executor))
-            except Exception as error:
-                self.broken = True
-                raise self._failure(ComponentFailed(executor.component, executor.task, "initialize", None, -1), error) from error
+            self._initialized.append(executor)
+        self.broken = False
 
     def run(self, component: str, partition: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """The rows that offsets [start, end) of a spout's partition give, as record batches of the output's schema.
 
-        Drained when the iterator ends: every queue is empty and every batch published. Raises TupleFailed where a
-        component does.
+        Drained when the iterator ends: every queue is empty and every batch published. The spout is closed at the end,
+        and also where a run breaks off. Raises TupleFailed where a component does, TopologyError for a wrong ``split``.
         """
-        self._begin(f"partition {partition!r} [{start}, {end}) of spout {component!r}")
-        spouts = self._spouts(component)
-        for view in self._wiring.views:
-            view.set_partition(partition)
-        bounds = [start, *spouts[0].instance.split(partition, start, end, len(spouts)), end]
+        spouts = self._begin(component, partition, f"partition {partition!r} [{start}, {end}) of spout {component!r}")
+        edges = [start, *self._cuts(spouts, partition, start, end), end]
         # Ranges shorter than there are tasks leave the last tasks without work.
-        opened = list(zip(spouts, zip(bounds, bounds[1:], strict=False), strict=False))
+        ranges = list(zip(spouts, pairwise(edges), strict=False))
         batched = type(spouts[0].instance).gives_batches()
-        yield from self._drive(
-            lambda: [self._open(spout, partition, low, high, batched) for spout, (low, high) in opened],
-            lambda: [spout.instance.close() for spout, _ in opened],
-            None,
-        )
+
+        def open_ranges() -> None:
+            for spout, (low, high) in ranges:
+                with self._named(spout, "open"):
+                    spout.instance.open(partition, low, high)
+                self._opened.append(spout)
+                spout.open_range(low, high, batched)
+
+        yield from self._drive(open_ranges, None)
 
     def run_slice(self, component: str, permits: int, millis: int) -> Iterator[pa.RecordBatch]:
         """The rows that a spout without offsets gives with at most ``permits`` emits within ``millis`` milliseconds."""
-        self._begin(f"a slice of {permits} emits of spout {component!r}")
-        spouts = self._spouts(component)
-        for view in self._wiring.views:
-            view.set_partition("task")
-        shares = [permits // len(spouts) + (1 if i < permits % len(spouts) else 0) for i in range(len(spouts))]
-        yield from self._drive(
-            lambda: [spout.open_slice(share) for spout, share in zip(spouts, shares, strict=True) if share],
-            lambda: None,
-            self.clock.monotonic() + millis / 1000,
-        )
+        spouts = self._begin(component, "task", f"a slice of {permits} emits of spout {component!r}")
 
-    def _begin(self, where: str) -> None:
+        def open_slices() -> None:
+            for i, spout in enumerate(spouts):
+                share = permits // len(spouts) + (1 if i < permits % len(spouts) else 0)
+                if share > 0:
+                    spout.open_slice(share)
+
+        yield from self._drive(open_slices, self.clock.monotonic() + millis / 1000)
+
+    def _begin(self, component: str, partition: str, where: str) -> list[SpoutExecutor]:
         if self.broken:
             raise InternalError(f"a worker whose run was broken off is asked to run again. Given: {where}")
         self._where = where
-        if not self._started:
+        if not self._initialized:
             self.start()
+        for view in self._wiring.views:
+            view.set_partition(partition)
+        spouts = [spout for spout in self._all_spouts() if spout.component == component]
+        if not spouts:
+            raise InternalError(f"a worker of {self.plan.name!r} is asked for a spout that it has not. Given: {where}")
+        return spouts
 
-    def _spouts(self, component: str) -> list[SpoutExecutor]:
-        return [
-            executor
-            for executor in self.executors
-            if isinstance(executor, SpoutExecutor) and executor.component == component
-        ]
+    def _cuts(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> list[int]:
+        if len(spouts) == 1:
+            return []
+        with self._named(spouts[0], "split"):
+            cuts = list(spouts[0].instance.split(partition, start, end, len(spouts)))
+        ascending = all(isinstance(cut, int) for cut in cuts) and all(a < b for a, b in pairwise([start, *cuts, end]))
+        if cuts and (not ascending or len(cuts) >= len(spouts)):
+            raise TopologyError(
+                f"split() of spout {spouts[0].component!r} must answer at most {len(spouts) - 1} ascending ints between "
+                f"{start} and {end} for partition {partition!r}. Given: {cuts!r}"
+            )
+        return cuts
 
-    def _open(self, spout: SpoutExecutor, partition: str, start: int, end: int, batched: bool) -> None:
-        try:
-            spout.instance.open(partition, start, end)
-        except Exception as error:
-            raise ComponentFailed(spout.component, spout.task, "open", None, start) from error
-        spout.open_range(start, end, batched)
-
-    def _drive(self, opening: Any, closing: Any, deadline: float | None) -> Iterator[pa.RecordBatch]:
+    def _drive(self, opening: Callable[[], None], deadline: float | None) -> Iterator[pa.RecordBatch]:
         # Broken until the end is reached: an exception and a closed iterator both leave it so.
         self.broken = True
         began = self.clock.monotonic()
         self._rows = self._batches = 0
         try:
-            for executor in self.executors:
-                if isinstance(executor, SpoutExecutor):
-                    executor.instance.activate()
+            for spout in self._all_spouts():
+                with self._named(spout, "activate"):
+                    spout.instance.activate()
             opening()
             more = True
             while more:
-                more = self._scheduler.run(deadline)
-                if not more:
-                    self._builder.seal()
+                more = self._turn(deadline)
                 done, self._builder.done = self._builder.done, []
                 for batch in done:
                     self._rows += batch.num_rows
                     self._batches += 1
                     yield batch
-            closing()
-            for executor in self.executors:
-                if isinstance(executor, SpoutExecutor):
-                    executor.instance.deactivate()
-        except ComponentFailed as failure:
-            raise self._failure(failure, failure.__cause__) from failure.__cause__
+            while self._opened:
+                spout = self._opened.pop(0)
+                with self._named(spout, "close"):
+                    spout.instance.close()
+            for spout in self._all_spouts():
+                spout.close()
+                with self._named(spout, "deactivate"):
+                    spout.instance.deactivate()
+        finally:
+            self._close_quietly()
         self._seconds = self.clock.monotonic() - began
         self.broken = False
 
-    def _failure(self, failure: ComponentFailed, cause: BaseException | None) -> TupleFailed:
-        text = f"component {failure.component!r}, task {failure.task}"
-        if failure.method == "fail":
-            text += ": the tuple was failed"
-        else:
-            text += f": {failure.method}() raised {type(cause).__name__}: {cause}" if cause else f": {failure.method}()"
-        if failure.tuple is not None:
-            values = repr(tuple(failure.tuple.values))
-            values = values if len(values) <= 200 else values[:200] + "…"
-            text += f"; tuple {values} of {failure.tuple.component}.{failure.tuple.stream}"
-        if failure.offset >= 0:
-            text += f"; offset {failure.offset}"
-        if self._where:
-            text += f"; in {self._where}"
-        return TupleFailed(text)
+    def _turn(self, deadline: float | None) -> bool:
+        try:
+            more = self._scheduler.run(deadline)
+        except ComponentFailed as failure:
+            raise tuple_failed(failure, self._where) from failure.__cause__
+        if not more:
+            self._builder.seal()
+        return more
+
+    def _all_spouts(self) -> list[SpoutExecutor]:
+        return [executor for executor in self.executors if isinstance(executor, SpoutExecutor)]
+
+    @contextmanager
+    def _named(self, executor: Executor, method: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            failure = ComponentFailed(executor.component, executor.task, method, None, -1)
+            failure.__cause__ = error
+            raise tuple_failed(failure, self._where) from error
+
+    def _close_quietly(self) -> None:
+        """Closes what a run that broke off has left open; the error on its way is worth more than another one."""
+        while self._opened:
+            spout = self._opened.pop(0)
+            try:
+                spout.instance.close()
+            except Exception:
+                logger.exception("close() of component %r, task %d raised", spout.component, spout.task)
 
     def report(self) -> dict[str, Any]:
         """Counts since the start by component, and of the last run: JSON-able. Durations in seconds."""
@@ -176,14 +203,12 @@ class Worker:
         }
 
     def stop(self) -> None:
-        """Calls every component's ``cleanup``; a cleanup that raises is logged and the others still run."""
+        """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""
         self.broken = True
         for executor in self.executors:
             executor.discard()
-        if self._started:
-            self._started = False
-            for executor in self.executors:
-                self._clean_up(executor)
+        while self._initialized:
+            self._clean_up(self._initialized.pop())
 
     def _clean_up(self, executor: Executor) -> None:
         try:

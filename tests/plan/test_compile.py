@@ -1,0 +1,298 @@
+"""Topology → Plan: tasks, order, edges, configuration, and every refusal with its message."""
+
+import functools
+import pickle
+import sys
+import types
+
+import pytest
+
+from pystorm_source import Bolt, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream, Topology
+from pystorm_source.errors import OptionError, TopologyError, UsageError
+from pystorm_source.plan import EdgePlan, compile_plan, load_topology
+
+
+class Lines(PartitionedSpout):
+    outputs = ["line string", "n long"]
+
+    def next_tuple(self):
+        pass
+
+
+class Batches(PartitionedSpout):
+    outputs = ["line string"]
+
+    def next_batch(self):
+        pass
+
+
+class Words(Bolt):
+    outputs = ["word string", Stream(["word", "n"], name="counts")]
+
+    def process(self, tup):
+        pass
+
+
+class WordCount(Topology):
+    config = {"a": 1, "topology.debug": True}
+    last = Words.spec(inputs={GlobalStreamId("words", "counts"): Grouping.fields("n", "word")}, config={"a": 3})
+    words = Words.spec(inputs={GlobalStreamId("lines"): Grouping.ALL}, par=3)
+    lines = Lines.spec(par=2)
+
+
+def test_tasks_are_numbered_from_one_without_gaps():
+    plan = compile_plan(WordCount)
+    assert {component.name: component.tasks for component in plan.components} == {
+        "last": (1,),
+        "words": (2, 3, 4),
+        "lines": (5, 6),
+    }
+
+
+def test_components_stand_upstream_first_however_they_are_declared():
+    assert [component.name for component in compile_plan(WordCount).components] == ["lines", "words", "last"]
+
+
+def order_of(edges, spouts):
+    """The compiled order of a topology with these edges between one-letter components."""
+    names = sorted({name for pair in edges for name in pair} | set(spouts))
+    body = {
+        name: Lines.spec() if name in spouts else Words.spec(inputs=[GlobalStreamId(a) for a, b in edges if b == name])
+        for name in names
+    }
+    return [component.name for component in compile_plan(type("T", (Topology,), body)).components]
+
+
+@pytest.mark.parametrize(
+    ("edges", "spouts"),
+    [
+        ("sa ab bc", "s"),
+        ("sa sb ac bc", "s"),
+        ("sa ta ab sb", "st"),
+        ("sd dc cb ba", "s"),
+        ("sa sb sc sd da ab bc", "s"),
+        ("za ab zb bc ac", "z"),
+    ],
+)
+def test_every_producer_comes_before_its_consumers(edges, spouts):
+    edges = [tuple(edge) for edge in edges.split()]
+    order = order_of(edges, spouts)
+    assert sorted(order) == sorted({name for edge in edges for name in edge})
+    for producer, consumer in edges:
+        assert order.index(producer) < order.index(consumer)
+
+
+def test_a_cycle_has_an_order_too():
+    order = order_of([("s", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "d")], "s")
+    assert order == ["s", "a", "b", "c", "d"]
+
+
+def test_edges_hold_positions():
+    plan = compile_plan(WordCount)
+    assert set(plan.edges) == {
+        EdgePlan("words", "counts", "last", "fields", (1, 0)),
+        EdgePlan("lines", "default", "words", "all", ()),
+    }
+
+
+def test_open_streams_are_those_that_nobody_takes():
+    plan = compile_plan(WordCount)
+    assert [(component.name, stream.name) for component, stream in plan.open_streams] == [
+        ("words", "default"),
+        ("last", "default"),
+        ("last", "counts"),
+    ]
+
+
+def test_configuration_overrides_before_class_component_on_top():
+    plan = compile_plan(WordCount, {"a": 2, "b": [1, {"c": None}]})
+    conf = plan.conf_of(plan.component("words"))
+    assert conf == {"a": 2, "b": [1, {"c": None}], "topology.debug": True, "topology.name": "WordCount"}
+    assert plan.conf_of(plan.component("last"))["a"] == 3
+    assert compile_plan(WordCount).conf_of(plan.component("words"))["a"] == 1
+
+
+def test_the_name():
+    assert compile_plan(WordCount).name == "WordCount"
+    assert compile_plan(WordCount, {"topology.name": "other"}).name == "other"
+
+
+def test_the_same_topology_gives_the_same_plan():
+    one, same = compile_plan(WordCount), compile_plan(WordCount)
+    assert one == same
+    assert repr(one) == repr(same)
+    assert one != compile_plan(WordCount, {"a": 5})
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+def test_the_plan_does_not_share_what_may_change():
+    overrides = {"b": [1]}
+    plan = compile_plan(WordCount, overrides)
+    overrides["b"].append(2)
+    assert plan.conf_of(plan.component("words"))["b"] == [1]
+
+
+def test_a_plan_prints_its_picture():
+    assert str(compile_plan(WordCount)).splitlines() == [
+        "topology WordCount",
+        "  spout lines (Lines) tasks [5, 6]",
+        "  bolt words (Words) tasks [2, 3, 4]",
+        "    <- lines.default by all",
+        "    -> open default: word string",
+        "  bolt last (Words) tasks [1]",
+        "    <- words.counts by fields",
+        "    -> open default: word string",
+        "    -> open counts: word, n",
+    ]
+
+
+def test_what_a_plan_answers():
+    plan = compile_plan(WordCount)
+    assert [spout.name for spout in plan.spouts] == ["lines"]
+    assert plan.component("lines").is_partitioned
+    assert not plan.component("words").is_spout
+    assert plan.component("words").stream("counts").fields == ("word", "n")
+    for call in (lambda: plan.component("x"), lambda: plan.component("words").stream("x")):
+        with pytest.raises(KeyError):
+            call()
+    with pytest.raises(AttributeError):
+        plan.name = "x"
+
+
+# --- refused ---
+
+
+def refused(match, **components):
+    overrides = components.pop("overrides", None)
+    topology = type("T", (Topology,), {"lines": Lines.spec(), **components})
+    with pytest.raises(TopologyError, match=match) as caught:
+        compile_plan(topology, overrides)
+    assert "Given: " in str(caught.value)
+    assert isinstance(caught.value, UsageError)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("given", [None, "x", WordCount(), int, Lines])
+def test_what_is_no_topology(given):
+    with pytest.raises(TopologyError, match="subclass of pystorm_source.Topology. Given: "):
+        compile_plan(given)
+
+
+def test_a_topology_without_components():
+    with pytest.raises(TopologyError, match="needs components.*Given: Empty"):
+        compile_plan(type("Empty", (Topology,), {}))
+
+
+def test_direct_streams_are_not_run_yet():
+    direct = type("D", (Bolt,), {"outputs": [Stream(["a"], name="d", direct=True)], "process": lambda self, tup: None})
+    made = direct.spec(inputs=[GlobalStreamId("lines")])
+    refused("stream 'd' of 'made' is direct.*use fields or shuffle.*'last' subscribes", made=made, last=Words.spec(inputs=[made["d"]]))
+
+
+def test_a_bolt_without_process():
+    refused(r"bolt 'b' of T must define process\(tup\). Given: B", b=type("B", (Bolt,), {}).spec(inputs=[GlobalStreamId("lines")]))
+
+
+def test_spouts_without_a_way_to_read():
+    refused("exactly one of.*defines neither", s=type("S", (PartitionedSpout,), {"outputs": ["a"]}).spec())
+    both = {"outputs": ["a"], "next_tuple": lambda self: None, "next_batch": lambda self: None}
+    refused("exactly one of.*defines both", s=type("S", (PartitionedSpout,), both).spec())
+    refused(r"spout 's' of T must define next_tuple\(\). Given: S", s=type("S", (Spout,), {"outputs": ["a"]}).spec())
+
+
+def test_batches_are_rows_of_the_default_stream():
+    named = type("S", (Batches,), {"outputs": [Stream(["a"], name="rows")]})
+    refused(r"gives Arrow batches.*default stream.*Given: the streams \['rows'\]", s=named.spec())
+
+
+def test_spout_and_bolt_at_once():
+    class Both(Bolt, Spout):
+        outputs = ["a"]
+
+        def process(self, tup):
+            pass
+
+        def next_tuple(self):
+            pass
+
+    refused("must be a Spout or a Bolt, not both. Given: Both", s=Bolt.spec.__func__(Both, inputs=[GlobalStreamId("lines")]))
+
+
+def yields(self, *args):
+    yield 1
+
+
+async def waits(self, *args):
+    pass
+
+
+async def waits_and_yields(self, *args):
+    yield 1
+
+
+@pytest.mark.parametrize(("function", "word"), [(yields, "not yield"), (waits, "not async"), (waits_and_yields, "not yield")])
+def test_functions_that_would_never_run(function, word):
+    """Called, they make a generator or coroutine that nobody runs: every tuple would silently come to nothing."""
+    refused(rf"process\(\) of 'b' of T.*{word}", b=type("B", (Bolt,), {"process": function}).spec(inputs=[GlobalStreamId("lines")]))
+    for base, method in [(Spout, "next_tuple"), (PartitionedSpout, "next_tuple"), (PartitionedSpout, "next_batch")]:
+        spout = type("S", (base,), {"outputs": ["a"], method: function})
+        refused(rf"{method}\(\) of 's' of T.*{word}", s=spout.spec())
+
+
+def test_other_callables_are_fine():
+    partial = type("B", (Bolt,), {"process": functools.partialmethod(lambda self, n, tup: None, 5)})
+    compile_plan(type("T", (Topology,), {"lines": Lines.spec(), "b": partial.spec(inputs=[GlobalStreamId("lines")])}))
+
+
+@pytest.mark.parametrize("config", [{"a": object()}, {"a": {1}}, {"a": b"x"}])
+def test_configuration_that_is_no_json(config):
+    refused("must be JSON: .*Given: ", overrides=config)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"topology.producer.batch.size": "many"}, "topology.producer.batch.size"),
+        ({"topology.executor.receive.buffer.size": 1}, "receive.buffer.size"),
+        ({"TOPOLOGY.DEBUG": "perhaps"}, "topology.debug"),
+    ],
+)
+def test_wrong_engine_keys(overrides, words):
+    with pytest.raises(OptionError, match=f"{words}.*Given: "):
+        compile_plan(WordCount, overrides)
+
+
+# --- by name ---
+
+
+@pytest.fixture
+def module(monkeypatch):
+    made = types.ModuleType("jobs_of_a_test")
+    made.WordCount, made.Words, made.Topology = WordCount, Words, Topology
+    made.Outer = type("Outer", (), {"Inner": WordCount})
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    return made.__name__
+
+
+def test_by_name(module):
+    assert load_topology(f"{module}:WordCount") is WordCount
+    assert load_topology(f"{module}:Outer.Inner") is WordCount
+
+
+@pytest.mark.parametrize("reference", ["", "WordCount", "jobs.WordCount", ":WordCount", "jobs:", ":", ".jobs:WordCount"])
+def test_a_reference_of_another_form(reference):
+    with pytest.raises(OptionError, match="package.module:Class, such as .*Given: ") as caught:
+        load_topology(reference)
+    assert str(caught.value).endswith(f"Given: {reference!r}")
+
+
+def test_a_module_that_cannot_be_imported():
+    with pytest.raises(OptionError, match=r"'no_such_module_here' cannot be imported.*register\(spark, X\).*Given: ") as caught:
+        load_topology("no_such_module_here:X")
+    assert isinstance(caught.value.__cause__, ImportError)
+
+
+@pytest.mark.parametrize("name", ["Missing", "Words", "Outer", "WordCount.x", "Outer.x.y"])
+def test_a_name_that_is_no_topology_lists_those_that_are(module, name):
+    with pytest.raises(OptionError, match=f"has no Topology {name!r}; it has: WordCount. Given: "):
+        load_topology(f"{module}:{name}")

@@ -1,0 +1,97 @@
+"""A plan travels to the tasks: by reference where its classes can be imported there, with them where they cannot."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+MAKES = """
+import sys; sys.path.insert(0, {root!r})
+import pyarrow as pa
+from pystorm_source import Bolt, Grouping, PartitionedSpout, Topology
+from pystorm_source.plan import compile_plan
+from pystorm_source.worker import OutputPlan, ViewPlan
+{cloudpickle}
+
+FACTOR = 10
+
+class Numbers(PartitionedSpout):
+    outputs = ["n long"]
+    def partitions(self): return ["p"]
+    def latest(self, partition): return 5
+    def open(self, partition, start, end): self.at, self.end = start, end
+    def next_tuple(self):
+        if self.at == self.end: return False
+        self.emit((self.at,), self.at)
+        self.at += 1
+
+class Times(Bolt):
+    outputs = ["n long"]
+    def initialize(self, conf, context): self.by = conf["by"]
+    def process(self, tup): self.emit((tup.values.n * FACTOR * self.by,))
+
+class Made(Topology):
+    config = {{"by": 2}}
+    numbers = Numbers.spec(par=2)
+    times = Times.spec(inputs={{numbers: Grouping.fields("n")}}, par=2)
+
+plan = compile_plan(Made)
+output = OutputPlan(pa.schema([("n", pa.int64())]), (ViewPlan("times", "default", (0,)),))
+sys.stdout.buffer.write(pickler.dumps((plan, output)))
+"""
+
+RUNS = """
+import sys; sys.path.insert(0, {root!r})
+import pickle
+from pystorm_source.worker import Worker
+plan, output = pickle.load(sys.stdin.buffer)
+worker = Worker(plan, output)
+rows = [row["n"] for batch in worker.run("numbers", "p", 0, 5) for row in batch.to_pylist()]
+print(sorted(rows))
+"""
+
+
+def run(program, given=None):
+    ended = subprocess.run([sys.executable, "-c", program], input=given, capture_output=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr.decode()
+    return ended.stdout
+
+
+@pytest.mark.parametrize("module", ["cloudpickle", "pyspark.cloudpickle"])
+def test_classes_of_a_script_travel_by_value(module):
+    pytest.importorskip(module)
+    pickled = run(MAKES.format(root=str(ROOT), cloudpickle=f"import {module} as pickler"))
+    assert run(RUNS.format(root=str(ROOT)), pickled) == b"[0, 20, 40, 60, 80]\n"
+
+
+def test_classes_of_a_module_travel_by_reference(tmp_path):
+    (tmp_path / "made_for_a_test.py").write_text(
+        MAKES.format(root=str(ROOT), cloudpickle="import pickle as pickler").rpartition("sys.stdout")[0]
+    )
+    reaches = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    pickled = run(
+        f"{reaches}import pickle, made_for_a_test as m; sys.stdout.buffer.write(pickle.dumps((m.plan, m.output)))"
+    )
+    assert len(pickled) < 2000
+    assert run(reaches + RUNS.format(root=str(ROOT)), pickled) == b"[0, 20, 40, 60, 80]\n"
+    # Without the module the class is named, not guessed.
+    ended = subprocess.run(
+        [sys.executable, "-c", RUNS.format(root=str(ROOT))], input=pickled, capture_output=True, timeout=60
+    )
+    assert b"made_for_a_test" in ended.stderr
+
+
+def test_a_plan_survives_every_protocol():
+    from tests.plan.test_compile import WordCount
+
+    from pystorm_source.plan import compile_plan
+
+    plan = compile_plan(WordCount)
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(plan, protocol))
+        assert again == plan
+        assert [c.cls for c in again.components] == [c.cls for c in plan.components]
