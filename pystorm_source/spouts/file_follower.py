@@ -54,13 +54,13 @@ class FileFollower:
         return _Round(self, known, memo).run()
 
     def align(self, partition: str, start: int, end: int) -> int:
-        """The begin of a line near ``end``; a gzip file is taken whole."""
+        """The begin of a line near ``end``; of a gzip file nothing but the whole."""
+        if FileIdentity.parse(partition).gzipped:
+            return start
         found = self._where.get(partition) or self._found(partition)
         if found is None:
             return end
         file, head = found
-        if file.gzipped:
-            return max(head, end)
         try:
             fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:

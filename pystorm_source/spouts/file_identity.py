@@ -38,6 +38,10 @@ class FileIdentity(NamedTuple):
         generation = f"~{self.generation}" if self.generation else ""
         return f"{quoted(self.hint)}@{inode}{born}{'.' if inode else ''}{self.crc:08x}{generation}"
 
+    @property
+    def gzipped(self) -> bool:
+        return self.hint.endswith(".gz")
+
     @classmethod
     def parse(cls, partition: str) -> "FileIdentity":
         """Raises OptionError for a name that no identity has."""

@@ -20,7 +20,7 @@ class FileRange:
 
     def __init__(self, catalog: FileCatalog, partition: str, start: int, end: int, header: bool = False):
         identity = FileIdentity.parse(partition)
-        self.gzipped = identity.hint.endswith(".gz")
+        self.gzipped = identity.gzipped
         self.start = start
         self.end = end
         self.first_line = b""

