@@ -8,7 +8,15 @@ from typing import Any
 
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.spouts.field_types import family_of
-from pystorm_source.spouts.line_format import Faults, LineFormat, Malformed, Pairs, TextDecoder, line_offsets, one_by_one
+from pystorm_source.spouts.line_format import (
+    Faults,
+    LineFormat,
+    Malformed,
+    Pairs,
+    TextDecoder,
+    line_offsets,
+    one_by_one,
+)
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
@@ -78,11 +86,12 @@ _QUICK: dict[Callable[[str], Any] | None, Callable[[str], Any]] = {_integer: int
 class Csv(LineFormat):
     """``Csv(fields, types, header, delimiter, null, decoder, faults)``.
 
-    Values are in double quotes where they hold the delimiter or a quote (doubled); a record is one line, a quoted newline is
-    malformed. The text ``null`` is null for every type. With ``header`` the first line of each file names its columns, and
-    those that are no field are passed over; a field without a column is an error. By position, a line has a value per field.
-    Integers, floats, ``true``/``false``, decimals, ISO 8601 dates and timestamps (without zone: UTC); fields without a type
-    are strings. Blank lines are passed over. Raises OptionError for a type that text cannot hold.
+    Values are in double quotes where they hold the delimiter or a quote (doubled); a record is one line, a quoted
+    newline is malformed. The text ``null`` is null for every type. With ``header`` the first line of each file names
+    its columns, and those that are no field are passed over; a field without a column is an error. By position, a
+    line has a value per field. Integers, floats, ``true``/``false``, decimals, ISO 8601 dates and timestamps (without
+    zone: UTC); fields without a type are strings. Blank lines are passed over. Raises OptionError for a type that
+    text cannot hold.
     """
 
     def __init__(
@@ -100,7 +109,9 @@ class Csv(LineFormat):
         for field, ddl in zip(fields, types, strict=True):
             family = family_of(ddl or "string")
             if family is None:
-                raise OptionError(f"a field of csv is a number, string, boolean, date or timestamp. Given: {f'{field} {ddl}'!r}")
+                raise OptionError(
+                    f"a field of csv is a number, string, boolean, date or timestamp. Given: {f'{field} {ddl}'!r}"
+                )
             self._converters.append(_CONVERTERS[family])
         self._quick = [_QUICK.get(convert, convert) for convert in self._converters]
         self._header = header
@@ -124,8 +135,8 @@ class Csv(LineFormat):
         lacking = [field for field in self._fields if field not in columns]
         if lacking:
             raise SchemaError(
-                f"the header of {path!r} has no column {', '.join(lacking)}: rename the fields, or set files.header=false to "
-                f"take columns by position. Given: {columns!r}"
+                f"the header of {path!r} has no column {', '.join(lacking)}: rename the fields, or set "
+                f"files.header=false to take columns by position. Given: {columns!r}"
             )
         self._width = len(columns)
         self._positions = [columns.index(field) for field in self._fields]

@@ -43,8 +43,8 @@ class TextDecoder:
             return data.decode(self.encoding, self.errors)
         except UnicodeDecodeError as error:
             raise Malformed(
-                f"byte {error.object[error.start]:#04x} at position {error.start} is not {self.encoding}: set files.encoding, "
-                f"or files.encoding.errors=replace"
+                f"byte {error.object[error.start]:#04x} at position {error.start} is not {self.encoding}: set "
+                f"files.encoding, or files.encoding.errors=replace"
             ) from None
 
 

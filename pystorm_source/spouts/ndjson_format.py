@@ -28,8 +28,9 @@ class NdJson:
     """``NdJson(fields, types, faults)``. A missing key and null are null; keys that are no field are passed over.
 
     A typed field takes what JSON has for it: numbers, strings, true and false; dates and timestamps as ISO 8601 strings
-    (a timestamp without zone is UTC), decimals as numbers or strings, binary as base64. Anything else, and fields without a
-    type, as JSON gives it. A line that is no object or has a value of another type is malformed; blank lines are passed over.
+    (a timestamp without zone is UTC), decimals as numbers or strings, binary as base64. Anything else, and fields
+    without a type, as JSON gives it. A line that is no object or has a value of another type is malformed; blank lines are
+    passed over.
     """
 
     def __init__(self, fields: tuple[str, ...], types: tuple[str | None, ...], faults: Faults):
@@ -39,7 +40,10 @@ class NdJson:
         try:
             row = msgspec.defstruct(
                 "Line",
-                [(alias, Any if f is None else _PYTHON_TYPES[f] | None, None) for alias, f in zip(aliases, families, strict=True)],
+                [
+                    (alias, Any if f is None else _PYTHON_TYPES[f] | None, None)
+                    for alias, f in zip(aliases, families, strict=True)
+                ],
                 rename=aliases,
             )
         except (TypeError, ValueError) as error:
@@ -55,8 +59,9 @@ class NdJson:
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
         """All lines of a block are decoded at once where every one is an object, each by itself otherwise.
 
-        ``decode_lines`` does not mind newlines inside of objects. But no object has ``}`` newline ``{`` inside of it, so as
-        many of these borders as there are borders of lines, and as many objects as lines, are one object per line.
+        ``decode_lines`` does not mind newlines inside of objects. But no object has ``}`` newline ``{`` inside of it,
+        so as many of these borders as there are borders of lines, and as many objects as lines, are one object per
+        line.
         """
         body = data[:-1] if data[-1:] == b"\n" else data
         lines = body.split(b"\n")
