@@ -26,7 +26,7 @@ _FAMILIES = {
 
 
 def family_of(ddl: str | None) -> str | None:
-    """string, integer, float, boolean, decimal, date, timestamp, timestamp_ntz or binary; None for no type or another one."""
+    """One of the families above; None for no type or one that text does not have."""
     if ddl is None:
         return None
     head = ddl.strip().lower().replace("(", " ").split()

@@ -33,9 +33,10 @@ class FileEntry(NamedTuple):
 class FileCatalog:
     """``FileCatalog(path, recursive, gzip, by_path)``.
 
-    A directory stands for its files except those called ``.…`` and ``_…`` (marks such as ``_SUCCESS``); a glob for what it
-    matches: ``*``, ``?`` and ``[…]`` inside one name, ``**`` over any number of directories. A file that several names lead
-    to (links) is listed once, unless ``by_path``. Raises OptionError for a path with a scheme other than ``file:``.
+    A directory stands for its files except those called ``.…`` and ``_…`` (marks such as ``_SUCCESS``); a glob for
+    what it matches: ``*``, ``?`` and ``[…]`` inside one name, ``**`` over any number of directories. A file that
+    several names lead to (links) is listed once, unless ``by_path``. Raises OptionError for a path with a scheme
+    other than ``file:``.
     """
 
     def __init__(self, path: str, recursive: bool = False, gzip: bool = True, by_path: bool = False):
@@ -66,8 +67,8 @@ class FileCatalog:
             self._steps = [re.compile(re.escape(os.path.basename(self._full)))]
 
     def check_exists(self, seen: Collection[str]) -> None:
-        """Raises OptionError where there is nothing to follow. A glob may match later; so may one file whose name is among
-        those ``seen``, which rotation has taken away for a moment.
+        """Raises OptionError where there is nothing to follow. A glob may match later; so may one file whose name is
+        among those ``seen``, which rotation has taken away for a moment.
         """
         if not self.globbed and os.path.basename(self._full) not in seen and not os.path.exists(self._full):
             raise OptionError(
@@ -93,9 +94,8 @@ class FileCatalog:
         return sorted(found.values())
 
     def find(self, inode: int, hint: str) -> FileEntry | None:
-        """The file of this inode: where it was first seen, in that directory under any name, or anywhere in the catalog.
-
-        Inode 0: the file at ``hint``.
+        """The file of this inode: where it was first seen, else under any name in that directory, else anywhere in
+        the catalog. Inode 0: the file at ``hint``.
         """
         first = os.path.join(self.root, hint)
         try:
@@ -121,8 +121,10 @@ class FileCatalog:
         """When the file was created, in ns since 1970; None where its file system does not know."""
         return birth_time_ns(file.path)
 
-    def _walk(self, folder: str, name: str, step: int, above: set[tuple[int, int]]) -> Iterator[tuple[os.DirEntry[str], str]]:
-        """Entries under ``folder`` that the steps from ``step`` on match. ``above``: directories that lead here (link loops)."""
+    def _walk(
+        self, folder: str, name: str, step: int, above: set[tuple[int, int]]
+    ) -> Iterator[tuple[os.DirEntry[str], str]]:
+        """Entries under ``folder`` that the steps from ``step`` on match. ``above``: directories that lead here."""
         deep = self._steps[step] is None
         if deep:
             yield from self._walk(folder, name, step + 1, above)

@@ -1,11 +1,11 @@
 """What is to be read from the followed files: the driver's side of FilesSpout.
 
 A round lists the files and finds for each what is known of it (see ``file_identity``), how far it can be read
-(``file_head``) and whether it may leave the offset (``file_retirement``). Its answer follows from the files, the clock, and
-``known`` and ``memo`` alone, which both come out of Spark's offset; objects of this class keep caches only.
+(``file_head``) and whether it may leave the offset (``file_retirement``). Its answer follows from the files, the
+clock, and ``known`` and ``memo`` alone, which both come out of Spark's offset; objects of this class keep caches only.
 
-Notes in ``memo``: ``watermark`` (ns since 1970), ``waiting <inode>`` (seen, not known yet), ``unread <partition>``: its head,
-where that lies behind what Spark had planned; so a file that vanishes is known to have been read, or not.
+Notes in ``memo``: ``watermark`` (ns since 1970), ``waiting <inode>`` (seen, not known yet), ``unread <partition>``:
+its head, where that lies behind what Spark had planned; so a file that vanishes is known to have been read, or not.
 """
 
 import logging
@@ -50,17 +50,17 @@ class FileFollower:
         self._where: dict[str, tuple[FileEntry, int]] = {}
 
     def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
-        """As PartitionedSpout.snapshot. Raises DataLossError, WorldError, and OptionError for partitions of another spout."""
+        """As PartitionedSpout.snapshot. Raises DataLossError, WorldError; OptionError for foreign partitions."""
         return _Round(self, known, memo).run()
 
     def align(self, partition: str, start: int, end: int) -> int:
-        """The begin of a line near ``end``; a gzip file is taken whole."""
+        """The begin of a line near ``end``; of a gzip file nothing but the whole."""
+        if FileIdentity.parse(partition).gzipped:
+            return start
         found = self._where.get(partition) or self._found(partition)
         if found is None:
             return end
         file, head = found
-        if file.gzipped:
-            return max(head, end)
         try:
             fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -169,10 +169,10 @@ class _Round:
             return
         if head.between:
             self.lost(
-                f"offset {offset} of {file.path!r} lies inside a line: either the file's last line was read without its end, "
-                f"because the file had not changed for files.finished.after={self.options.finished_after}, and grew "
-                f"later (raise files.finished.after), or startingOffsets named an offset at which no line begins. With "
-                f"failOnDataLoss=false reading goes on with the next line."
+                f"offset {offset} of {file.path!r} lies inside a line: either the file's last line was read without "
+                f"its end, because the file had not changed for files.finished.after={self.options.finished_after}, "
+                f"and grew later (raise files.finished.after), or startingOffsets named an offset at which no line "
+                f"begins. With failOnDataLoss=false reading goes on with the next line."
             )
         self.give(file, partition, offset, max(head.head, offset))
         done = finished and offset >= file.size
@@ -193,10 +193,10 @@ class _Round:
 
     def truncated(self, file: FileEntry, which: _Known, head: FileHead) -> None:
         self.lost(
-            f"{file.path!r} was truncated or written anew: it was read up to offset {which.offset}, now it has {file.size} "
-            f"bytes{'' if head.alike else ' and begins with other ones'}; what was written to it after that offset may be "
-            f"lost. Let rotation rename files (logrotate: create instead of copytruncate). With failOnDataLoss=false reading "
-            f"goes on with the new content."
+            f"{file.path!r} was truncated or written anew: it was read up to offset {which.offset}, now it has "
+            f"{file.size} bytes{'' if head.alike else ' and begins with other ones'}; what was written to it after "
+            f"that offset may be lost. Let rotation rename files (logrotate: create instead of copytruncate). With "
+            f"failOnDataLoss=false reading goes on with the new content."
         )
         self.retired.add(which.partition)
         identity = which.identity
@@ -211,9 +211,10 @@ class _Round:
         if not waits and born is not None and born <= self.watermark:
             self.lost(
                 f"{file.path!r} changed after it was finished: it had not changed for files.finished.after="
-                f"{self.options.finished_after} and had left the offset; or an old file was moved here. How much of it was read "
-                f"is not known. Raise files.finished.after above any pause of its writer; copy old files instead of moving "
-                f"them. With failOnDataLoss=false it is read again as a whole if it was written to since, else passed over."
+                f"{self.options.finished_after} and had left the offset; or an old file was moved here. How much of "
+                f"it was read is not known. Raise files.finished.after above any pause of its writer; copy old files "
+                f"instead of moving them. With failOnDataLoss=false it is read again as a whole if it was written to "
+                f"since, else passed over."
             )
             if file.modified_ns <= self.watermark:
                 self.followed.append(FollowedFile(file.changed_ns, self.finished(file), None, "", None))

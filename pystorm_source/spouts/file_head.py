@@ -1,7 +1,8 @@
 """How far a file can be read: just after its last newline, or after its last whole gzip member.
 
 Looking is cheap: a file is opened only if its size or ctime changed since the last look, and searched from its end
-backwards, never below what was searched before. What is kept between looks is a cache; a new finder gives the same answers.
+backwards, never below what was searched before. What is kept between looks is a cache; a new finder gives the same
+answers.
 """
 
 import os
@@ -29,7 +30,7 @@ class FileHead(NamedTuple):
 
 
 class _Look:
-    """What the last look at a file saw. ``state``: (size, ctime, known crc) then; ``searched``: how far for newlines."""
+    """What the last look saw. ``state``: (size, ctime, known crc) then; ``searched``: how far for newlines."""
 
     __slots__ = ("head", "scan", "searched", "state")
 
@@ -59,13 +60,17 @@ class HeadFinder:
     ) -> FileHead | None:
         """The head of a file as the listing saw it; None where it is gone.
 
-        ``finished``: unchanged for so long that all there is counts as complete. ``known_crc`` and ``known_offset``: the
-        fingerprint of the file that we took it for, and up to where that one was read. Raises WorldError where the file
-        cannot be read.
+        ``finished``: unchanged for so long that all there is counts as complete. ``known_crc`` and ``known_offset``:
+        the fingerprint of the file that we took it for, and up to where that one was read. Raises WorldError where
+        the file cannot be read.
         """
         look = self._looks.setdefault(key, _Look())
         unsettled = look.scan is not None and look.scan.broken is None and look.scan.at < file.size and not finished
-        if look.state != (file.size, file.changed_ns, known_crc) or unsettled or (finished and look.head.crc is None and file.size):
+        if (
+            look.state != (file.size, file.changed_ns, known_crc)
+            or unsettled
+            or (finished and look.head.crc is None and file.size)
+        ):
             try:
                 fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:

@@ -5,10 +5,11 @@
     where it was  inode  birth    crc   generation: counts truncations after which the file began with the same bytes
     first seen           time
 
-Inodes are used again, at once where ext4 can, so the birth time (its milliseconds, 32 bits of them) belongs to them; it is left
-out where the file system has none. The crc is taken over the first line (csv with a header: the first two, headers are all
-alike), of which no more than 1024 bytes count. An append-only file never changes it, a file that was truncated and written anew
-does. The device is no part of the name: one network mount has different numbers on different hosts.
+Inodes are used again, at once where ext4 can, so the birth time (its milliseconds, 32 bits of them) belongs to them;
+it is left out where the file system has none. The crc is taken over the first line (csv with a header: the first two,
+headers are all alike), of which no more than 1024 bytes count. An append-only file never changes it, a file that was
+truncated and written anew does. The device is no part of the name: one network mount has different numbers on
+different hosts.
 """
 
 import os
@@ -38,18 +39,26 @@ class FileIdentity(NamedTuple):
         generation = f"~{self.generation}" if self.generation else ""
         return f"{quoted(self.hint)}@{inode}{born}{'.' if inode else ''}{self.crc:08x}{generation}"
 
+    @property
+    def gzipped(self) -> bool:
+        return self.hint.endswith(".gz")
+
     @classmethod
     def parse(cls, partition: str) -> "FileIdentity":
         """Raises OptionError for a name that no identity has."""
         found = _NAME.fullmatch(partition)
         if found is None:
             raise OptionError(
-                f"the offsets name a partition that no FilesSpout has: correct startingOffsets, or begin a new checkpoint. "
-                f"Given: {partition!r}"
+                f"the offsets name a partition that no FilesSpout has: correct startingOffsets, or begin a new "
+                f"checkpoint. Given: {partition!r}"
             )
         hint, inode, born, crc, generation = found.groups()
         return cls(
-            unquoted(hint), int(inode or "0", 16), None if born is None else int(born, 16), int(crc, 16), int(generation or 0)
+            unquoted(hint),
+            int(inode or "0", 16),
+            None if born is None else int(born, 16),
+            int(crc, 16),
+            int(generation or 0),
         )
 
 
@@ -61,7 +70,8 @@ def birth_mark(born_ns: int | None) -> int | None:
 def fingerprint(prefix: bytes, lines: int, whole: bool) -> int | None:
     """The crc of a file that begins with ``prefix``: its first 1024 bytes, or all that it has.
 
-    ``lines``: how many lines count; ``whole``: the file is finished, so what it has is enough. None: too little is there.
+    ``lines``: how many lines count; ``whole``: the file is finished, so what it has is enough. None: too little is
+    there.
     """
     end = 0
     for _ in range(lines):
@@ -75,7 +85,7 @@ def fingerprint(prefix: bytes, lines: int, whole: bool) -> int | None:
 
 
 def begins_alike(prefix: bytes, crc: int) -> bool:
-    """Whether a file that begins with ``prefix`` may be the one that had this fingerprint, perhaps when it was shorter."""
+    """Whether a file that begins so may be the one that had this fingerprint, perhaps when it was shorter."""
     running = 0
     for end in range(1, len(prefix) + 1):
         running = zlib.crc32(prefix[end - 1 : end], running)

@@ -14,13 +14,13 @@ _ATTEMPTS = 5
 class FileRange:
     """``FileRange(catalog, partition, start, end, header)``. ``header``: the first line is no record.
 
-    ``path``: where the file was found. ``first_line``: of the file, read if ``header``. Raises DataLossError where the file
-    is gone or was truncated, WorldError where it cannot be read.
+    ``path``: where the file was found. ``first_line``: of the file, read if ``header``. Raises DataLossError where
+    the file is gone or was truncated, WorldError where it cannot be read.
     """
 
     def __init__(self, catalog: FileCatalog, partition: str, start: int, end: int, header: bool = False):
         identity = FileIdentity.parse(partition)
-        self.gzipped = identity.hint.endswith(".gz")
+        self.gzipped = identity.gzipped
         self.start = start
         self.end = end
         self.first_line = b""
@@ -29,8 +29,9 @@ class FileRange:
         try:
             if not begins_alike(os.pread(self._fd, PREFIX_BYTES, 0), identity.crc):
                 raise DataLossError(
-                    f"{self.path!r} was truncated or written anew before [{start}, {end}) of it was read. Let rotation rename "
-                    f"files (logrotate: create instead of copytruncate), or set failOnDataLoss=false. Given: {partition!r}"
+                    f"{self.path!r} was truncated or written anew before [{start}, {end}) of it was read. Let "
+                    f"rotation rename files (logrotate: create instead of copytruncate), or set failOnDataLoss=false. "
+                    f"Given: {partition!r}"
                 )
             if header:
                 self._read_header()
@@ -88,7 +89,7 @@ def _opened(catalog: FileCatalog, identity: FileIdentity) -> tuple[int, str]:
             return fd, file.path
         os.close(fd)
     raise DataLossError(
-        f"the file first seen as {identity.hint!r} under {catalog.root!r} is gone before it was read: keep rotated files for "
-        f"longer than the query may lag or stand still, and mount the directory on every executor; or set "
+        f"the file first seen as {identity.hint!r} under {catalog.root!r} is gone before it was read: keep rotated "
+        f"files for longer than the query may lag or stand still, and mount the directory on every executor; or set "
         f"failOnDataLoss=false. Given: {str(identity)!r}"
     )

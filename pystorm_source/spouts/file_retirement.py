@@ -5,19 +5,20 @@
                                   ▲
                                   watermark: everything up to here is done
 
-Files are done when they have not changed for ``files.finished.after`` and are wholly read. The watermark is the ctime of the
-last file before the first one that is not done; known files up to it are retired, and files up to it that are not known are
-passed over. It lags behind the clock by ``files.finished.after``, and whatever is written, created, renamed or linked later
-gets a later ctime, so nothing that comes can slip in below it, even if clocks are adjusted by less than that. That makes
-two groups of files above the watermark that are not known:
+Files are done when they have not changed for ``files.finished.after`` and are wholly read. The watermark is the ctime
+of the last file before the first one that is not done; known files up to it are retired, and files up to it that are
+not known are passed over. It lags behind the clock by ``files.finished.after``, and whatever is written, created,
+renamed or linked later gets a later ctime, so nothing that comes can slip in below it, even if clocks are adjusted by
+less than that. That makes two groups of files above the watermark that are not known:
 
 - born above it, too: they are new;
 - born below it: retired files that changed after all, or files that were moved in from the same file system long after
   they were made; nobody can tell one from the other. They have *come back* and their follower must decide.
 
-Files that were seen before the watermark passed their birth and are not known yet (empty ones; ones of which no offset was
-admitted yet) would look as if they came back, so a note of each of them travels with the watermark. Without birth times (some
-network file systems) files known by inode never retire: correct, but the offset keeps every file that exists.
+Files that were seen before the watermark passed their birth and are not known yet (empty ones; ones of which no
+offset was admitted yet) would look as if they came back, so a note of each of them travels with the watermark.
+Without birth times (some network file systems) files known by inode never retire: correct, but the offset keeps every
+file that exists.
 """
 
 from collections.abc import Iterable
@@ -55,7 +56,9 @@ def retire(files: Iterable[FollowedFile], watermark: int) -> Retirement:
     return Retirement(
         watermark,
         frozenset(
-            file.partition for file in passed if file.partition is not None and not file.keep and file.changed_ns <= watermark
+            file.partition
+            for file in passed
+            if file.partition is not None and not file.keep and file.changed_ns <= watermark
         ),
         frozenset(
             file.note

@@ -27,10 +27,10 @@ class FilesSpout(PartitionedSpout):
         orders = FilesSpout.spec(format="ndjson", fields=["id long", "item string"])
 
     A partition is a file, an offset the position of a line's first byte. A line is there once its newline is; see
-    ``FilesOptions`` for what counts as finished, and ``file_identity``, ``file_retirement`` and ``line_reader`` for the rules
-    that rotation, restarts and cut ranges follow. Files ending in ``.gz`` are read once they are whole, each in one piece,
-    their offsets being positions in the compressed file. Follows Spark's file source in what it skips (names that begin with
-    ``.`` or ``_``) and Kafka's in ``failOnDataLoss``.
+    ``FilesOptions`` for what counts as finished, and ``file_identity``, ``file_retirement`` and ``line_reader`` for
+    the rules that rotation, restarts and cut ranges follow. Files ending in ``.gz`` are read once they are whole,
+    each in one piece, their offsets being positions in the compressed file. Follows Spark's file source in what it
+    skips (names that begin with ``.`` or ``_``) and Kafka's in ``failOnDataLoss``.
 
     Raises OptionError for wrong options, DataLossError where unread bytes are gone, SchemaError for a malformed line,
     WorldError for files that cannot be read.
@@ -51,7 +51,8 @@ class FilesSpout(PartitionedSpout):
         format: str | None = None,
         fields: list[str] | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options. ``fields``: as in ``outputs``.
+        """This spout for a Topology; what is given here stands above the reader's options. ``fields``: as in
+        ``outputs``.
 
         Further options go into ``config``, such as ``{"files.header": True}``.
         """
@@ -90,7 +91,9 @@ class FilesSpout(PartitionedSpout):
 
     def _made_format(self, outputs: Any) -> LineFormat:
         options = self._options
-        stream = next((s for s in Stream.all_of(outputs, given_by=type(self).__name__) if s.name == "default"), Stream())
+        stream = next(
+            (s for s in Stream.all_of(outputs, given_by=type(self).__name__) if s.name == "default"), Stream()
+        )
         decoder = TextDecoder(options.encoding, options.encoding_errors)
         if options.format == "lines":
             if len(stream.fields) != 1:
@@ -101,14 +104,12 @@ class FilesSpout(PartitionedSpout):
             return Lines(decoder, self._faults)
         if outputs is FilesSpout.outputs:
             raise OptionError(
-                f"format {options.format!r} needs the fields to read: FilesSpout.spec(fields=['id long', 'item string'], "
-                f"...), or `outputs` of a subclass. Given: {outputs!r}"
+                f"format {options.format!r} needs the fields to read: FilesSpout.spec(fields=['id long', "
+                f"'item string'], ...), or `outputs` of a subclass. Given: {outputs!r}"
             )
         if options.format == "ndjson":
             return NdJson(stream.fields, stream.types, self._faults)
-        return Csv(
-            stream.fields, stream.types, options.header, options.delimiter, options.null, decoder, self._faults
-        )
+        return Csv(stream.fields, stream.types, options.header, options.delimiter, options.null, decoder, self._faults)
 
     def partitions(self) -> list[str]:
         return list(self.snapshot({}, {}).heads)
@@ -124,7 +125,7 @@ class FilesSpout(PartitionedSpout):
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
         """Even cuts; none in a gzip file, which is unpacked from its begin."""
-        if FileIdentity.parse(partition).hint.endswith(".gz"):
+        if FileIdentity.parse(partition).gzipped:
             return []
         return super().split(partition, start, end, parts)
 

@@ -26,23 +26,29 @@ class FilesOptions(Options, frozen=True, kw_only=True):
     recursive: Annotated[bool, Meta(description="Whether a followed directory's subdirectories are followed, too.")] = (
         msgspec.field(name="files.recursive", default=False)
     )
-    encoding: Annotated[
-        str, Meta(description="Encoding of the text; one in which a line ends with the byte 0x0A.")
-    ] = msgspec.field(name="files.encoding", default="utf-8")
+    encoding: Annotated[str, Meta(description="Encoding of the text; one in which a line ends with the byte 0x0A.")] = (
+        msgspec.field(name="files.encoding", default="utf-8")
+    )
     encoding_errors: Annotated[
         Literal["replace", "strict"],
-        Meta(description="Bytes that the encoding does not know: replace by U+FFFD (no line is lost), or strict: malformed."),
+        Meta(
+            description="Bytes that the encoding does not know: replace by U+FFFD (no line is lost), or strict: "
+            "malformed."
+        ),
     ] = msgspec.field(name="files.encoding.errors", default="replace")
     malformed: Annotated[
         Literal["fail", "skip"],
-        Meta(description="A line that the format cannot read: fail names file and byte offset, skip counts and logs it."),
+        Meta(
+            description="A line that the format cannot read: fail names file and byte offset, skip counts and logs it."
+        ),
     ] = msgspec.field(name="files.malformed", default="fail")
     header: Annotated[
-        bool, Meta(description="csv: the first line of every file names its columns, else columns are taken by position.")
+        bool,
+        Meta(description="csv: the first line of every file names its columns, else columns are taken by position."),
     ] = msgspec.field(name="files.header", default=False)
-    delimiter: Annotated[str, Meta(min_length=1, max_length=1, description="csv: the character between two values.")] = (
-        msgspec.field(name="files.delimiter", default=",")
-    )
+    delimiter: Annotated[
+        str, Meta(min_length=1, max_length=1, description="csv: the character between two values.")
+    ] = msgspec.field(name="files.delimiter", default=",")
     null: Annotated[str, Meta(description="csv: the text that stands for null.")] = msgspec.field(
         name="files.null", default=""
     )
@@ -53,8 +59,8 @@ class FilesOptions(Options, frozen=True, kw_only=True):
     finished_after: Annotated[
         str,
         Meta(
-            description="A file unchanged this long is finished: its last line needs no newline, and once read it leaves "
-            "the offset. A number with ms, s, m, h or d; longer than any writer pauses."
+            description="A file unchanged this long is finished: its last line needs no newline, and once read it "
+            "leaves the offset. A number with ms, s, m, h or d; longer than any writer pauses."
         ),
     ] = msgspec.field(name="files.finished.after", default="1h")
     identity: Annotated[
@@ -62,7 +68,8 @@ class FilesOptions(Options, frozen=True, kw_only=True):
         Meta(description="What a file is known by: inode follows renames; path is for mounts without stable inodes."),
     ] = msgspec.field(name="files.identity", default="inode")
     fail_on_data_loss: Annotated[
-        bool, Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped.")
+        bool,
+        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """Gzip files, member by member.
 
-A gzip file is one member or several one after another (``cat a.gz b.gz``), each with a check sum at its end. A file that is
-still being written ends inside a member; so ends of members are the only offsets at which such a file is cut.
+A gzip file is one member or several one after another (``cat a.gz b.gz``), each with a check sum at its end. A file
+that is still being written ends inside a member; so ends of members are the only offsets at which such a file is cut.
 """
 
 import os

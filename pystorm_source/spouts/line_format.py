@@ -2,7 +2,7 @@
 
 import codecs
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, repeat
 from typing import Any, Protocol
 
@@ -43,8 +43,8 @@ class TextDecoder:
             return data.decode(self.encoding, self.errors)
         except UnicodeDecodeError as error:
             raise Malformed(
-                f"byte {error.object[error.start]:#04x} at position {error.start} is not {self.encoding}: set files.encoding, "
-                f"or files.encoding.errors=replace"
+                f"byte {error.object[error.start]:#04x} at position {error.start} is not {self.encoding}: set "
+                f"files.encoding, or files.encoding.errors=replace"
             ) from None
 
 
@@ -65,17 +65,20 @@ class Lines:
         except Malformed:
             return one_by_one(data, offset, fixed, lambda line: (self._decoder.decode(line),), self._faults, blank=True)
         lines = text.split("\n")
-        offsets: Iterable[int]
-        if fixed:
-            offsets = repeat(offset)
-        else:
-            lengths = map(len, lines if text.isascii() or self._decoder.single_byte else body.split(b"\n"))
-            offsets = accumulate(map((1).__add__, lengths), initial=offset)
+        same = text.isascii() or self._decoder.single_byte
+        offsets = line_offsets(lines if same else body.split(b"\n"), offset, fixed)
         if offset == 0 and self._decoder.marked and lines[0][:1] == "\ufeff":
             lines = [lines[0][1:], *lines[1:]]
         if "\r" in text:
             lines = [line[:-1] if line[-1:] == "\r" else line for line in lines]
         return zip(zip(lines, strict=False), offsets, strict=False)
+
+
+def line_offsets(lines: Sequence[str] | Sequence[bytes], offset: int, fixed: bool) -> Iterator[int]:
+    """The offsets of these lines, whose newlines are taken off; the first is at ``offset``."""
+    if fixed:
+        return repeat(offset)
+    return accumulate(map((1).__add__, map(len, lines)), initial=offset)
 
 
 class Faults:

@@ -1,11 +1,11 @@
 """Whole lines of a byte range, block by block.
 
-    range      [ start ───────────────────── end )
-    lines   aaaaaa\\n  bbbbbb\\n  cccccc\\n  dddddd\\n        those whose first byte lies in the range: bbbbbb, cccccc, dddddd
-                  ▲ start - 1 is looked at: is it a newline, a line begins at start
+    lines     aaaaaa↵   bbbbbb↵   cccccc↵   dddddd↵
+    range      [ start ─────────────────── end )        gives bbbbbb, cccccc, dddddd: their first bytes lie in it
+              ▲ start - 1 is looked at: if it is a newline, a line begins at start
 
-So ranges that meet share no line and leave none out, wherever they are cut. A block is some whole lines and the offset of the
-first; memory is bounded by a block and the longest line.
+So ranges that meet share no line and leave none out, wherever they are cut. A block is some whole lines and the
+offset of the first; memory is bounded by a block and the longest line.
 """
 
 import os
@@ -65,16 +65,17 @@ def plain_blocks(fd: int, start: int, end: int, path: str) -> Iterator[tuple[byt
             held += len(data)
     if at < end:
         raise DataLossError(
-            f"{path!r} ends at offset {at}, but was planned to be read up to {end}: it was truncated after that. Let rotation "
-            f"rename files (logrotate: create instead of copytruncate), or set failOnDataLoss=false. Given: [{start}, {end})"
+            f"{path!r} ends at offset {at}, but was planned to be read up to {end}: it was truncated after that. Let "
+            f"rotation rename files (logrotate: create instead of copytruncate), or set failOnDataLoss=false. Given: "
+            f"[{start}, {end})"
         )
     if parts:
         yield b"".join(parts), base
 
 
 def gzip_blocks(fd: int, start: int, end: int, path: str) -> Iterator[tuple[bytes, int]]:
-    """The same of the gzip members in [start, end); offsets are positions in the compressed file, below ``end``, the same
-    for all lines of a block. Raises WorldError for a file that is cut off or no gzip.
+    """The same of the gzip members in [start, end); offsets are positions in the compressed file, below ``end``, the
+    same for all lines of a block. Raises WorldError for a file that is cut off or no gzip.
     """
     if start >= end:
         return
@@ -87,8 +88,8 @@ def gzip_blocks(fd: int, start: int, end: int, path: str) -> Iterator[tuple[byte
             data = reader.next_block()
         except (EOFError, zlib.error) as error:
             raise WorldError(
-                f"{path!r} is no whole gzip file ({error} at offset {reader.at}): repair or remove it; files.malformed=skip "
-                f"takes what can be unpacked. Given: [{start}, {end})"
+                f"{path!r} is no whole gzip file ({error} at offset {reader.at}): repair or remove it; "
+                f"files.malformed=skip takes what can be unpacked. Given: [{start}, {end})"
             ) from error
         if not data:
             break

@@ -2,13 +2,14 @@
 
 import datetime
 import decimal
+from itertools import repeat
 from typing import Any
 
 import msgspec
 
 from pystorm_source.errors import OptionError
 from pystorm_source.spouts.field_types import family_of
-from pystorm_source.spouts.line_format import Faults, Malformed, Pairs, one_by_one
+from pystorm_source.spouts.line_format import Faults, Malformed, Pairs, line_offsets, one_by_one
 
 _PYTHON_TYPES: dict[str, Any] = {
     "string": str,
@@ -27,8 +28,9 @@ class NdJson:
     """``NdJson(fields, types, faults)``. A missing key and null are null; keys that are no field are passed over.
 
     A typed field takes what JSON has for it: numbers, strings, true and false; dates and timestamps as ISO 8601 strings
-    (a timestamp without zone is UTC), decimals as numbers or strings, binary as base64. Anything else, and fields without a
-    type, as JSON gives it. A line that is no object or has a value of another type is malformed; blank lines are passed over.
+    (a timestamp without zone is UTC), decimals as numbers or strings, binary as base64. Anything else, and fields
+    without a type, as JSON gives it. A line that is no object or has a value of another type is malformed; blank lines are
+    passed over.
     """
 
     def __init__(self, fields: tuple[str, ...], types: tuple[str | None, ...], faults: Faults):
@@ -38,18 +40,41 @@ class NdJson:
         try:
             row = msgspec.defstruct(
                 "Line",
-                [(alias, Any if f is None else _PYTHON_TYPES[f] | None, None) for alias, f in zip(aliases, families, strict=True)],
+                [
+                    (alias, Any if f is None else _PYTHON_TYPES[f] | None, None)
+                    for alias, f in zip(aliases, families, strict=True)
+                ],
                 rename=aliases,
             )
         except (TypeError, ValueError) as error:
             raise OptionError(f"these fields cannot be read from JSON: {error}. Given: {list(fields)!r}") from None
-        self._decode = msgspec.json.Decoder(row).decode
+        decoder = msgspec.json.Decoder(row)
+        self._decode = decoder.decode
+        self._decode_lines = decoder.decode_lines
         self._utc = [index for index, family in enumerate(families) if family == "timestamp"]
 
     def begin(self, path: str, first_line: bytes) -> None:
         self._faults.path = path
 
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
+        """All lines of a block are decoded at once where every one is an object, each by itself otherwise.
+
+        ``decode_lines`` does not mind newlines inside of objects. But no object has ``}`` newline ``{`` inside of it,
+        so as many of these borders as there are borders of lines, and as many objects as lines, are one object per
+        line.
+        """
+        body = data[:-1] if data[-1:] == b"\n" else data
+        lines = body.split(b"\n")
+        if body.count(b"}\n{") + body.count(b"}\r\n{") == len(lines) - 1:
+            try:
+                rows = self._decode_lines(body)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                rows = []
+            if len(rows) == len(lines):
+                values = map(msgspec.structs.astuple, rows)
+                if self._utc:
+                    values = map(with_utc, values, repeat(self._utc))
+                return zip(values, line_offsets(lines, offset, fixed), strict=False)
         return one_by_one(data, offset, fixed, self._values, self._faults)
 
     def _values(self, line: bytes) -> tuple[Any, ...]:

@@ -18,15 +18,17 @@ EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 class RateOptions(Options, frozen=True, kw_only=True):
     """Options of RateSpout; Spark's rate source has the first two."""
 
-    rows_per_second: Annotated[int, Meta(ge=1, le=1_000_000_000, description="Rows per second, all partitions together.")] = (
-        msgspec.field(name="rowsPerSecond", default=1)
-    )
-    num_partitions: Annotated[int, Meta(ge=1, le=100_000, description="Partitions that the rows are dealt to in turn.")] = (
-        msgspec.field(name="numPartitions", default=1)
-    )
+    rows_per_second: Annotated[
+        int, Meta(ge=1, le=1_000_000_000, description="Rows per second, all partitions together.")
+    ] = msgspec.field(name="rowsPerSecond", default=1)
+    num_partitions: Annotated[
+        int, Meta(ge=1, le=100_000, description="Partitions that the rows are dealt to in turn.")
+    ] = msgspec.field(name="numPartitions", default=1)
     start_time: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Second since 1970 (UTC) of value 0; without it values count from 1970 and a query begins now."),
+        Meta(
+            description="Second since 1970 (UTC) of value 0; without it values count from 1970 and a query begins now."
+        ),
     ] = msgspec.field(name="startTime", default=None)
 
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-
 from cython_core.batch_inserter import PendingEmits
 from cython_core.executor import SpoutExecutor
-from cython_core.row_batch import RowBatchBuilder, RowView
 from cython_core.stream_router import StreamRouter
 from cython_core.tuple import TupleSource
+
+from cython_core.row_batch import RowBatchBuilder, RowView
 from pystorm_source.api import ComponentSpec, PartitionedSpout
 from pystorm_source.clock import Clock
 
@@ -43,10 +43,13 @@ class Driven:
         spout._start(dict(self.conf), {"componentid": "spout", "taskid": 1, "place": place})
         return spout
 
-    def read(self, partition: str, start: int, end: int, spout: PartitionedSpout | None = None) -> list[tuple[int, tuple]]:
+    def read(
+        self, partition: str, start: int, end: int, spout: PartitionedSpout | None = None
+    ) -> list[tuple[int, tuple]]:
         """(offset, values) of a range, through executor and row builder."""
         spout = spout or self.instance("task")
-        fields = [pa.field(n, ARROW_TYPES[t or "string"]) for n, t in zip(self.stream.fields, self.stream.types, strict=True)]
+        pairs = zip(self.stream.fields, self.stream.types, strict=True)
+        fields = [pa.field(name, ARROW_TYPES[ddl or "string"]) for name, ddl in pairs]
         offset_column = len(fields)
         builder = RowBatchBuilder(pa.schema([*fields, pa.field("_offset", pa.int64())]))
         view = RowView(builder, list(range(offset_column)), {}, offset_column=offset_column, label="spout.default")
@@ -84,7 +87,9 @@ class Query:
         self.driven.driver = self.driven.instance("driver")
 
     def plan(self, limit: int | None = None, some: bool = False) -> list[tuple[str, int, int]]:
-        """One micro-batch planned: ranges, after which offset and memo are stored. ``some``: partitions are left out at random."""
+        """One micro-batch planned: ranges, after which offset and memo are stored. ``some``: partitions are left out
+        at random.
+        """
         driver = self.driven.driver
         snapshot = driver.snapshot(dict(self.known), dict(self.memo))
         assert driver.snapshot(dict(self.known), dict(self.memo)) == snapshot
@@ -102,6 +107,7 @@ class Query:
                 if cut < latest:
                     end = driver.align(name, start, cut)
                     assert start <= end <= latest
+                    end = latest if end == start else end
             if end > start:
                 ranges.append((name, start, end))
                 after[name] = end

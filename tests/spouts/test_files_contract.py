@@ -5,10 +5,10 @@ import json
 import random
 
 import pytest
-from tests.spouts.contract import PartitionedSpoutContract
-from tests.spouts.drive import Driven
 
 from pystorm_source.spouts import FilesSpout
+from tests.spouts.contract import PartitionedSpoutContract
+from tests.spouts.drive import Driven
 
 
 def some_lines(seed: int, count: int = 60) -> list[str]:
@@ -22,7 +22,9 @@ class TestLines(PartitionedSpoutContract):
     def driven(self, tmp_path):
         for n in range(3):
             ends = ("\n", "\r\n", "\n")[n]
-            (tmp_path / f"{n}.log").write_bytes("".join(line + ends for line in some_lines(n)).encode() + b"half a line")
+            (tmp_path / f"{n}.log").write_bytes(
+                "".join(line + ends for line in some_lines(n)).encode() + b"half a line"
+            )
         return Driven(FilesSpout.spec(path=tmp_path))
 
     def test_the_lines_are_those_of_the_files(self, driven, ranges):
@@ -50,7 +52,9 @@ class TestCsv(PartitionedSpoutContract):
     def driven(self, tmp_path):
         rows = "".join(f'{n},"say ""{n}"", please",{n / 4}\r\n' for n in range(50))
         (tmp_path / "a.csv").write_text("n,text,x\r\n" + rows, newline="")
-        spec = FilesSpout.spec(path=tmp_path, format="csv", fields=["x double", "n long"], config={"files.header": True})
+        spec = FilesSpout.spec(
+            path=tmp_path, format="csv", fields=["x double", "n long"], config={"files.header": True}
+        )
         return Driven(spec)
 
 

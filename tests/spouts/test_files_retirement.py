@@ -8,11 +8,11 @@ import shutil
 import time
 
 import pytest
-from tests.spouts.drive import Driven, Query
-from tests.spouts.warp import WarpedClock, WarpedFiles
 
 from pystorm_source.errors import DataLossError
 from pystorm_source.spouts.file_retirement import FollowedFile, retire
+from tests.spouts.drive import Driven, Query
+from tests.spouts.warp import WarpedClock, WarpedFiles
 
 HOUR = 3600.0
 

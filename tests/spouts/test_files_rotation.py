@@ -7,12 +7,12 @@ import random
 import shutil
 
 import pytest
-from tests.spouts.drive import Driven, Query
-
 from cython_core.executor import ComponentFailed
+
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, OptionError
 from pystorm_source.spouts import FilesSpout
+from tests.spouts.drive import Driven, Query
 
 HOUR = 3600.0
 
@@ -125,7 +125,7 @@ def test_a_removed_file_that_was_read_is_no_loss(query, tmp_path):
 
 
 def test_a_removed_file_with_unread_lines_vanishes_without_being_retired(query, tmp_path):
-    append(tmp_path / "a.log", *("line %d" % n for n in range(100)))
+    append(tmp_path / "a.log", *(f"line {n}" for n in range(100)))
     query.step(limit=50)
     (name,) = query.known
     os.remove(tmp_path / "a.log")
@@ -307,7 +307,7 @@ def test_every_line_once_while_a_writer_appends_rotates_and_compresses(tmp_path,
             text += f"{number} {'é' * rng.choice((0, 3, 200))}" + rng.choice(("\n", "\n", "\r\n"))
         return text
 
-    unsent = {name: "" for name in ("a.log", "b.log")}
+    unsent = dict.fromkeys(("a.log", "b.log"), "")
     for _ in range(60):
         name = rng.choice(list(unsent))
         unsent[name] += chunk(name)

@@ -1,11 +1,11 @@
 import datetime
 
 import pytest
-from tests.spouts.contract import PartitionedSpoutContract
-from tests.spouts.drive import Driven
 
 from pystorm_source.errors import OptionError
 from pystorm_source.spouts import MemorySpout
+from tests.spouts.contract import PartitionedSpoutContract
+from tests.spouts.drive import Driven
 
 
 class Days(MemorySpout):
@@ -17,7 +17,9 @@ class Days(MemorySpout):
 class TestContract(PartitionedSpoutContract):
     @pytest.fixture
     def driven(self):
-        return Driven(MemorySpout.spec(fields=["n long", "word string"], rows=[[n, f"w{n}"] for n in range(77)], partitions=4))
+        return Driven(
+            MemorySpout.spec(fields=["n long", "word string"], rows=[[n, f"w{n}"] for n in range(77)], partitions=4)
+        )
 
 
 class TestContractOfSubclass(PartitionedSpoutContract):
@@ -37,7 +39,9 @@ def test_more_partitions_than_rows():
     assert driven.driver.snapshot({}, {}).heads == {"0": (0, 1), "1": (0, 0), "2": (0, 0)}
 
 
-@pytest.mark.parametrize("config", [{"rows": ["ab"]}, {"rows": [[1]], "partitions": 0}, {"rows": [[1]], "partitions": True}])
+@pytest.mark.parametrize(
+    "config", [{"rows": ["ab"]}, {"rows": [[1]], "partitions": 0}, {"rows": [[1]], "partitions": True}]
+)
 def test_what_is_no_row_or_count_is_refused(config):
     with pytest.raises(OptionError, match="Given: "):
         Driven(MemorySpout.spec(fields=["n long"], **config))

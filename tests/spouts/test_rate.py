@@ -1,12 +1,12 @@
 import datetime
 
 import pytest
-from tests.spouts.contract import PartitionedSpoutContract
-from tests.spouts.drive import Driven
 
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
 from pystorm_source.spouts import RateSpout
+from tests.spouts.contract import PartitionedSpoutContract
+from tests.spouts.drive import Driven
 
 NOW = 1_700_000_000.0
 
@@ -14,7 +14,9 @@ NOW = 1_700_000_000.0
 class TestContract(PartitionedSpoutContract):
     @pytest.fixture
     def driven(self):
-        return Driven(RateSpout.spec(rows_per_second=100, num_partitions=3, start_time=int(NOW) - 4), clock=ManualClock(NOW))
+        return Driven(
+            RateSpout.spec(rows_per_second=100, num_partitions=3, start_time=int(NOW) - 4), clock=ManualClock(NOW)
+        )
 
 
 class TestContractFromNow(PartitionedSpoutContract):
@@ -28,7 +30,9 @@ def rows(driven, heads):
 
 
 def test_values_and_timestamps_follow_from_offsets():
-    driven = Driven(RateSpout.spec(rows_per_second=3, num_partitions=2, start_time=int(NOW)), clock=ManualClock(NOW + 2))
+    driven = Driven(
+        RateSpout.spec(rows_per_second=3, num_partitions=2, start_time=int(NOW)), clock=ManualClock(NOW + 2)
+    )
     begin = datetime.datetime.fromtimestamp(NOW, datetime.UTC)
     assert rows(driven, driven.driver.snapshot({}, {}).heads) == [
         (begin + datetime.timedelta(microseconds=value * 1_000_000 // 3), value) for value in range(7)
@@ -39,19 +43,23 @@ def test_values_and_timestamps_follow_from_offsets():
 def test_nothing_is_from_the_future_and_nothing_is_late(rate, partitions):
     clock = ManualClock(NOW)
     driven = Driven(RateSpout.spec(rows_per_second=rate, num_partitions=partitions, start_time=int(NOW)), clock=clock)
-    known = {name: 0 for name in driven.driver.partitions()}
+    known = dict.fromkeys(driven.driver.partitions(), 0)
     seen = []
     for step in (0.1, 0.25, 0.0, 1.3, 0.9):
         clock.advance(step)
         heads = driven.driver.snapshot(known, {}).heads
         seen += rows(driven, {name: (known[name], latest) for name, (_, latest) in heads.items()})
         known = {name: latest for name, (_, latest) in heads.items()}
-        assert sorted(value for _, value in seen) == list(range(round((clock.wall() - NOW) * 1e6) * rate // 1_000_000 + 1))
+        assert sorted(value for _, value in seen) == list(
+            range(round((clock.wall() - NOW) * 1e6) * rate // 1_000_000 + 1)
+        )
         assert max(stamp.timestamp() for stamp, _ in seen) <= clock.wall() + 1e-6
 
 
 def test_before_the_start_there_is_nothing():
-    driven = Driven(RateSpout.spec(rows_per_second=5, num_partitions=2, start_time=int(NOW) + 60), clock=ManualClock(NOW))
+    driven = Driven(
+        RateSpout.spec(rows_per_second=5, num_partitions=2, start_time=int(NOW) + 60), clock=ManualClock(NOW)
+    )
     assert driven.driver.snapshot({}, {}).heads == {"0": (0, 0), "1": (0, 0)}
 
 

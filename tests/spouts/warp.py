@@ -1,7 +1,7 @@
 """Hours in no time: a clock that jumps, and file times that jump with it.
 
-ctime and birth time of a file cannot be set. So the clock is the machine's plus an offset that ``advance`` enlarges, and
-the catalog adds to every time of a file the offset that was in force then.
+ctime and birth time of a file cannot be set. So the clock is the machine's plus an offset that ``advance`` enlarges,
+and the catalog adds to every time of a file the offset that was in force then.
 """
 
 import bisect
