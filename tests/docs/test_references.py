@@ -1,4 +1,4 @@
-"""What the pages name is there: options, commands, rooms; and no line is too long. (`tests/house` follows the links.)"""
+"""What the pages name is there: options, commands, rooms; lines are short. (`tests/house` follows the links.)"""
 
 import re
 
