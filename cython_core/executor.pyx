@@ -9,7 +9,6 @@ Threading law: one thread at a time.
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF
 
 from cython_core.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.output_collector cimport BoltOutputCollector, OutputCollector, SpoutOutputCollector, enter
@@ -46,7 +45,9 @@ class ComponentFailed(Exception):
 cdef class Executor:
     """What spout and bolt executors share. ``routers``: stream name → StreamRouter of this task."""
 
-    def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None):
+    def __init__(
+        self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None
+    ):
         self.component = component
         self.task = task
         self.instance = instance
@@ -99,7 +100,9 @@ cdef class Executor:
 cdef class SpoutExecutor(Executor):
     """Asks a spout for tuples."""
 
-    def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None):
+    def __init__(
+        self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None
+    ):
         if not isinstance(instance, SpoutBase) or isinstance(instance, BoltBase):
             raise TypeError(f"component {component!r} is run as a spout and must be one; Given: {type(instance)!r}")
         super().__init__(component, task, instance, pending, routers)
@@ -179,7 +182,7 @@ cdef class SpoutExecutor(Executor):
                 self.exhausted = True
                 return 0
             if not isinstance(batch, pa.RecordBatch):
-                raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, or None at the end; Given: {batch!r:.200}")
+                raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {batch!r:.200}")
             if router.view is not None:
                 router.view.builder.add_batch(router.view, batch)
                 router.emitted += batch.num_rows

@@ -25,7 +25,7 @@ cdef class InlineScheduler:
     """``InlineScheduler(executors, output, monotonic, quota, idle_sleep)``.
 
     ``executors``: most downstream first. ``output``: the RowBatchBuilder whose finished batches end a ``run``, or None.
-    ``monotonic``: a clock in seconds, read once per pass and only where a run has a deadline. ``quota``: calls per turn.
+    ``monotonic``: a clock in seconds, read once per pass where a run has a deadline. ``quota``: calls per turn.
     ``idle_sleep``: seconds slept when the spouts have nothing.
     """
 

@@ -13,7 +13,7 @@ Threading law: a collector belongs to the thread of its executor.
 
 cimport cython
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
-from cpython.object cimport PyObject, PyObject_GenericSetAttr
+from cpython.object cimport PyObject_GenericSetAttr
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE
 
 cdef extern from "Python.h":

@@ -25,7 +25,7 @@ cdef extern from "ring.h" nogil:
 cdef class ReceiveQueue:
     # Holds one reference to each tuple between offer and poll.
     cdef ps_ring ring
-    cdef readonly unsigned long long insert_failures  # offers (of a tuple or a batch) that a full queue refused, wholly or in part
+    cdef readonly unsigned long long insert_failures  # offers of tuples or batches that did not go in as a whole
     cdef readonly unsigned long long high_mark        # largest population seen
     cdef bint offer(self, Tuple tup) noexcept
     cdef uint64_t offer_batch(self, PyObject **tuples, uint64_t count) noexcept

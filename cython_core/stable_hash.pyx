@@ -12,7 +12,6 @@ import uuid
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 
-from cpython.bool cimport PyBool_Check
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_Check, PyBytes_GET_SIZE
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_Check
@@ -143,7 +142,8 @@ cdef uint64_t hash_of_other(object value) except? 0:
             return hash_text(str(value), SEED_OTHER)
         return hash_text(value.isoformat(), SEED_OTHER)
     if isinstance(value, datetime.time) and value.utcoffset() is not None:
-        since_midnight = datetime.datetime.combine(datetime.date.min, value.replace(tzinfo=None)) - datetime.datetime.min
+        plain = value.replace(tzinfo=None)
+        since_midnight = datetime.datetime.combine(datetime.date.min, plain) - datetime.datetime.min
         return hash_text(f"time {since_midnight - value.utcoffset()}", SEED_OTHER)
     if isinstance(value, (datetime.date, datetime.time)):
         return hash_text(value.isoformat(), SEED_OTHER)

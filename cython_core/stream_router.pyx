@@ -14,7 +14,7 @@ Threading law: producer's thread only.
 cimport cython
 from cpython.list cimport PyList_AsTuple, PyList_CheckExact
 from cpython.object cimport PyObject
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
+from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -103,7 +103,7 @@ cdef class Route:
 
 @cython.final
 cdef class StreamRouter:
-    """``StreamRouter(source, pending, routes, view)``: without routes and view, what is emitted is counted and dropped."""
+    """``StreamRouter(source, pending, routes, view)``: without routes and view, emits are counted and dropped."""
 
     def __init__(self, TupleSource source not None, PendingEmits pending not None, tuple routes=(), RowView view=None):
         self.source = source
@@ -113,7 +113,8 @@ cdef class StreamRouter:
             if not isinstance(route, Route):
                 raise TypeError(f"routes of {source!r} are Routes; Given: {route!r}")
             if (<Route>route).widest > self.arity:
-                raise ValueError(f"a route of {source!r} selects value {(<Route>route).widest - 1}; Given: {source.fields!r}")
+                wanted = (<Route>route).widest - 1
+                raise ValueError(f"a route of {source!r} selects value {wanted}; Given: {source.fields!r}")
         self.routes = routes
         self.view = view
         if len(routes) == 1 and len((<Route>routes[0]).inserters) == 1:

@@ -54,12 +54,13 @@ cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset
 cdef inline void give_up(PyObject *owned) noexcept:
     # Gives up the caller's reference. While the executor's `current` still holds the tuple, two references mean that
     # nobody else has kept it; the pool then takes over the caller's. Its values go at once: they may be large.
-    # Order: the values go last, when this function returns. Their end may run code that emits, hence takes from the pool.
+    # Order: the values go last, when this function returns. Their end may run code that emits, hence takes
+    # from the pool.
     global pooled
-    cdef object payload, key
+    cdef object _payload, _key
     if ps_refcount(owned) == 2:  # hot
-        payload = (<Tuple>owned).payload
-        key = (<Tuple>owned).key
+        _payload = (<Tuple>owned).payload
+        _key = (<Tuple>owned).key
         (<Tuple>owned).payload = ()
         (<Tuple>owned).key = None
         if pooled < POOL_SIZE:  # hot

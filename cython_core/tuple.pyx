@@ -17,7 +17,7 @@ from cpython.object cimport PyObject
 cdef extern from *:
     """
     /* A class made by collections.namedtuple has the layout of tuple and no fields of its own, so a plain tuple that
-       nobody else refers to becomes one by changing its type. 0 where it is shared, of another type or the empty tuple. */
+       nobody else refers to becomes one by changing its type. 0 where it is shared, of another type or empty. */
     static int ps_rename(PyObject *payload, PyObject *values_class) {
         if (Py_REFCNT(payload) != 1 || !PyTuple_CheckExact(payload) || PyTuple_GET_SIZE(payload) == 0) return 0;
         Py_INCREF(values_class);

@@ -24,11 +24,15 @@ class EngineOptions(Options, frozen=True, kw_only=True):
 
     receive_buffer_size: Annotated[
         int,
-        Meta(ge=2, le=1 << 24, description="Tuples that a bolt task's receive queue holds; rounded up to a power of two."),
+        Meta(
+            ge=2, le=1 << 24, description="Tuples that a bolt task's receive queue holds; rounded up to a power of two."
+        ),
     ] = msgspec.field(name="topology.executor.receive.buffer.size", default=1024)
     producer_batch_size: Annotated[
         int,
-        Meta(ge=1, le=1 << 23, description="Tuples that a producer publishes to a queue at once; at most half the queue."),
+        Meta(
+            ge=1, le=1 << 23, description="Tuples that a producer publishes to a queue at once; at most half the queue."
+        ),
     ] = msgspec.field(name="topology.producer.batch.size", default=100)
     debug: Annotated[bool, Meta(description="Component.debug, and components log at level DEBUG.")] = msgspec.field(
         name="topology.debug", default=False
@@ -41,7 +45,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         if self.producer_batch_size > self.receive_buffer_size // 2:
             raise OptionError(
                 f"topology.producer.batch.size is at most half of topology.executor.receive.buffer.size "
-                f"({self.receive_buffer_size}): lower the batch or enlarge the queue. Given: {self.producer_batch_size!r}"
+                f"({self.receive_buffer_size}): lower the batch or enlarge the queue. "
+                f"Given: {self.producer_batch_size!r}"
             )
 
 
@@ -56,7 +61,10 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     path: Annotated[str, Meta(description="What load(path) was given; for spouts that read files.")] = ""
     stream: Annotated[
         str,
-        Meta(description="The open stream that gives the rows, as component or component.stream; needed where several are open."),
+        Meta(
+            description="The open stream that gives the rows, as component or component.stream; needed where several "
+            "are open."
+        ),
     ] = ""
     streams: Annotated[
         Literal["one", "all"],
@@ -64,7 +72,10 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = "one"
     starting_offsets: Annotated[
         str,
-        Meta(description='Where a new query begins: earliest, latest, or JSON {"spout": {"partition": offset}}; -2 is earliest, -1 latest.'),
+        Meta(
+            description='Where a new query begins: earliest, latest, or JSON {"spout": {"partition": offset}}; '
+            "-2 is earliest, -1 latest."
+        ),
     ] = msgspec.field(name="startingOffsets", default="earliest")
     ending_offsets: Annotated[
         str,
@@ -90,7 +101,8 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         Meta(description="Spark partitions wished for a micro-batch; larger ranges are split to reach it."),
     ] = msgspec.field(name="minPartitions", default=None)
     fail_on_data_loss: Annotated[
-        bool, Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped.")
+        bool,
+        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
     include_metadata: Annotated[
         bool, Meta(description="Adds the columns _component, _stream, _task, _partition and _offset.")
@@ -136,7 +148,7 @@ def check_known(given: Iterable[str], tables: Iterable[type[Options]]) -> None:
 
 
 def parse(table: type[T], given: Mapping[str, Any]) -> T:
-    """Reads the keys of this table out of ``given`` (other keys are passed over), strings converted to the field's type.
+    """Reads the keys of this table out of ``given`` (others are passed over), strings converted to the field's type.
 
     Raises OptionError with key, meaning and value.
     """

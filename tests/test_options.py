@@ -7,7 +7,16 @@ import pytest
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError, UsageError
-from pystorm_source.options import TABLES, EngineOptions, Options, SourceOptions, check_known, fields_of, meaning_of, parse
+from pystorm_source.options import (
+    TABLES,
+    EngineOptions,
+    Options,
+    SourceOptions,
+    check_known,
+    fields_of,
+    meaning_of,
+    parse,
+)
 
 QUEUE = "topology.executor.receive.buffer.size"
 BATCH = "topology.producer.batch.size"
@@ -47,7 +56,9 @@ def test_booleans(value, expected):
     assert parse(SourceOptions, {"failOnDataLoss": value}).fail_on_data_loss is expected
 
 
-@pytest.mark.parametrize("key", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxOffsetsPerPartition", "minPartitions"])
+@pytest.mark.parametrize(
+    "key", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxOffsetsPerPartition", "minPartitions"]
+)
 def test_optional_numbers(key):
     name = fields_of(SourceOptions)[key].name
     assert getattr(parse(SourceOptions, {key: "5"}), name) == 5

@@ -21,7 +21,7 @@ class Component:
     """Base of spouts and bolts, in streamparse's shape.
 
     Class attributes: ``outputs`` (list of field names and/or ``Stream``), ``par`` (tasks inside one Spark task),
-    ``config`` (dict for this component only). Identity (``component_name``, ``task_id``, ``topology_name``, ...) is None
+    ``config`` (dict for this component only). Identity (``component_name``, ``task_id``, ``topology_name``, …) is None
     until the engine starts the component.
     """
 
@@ -38,7 +38,9 @@ class Component:
     context: dict[str, Any] | None = None
     logger: logging.Logger | None = None
 
-    def __init__(self, input_stream: Any = None, output_stream: Any = None, rdb_signal: Any = None, serializer: Any = None):
+    def __init__(
+        self, input_stream: Any = None, output_stream: Any = None, rdb_signal: Any = None, serializer: Any = None
+    ):
         """Takes streamparse's four arguments and ignores them: values travel in memory, no pipe is read or written."""
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:

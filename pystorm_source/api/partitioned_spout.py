@@ -79,7 +79,7 @@ class PartitionedSpout(Spout):
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple() or next_batch()")
 
     def next_batch(self) -> Any:
-        """Task. Instead of ``next_tuple``: the next rows of the default stream as a pyarrow RecordBatch; None at the end."""
+        """Task. Instead of ``next_tuple``: rows of the default stream as a pyarrow RecordBatch; None at the end."""
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple() or next_batch()")
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class PartitionedSpout(Spout):
         tuples = cls.next_tuple is not PartitionedSpout.next_tuple
         if batches == tuples:
             raise TopologyError(
-                f"a PartitionedSpout defines exactly one of next_tuple() and next_batch(). Given: {cls.__name__} defines "
-                f"{'both' if batches else 'neither'}"
+                f"a PartitionedSpout defines exactly one of next_tuple() and next_batch(). Given: {cls.__name__} "
+                f"defines {'both' if batches else 'neither'}"
             )
         return batches

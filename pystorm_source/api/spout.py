@@ -31,6 +31,8 @@ class Spout(Component, SpoutBase):
         """Called when the micro-batch wants no more tuples."""
 
     @classmethod
-    def spec(cls, name: str | None = None, par: int | None = None, config: dict[str, Any] | None = None) -> ComponentSpec:
+    def spec(
+        cls, name: str | None = None, par: int | None = None, config: dict[str, Any] | None = None
+    ) -> ComponentSpec:
         """This spout for a Topology. ``par``: tasks inside one Spark task; ``config``: for this component only."""
         return ComponentSpec(cls, name=name, par=par, config=config)

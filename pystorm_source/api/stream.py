@@ -24,7 +24,9 @@ class Stream:
             raise TypeError(f"Stream fields must be a list, tuple or None of field names. Given: {fields!r}")
         for field in fields:
             if not isinstance(field, str):
-                raise TypeError(f"every field of a Stream must be a str such as 'word' or 'word string'. Given: {field!r}")
+                raise TypeError(
+                    f"every field of a Stream must be a str such as 'word' or 'word string'. Given: {field!r}"
+                )
             if not field.strip():
                 raise ValueError(f"a field of a Stream needs a name. Given: {fields!r}")
         if not isinstance(name, str):
@@ -41,7 +43,9 @@ class Stream:
             types.append((rest + "".join(more)).strip(": \t") or None)
         repeated = sorted({field for field in names if names.count(field) > 1})
         if repeated:
-            raise ValueError(f"field names of a Stream must differ; repeated: {', '.join(repeated)}. Given: {list(fields)!r}")
+            raise ValueError(
+                f"field names of a Stream must differ; repeated: {', '.join(repeated)}. Given: {list(fields)!r}"
+            )
         object.__setattr__(self, "fields", tuple(names))
         object.__setattr__(self, "types", tuple(types))
         object.__setattr__(self, "name", name)
@@ -58,7 +62,9 @@ class Stream:
         if outputs is None:
             return ()
         if isinstance(outputs, str) or not isinstance(outputs, (list, tuple)):
-            raise TypeError(f"outputs of {given_by} must be a list or tuple of field names and Streams. Given: {outputs!r}")
+            raise TypeError(
+                f"outputs of {given_by} must be a list or tuple of field names and Streams. Given: {outputs!r}"
+            )
         streams: list[Stream] = []
         default_fields: list[str] = []
         for output in outputs:

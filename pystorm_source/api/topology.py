@@ -40,7 +40,8 @@ class Topology:
             for attribute, value in vars(base).items():
                 if isinstance(value, Component):
                     raise TypeError(
-                        f"{cls.__name__}.{attribute} is an instance; write {type(value).__name__}.spec(). Given: {value!r}"
+                        f"{cls.__name__}.{attribute} is an instance; write {type(value).__name__}.spec(). "
+                        f"Given: {value!r}"
                     )
                 if isinstance(value, ComponentSpec):
                     specs[attribute] = value.named(attribute)
@@ -73,8 +74,8 @@ class Topology:
         producer = cls.resolve(source)
         if producer is None:
             raise ValueError(
-                f"input of {spec.label!r} is no component of {cls.__name__}: assign it to an attribute of the Topology. "
-                f"Given: {source.component!r}"
+                f"input of {spec.label!r} is no component of {cls.__name__}: assign it to an attribute of the Topology."
+                f" Given: {source.component!r}"
             )
         stream = producer.stream(source.stream)
         if stream is None:

@@ -19,7 +19,9 @@ from pystorm_source.api import Spout
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, meaning_of
 
 PAGES = {"conf/defaults.yaml": "yaml", "docs/OPTIONS.md": "markdown"}
-GENERATED = "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/options.py` instead."
+GENERATED = (
+    "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/options.py` instead."
+)
 
 
 class Section(NamedTuple):
@@ -33,7 +35,9 @@ class Section(NamedTuple):
 def sections() -> list[Section]:
     """The tables of the source and the engine, then those of the ready-made spouts by name."""
     found = [
-        Section("Source", 'Options of the reader: `spark.readStream.format("pystorm").option(key, value)`.', SourceOptions),
+        Section(
+            "Source", 'Options of the reader: `spark.readStream.format("pystorm").option(key, value)`.', SourceOptions
+        ),
         Section(
             "Engine",
             "Options of the reader, keys of the `config` option, or of `Topology.config` in the class; the first wins.",
@@ -104,11 +108,23 @@ def yaml() -> str:
 def markdown() -> str:
     """One table per section: key, type, default, bounds, meaning."""
     lines = ["# Options", "", f"<!-- {GENERATED} -->", ""]
-    lines += ["Keys are known whatever their case. A wrong key or value is refused when the query is loaded, with a remedy.", ""]
+    lines += [
+        "Keys are known whatever their case. A wrong key or value is refused when the query is loaded, with a remedy.",
+        "",
+    ]
     for section in sections():
-        lines += [f"## {section.title}", "", section.how, "", "| key | type | default | bounds | meaning |", "|---|---|---|---|---|"]
+        lines += [
+            f"## {section.title}",
+            "",
+            section.how,
+            "",
+            "| key | type | default | bounds | meaning |",
+            "|---|---|---|---|---|",
+        ]
         for key, field in fields_of(section.table).items():
-            default = "needed" if field.required else "" if field.default in (None, "") else f"`{json.dumps(field.default)}`"
+            default = (
+                "needed" if field.required else "" if field.default in (None, "") else f"`{json.dumps(field.default)}`"
+            )
             cells = [f"`{key}`", type_of(field), default, bounds_of(field), meaning_of(field)]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
@@ -117,7 +133,9 @@ def markdown() -> str:
 
 def main() -> None:
     """The command line of this module."""
-    parser = argparse.ArgumentParser(prog="python -m pystorm_source.cli.option_pages", description="Prints the option tables.")
+    parser = argparse.ArgumentParser(
+        prog="python -m pystorm_source.cli.option_pages", description="Prints the option tables."
+    )
     parser.add_argument("page", nargs="?", choices=sorted(PAGES.values()), help="print this one")
     parser.add_argument("--write", action="store_true", help=f"write {' and '.join(PAGES)} in this checkout")
     asked = parser.parse_args()

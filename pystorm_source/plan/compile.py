@@ -77,8 +77,8 @@ def compile_plan(topology: type[Topology], overrides: Mapping[str, Any] | None =
             assert stream is not None
             if stream.direct:
                 raise TopologyError(
-                    f"stream {stream.name!r} of {producer.label!r} is direct, which this version cannot run: use fields "
-                    f"or shuffle. Given: {spec.label!r} subscribes to it"
+                    f"stream {stream.name!r} of {producer.label!r} is direct, which this version cannot run: use "
+                    f"fields or shuffle. Given: {spec.label!r} subscribes to it"
                 )
             edges.append(
                 EdgePlan(
@@ -117,8 +117,9 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
         method = "next_batch" if cls.gives_batches() else "next_tuple"
         if method == "next_batch" and spec.stream("default") is None:
             raise TopologyError(
-                f"spout {where} gives Arrow batches, which are rows of its default stream: declare its fields in `outputs`, "
-                f"such as outputs = ['word string']. Given: the streams {[stream.name for stream in spec.streams]!r}"
+                f"spout {where} gives Arrow batches, which are rows of its default stream: declare its fields in "
+                f"`outputs`, such as outputs = ['word string']. Given: the streams "
+                f"{[stream.name for stream in spec.streams]!r}"
             )
     else:
         method = "next_tuple"

@@ -11,7 +11,7 @@ from pystorm_source.api.stream import Stream
 
 @dataclass(frozen=True)
 class ComponentPlan:
-    """One component: ``tasks`` are ids, unique in the plan, ascending. ``config`` holds its own keys as sorted items."""
+    """One component: ``tasks`` are ids, unique in the plan, ascending. ``config``: its own keys as sorted items."""
 
     name: str
     cls: type[Component]

@@ -9,7 +9,7 @@ LONGEST = 200
 
 
 def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
-    """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, the range that ran."""
+    """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, what ran."""
     cause = failure.__cause__
     text = f"component {failure.component!r}, task {failure.task}: "
     if failure.method == "fail":

@@ -17,8 +17,14 @@ _idle: "OrderedDict[tuple[object, ...], Worker]" = OrderedDict()
 
 def _key(plan: Plan, output: OutputPlan) -> tuple[object, ...]:
     # Classes defined in a notebook arrive as new classes with every pickle; by name and version of their code they are
-    # the same, but nothing tells an edited class apart from an equal one: identity keeps them apart, so they start cold.
-    return (repr(plan), tuple(component.cls for component in plan.components), output.views, output.schema.to_string(), output.batch_rows)
+    # the same, but nothing tells an edited class from an equal one: identity keeps them apart, so they start cold.
+    return (
+        repr(plan),
+        tuple(component.cls for component in plan.components),
+        output.views,
+        output.schema.to_string(),
+        output.batch_rows,
+    )
 
 
 def take(plan: Plan, output: OutputPlan) -> Worker:

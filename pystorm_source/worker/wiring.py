@@ -30,7 +30,9 @@ class Wiring:
             for task in component.tasks
         }
         self.executors: list[Executor] = [
-            self._executor(component, task, output, builder) for component in plan.components for task in component.tasks
+            self._executor(component, task, output, builder)
+            for component in plan.components
+            for task in component.tasks
         ]
 
     def _executor(self, component: ComponentPlan, task: int, output: OutputPlan, builder: RowBatchBuilder) -> Executor:

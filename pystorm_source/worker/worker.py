@@ -114,8 +114,8 @@ class Worker:
         ascending = all(isinstance(cut, int) for cut in cuts) and all(a < b for a, b in pairwise([start, *cuts, end]))
         if cuts and (not ascending or len(cuts) >= len(spouts)):
             raise TopologyError(
-                f"split() of spout {spouts[0].component!r} must answer at most {len(spouts) - 1} ascending ints between "
-                f"{start} and {end} for partition {partition!r}. Given: {cuts!r}"
+                f"split() of spout {spouts[0].component!r} must answer at most {len(spouts) - 1} ascending ints "
+                f"between {start} and {end} for partition {partition!r}. Given: {cuts!r}"
             )
         return cuts
 

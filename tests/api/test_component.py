@@ -2,6 +2,7 @@
 
 import io
 import logging
+from itertools import pairwise
 
 import pytest
 
@@ -117,7 +118,7 @@ def test_even_cuts(start, end, parts):
     assert len(cuts) <= parts - 1
     assert sorted(set(edges)) == sorted(set(cuts) | {start, end})
     if end > start:
-        sizes = [b - a for a, b in zip(edges, edges[1:], strict=False)]
+        sizes = [b - a for a, b in pairwise(edges)]
         assert min(sizes) >= 1
         assert max(sizes) - min(sizes) <= 1
         assert len(sizes) == min(parts, end - start)

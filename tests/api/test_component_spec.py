@@ -64,7 +64,8 @@ def test_other_groupings_are_refused(grouping):
 
 
 @pytest.mark.parametrize(
-    ("par", "error"), [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (True, TypeError), ([1], TypeError)]
+    ("par", "error"),
+    [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (True, TypeError), ([1], TypeError)],
 )
 @pytest.mark.parametrize("cls", [Lines, Words])
 def test_par_is_an_int_of_at_least_one(cls, par, error):

@@ -1,4 +1,4 @@
-"""One turn of a spout and of a bolt: how many calls, when none, when it is over, and what a raising component leaves."""
+"""One turn of a spout and of a bolt: how many calls, when none, when it is over, what a failure leaves."""
 
 import gc
 import sys
@@ -139,7 +139,7 @@ def test_several_tuples_of_one_offset():
     class Lines(Numbers):
         def next_tuple(self):
             if self.at == self.end:
-                return
+                return None
             for word in range(self.at % 4):
                 self.emit((word,), self.at)
             self.at += 1
@@ -307,7 +307,8 @@ def fails_in(method):
 
 
 @pytest.mark.parametrize(
-    ("method", "component", "task", "offset"), [("next_tuple", "s", 1, 4), ("process", "b", 2, 5), ("next_batch", "s", 1, -1)]
+    ("method", "component", "task", "offset"),
+    [("next_tuple", "s", 1, 4), ("process", "b", 2, 5), ("next_batch", "s", 1, -1)],
 )
 def test_an_exception_names_component_task_method_tuple_and_offset(method, component, task, offset):
     wired = fails_in(method).open("s", 0, 10, batched=method == "next_batch")
@@ -438,7 +439,17 @@ def test_any_callable_is_a_process():
             seen.append(tup.values[0])
 
     kept = []
-    for cls in (ByStatic, ByClass, ByProperty, ByInstance, ByPartial, ByMock, ByMethodOfAnother, WithDefaults, CallableItself):
+    for cls in (
+        ByStatic,
+        ByClass,
+        ByProperty,
+        ByInstance,
+        ByPartial,
+        ByMock,
+        ByMethodOfAnother,
+        WithDefaults,
+        CallableItself,
+    ):
         seen.clear()
         spout_and_sink(bolt=cls).open("s", 0, 30).run()
         assert seen == list(range(30)), cls

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections import Counter
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,13 @@ from cython_core.output_collector import BoltBase
 from tests.core.wired import Collect, Numbers, Part, Pass, Wired, numbers_as
 
 SMALLEST = {"queue": 1, "batch": 1}
-SIZES = [SMALLEST, {"queue": 2, "batch": 1}, {"queue": 2, "batch": 2}, {"queue": 1, "batch": 5}, {"queue": 64, "batch": 10}]
+SIZES = [
+    SMALLEST,
+    {"queue": 2, "batch": 1},
+    {"queue": 2, "batch": 2},
+    {"queue": 1, "batch": 5},
+    {"queue": 64, "batch": 10},
+]
 SIZED = pytest.mark.parametrize("sizes", SIZES, ids=lambda sizes: f"{sizes['queue']}-{sizes['batch']}")
 
 
@@ -25,7 +32,8 @@ def edge(producer, consumer, grouping="shuffle", positions=()):
 
 def drained(wired):
     return all(
-        len(executor.pending) == 0 and all(len(inserter) == 0 for inserter in executor.inserters) for executor in wired.executors
+        len(executor.pending) == 0 and all(len(inserter) == 0 for inserter in executor.inserters)
+        for executor in wired.executors
     ) and all(len(queue) == 0 for queue in wired.queues.values())
 
 
@@ -64,7 +72,7 @@ def test_a_diamond(sizes):
     )
     wired.open("s", 0, 200).run()
     got = Counter(row for instance in wired.instances("b") for (row,) in instance.values)
-    assert got == Counter({**{n: 2 for n in range(200)}, **{n + 1000: 1 for n in range(200)}})
+    assert got == Counter({**dict.fromkeys(range(200), 2), **{n + 1000: 1 for n in range(200)}})
     assert drained(wired)
 
 
@@ -110,7 +118,7 @@ def test_cycles_turn_on_with_full_queues(start, sizes):
     )
     wired.open("s", 0, len(rows)).run()
     a, b = wired.instances("a")[0], wired.instances("b")[0]
-    assert a.seen + b.seen == {n: 50 for n in range(start + 1)}
+    assert a.seen + b.seen == dict.fromkeys(range(start + 1), 50)
     assert drained(wired)
 
 
@@ -137,7 +145,7 @@ def test_fifty_executors():
     names = [f"p{i}" for i in range(12)]
     parts = {"s": Part(Numbers, par=2), **{name: Part(Pass, par=4) for name in names}, "b": Part(Collect, streams={})}
     chain = ["s", *names, "b"]
-    wired = Wired(parts, [edge(a, b, "fields", (0,)) for a, b in zip(chain, chain[1:], strict=False)], queue=2, batch=1)
+    wired = Wired(parts, [edge(a, b, "fields", (0,)) for a, b in pairwise(chain)], queue=2, batch=1)
     assert len(wired.executors) >= 50
     wired.open("s", 0, 100).run()
     assert Counter(wired.instances("b")[0].values) == {(n,): 2 for n in range(100)}
@@ -183,7 +191,9 @@ def test_any_acyclic_topology_gives_what_arithmetic_says(shape):
     edges = []
     for i, inputs in enumerate(shape["inputs"]):
         kind = shape["groupings"][i]
-        edges += [edge("s" if j < 0 else f"b{j}", f"b{i}", kind, (0,) if kind == "fields" else ()) for j in sorted(inputs)]
+        edges += [
+            edge("s" if j < 0 else f"b{j}", f"b{i}", kind, (0,) if kind == "fields" else ()) for j in sorted(inputs)
+        ]
     wired = Wired(parts, edges, queue=shape["queue"], batch=shape["batch"], quota=shape["quota"])
     wired.open("s", 0, shape["total"]).run()
     assert drained(wired)
@@ -192,7 +202,7 @@ def test_any_acyclic_topology_gives_what_arithmetic_says(shape):
         arriving = sum(emitted[j] for j in inputs) * (shape["pars"][i] if shape["groupings"][i] == "all" else 1)
         emitted[i] = arriving * shape["widths"][i]
         got = Counter(n for instance in wired.instances(f"b{i}") for n in instance.seen)
-        assert got == ({n: arriving for n in range(shape["total"])} if arriving else {})
+        assert got == (dict.fromkeys(range(shape["total"]), arriving) if arriving else {})
 
 
 def test_two_spouts():
@@ -204,7 +214,10 @@ def test_two_spouts():
     wired.open("s", 0, 20)
     wired.open("t", 100, 110)
     wired.run()
-    assert Counter(wired.instances("b")[0].values) == {**{(n,): 1 for n in range(20)}, **{(n,): 2 for n in range(100, 110)}}
+    assert Counter(wired.instances("b")[0].values) == {
+        **{(n,): 1 for n in range(20)},
+        **{(n,): 2 for n in range(100, 110)},
+    }
     # Only one of them has a range: the other is not asked.
     wired.open("s", 20, 25)
     wired.run()
@@ -219,7 +232,9 @@ def test_nothing_to_do_is_over_at_once():
 
 def test_a_run_stops_where_finished_batches_wait():
     schema = pa.schema([("n", pa.int64())])
-    wired = Wired({"s": Part(Numbers), "p": Part(Pass)}, [edge("s", "p")], output=schema, views={("p", "default")}, quota=10)
+    wired = Wired(
+        {"s": Part(Numbers), "p": Part(Pass)}, [edge("s", "p")], output=schema, views={("p", "default")}, quota=10
+    )
     wired.open("s", 0, 25_000)
     sizes = []
     while wired.scheduler.run():
@@ -244,7 +259,9 @@ def test_a_deadline_ends_the_asking_but_drains():
             self.emit((self.at,))
             self.at += 1
 
-    wired = Wired({"s": Part(Ticks), "p": Part(Pass), "b": Part(Collect, streams={})}, [edge("s", "p"), edge("p", "b")], quota=4)
+    wired = Wired(
+        {"s": Part(Ticks), "p": Part(Pass), "b": Part(Collect, streams={})}, [edge("s", "p"), edge("p", "b")], quota=4
+    )
     scheduler = InlineScheduler(tuple(reversed(wired.executors)), None, lambda: now[0], quota=4)
     wired.named["s"][0].open_slice(10**9)
     assert scheduler.run(deadline=50.0) is False

@@ -1,6 +1,7 @@
 """emit, ack and fail: what they take, what they refuse, and from where they may be called."""
 
 import threading
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -26,7 +27,9 @@ def emitting(call, streams=None, kind="bolt"):
             self.at += 1
 
     streams = {"default": ("a", "b"), "other": ("c",)} if streams is None else streams
-    parts = {"s": Part(Numbers), "c": Part(Once, streams=streams)} if kind == "bolt" else {"c": Part(Once, streams=streams)}
+    parts = (
+        {"s": Part(Numbers), "c": Part(Once, streams=streams)} if kind == "bolt" else {"c": Part(Once, streams=streams)}
+    )
     edges = [("s", "default", "c", "shuffle", ())] if kind == "bolt" else []
     parts["sink"] = Part(Collect, par=2, streams={})
     edges += [("c", stream, "sink", "shuffle", ()) for stream in streams]
@@ -100,7 +103,9 @@ def test_undeclared_streams_are_refused_with_the_declared_ones(kind, stream):
 
 @BOTH
 def test_a_component_without_a_default_stream(kind):
-    assert emitting(lambda c: c.emit(("x",), stream="other", **with_id(kind)), streams={"other": ("c",)}, kind=kind)[1] == [("x",)]
+    assert emitting(lambda c: c.emit(("x",), stream="other", **with_id(kind)), streams={"other": ("c",)}, kind=kind)[
+        1
+    ] == [("x",)]
     error = refused(lambda c: c.emit(("x",), **with_id(kind)), streams={"other": ("c",)}, kind=kind)
     assert "'other'" in str(error)
     assert "Given: 'default'" in str(error)
@@ -218,8 +223,9 @@ def test_from_another_components_method():
             self.emit(tup.values)
 
     wired = Wired(
-        {"s": Part(Numbers), "a": Part(Delegates), "b": Part(Pass), "ca": Part(Collect, streams={}), "cb": Part(Collect, streams={})},
-        [("s", "default", "a", "shuffle", ()), ("a", "default", "ca", "shuffle", ()), ("b", "default", "cb", "shuffle", ())],
+        {"s": Part(Numbers), "a": Part(Delegates), "b": Part(Pass)}
+        | {"ca": Part(Collect, streams={}), "cb": Part(Collect, streams={})},
+        [(a, "default", b, "shuffle", ()) for a, b in [("s", "a"), ("a", "ca"), ("b", "cb")]],
         queue=2, batch=1,
     )  # fmt: skip
     Delegates.peer = wired.instances("b")[0]
@@ -319,7 +325,7 @@ def test_a_user_may_override_emit():
 
 
 def test_odd_attribute_access_does_not_come_between():
-    """Slots, a refusing ``__setattr__``, an all-knowing ``__getattr__``, attributes named like the engine's own words."""
+    """Slots, a refusing ``__setattr__``, an all-knowing ``__getattr__``, attributes named like the engine's words."""
 
     class Slotted(BoltBase):
         __slots__ = ("__dict__", "seen")
@@ -370,7 +376,7 @@ def test_odd_attribute_access_does_not_come_between():
     classes = [Slotted, Frozen, Knows, Named, Equal]
     parts = {"s": Part(Numbers), **{cls.__name__: Part(cls) for cls in classes}, "b": Part(Collect, streams={})}
     chain = list(parts)
-    edges = [(a, "default", b, "shuffle", ()) for a, b in zip(chain, chain[1:], strict=False)]
+    edges = [(a, "default", b, "shuffle", ()) for a, b in pairwise(chain)]
     wired = Wired(parts, edges).open("s", 0, 30).run()
     assert wired.instances("b")[0].values == [(n,) for n in range(30)]
 

@@ -106,8 +106,13 @@ TestAgainstDeque.settings = settings(max_examples=60, stateful_step_count=40, de
 @pytest.mark.parametrize("capacity", [1, 2, 4, 8])
 def test_a_batch_that_is_partly_taken_keeps_its_order(capacity, batch):
     """The producer's batch is larger or smaller than the room left: what is refused goes in later, in order."""
-    wired = Wired({"spout": Part(Numbers), "sink": Part(_Sink, streams={})}, [("spout", "default", "sink", "shuffle", ())],
-                  queue=capacity, batch=batch, quota=1000)
+    wired = Wired(
+        {"spout": Part(Numbers), "sink": Part(_Sink, streams={})},
+        [("spout", "default", "sink", "shuffle", ())],
+        queue=capacity,
+        batch=batch,
+        quota=1000,
+    )
     spout, sink = wired.named["spout"][0], wired.named["sink"][0]
     wired.open("spout", 0, 300)
     for turn in range(20_000):

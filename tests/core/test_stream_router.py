@@ -172,8 +172,12 @@ def test_streams_are_kept_apart():
         [("s", "odd", "o", "shuffle", ()), ("s", "even", "e", "shuffle", ())],
     )
     wired.open("s", 0, 10).run()
-    assert [(tup.stream, tup.values[0]) for tup in wired.instances("o")[0].tuples] == [("odd", n) for n in range(1, 10, 2)]
-    assert [(tup.stream, tup.values[0]) for tup in wired.instances("e")[0].tuples] == [("even", n) for n in range(0, 10, 2)]
+    assert [(tup.stream, tup.values[0]) for tup in wired.instances("o")[0].tuples] == [
+        ("odd", n) for n in range(1, 10, 2)
+    ]
+    assert [(tup.stream, tup.values[0]) for tup in wired.instances("e")[0].tuples] == [
+        ("even", n) for n in range(0, 10, 2)
+    ]
 
 
 def test_what_nobody_takes_is_counted_and_dropped():
@@ -183,7 +187,9 @@ def test_what_nobody_takes_is_counted_and_dropped():
     assert (router.emitted, router.transferred, len(wired.named["s"][0].pending)) == (10, 0, 0)
 
 
-@pytest.mark.parametrize(("grouping", "expected"), [("shuffle", 1), ("all", 3), ("global", 1), ("fields", 1), ("none", 1)])
+@pytest.mark.parametrize(
+    ("grouping", "expected"), [("shuffle", 1), ("all", 3), ("global", 1), ("fields", 1), ("none", 1)]
+)
 def test_task_ids_are_those_that_get_the_tuple(grouping, expected):
     class Asks(Numbers):
         def next_tuple(self):

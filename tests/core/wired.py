@@ -1,13 +1,13 @@
 """Executors wired by hand, without a plan: what the tests of the core turn.
 
-    wired = Wired(
-        {"lines": Part(Numbers), "count": Part(Count, par=2, streams={})},
-        [("lines", "default", "count", "fields", (0,))],
-        queue=2, batch=1,
-    )
-    wired.open("lines", 0, 100)
-    wired.run()
-    wired.instances("count")[0].seen
+wired = Wired(
+    {"lines": Part(Numbers), "count": Part(Count, par=2, streams={})},
+    [("lines", "default", "count", "fields", (0,))],
+    queue=2, batch=1,
+)
+wired.open("lines", 0, 100)
+wired.run()
+wired.instances("count")[0].seen
 """
 
 from collections.abc import Iterable

@@ -186,11 +186,18 @@ def test_a_topology_without_components():
 def test_direct_streams_are_not_run_yet():
     direct = type("D", (Bolt,), {"outputs": [Stream(["a"], name="d", direct=True)], "process": lambda self, tup: None})
     made = direct.spec(inputs=[GlobalStreamId("lines")])
-    refused("stream 'd' of 'made' is direct.*use fields or shuffle.*'last' subscribes", made=made, last=Words.spec(inputs=[made["d"]]))
+    refused(
+        "stream 'd' of 'made' is direct.*use fields or shuffle.*'last' subscribes",
+        made=made,
+        last=Words.spec(inputs=[made["d"]]),
+    )
 
 
 def test_a_bolt_without_process():
-    refused(r"bolt 'b' of T must define process\(tup\). Given: B", b=type("B", (Bolt,), {}).spec(inputs=[GlobalStreamId("lines")]))
+    refused(
+        r"bolt 'b' of T must define process\(tup\). Given: B",
+        b=type("B", (Bolt,), {}).spec(inputs=[GlobalStreamId("lines")]),
+    )
 
 
 def test_spouts_without_a_way_to_read():
@@ -215,7 +222,9 @@ def test_spout_and_bolt_at_once():
         def next_tuple(self):
             pass
 
-    refused("must be a Spout or a Bolt, not both. Given: Both", s=Bolt.spec.__func__(Both, inputs=[GlobalStreamId("lines")]))
+    refused(
+        "must be a Spout or a Bolt, not both. Given: Both", s=Bolt.spec.__func__(Both, inputs=[GlobalStreamId("lines")])
+    )
 
 
 def yields(self, *args):
@@ -230,10 +239,15 @@ async def waits_and_yields(self, *args):
     yield 1
 
 
-@pytest.mark.parametrize(("function", "word"), [(yields, "not yield"), (waits, "not async"), (waits_and_yields, "not yield")])
+@pytest.mark.parametrize(
+    ("function", "word"), [(yields, "not yield"), (waits, "not async"), (waits_and_yields, "not yield")]
+)
 def test_functions_that_would_never_run(function, word):
     """Called, they make a generator or coroutine that nobody runs: every tuple would silently come to nothing."""
-    refused(rf"process\(\) of 'b' of T.*{word}", b=type("B", (Bolt,), {"process": function}).spec(inputs=[GlobalStreamId("lines")]))
+    refused(
+        rf"process\(\) of 'b' of T.*{word}",
+        b=type("B", (Bolt,), {"process": function}).spec(inputs=[GlobalStreamId("lines")]),
+    )
     for base, method in [(Spout, "next_tuple"), (PartitionedSpout, "next_tuple"), (PartitionedSpout, "next_batch")]:
         spout = type("S", (base,), {"outputs": ["a"], method: function})
         refused(rf"{method}\(\) of 's' of T.*{word}", s=spout.spec())
@@ -279,7 +293,9 @@ def test_by_name(module):
     assert load_topology(f"{module}:Outer.Inner") is WordCount
 
 
-@pytest.mark.parametrize("reference", ["", "WordCount", "jobs.WordCount", ":WordCount", "jobs:", ":", ".jobs:WordCount"])
+@pytest.mark.parametrize(
+    "reference", ["", "WordCount", "jobs.WordCount", ":WordCount", "jobs:", ":", ".jobs:WordCount"]
+)
 def test_a_reference_of_another_form(reference):
     with pytest.raises(OptionError, match="package.module:Class, such as .*Given: ") as caught:
         load_topology(reference)
@@ -287,7 +303,9 @@ def test_a_reference_of_another_form(reference):
 
 
 def test_a_module_that_cannot_be_imported():
-    with pytest.raises(OptionError, match=r"'no_such_module_here' cannot be imported.*register\(spark, X\).*Given: ") as caught:
+    with pytest.raises(
+        OptionError, match=r"'no_such_module_here' cannot be imported.*register\(spark, X\).*Given: "
+    ) as caught:
         load_topology("no_such_module_here:X")
     assert isinstance(caught.value.__cause__, ImportError)
 

@@ -86,9 +86,8 @@ def test_classes_of_a_module_travel_by_reference(tmp_path):
 
 
 def test_a_plan_survives_every_protocol():
-    from tests.plan.test_compile import WordCount
-
     from pystorm_source.plan import compile_plan
+    from tests.plan.test_compile import WordCount
 
     plan = compile_plan(WordCount)
     for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):

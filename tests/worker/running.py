@@ -56,7 +56,9 @@ def topology(**body):
     return type("Made", (Topology,), body)
 
 
-def worker_of(made, component, columns=(0,), schema=N, overrides=None, clock=None, batch_rows=10_000, stream="default", **view):
+def worker_of(
+    made, component, columns=(0,), schema=N, overrides=None, clock=None, batch_rows=10_000, stream="default", **view
+):
     plan = compile_plan(made, overrides)
     output = OutputPlan(schema, (ViewPlan(component, stream, columns, **view),), batch_rows)
     return Worker(plan, output, clock)

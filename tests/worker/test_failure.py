@@ -1,10 +1,10 @@
 """What the user reads when a component fails: component, task, method, values, offset, range."""
 
 import pytest
-from tests.worker.running import Batches, Numbers, Pass, rows, topology, worker_of
 
 from pystorm_source.errors import PystormError, TupleFailed
 from pystorm_source.worker.failure import shortened
+from tests.worker.running import Batches, Numbers, Pass, rows, topology, worker_of
 
 
 class Boom(Exception):
@@ -52,19 +52,18 @@ def test_every_method_is_named(method, on, words):
     worker.stop()
 
 
-def test_a_constructor_is_named_too():
-    for error in (Boom("it broke"), None):
+@pytest.mark.parametrize(("error", "words"), [(Boom("it broke"), "it broke"), (None, "not from the constructor")])
+def test_a_constructor_is_named_too(error, words):
+    class Builds(Pass):
+        def __init__(self):
+            if error:
+                raise error
+            self.emit((1,))
 
-        class Builds(Pass):
-            def __init__(self):
-                if error:
-                    raise error
-                self.emit((1,))
-
-        s = Numbers.spec()
-        with pytest.raises(TupleFailed, match=r"component 'b', task 2: __init__\(\) raised") as caught:
-            worker_of(topology(s=s, b=Builds.spec(inputs=[s])), "b")
-        assert ("it broke" if error else "not from the constructor") in str(caught.value)
+    s = Numbers.spec()
+    with pytest.raises(TupleFailed, match=r"component 'b', task 2: __init__\(\) raised") as caught:
+        worker_of(topology(s=s, b=Builds.spec(inputs=[s])), "b")
+    assert words in str(caught.value)
 
 
 def test_a_constructor_that_needs_arguments():
@@ -129,7 +128,8 @@ def test_a_failed_tuple():
     with pytest.raises(TupleFailed) as caught:
         rows(worker_of(topology(s=s, b=Fails.spec(inputs=[s])), "b").run("s", "p", 5, 9))
     assert str(caught.value) == (
-        "component 'b', task 2: the tuple was failed; tuple (5,) of s.default; offset 5; in partition 'p' [5, 9) of spout 's'"
+        "component 'b', task 2: the tuple was failed; tuple (5,) of s.default; offset 5; "
+        "in partition 'p' [5, 9) of spout 's'"
     )
     assert caught.value.__cause__ is None
 
@@ -190,7 +190,9 @@ def test_values_are_shown(values, expected):
     assert shortened(values) == expected
 
 
-@pytest.mark.parametrize("values", [("x" * 10**6,), (b"x" * 10**6, 1), tuple(range(10**5)), (Huge(), Huge()), ("a" * 150, "b" * 150)])
+@pytest.mark.parametrize(
+    "values", [("x" * 10**6,), (b"x" * 10**6, 1), tuple(range(10**5)), (Huge(), Huge()), ("a" * 150, "b" * 150)]
+)
 def test_long_values_are_cut(values):
     text = shortened(values)
     assert len(text) == 201

@@ -4,10 +4,10 @@ import pickle
 
 import pyarrow as pa
 import pytest
-from tests.worker.running import N, Numbers, Pass, rows, topology
 
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, warm
+from tests.worker.running import N, Numbers, Pass, rows, topology
 
 OUTPUT = OutputPlan(N, (ViewPlan("b", "default", (0,)),))
 
@@ -29,7 +29,9 @@ def test_an_equal_plan_takes_the_worker_that_was_given_back():
     worker = warm.take(plan, OUTPUT)
     rows(worker.run("s", "p", 0, 3))
     warm.give_back(worker)
-    again = warm.take(pickle.loads(pickle.dumps(plan)), OutputPlan(pa.schema(list(N)), (ViewPlan("b", "default", (0,)),)))
+    again = warm.take(
+        pickle.loads(pickle.dumps(plan)), OutputPlan(pa.schema(list(N)), (ViewPlan("b", "default", (0,)),))
+    )
     assert again is worker
     # It is out: a second taker gets another one.
     assert warm.take(plan, OUTPUT) is not worker

@@ -4,18 +4,19 @@ import gc
 import json
 import weakref
 from collections import Counter
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.worker.running import N, Batches, Numbers, Pass, numbers, rows, topology, worker_of
 
 from pystorm_source import Bolt, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import InternalError, TopologyError
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from tests.worker.running import Batches, N, Numbers, Pass, numbers, rows, topology, worker_of
 
 SMALLEST = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
 
@@ -71,7 +72,7 @@ def test_an_empty_range_of_a_spout_that_never_says_false():
 @given(st.lists(st.integers(0, 400), min_size=2, max_size=12).map(sorted), st.integers(1, 3), st.booleans())
 def test_a_warm_worker_gives_each_range_its_rows(edges, spouts, small):
     worker = chain(spouts=spouts, overrides=SMALLEST if small else None)
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         assert sorted(numbers(worker.run("s", "p", start, end))) == list(range(start, end))
     assert not worker.broken
 
@@ -174,8 +175,9 @@ def test_the_first_batch_leaves_before_the_range_is_read():
 
 
 def test_metadata_columns_of_every_view():
-    schema = pa.schema([("component", pa.string()), ("stream", pa.string()), ("task", pa.int32()), ("partition", pa.string()),
-                        ("offset", pa.int64()), ("n", pa.int64()), ("word", pa.string())])  # fmt: skip
+    text, number = pa.string(), pa.int64()
+    types = {"component": text, "stream": text, "task": pa.int32(), "partition": text, "offset": number}
+    schema = pa.schema(types | {"n": number, "word": text})
     meta = {"component_column": 0, "stream_column": 1, "task_column": 2, "partition_column": 3, "offset_column": 4}
 
     class Odd(Bolt):
@@ -278,7 +280,9 @@ def test_an_iterator_closed_in_the_middle_breaks_the_worker_and_closes_the_spout
     run.close()
     assert worker.broken
     assert len(closed) == 2
-    with pytest.raises(InternalError, match=r"broken off is asked to run again. Given: partition 'p' \[5, 6\) of spout 's'"):
+    with pytest.raises(
+        InternalError, match=r"broken off is asked to run again. Given: partition 'p' \[5, 6\) of spout 's'"
+    ):
         next(worker.run("s", "p", 5, 6))
     worker.stop()
 
@@ -319,15 +323,15 @@ def test_an_unknown_spout():
         rows(chain().run("nobody", "p", 0, 1))
 
 
-@pytest.mark.parametrize(
-    "cuts", [[5, 5], [7, 3], [0], [10], [-1], [11], [2, 4, 6], [2.5], ["5"], [None]], ids=str
-)
+@pytest.mark.parametrize("cuts", [[5, 5], [7, 3], [0], [10], [-1], [11], [2, 4, 6], [2.5], ["5"], [None]], ids=str)
 def test_a_wrong_split_is_refused_before_anything_is_lost(cuts):
     class Splits(Numbers):
         def split(self, partition, start, end, parts):
             return cuts
 
-    with pytest.raises(TopologyError, match=r"split\(\) of spout 's' must answer at most 2 ascending ints between 0 and 10.*Given: "):
+    with pytest.raises(
+        TopologyError, match=r"split\(\) of spout 's' must answer at most 2 ascending ints between 0 and 10.*Given: "
+    ):
         rows(chain(Splits, spouts=3).run("s", "p", 0, 10))
 
 
@@ -440,7 +444,9 @@ def test_what_initialize_gets():
             ctx["streams"].append("x")
 
     s = Numbers.spec(config={"a": 5})
-    made = topology(config={"a": 1, "b": 2}, s=s, b=Looks.spec(inputs={s: Grouping.fields("n")}, par=2, config={"b": 3}))
+    made = topology(
+        config={"a": 1, "b": 2}, s=s, b=Looks.spec(inputs={s: Grouping.fields("n")}, par=2, config={"b": 3})
+    )
     worker = worker_of(made, "b", overrides={"topology.debug": True})
     worker.start()
     conf, context = seen[2]
