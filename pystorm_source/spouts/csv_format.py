@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pystorm_source.errors import OptionError, SchemaError
-from pystorm_source.spouts.field_types import family_of
+from pystorm_source.spouts.field_types import decimal_fits, family_of, integer_bounds
 from pystorm_source.spouts.line_format import (
     Faults,
     LineFormat,
@@ -17,6 +17,8 @@ from pystorm_source.spouts.line_format import (
     line_offsets,
     one_by_one,
 )
+
+Converter = Callable[[str], Any]
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
@@ -28,10 +30,18 @@ def _boolean(text: str) -> bool:
         raise ValueError("neither true nor false") from None
 
 
-def _integer(text: str) -> int:
-    if "_" in text:  # which Python takes
-        raise ValueError("no integer")
-    return int(text)
+def _integer_of(ddl: str) -> Converter:
+    low, high = integer_bounds(ddl)
+
+    def convert(text: str) -> int:
+        if "_" in text:  # which Python takes
+            raise ValueError("no integer")
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError(f"does not fit {ddl}")
+        return value
+
+    return convert
 
 
 def _float(text: str) -> float:
@@ -40,11 +50,17 @@ def _float(text: str) -> float:
     return float(text)
 
 
-def _decimal(text: str) -> decimal.Decimal:
-    try:
-        return decimal.Decimal(text.strip())
-    except decimal.InvalidOperation:
-        raise ValueError("no decimal number") from None
+def _decimal_of(ddl: str) -> Converter:
+    def convert(text: str) -> decimal.Decimal:
+        try:
+            value = decimal.Decimal(text.strip())
+        except decimal.InvalidOperation:
+            raise ValueError("no decimal number") from None
+        if not decimal_fits(ddl, value):
+            raise ValueError(f"does not fit {ddl}")
+        return value
+
+    return convert
 
 
 def _date(text: str) -> datetime.date:
@@ -66,12 +82,10 @@ def _timestamp_ntz(text: str) -> datetime.datetime:
     return value
 
 
-_CONVERTERS: dict[str, Callable[[str], Any] | None] = {
+_CONVERTERS: dict[str, Converter | None] = {
     "string": None,
-    "integer": _integer,
     "float": _float,
     "boolean": _boolean,
-    "decimal": _decimal,
     "date": _date,
     "timestamp": _timestamp,
     "timestamp_ntz": _timestamp_ntz,
@@ -79,8 +93,10 @@ _CONVERTERS: dict[str, Callable[[str], Any] | None] = {
 }
 
 
-# What the built-in types do as well where no text has an underscore.
-_QUICK: dict[Callable[[str], Any] | None, Callable[[str], Any]] = {_integer: int, _float: float}
+def _converter_of(family: str, ddl: str) -> Converter | None:
+    if family == "integer":
+        return _integer_of(ddl)
+    return _decimal_of(ddl) if family == "decimal" else _CONVERTERS[family]
 
 
 class Csv(LineFormat):
@@ -105,15 +121,16 @@ class Csv(LineFormat):
         faults: Faults,
     ):
         self._fields = fields
-        self._converters: list[Callable[[str], Any] | None] = []
+        self._converters: list[Converter | None] = []
+        self._bounds: list[tuple[int, int] | None] = []
         for field, ddl in zip(fields, types, strict=True):
             family = family_of(ddl or "string")
             if family is None:
                 raise OptionError(
                     f"a field of csv is a number, string, boolean, date or timestamp. Given: {f'{field} {ddl}'!r}"
                 )
-            self._converters.append(_CONVERTERS[family])
-        self._quick = [_QUICK.get(convert, convert) for convert in self._converters]
+            self._converters.append(_converter_of(family, ddl or "string"))
+            self._bounds.append(integer_bounds(ddl) if ddl and family == "integer" else None)
         self._header = header
         self._delimiter = delimiter
         self._null = null
@@ -164,12 +181,16 @@ class Csv(LineFormat):
             if set(map(len, records)) != {self._width} or (self._width == 1 and "" in lines):
                 return None
             by_position = list(zip(*records, strict=True))
-            converters = self._converters if "_" in text else self._quick
             columns: list[list[Any]] = []
-            for position, convert in zip(self._positions, converters, strict=True):
+            for position, convert, bounds in zip(self._positions, self._converters, self._bounds, strict=True):
                 column = by_position[position]
                 if self._null in column:
                     columns.append([None if x == self._null else convert(x) if convert else x for x in column])
+                elif bounds and "_" not in text:
+                    numbers = list(map(int, column))
+                    if min(numbers) < bounds[0] or max(numbers) > bounds[1]:
+                        return None
+                    columns.append(numbers)
                 else:
                     columns.append(list(map(convert, column) if convert else column))
             return columns

@@ -1,4 +1,7 @@
-"""Families of Spark's DDL types, as far as text formats tell them apart."""
+"""Families of Spark's DDL types, as far as text formats tell them apart, and what their types can hold."""
+
+import decimal
+import re
 
 _FAMILIES = {
     "string": "string",
@@ -33,3 +36,23 @@ def family_of(ddl: str | None) -> str | None:
     if head and head[0] in ("varchar", "char"):
         return "string"
     return _FAMILIES.get(head[0]) if head else None
+
+
+_BITS = {"tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32, "bigint": 64, "long": 64}
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?", re.IGNORECASE)
+
+
+def integer_bounds(ddl: str) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    bits = _BITS[ddl.strip().lower()]
+    return -(1 << bits - 1), (1 << bits - 1) - 1
+
+
+def decimal_fits(ddl: str, value: decimal.Decimal) -> bool:
+    """Whether a decimal type holds this value exactly."""
+    found = _DECIMAL.fullmatch(ddl.strip())
+    precision, scale = (int(found[1] or 10), int(found[2] or 0)) if found else (10, 0)
+    if not value.is_finite():
+        return False
+    exponent = value.normalize().as_tuple().exponent
+    return -int(exponent) <= scale and value.adjusted() < precision - scale

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+
 from cython_core.batch_inserter import PendingEmits
 from cython_core.executor import SpoutExecutor
+from cython_core.row_batch import RowBatchBuilder, RowView
 from cython_core.stream_router import StreamRouter
 from cython_core.tuple import TupleSource
-
-from cython_core.row_batch import RowBatchBuilder, RowView
 from pystorm_source.api import ComponentSpec, PartitionedSpout
 from pystorm_source.clock import Clock
 
