@@ -25,6 +25,8 @@ from pystorm_source.source.offsets import Key
 
 Align = Callable[[Key, int, int], int]
 TURN = 4
+UNBOUNDED = 2**63 - 1
+"""The ReadMaxRows that is none: it stands for limits that Spark has no word for."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def limits_of(options: SourceOptions, read_limit: Any = None, draining: bool = F
     kind = type(read_limit).__name__  # by name: the classes do not exist before Spark 4.2
     if kind == "ReadAllAvailable":
         return Limits()
-    if kind == "ReadMaxRows":
+    if kind == "ReadMaxRows" and read_limit.max_rows < UNBOUNDED:
         total = read_limit.max_rows if total is None else min(total, read_limit.max_rows)
     elif kind == "ReadMaxBytes":
         total = read_limit.max_bytes if total is None else min(total, read_limit.max_bytes)

@@ -4,6 +4,7 @@ Built on first use, in the process that asks; a pickled reader takes none along.
 executor, no thread. Whatever a spout raises leaves with a note that says where.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
@@ -13,6 +14,8 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.errors import TopologyError
 from pystorm_source.plan import Plan
 from pystorm_source.source.offsets import Key
+
+logger = logging.getLogger("pystorm.source")
 
 
 class DriverSpouts:
@@ -61,11 +64,13 @@ class DriverSpouts:
             spout.commit(dict(offsets))
 
     def cleanup(self) -> None:
-        """Gives up every spout that was built; a second call does nothing."""
+        """Gives up every spout that was built; a second call does nothing. What ``cleanup`` raises is logged."""
         while self._built:
             component, spout = self._built.popitem()
-            with _noted(component, "cleanup"):
+            try:
                 spout.cleanup()
+            except Exception:
+                logger.exception("cleanup() of spout %r, on the driver, raised", component)
 
     @contextmanager
     def _asked(self, component: str, method: str) -> Iterator[PartitionedSpout]:

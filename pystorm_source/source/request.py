@@ -45,7 +45,6 @@ class ReadRequest:
 
         Raises OptionError, TopologyError or SchemaError with key, value and remedy.
         """
-        given = {key: value for key, value in given.items() if not _SPARKS_OWN.fullmatch(key)}
         options = parse(SourceOptions, given)
         config = _config_of(options.config)
         if plan is None:
@@ -59,7 +58,7 @@ class ReadRequest:
                 )
             plan = _configured(plan, config)
         tables = tuple(dict.fromkeys(table for component in plan.components for table in _tables_of(component)))
-        check_known(given, (SourceOptions, EngineOptions, *tables))
+        check_known(_without_sparks_own(given), (SourceOptions, EngineOptions, *tables))
         plan = _configured(plan, _conf_given(given, options, tables))
         for component in plan.components:
             for table in _tables_of(component):
@@ -98,6 +97,10 @@ class ReadRequest:
             )
 
 
+def _without_sparks_own(given: Mapping[str, str]) -> list[str]:
+    return [key for key in given if not _SPARKS_OWN.fullmatch(key)]
+
+
 def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
     if options.topology:
         return options.topology
@@ -106,7 +109,7 @@ def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
         "pystorm_source.register(spark, Class) and "
         "use its format"
     )
-    if not given:
+    if not _without_sparks_own(given):
         remedy += (
             ". Spark gives the OPTIONS of CREATE TABLE to no query: use CREATE TEMPORARY VIEW ... USING pystorm "
             "OPTIONS (...), or "
@@ -116,26 +119,31 @@ def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
 
 
 def _config_of(text: str) -> dict[str, Any]:
-    """The option ``config``: a JSON object, or the path of a .yaml, .yml or .json file."""
+    """Reads ``config``: a JSON object, or the path of a .yaml or .json file. Messages do not repeat its content."""
     if not text.strip():
         return {}
     path = None if text.lstrip().startswith("{") else Path(text)
+    shown = f"{len(text)} characters of JSON" if path is None else repr(text)
     if path is not None and path.suffix.lower() not in (".yaml", ".yml", ".json"):
-        raise OptionError(f"option 'config' is a JSON object or the path of a .yaml or .json file. Given: {text!r}")
+        raise OptionError(f"option 'config' is a JSON object or the path of a .yaml or .json file. Given: {shown}")
     try:
         content = text if path is None else path.read_text(encoding="utf-8")
-        config = json.loads(content) if path is None or path.suffix.lower() == ".json" else yaml.safe_load(content)
+        is_json = path is None or path.suffix.lower() == ".json"
+        config = json.loads(content) if is_json else yaml.safe_load(content)
     except OSError as error:
         raise OptionError(
             f"option 'config': the file cannot be read on the driver ({error.strerror}, working folder {Path.cwd()}). "
-            f"Given: {text!r}"
+            f"Given: {shown}"
         ) from None
+    except json.JSONDecodeError as error:
+        where = f"{error.msg} in line {error.lineno}, column {error.colno}"
+        raise OptionError(f"option 'config' is no JSON: {where}. Given: {shown}") from None
     except (ValueError, yaml.YAMLError) as error:
-        raise OptionError(
-            f"option 'config' is no {'JSON' if path is None else path.suffix[1:].upper()}: {error}. Given: {text!r}"
-        ) from None
+        mark = getattr(error, "problem_mark", None)
+        where = f"{getattr(error, 'problem', error)}{f' in line {mark.line + 1}' if mark else ''}"
+        raise OptionError(f"option 'config' is no YAML: {where}. Given: {shown}") from None
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
-        raise OptionError(f"option 'config' holds one object of keys and values. Given: {text!r}")
+        raise OptionError(f"option 'config' holds one object of keys and values. Given: {shown}")
     return config
 
 

@@ -7,6 +7,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from pystorm_source.source.admission import UNBOUNDED
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 else:
@@ -18,9 +20,7 @@ else:
             """Stands in for Spark's mixin where there is none."""
 
 
-UNBOUNDED = 2**63 - 1
-
-__all__ = ["UNBOUNDED", "SupportsTriggerAvailableNow", "arrow_schema", "default_read_limit"]
+__all__ = ["SupportsTriggerAvailableNow", "arrow_schema", "default_read_limit"]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

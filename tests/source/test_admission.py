@@ -192,3 +192,9 @@ def test_limits_combine(read_limit, limits):
 def test_available_now_has_no_minimum():
     assert limits_of(OPTIONS, ReadMaxRows(), draining=True) == Limits(7, 5, None, None)
     assert limits_of(SourceOptions(), ReadMaxRows()) == Limits(7)
+
+
+def test_a_limit_that_only_stands_for_another_is_none():
+    unbounded = ReadMaxRows()
+    unbounded.max_rows = 2**63 - 1
+    assert limits_of(SourceOptions(max_offsets_per_partition=5), unbounded) == Limits(None, 5)

@@ -68,6 +68,19 @@ def test_keys_that_spark_adds_to_tables_are_tolerated(world):
     assert ReadRequest.of({**world.options(), **added}) == ReadRequest.of(world.options())
 
 
+def test_a_spout_may_have_an_option_that_is_called_like_one_of_sparks(world):
+    request = ReadRequest.of(world.options("WithOptions", location="here", owner="me"))
+    assert dict(request.plan.config)["location"] == "here"
+    assert "owner" not in dict(request.plan.config)
+
+
+def test_errors_do_not_repeat_the_content_of_config(world):
+    with pytest.raises(
+        OptionError, match=r"no JSON: Expecting ',' delimiter in line 1, .*Given: 37 characters of JSON$"
+    ):
+        ReadRequest.of(world.options(config='{"sasl.password": "hush" "other": 1 }'))
+
+
 def test_registered_plan(world):
     options = world.options()
     del options["topology"]

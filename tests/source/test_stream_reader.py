@@ -8,8 +8,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import CheckpointError, DataLossError, OptionError, SchemaError, TupleFailed, UsageError
+from pystorm_source.source.admission import UNBOUNDED
 from pystorm_source.source.data_source import PystormDataSource
-from pystorm_source.source.spark_versions import UNBOUNDED
 from pystorm_source.source.stream_reader import PystormStreamReader
 from pystorm_source.worker import warm
 from tests.source import topologies
@@ -277,6 +277,14 @@ def test_stop_cleans_up_once_and_may_come_first(world):
     (world.folder / "cleaned.log").unlink()
     run.reader.stop()
     assert not (world.folder / "cleaned.log").exists()
+
+
+def test_cleanup_that_raises_is_logged(world, monkeypatch, caplog):
+    monkeypatch.setattr(topologies.NumberSpout, "cleanup", lambda self: 1 / 0)
+    run = Run(world.options(), Checkpoint())
+    run.drain()
+    run.reader.stop()
+    assert "cleanup() of spout 'numbers', on the driver, raised" in caplog.text
 
 
 def test_reader_travels_without_its_spouts(world):

@@ -166,7 +166,7 @@ class LoadOptions(Options, frozen=True, kw_only=True):
     """Options of a spout of its own."""
 
     step: int = 1
-    unit: str = "row"
+    location: str = ""
 
 
 class OptionSpout(NumberSpout):
