@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.environment import ensure_worker_python
-from pystorm_source.errors import OptionError
+from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.source.data_source import PystormDataSource
 
@@ -30,6 +30,7 @@ def register(spark: "SparkSession", topology: type[Topology] | str, name: str | 
     """
     cls = load_topology(topology) if isinstance(topology, str) else topology
     plan = compile_plan(cls)
+    _refuse_tables_of_main(plan)
     name = f"{PREFIX}{cls.__name__.lower()}" if name is None else name
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name):
         raise OptionError(f"the name of a format is a letter and then letters, digits and underscores. Given: {name!r}")
@@ -64,6 +65,18 @@ def _loaded(reader: Any, name: str, schema: "StructType | str | None", options: 
         if value is not None:
             reader = reader.option(key, json.dumps(value) if isinstance(value, (dict, list)) else value)
     return reader.load()
+
+
+def _refuse_tables_of_main(plan: Plan) -> None:
+    # Workaround: cloudpickle (3.1) loses the fields of a msgspec.Struct that it has to take along by value.
+    for component in plan.spouts:
+        table = getattr(component.cls, "Options", None)
+        if table is not None and table.__module__ == "__main__":
+            raise TopologyError(
+                f"the options table of spout {component.name!r} is defined in a notebook or script and cannot travel to "
+                f"Spark's processes: put it into a module that they can import, or read plain keys from `conf` and set "
+                f"them by config={{...}}. Given: {table.__qualname__}"
+            )
 
 
 def _source_of(plan: Plan, name: str) -> type[PystormDataSource]:

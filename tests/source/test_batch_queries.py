@@ -7,6 +7,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row
 
+from pystorm_source.errors import TopologyError
 from pystorm_source.source.register import read, read_stream, register
 from tests.source import topologies
 from tests.source.queries import Query
@@ -211,6 +212,21 @@ def test_classes_of_a_notebook(spark, notebook, tmp_path):
     assert query.follow(read_stream(spark, topology, maxOffsetsPerTrigger=3)) == [[(0,), (3,), (6,)], [(9,)]]
     edited = notebook(NOTEBOOK.replace("FACTOR = 3", "FACTOR = 5"))
     assert rows(read(spark, edited)) == [(0,), (5,), (10,), (15,)]
+
+
+def test_an_options_table_of_a_notebook_is_refused_before_it_loses_its_fields(spark, notebook):
+    topology = notebook(
+        """
+from pystorm_source.options import Options
+
+class CellOptions(Options, frozen=True, kw_only=True):
+    total: int = 4
+"""
+        + NOTEBOOK.replace("class CellSpout(PartitionedSpout):", "class CellSpout(PartitionedSpout):\n    Options = CellOptions")
+    )
+    assert topology.specs[0].component_cls.Options.__module__ == "__main__"
+    with pytest.raises(TopologyError, match=r"options table of spout 'numbers'.*module.*Given: CellOptions"):
+        register(spark, topology)
 
 
 def test_read_by_class(spark, world):
