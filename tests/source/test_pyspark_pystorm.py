@@ -43,7 +43,7 @@ def run(folder: Path, code: str, **environment: str) -> str:
     code = f"import sys; sys.path.insert(0, {str(folder)!r})\n" + textwrap.dedent(code)
     given = os.environ | {"PYTHONPATH": str(folder)} | environment
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=given, cwd=folder, timeout=100
+        [sys.executable, "-c", code], capture_output=True, text=True, env=given, cwd=folder, timeout=200
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
@@ -98,6 +98,7 @@ def test_stand_in_raises_the_true_reason_when_it_is_used(broken):
 @pytest.mark.spark
 @pytest.mark.spark40
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 def test_broken_source_leaves_the_neighbours_alone(broken, tmp_path):
     code = """
         from pyspark.sql import SparkSession
