@@ -41,7 +41,7 @@ cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset
     cdef Tuple tup
     if pooled > 0:  # hot
         pooled -= 1  # hot
-        tup = <Tuple>pool[pooled]  # hot
+        tup = <Tuple>pool[pooled]
         ps_decref_tuple(pool[pooled])  # hot
     else:
         tup = Tuple.__new__(Tuple)

@@ -10,6 +10,15 @@ static void mixes_as_published(void) {
     CHECK(ps_mix64(1) == UINT64_C(0xB456BCFC34C2CB2C));
 }
 
+/* What an implementation written down from the definition of MurmurHash64A gives. */
+static void hashes_as_published(void) {
+    CHECK(ps_hash_bytes("", 0, UINT64_C(0x0)) == UINT64_C(0x0000000000000000));
+    CHECK(ps_hash_bytes("a", 1, UINT64_C(0x5)) == UINT64_C(0x17DFFBC5A8F17839));
+    CHECK(ps_hash_bytes("storm", 5, UINT64_C(0x5)) == UINT64_C(0x3B3C6D64DC1429DB));
+    CHECK(ps_hash_bytes("12345678", 8, UINT64_C(0x6)) == UINT64_C(0xE9A83AA09BB4C711));
+    CHECK(ps_hash_bytes("a longer text of 33 characters...", 33, UINT64_C(0xFFFFFFFFFFFFFFFF)) == UINT64_C(0xF045AEC51CDD8F55));
+}
+
 static void reads_little_endian(void) {
     const unsigned char bytes[] = {1, 2, 3, 4, 5, 6, 7, 8};
     CHECK(ps_read_le64(bytes, 0) == 0);
@@ -39,6 +48,7 @@ static void stays_inside_and_does_not_mind_alignment(void) {
 
 int main(void) {
     mixes_as_published();
+    hashes_as_published();
     reads_little_endian();
     stays_inside_and_does_not_mind_alignment();
     return 0;

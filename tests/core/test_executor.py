@@ -413,7 +413,7 @@ def test_any_callable_is_a_process():
             self.process = Called()
 
     class ByPartial(BoltBase):
-        process = partial(lambda kept, tup: kept.append(tup.values[0]), seen)
+        process = staticmethod(partial(lambda kept, tup: kept.append(tup.values[0]), seen))
 
     class ByMock(BoltBase):
         process = unittest.mock.Mock(side_effect=lambda tup: seen.append(tup.values[0]))
