@@ -69,12 +69,12 @@ def _loaded(reader: Any, name: str, schema: "StructType | str | None", options: 
 
 def _refuse_tables_of_main(plan: Plan) -> None:
     # Workaround: cloudpickle (3.1) loses the fields of a msgspec.Struct that it has to take along by value.
-    for component in plan.spouts:
+    for component in plan.components:
         table = getattr(component.cls, "Options", None)
         if table is not None and table.__module__ == "__main__":
             raise TopologyError(
-                f"the options table of spout {component.name!r} is defined in a notebook or script and cannot travel to "
-                f"Spark's processes: put it into a module that they can import, or read plain keys from `conf` and set "
+                f"the options table of {component.name!r} is defined in a notebook or script and cannot travel to "
+                "Spark's processes: put it into a module that they can import, or read plain keys from `conf` and set "
                 f"them by config={{...}}. Given: {table.__qualname__}"
             )
 

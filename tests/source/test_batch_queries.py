@@ -222,10 +222,10 @@ from pystorm_source.options import Options
 class CellOptions(Options, frozen=True, kw_only=True):
     total: int = 4
 """
-        + NOTEBOOK.replace("class CellSpout(PartitionedSpout):", "class CellSpout(PartitionedSpout):\n    Options = CellOptions")
+        + NOTEBOOK.replace("(PartitionedSpout):", "(PartitionedSpout):\n    Options = CellOptions")
     )
     assert topology.specs[0].component_cls.Options.__module__ == "__main__"
-    with pytest.raises(TopologyError, match=r"options table of spout 'numbers'.*module.*Given: CellOptions"):
+    with pytest.raises(TopologyError, match=r"options table of 'numbers'.*module.*Given: CellOptions"):
         register(spark, topology)
 
 
