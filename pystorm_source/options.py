@@ -5,6 +5,7 @@ names; admission keys keep the names of Spark's Kafka source. Parsed once, to fr
 """
 
 import difflib
+import re
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
@@ -123,6 +124,14 @@ TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions)
 
 T = TypeVar("T", bound=Options)
 
+# The words by which Spark redacts options in its plans, and those of Kafka's client for the same things.
+_SECRET = re.compile(r"secret|password|token|access[._]?key|credential|sasl\.jaas|passphrase", re.IGNORECASE)
+
+
+def shown(key: str, value: Any) -> str:
+    """The value as messages and records may show it: redacted where the key names a secret."""
+    return "'(redacted)'" if _SECRET.search(key) else repr(value)
+
 
 def fields_of(table: type[Options]) -> dict[str, msgspec.structs.FieldInfo]:
     """Key → field of a table."""
@@ -163,5 +172,5 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
         try:
             values[field.name] = msgspec.convert(value, field.type, strict=False)
         except msgspec.ValidationError as error:
-            raise OptionError(f"option {key!r}: {error}. {meaning_of(field)} Given: {value!r}") from None
+            raise OptionError(f"option {key!r}: {error}. {meaning_of(field)} Given: {shown(key, value)}") from None
     return table(**values)
