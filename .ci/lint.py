@@ -8,7 +8,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = sys.executable
 CYTHON = sorted(str(path) for path in ROOT.glob("cython_core/*.p[yx][xd]"))
-STUBTEST = ["--mypy-config-file", "pyproject.toml", "--allowlist", ".ci/stubtest-allowlist.txt", "--ignore-unused-allowlist"]
+STUBTEST = [
+    "--mypy-config-file",
+    "pyproject.toml",
+    "--allowlist",
+    ".ci/stubtest-allowlist.txt",
+    "--ignore-unused-allowlist",
+]
 
 CHECKS = {
     "ruff": [PYTHON, "-m", "ruff", "check", "."],

@@ -30,7 +30,7 @@ from cython_core.column_memory cimport ColumnMemory, column_t, kind_and_width
 import pyarrow as pa
 
 from cython_core.lossless_cast import conform_array
-from cython_core.row_error import RowError, row_error, shown
+from cython_core.row_error import RowError, row_error, shown  # no-cython-lint: callers import RowError from here
 from cython_core.scalar_converter import Misfit
 from cython_core.value_converter import converter
 
@@ -247,7 +247,7 @@ cdef class RowView:
 
     ``constants`` maps output columns to values of this task. ``offset_column`` (int64) takes a row's offset, null where
     it is negative; ``partition_column`` what ``set_partition`` said last. All other columns are null. ``label`` names
-    the stream in errors, such as ``count.default``. Raises ``ValueError`` if that does not fit together, ``RowError`` if
+    the stream in errors, such as ``count.default``. Raises ``ValueError`` where these do not fit, ``RowError`` if
     a constant does not fit its column or a column that may not be null gets nothing.
     """
 

@@ -5,6 +5,7 @@ SYSTEM_COMPONENT: str
 TICK_STREAM: str
 
 def values_class_of(component: str, stream: str, fields: tuple[str, ...]) -> type[tuple[Any, ...]] | None: ...
+
 @final
 class TupleSource:
     def __init__(self, component: str, stream: str, task: int, fields: tuple[str, ...] | None = None) -> None: ...

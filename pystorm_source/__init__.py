@@ -6,9 +6,8 @@ Importing this package imports no pyspark; ``register``, ``read_stream`` and ``r
 
 from typing import TYPE_CHECKING, Any
 
-from pystorm_source.version import __version__
-
 from pystorm_source.compiled import require_core
+from pystorm_source.version import __version__
 
 require_core()
 

@@ -18,7 +18,9 @@ BYTES_PER_TRIGGER = 1_500_000
 
 
 def demo(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON line instead of progress and a table.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON line instead of progress and a table.")
+    ] = False,
     megabytes: Annotated[float, typer.Option(min=0.1, help="How much text to count.")] = 6.0,
     seconds: Annotated[float, typer.Option(min=0.0, help="How long the writer takes to append the later part.")] = 20.0,
 ) -> None:
@@ -90,5 +92,7 @@ def _show(result: dict[str, Any]) -> None:
     for word, n in result["top"]:
         typer.echo(f"{n:>10,}  {word}")
     rate = result["rows"] / result["seconds"] if result["seconds"] else 0
-    typer.echo(f"{result['rows']:,} rows in {result['batches']} micro-batches, {result['seconds']} s, {rate:,.0f} rows/s")
+    typer.echo(
+        f"{result['rows']:,} rows in {result['batches']} micro-batches, {result['seconds']} s, {rate:,.0f} rows/s"
+    )
     typer.echo("equal to an independent count" if result["match"] else "NOT equal to an independent count")

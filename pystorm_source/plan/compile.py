@@ -107,7 +107,7 @@ def compile_plan(topology: type[Topology], overrides: Mapping[str, Any] | None =
 def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
     cls = spec.component_cls
     where = f"{spec.label!r} of {topology.__name__}"
-    if issubclass(cls, Spout) and issubclass(cls, Bolt):
+    if all(issubclass(cls, kind) for kind in (Spout, Bolt)):
         raise TopologyError(f"component {where} must be a Spout or a Bolt, not both. Given: {cls.__name__}")
     if issubclass(cls, Bolt):
         method = "process"

@@ -9,7 +9,7 @@ import pytest
 from cython_core.lossless_cast import conform_array
 from cython_core.scalar_converter import Misfit
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 LOSSLESS = [
     (pa.array([1, None, 127]), pa.int8()),
     (pa.array([1.0, None, -5.0]), pa.int64()),

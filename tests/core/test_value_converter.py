@@ -14,7 +14,7 @@ import pytest
 
 from cython_core.row_batch import RowBatchBuilder, RowError, RowView
 
-UTC = dt.timezone.utc
+UTC = dt.UTC
 PARIS = dt.timezone(dt.timedelta(hours=1))
 D = decimal.Decimal
 INSTANT = pa.timestamp("us", tz="UTC")

@@ -18,7 +18,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 def start_job(work: Path) -> subprocess.Popen:
     log = (work / "log").open("ab")
-    return subprocess.Popen([sys.executable, str(JOB), str(work), str(TOTAL)], stdout=log, stderr=log, start_new_session=True)
+    return subprocess.Popen(
+        [sys.executable, str(JOB), str(work), str(TOTAL)], stdout=log, stderr=log, start_new_session=True
+    )
 
 
 def paused_worker(job: subprocess.Popen, work: Path) -> int:

@@ -19,7 +19,12 @@ def test_a_submitted_file_runs_on_two_executors(spark, tmp_path):
     done = subprocess.run(
         [
             *(str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"),
-            *("--conf", "spark.driver.bindAddress=127.0.0.1", "--conf", "spark.python.worker.faulthandler.enabled=true"),
+            *(
+                "--conf",
+                "spark.driver.bindAddress=127.0.0.1",
+                "--conf",
+                "spark.python.worker.faulthandler.enabled=true",
+            ),
             *(str(JOB), str(tmp_path), "2000", "1000"),
         ],
         env={
