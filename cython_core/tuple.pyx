@@ -14,33 +14,10 @@ from collections import namedtuple
 cimport cython
 from cpython.object cimport PyObject
 
-cdef extern from *:
-    """
-    /* A class made by collections.namedtuple has the layout of tuple and no fields of its own, so a plain tuple that
-       nobody else refers to becomes one by changing its type. 0 where it is shared, of another type or empty. */
-    static int ps_rename(PyObject *payload, PyObject *values_class) {
-        if (Py_REFCNT(payload) != 1 || !PyTuple_CheckExact(payload) || PyTuple_GET_SIZE(payload) == 0) return 0;
-        Py_INCREF(values_class);
-        Py_SET_TYPE(payload, (PyTypeObject *)values_class);
-        return 1;
-    }
-
-    static PyObject *ps_named_copy(PyObject *payload, PyObject *values_class) {
-        PyTypeObject *type = (PyTypeObject *)values_class;
-        Py_ssize_t i, n = PyTuple_GET_SIZE(payload);
-        PyObject *made = type->tp_alloc(type, n);
-        if (made != NULL) {
-            for (i = 0; i < n; i++) {
-                PyObject *item = PyTuple_GET_ITEM(payload, i);
-                Py_INCREF(item);
-                PyTuple_SET_ITEM(made, i, item);
-            }
-        }
-        return made;
-    }
-    """
-    bint ps_rename(PyObject *payload, PyObject *values_class)
-    object ps_named_copy(object payload, object values_class)
+cdef extern from "values_tuple.h":
+    void ps_values_adopt(object values_class)
+    bint ps_values_rename(PyObject *payload, PyObject *values_class)
+    object ps_values_copy(object payload, object values_class)
 
 
 cdef unsigned long long last_id = 0
@@ -70,6 +47,7 @@ def _named_class(name, fields):
         except ValueError:
             return None
         made.__reduce__ = _reduce_values
+        ps_values_adopt(made)
         _classes[name, fields] = made
     return made
 
@@ -147,9 +125,9 @@ cdef class Tuple:
         cdef object values_class = self.source.values_class
         cdef object payload
         if values_class is not None and type(self.payload) is not values_class:
-            if not ps_rename(<PyObject *>self.payload, <PyObject *>values_class):
+            if not ps_values_rename(<PyObject *>self.payload, <PyObject *>values_class):
                 payload = self.payload
-                self.payload = ps_named_copy(payload, values_class)
+                self.payload = ps_values_copy(payload, values_class)
         return self.payload
 
     def __iter__(self):
