@@ -8,9 +8,11 @@ import os
 import sys
 
 _AT_FDCWD = -100
+_STATX_INO = 0x100
 _STATX_BTIME = 0x800
 _SIZE_OF_STATX = 256
 _MASK = 0
+_INO = 32
 _BTIME_SECONDS = 80
 _BTIME_NANOSECONDS = 88
 
@@ -30,21 +32,24 @@ def _load() -> "ctypes._FuncPointer | None":
 _statx = _load()
 
 
-def birth_time_ns(path: str) -> int | None:
+def birth_time_ns(path: str, inode: int) -> int | None:
     """Nanoseconds since 1970 when this file (symbolic links followed) was created; it survives renames and writes.
 
-    None where file system or platform do not know it, or the file is gone.
+    ``inode``: that of the file that is meant, or 0. None where file system or platform do not know birth times. Raises
+    FileNotFoundError where the path leads nowhere or to another file by now.
     """
     if _statx is None:
-        try:
-            born = getattr(os.stat(path), "st_birthtime", None)
-        except OSError:
-            return None
+        seen = os.stat(path)
+        if inode not in (0, seen.st_ino):
+            raise FileNotFoundError(f"{path!r} is another file now")
+        born = getattr(seen, "st_birthtime", None)
         return None if born is None else int(born * 1_000_000_000)
     buffer = ctypes.create_string_buffer(_SIZE_OF_STATX)
-    if _statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, buffer) != 0:
-        return None
+    if _statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME | _STATX_INO, buffer) != 0:
+        raise FileNotFoundError(f"{path!r}: {os.strerror(ctypes.get_errno())}")
     raw = buffer.raw
+    if inode and int.from_bytes(raw[_INO : _INO + 8], sys.byteorder) != inode:
+        raise FileNotFoundError(f"{path!r} is another file now")
     if not int.from_bytes(raw[_MASK : _MASK + 4], sys.byteorder) & _STATX_BTIME:
         return None
     seconds = int.from_bytes(raw[_BTIME_SECONDS : _BTIME_SECONDS + 8], sys.byteorder, signed=True)

@@ -4,7 +4,7 @@ import fnmatch
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pystorm_source.errors import OptionError, WorldError
@@ -97,29 +97,63 @@ class FileCatalog:
         """The file of this inode: where it was first seen, else under any name in that directory, else anywhere in
         the catalog. Inode 0: the file at ``hint``.
         """
-        first = os.path.join(self.root, hint)
-        try:
-            seen = os.stat(first)
-            if inode in (0, seen.st_ino) and stat.S_ISREG(seen.st_mode):
-                return FileEntry(hint, first, seen.st_dev, inode, seen.st_size, seen.st_ctime_ns, seen.st_mtime_ns)
-        except OSError:
-            pass
-        if not inode:
-            return None
-        folders = {os.path.dirname(first): None, os.path.dirname(os.path.realpath(first)): None}
+        return self.find_all({inode: hint}).get(inode)
+
+    def find_all(self, wanted: Mapping[int, str]) -> dict[int, FileEntry]:
+        """As ``find``, for inode → hint: one listing, however many are wanted. A file that is renamed while its
+        directory is listed may be missed.
+        """
+        found = {}
+        folders: dict[str, None] = {}
+        for inode, hint in wanted.items():
+            first = os.path.join(self.root, hint)
+            try:
+                seen = os.stat(first)
+                if inode in (0, seen.st_ino) and stat.S_ISREG(seen.st_mode):
+                    times = seen.st_ctime_ns, seen.st_mtime_ns
+                    found[inode] = FileEntry(hint, first, seen.st_dev, inode, seen.st_size, *times)
+                    continue
+            except OSError:
+                pass
+            folders.update({os.path.dirname(first): None, os.path.dirname(os.path.realpath(first)): None})
+        for entry in self._everywhere(folders):
+            if len(found) == len(wanted):
+                break
+            inode = entry.inode()
+            if inode in wanted and inode not in found and (known := _stat(entry)) is not None and known[1] == inode:
+                found[inode] = FileEntry(os.path.relpath(entry.path, self.root), entry.path, *known)
+        return found
+
+    def _everywhere(self, folders: Iterable[str]) -> Iterator[os.DirEntry[str]]:
+        """The entries of these folders, then those of the catalog."""
         for folder in folders:
             try:
                 with os.scandir(folder) as entries:
-                    for entry in entries:
-                        if entry.inode() == inode and (found := _stat(entry)) is not None and found[1] == inode:
-                            return FileEntry(os.path.relpath(entry.path, self.root), entry.path, *found)
+                    yield from entries
             except OSError:
                 continue
-        return next((file for file in FileCatalog.scan(self) if file.inode == inode), None)
+        for entry, _ in self._walk(self.root, "", 0, set()):
+            yield entry
+
+    def packed_beside(self, hint: str) -> list[FileEntry]:
+        """The gzip files in the directory of ``hint``, those last modified first."""
+        folder = os.path.dirname(os.path.join(self.root, hint))
+        found = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name.endswith(".gz") and (seen := _stat(entry)) is not None:
+                        found.append(FileEntry(os.path.relpath(entry.path, self.root), entry.path, *seen))
+        except OSError:
+            pass
+        return sorted(found, key=lambda file: file.modified_ns, reverse=True)
 
     def born_ns(self, file: FileEntry) -> int | None:
-        """When the file was created, in ns since 1970; None where its file system does not know."""
-        return birth_time_ns(file.path)
+        """When the file was created, in ns since 1970; None where its file system does not know.
+
+        Raises FileNotFoundError where its path leads nowhere or to another file by now.
+        """
+        return birth_time_ns(file.path, file.inode)
 
     def _walk(
         self, folder: str, name: str, step: int, above: set[tuple[int, int]]

@@ -23,10 +23,13 @@ from pystorm_source.spouts.file_head import FileHead, HeadFinder, line_start
 from pystorm_source.spouts.file_identity import FileIdentity, birth_mark
 from pystorm_source.spouts.file_retirement import FollowedFile, retire
 from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.gzip_copy import continues, same_text, text_size
 
 # app.log.1, app.log.2.gz: the next rotation renames it, which must not look as if it came back.
 _NUMBERED = re.compile(r"\.\d{1,3}(\.gz)?")
 _FOREVER = 1 << 62
+# A file that is renamed while its directory is listed may be missed; so a look that finds nothing is repeated.
+_ATTEMPTS = 5
 
 
 class _Known(NamedTuple):
@@ -55,25 +58,26 @@ class FileFollower:
 
     def align(self, partition: str, start: int, end: int) -> int:
         """The begin of a line near ``end``; of a gzip file nothing but the whole."""
-        if FileIdentity.parse(partition).gzipped:
-            return start
-        found = self._where.get(partition) or self._found(partition)
-        if found is None:
-            return end
-        file, head = found
-        try:
-            fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return end
-        try:
-            return line_start(fd, start, end, max(head, end))
-        finally:
-            os.close(fd)
-
-    def _found(self, partition: str) -> tuple[FileEntry, int] | None:
         identity = FileIdentity.parse(partition)
-        file = self._catalog.find(identity.inode, identity.hint)
-        return None if file is None else (file, file.size)
+        if identity.gzipped:
+            return start
+        # Where the file cannot be opened right now nothing is cut: a guess might lie inside of a line.
+        for _ in range(_ATTEMPTS):
+            file, head = self._where.get(partition) or (self._catalog.find(identity.inode, identity.hint), 0)
+            self._where.pop(partition, None)
+            if file is None:
+                continue
+            try:
+                fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                if file.inode in (0, os.fstat(fd).st_ino):
+                    self._where[partition] = (file, head)
+                    return line_start(fd, start, end, max(head, end) if head else file.size)
+            finally:
+                os.close(fd)
+        return start
 
     def key(self, file: FileEntry) -> object:
         return file.name if self._by_path else (file.device, file.inode)
@@ -108,11 +112,18 @@ class _Round:
         for partition, offset in known.items():
             identity = FileIdentity.parse(partition)
             self.known[identity.inode or identity.hint].append(_Known(partition, identity, offset))
+        self.known_plain = any(not which.identity.gzipped for group in self.known.values() for which in group)
         self.heads: dict[str, tuple[int, int]] = {}
         self.retired: set[str] = set()
         self.notes: dict[str, int | str] = {}
         self.followed: list[FollowedFile] = []
         self.where: dict[str, tuple[FileEntry, int]] = {}
+        self.packed: list[tuple[FileEntry, FileHead]] = []
+        self.gone: list[_Known] = []
+        self.waiting = {
+            int(key.removeprefix("waiting ").partition("-")[0], 16): key for key in memo if key.startswith("waiting ")
+        }
+        self.waited: set[str] = set()
 
     def run(self) -> Snapshot:
         follower = self.follower
@@ -123,20 +134,31 @@ class _Round:
         for key in follower._births.keys() - keys:
             del follower._births[key]
         for file in files:
+            self.see(file)
+        self.missing()
+        self.missing_waiting()
+        for file, head in sorted(self.packed, key=lambda found: found[0].modified_ns):
+            self.packed_or_new(file, head)
+        for which in self.gone:
+            self.vanished(which)
+        follower._where = self.where
+        retirement = retire(self.followed, self.watermark)
+        if retirement.watermark:
+            self.notes["watermark"] = retirement.watermark
+        for note in retirement.waiting:
+            self.notes.setdefault(f"waiting {note}", 0)
+        return Snapshot(self.heads, dict(sorted(self.notes.items())), retirement.retired | self.retired)
+
+    def see(self, file: FileEntry) -> None:
+        """A file that matches."""
+        try:
             which = self.claim(file)
             if which is None:
                 self.unknown(file)
             else:
                 self.follow(file, which, matches=True)
-        for rest in self.known.values():
-            for which in rest:
-                self.missing(which)
-        follower._where = self.where
-        retirement = retire(self.followed, self.watermark)
-        if retirement.watermark:
-            self.notes["watermark"] = retirement.watermark
-        self.notes.update((f"waiting {note}", 1) for note in retirement.waiting)
-        return Snapshot(self.heads, dict(sorted(self.notes.items())), retirement.retired | self.retired)
+        except FileNotFoundError:
+            pass  # renamed since it was listed: if it is known, it is looked for again; if not, the next round will do
 
     def claim(self, file: FileEntry) -> _Known | None:
         """What is known of this file, taken out of ``self.known``."""
@@ -144,9 +166,11 @@ class _Round:
         if not group:
             return None
         born = None if self.follower._by_path else birth_mark(self.follower.born(file))
-        same = [which for which in group if born is None or which.identity.born in (None, born)]
+        same = [which for which in group if self.is_same(which.identity, born)]
         if not same:
             return None
+        if file.inode in self.waiting:
+            self.waited.add(f"waiting {self.note(file)}")
         chosen = max(same, key=lambda which: (which.identity.hint == file.name, which.identity.generation))
         group.remove(chosen)
         return chosen
@@ -204,7 +228,11 @@ class _Round:
 
     def unknown(self, file: FileEntry) -> None:
         """A file that is not known: new, empty, finished long ago, or come back."""
-        waits = f"waiting {self.note(file)}" in self.memo if self.memo else False
+        waits = False
+        if file.inode in self.waiting:
+            waiting = f"waiting {self.note(file)}"
+            waits = waiting in self.memo
+            self.waited.add(waiting)
         if file.changed_ns <= self.watermark and not waits:
             return
         born = self.follower.born(file)
@@ -225,31 +253,81 @@ class _Round:
             )
             return
         head = self.follower._heads.look(self.follower.key(file), file, self.finished(file))
-        self.new(file, head, 0)
+        if file.gzipped and head is not None and head.head == file.size and self.known_plain:
+            self.packed.append((file, head))
+        else:
+            self.new(file, head, 0)
+
+    def packed_or_new(self, file: FileEntry, head: FileHead) -> None:
+        """A complete gzip file that is not known: new, or made by rotation out of a file that is known."""
+        skip = int(self.memo.get(f"waiting {self.note(file)}", 0))
+        if skip == 0:
+            for which in self.gone:
+                if not which.identity.gzipped and continues(file.path, which.identity, which.offset):
+                    self.gone.remove(which)
+                    self.retired.add(which.partition)
+                    skip = which.offset
+                    break
+            else:
+                size = text_size(file)
+                plain = (other for other, _ in self.where.values() if not other.gzipped)
+                if any(other.size & 0xFFFFFFFF == size and same_text(file, other) for other in plain):
+                    # Both are there until gzip removes the original, which has the offsets: it is read.
+                    born = self.follower.born(file)
+                    done = self.finished(file) and born is not None
+                    self.followed.append(FollowedFile(file.changed_ns, done, None, self.note(file), born))
+                    return
+        self.new(file, head, 0, skip)
 
     def note(self, file: FileEntry) -> str:
         mark = birth_mark(self.follower.born(file))
         return f"{file.inode:x}" if mark is None else f"{file.inode:x}-{mark:08x}"
 
-    def new(self, file: FileEntry, head: FileHead | None, generation: int) -> None:
+    def new(self, file: FileEntry, head: FileHead | None, generation: int, skip: int = 0) -> None:
         """A file that begins a partition as soon as its first line is complete."""
         born = self.follower.born(file)
         self.followed.append(FollowedFile(file.changed_ns, False, None, self.note(file), born))
         if head is None or head.crc is None or head.head == 0:
             return
         inode = 0 if self.follower._by_path else file.inode
-        identity = FileIdentity(file.name, inode, birth_mark(born) if inode else None, head.crc, generation)
+        identity = FileIdentity(file.name, inode, birth_mark(born) if inode else None, head.crc, generation, skip)
+        if skip:
+            self.notes[f"waiting {self.note(file)}"] = skip
         self.give(file, str(identity), 0, head.head)
 
-    def missing(self, which: _Known) -> None:
-        """A known partition whose file is not among those that match."""
-        if not self.follower._by_path:
-            file = self.follower._catalog.find(which.identity.inode, which.identity.hint)
-            if file is not None:
-                born = birth_mark(self.follower.born(file))
-                if born is None or which.identity.born in (None, born):
-                    self.follow(file, which, matches=False)
-                    return
+    def missing(self) -> None:
+        """Known partitions whose files are not among those that match: renamed, or gone."""
+        rest = [which for group in self.known.values() for which in group]
+        if self.follower._by_path:
+            self.gone += rest
+            return
+        for _ in range(_ATTEMPTS if rest else 0):
+            found = self.follower._catalog.find_all({which.identity.inode: which.identity.hint for which in rest})
+            for which in list(rest):
+                file = found.get(which.identity.inode)
+                try:
+                    if file is not None and self.is_same(which.identity, birth_mark(self.follower.born(file))):
+                        self.follow(file, which, matches=False)
+                        rest.remove(which)
+                except FileNotFoundError:
+                    continue  # renamed since it was found
+            if not rest:
+                return
+        self.gone += rest
+
+    def missing_waiting(self) -> None:
+        """Keeps the notes of files that wait but were not among the listed ones, unless they are gone."""
+        rest = {inode: key for inode, key in self.waiting.items() if key not in self.waited}
+        for inode in self.follower._catalog.find_all(dict.fromkeys(rest, "")) if rest else ():
+            self.notes[rest[inode]] = self.memo[rest[inode]]
+
+    @staticmethod
+    def is_same(identity: FileIdentity, born: int | None) -> bool:
+        """Whether a file of this identity's inode was born when it was, as far as both are known."""
+        return born is None or identity.born in (None, born)
+
+    def vanished(self, which: _Known) -> None:
+        """A known partition whose file is gone. It is over if all that was ever seen of it was read."""
         unread = int(self.memo.get(f"unread {which.partition}", 0))
         if unread <= which.offset:
             self.retired.add(which.partition)

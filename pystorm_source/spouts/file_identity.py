@@ -1,8 +1,8 @@
 """What a file is known by: not its name, which rotation changes.
 
-    logs/app.log@2a1f-5d0c11e0.9c0b3d55~2
-    ─────┬────── ─┬── ───┬──── ───┬──── ┬
-    where it was  inode  birth    crc   generation: counts truncations after which the file began with the same bytes
+    logs/app.log@2a1f-5d0c11e0.9c0b3d55~2        ~2: generation, counts truncations to the same beginning
+    ─────┬────── ─┬── ───┬──── ───┬────          +N: (gzip) N bytes of text were read before the file was compressed
+    where it was  inode  birth    crc
     first seen           time
 
 Inodes are used again, at once where ext4 can, so the birth time (its milliseconds, 32 bits of them) belongs to them;
@@ -21,7 +21,7 @@ from urllib.parse import unquote_to_bytes
 from pystorm_source.errors import OptionError
 
 PREFIX_BYTES = 1024
-_NAME = re.compile(r"(?s)(.+)@(?:([0-9a-f]+)(?:-([0-9a-f]{8}))?\.)?([0-9a-f]{8})(?:~([0-9]+))?")
+_NAME = re.compile(r"(?s)(.+)@(?:([0-9a-f]+)(?:-([0-9a-f]{8}))?\.)?([0-9a-f]{8})(?:~([0-9]+))?(?:\+([0-9]+))?")
 
 
 class FileIdentity(NamedTuple):
@@ -32,12 +32,14 @@ class FileIdentity(NamedTuple):
     born: int | None
     crc: int
     generation: int = 0
+    skip: int = 0
 
     def __str__(self) -> str:
         inode = f"{self.inode:x}" if self.inode else ""
         born = "" if self.born is None or not self.inode else f"-{self.born:08x}"
         generation = f"~{self.generation}" if self.generation else ""
-        return f"{quoted(self.hint)}@{inode}{born}{'.' if inode else ''}{self.crc:08x}{generation}"
+        skip = f"+{self.skip}" if self.skip else ""
+        return f"{quoted(self.hint)}@{inode}{born}{'.' if inode else ''}{self.crc:08x}{generation}{skip}"
 
     @property
     def gzipped(self) -> bool:
@@ -52,13 +54,14 @@ class FileIdentity(NamedTuple):
                 f"the offsets name a partition that no FilesSpout has: correct startingOffsets, or begin a new "
                 f"checkpoint. Given: {partition!r}"
             )
-        hint, inode, born, crc, generation = found.groups()
+        hint, inode, born, crc, generation, skip = found.groups()
         return cls(
             unquoted(hint),
             int(inode or "0", 16),
             None if born is None else int(born, 16),
             int(crc, 16),
             int(generation or 0),
+            int(skip or 0),
         )
 
 

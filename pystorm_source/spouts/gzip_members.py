@@ -38,8 +38,11 @@ class GzipScan:
                             self.end = self.at
                             break
                         self._member = zlib.decompressobj(_GZIP)
-                    self._member.decompress(data, 1 << 20)
+                    text = self._member.decompress(data, _BLOCK)
                     data = self._member.unconsumed_tail
+                    # All input may be taken in while output is still held back: then the end is not yet seen.
+                    while not data and not self._member.eof and len(text) == _BLOCK:
+                        text = self._member.decompress(b"", _BLOCK)
                     if self._member.eof:
                         data = self._member.unused_data
                         self.end = self.at - len(data)
@@ -84,3 +87,23 @@ class GzipReader:
             self.at = self._read - len(self._input)
             if text:
                 return text
+
+
+class GzipText:
+    """The text of a whole gzip file, read as ``os.pread`` reads a file, but forwards only."""
+
+    def __init__(self, fd: int, size: int):
+        self._reader = GzipReader(fd, 0, size)
+        self._at = 0
+        self._held = b""
+
+    def read(self, count: int, at: int) -> bytes:
+        """Up to ``count`` bytes from position ``at``, which is never less than before; empty at the end."""
+        while at >= self._at + len(self._held):
+            self._at += len(self._held)
+            self._held = self._reader.next_block()
+            if not self._held:
+                return b""
+        begin = at - self._at
+        self._at, self._held = at, self._held[begin:]
+        return self._held[:count]

@@ -8,9 +8,8 @@ So ranges that meet share no line and leave none out, wherever they are cut. A b
 offset of the first; memory is bounded by a block and the longest line.
 """
 
-import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts.gzip_members import GzipReader
@@ -19,9 +18,9 @@ BLOCK = 1 << 20
 _SMALL = 1 << 14
 
 
-def plain_blocks(fd: int, start: int, end: int, path: str) -> Iterator[tuple[bytes, int]]:
+def plain_blocks(read: Callable[[int, int], bytes], start: int, end: int, path: str) -> Iterator[tuple[bytes, int]]:
     """(lines, offset of the first) of the lines that begin in [start, end). Each block ends with a newline, except
-    perhaps the last of the file. Raises DataLossError where the file ends before ``end``.
+    perhaps the last of the file. ``read(count, position)``: the text. Raises DataLossError where it ends early.
     """
     if start >= end:
         return
@@ -31,7 +30,7 @@ def plain_blocks(fd: int, start: int, end: int, path: str) -> Iterator[tuple[byt
     held = 0
     skipping = start > 0
     while True:
-        data = os.pread(fd, max(_SMALL, min(BLOCK, end - at + _SMALL)), at)
+        data = read(max(_SMALL, min(BLOCK, end - at + _SMALL)), at)
         if not data:
             break
         at += len(data)
@@ -73,9 +72,10 @@ def plain_blocks(fd: int, start: int, end: int, path: str) -> Iterator[tuple[byt
         yield b"".join(parts), base
 
 
-def gzip_blocks(fd: int, start: int, end: int, path: str) -> Iterator[tuple[bytes, int]]:
+def gzip_blocks(fd: int, start: int, end: int, path: str, skip: int = 0) -> Iterator[tuple[bytes, int]]:
     """The same of the gzip members in [start, end); offsets are positions in the compressed file, below ``end``, the
-    same for all lines of a block. Raises WorldError for a file that is cut off or no gzip.
+    same for all lines of a block. ``skip``: bytes of text that are left out first. Raises WorldError for a file that is
+    cut off or no gzip.
     """
     if start >= end:
         return
@@ -93,6 +93,8 @@ def gzip_blocks(fd: int, start: int, end: int, path: str) -> Iterator[tuple[byte
             ) from error
         if not data:
             break
+        if skip:
+            skip, data = max(0, skip - len(data)), data[skip:]
         cut = data.rfind(b"\n") + 1
         if cut:
             parts.append(data[:cut])

@@ -291,7 +291,69 @@ def test_offsets_of_another_spout_are_refused(query):
         query.driven.driver.snapshot({"topic-0": 5}, {})
 
 
-@pytest.mark.parametrize("seed", range(6))
+def pack(path):
+    """What gzip(1) does: writes beside the file, keeps its mtime, removes it."""
+    packed = path.with_name(path.name + ".gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    os.utime(packed, ns=(os.stat(path).st_mtime_ns,) * 2)
+    os.remove(path)
+
+
+def test_a_file_that_rotation_compresses_is_not_read_twice(query, tmp_path):
+    append(tmp_path / "app.log", "banner", "one", "two")
+    query.drain()
+    os.rename(tmp_path / "app.log", tmp_path / "app.log.1")
+    pack(tmp_path / "app.log.1")
+    append(tmp_path / "app.log", "banner", "three")
+    query.restart()
+    assert words(query.drain()) == ["banner", "three"]
+    for n in (1, 0):
+        os.rename(tmp_path / f"app.log{'.1.gz' if n else ''}", tmp_path / f"app.log.{n + 1}{'.gz' if n else ''}")
+    append(tmp_path / "app.log", "four")
+    query.restart()
+    assert words(query.drain()) == ["four"]
+
+
+def test_the_rest_of_a_file_that_was_compressed_meanwhile_is_read(query, tmp_path):
+    append(tmp_path / "app.log", *(f"line {n}" for n in range(1000)))
+    first = query.step(limit=5000)
+    assert 0 < len(first) < 1000
+    append(tmp_path / "app.log", "last", end="")
+    pack(tmp_path / "app.log")
+    query.restart()
+    assert words(first + query.drain()) == [f"line {n}" for n in range(1000)] + ["last"]
+
+
+def test_a_range_of_a_file_that_was_compressed_before_it_was_read(query, tmp_path):
+    append(tmp_path / "a.log", *(f"line {n}" for n in range(1000)))
+    append(tmp_path / "b.log", "other")
+    ranges = query.plan()
+    for name in ("a.log", "b.log"):
+        pack(tmp_path / name)
+    for _ in range(3):
+        assert sorted(words(query.read(ranges))) == sorted([*(f"line {n}" for n in range(1000)), "other"])
+    assert query.drain() == []
+
+
+def test_a_compressed_copy_beside_its_original_waits(query, tmp_path):
+    append(tmp_path / "a.log", "one", "two")
+    query.drain()
+    (tmp_path / "a.log.gz").write_bytes(gzip.compress((tmp_path / "a.log").read_bytes()))
+    assert query.drain() == []
+    os.remove(tmp_path / "a.log")
+    append(tmp_path / "b.log", "three")
+    assert words(query.drain()) == ["three"]
+    assert words(query.drain()) == []
+
+
+def test_another_compressed_file_with_the_same_first_line_is_read(query, tmp_path):
+    append(tmp_path / "app.log", "banner", "one", "two")
+    query.drain()
+    (tmp_path / "old.log.gz").write_bytes(gzip.compress(b"banner\nlong ago\n"))
+    assert words(query.drain()) == ["banner", "long ago"]
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_every_line_once_while_a_writer_appends_rotates_and_compresses(tmp_path, clock, seed):
     """Odd chunks, renames, removal of the oldest file, restarts, limits, replayed batches; contents are compared."""
     rng = random.Random(seed)
@@ -319,15 +381,19 @@ def test_every_line_once_while_a_writer_appends_rotates_and_compresses(tmp_path,
             file.write(raw[:cut])
         written[name] = written.get(name, "") + raw[:cut].decode()
         unsent[name] = raw[cut:].decode()
-        if rng.random() < 0.15 and not unsent[name] and (tmp_path / name).exists():
-            if (tmp_path / f"{name}.3").exists():
-                query.drain(limit=1000)
-                os.remove(tmp_path / f"{name}.3")
-            for n in (2, 1, 0):
-                source = tmp_path / (f"{name}.{n}" if n else name)
-                if source.exists():
-                    os.rename(source, tmp_path / f"{name}.{n + 1}")
+        turned = rng.random() < 0.15 and not unsent[name] and (tmp_path / name).exists()
+        if turned and any((tmp_path / f"{name}.3{gz}").exists() for gz in ("", ".gz")):
+            query.drain(limit=1000)
+            (tmp_path / f"{name}.3").unlink(missing_ok=True)
+            (tmp_path / f"{name}.3.gz").unlink(missing_ok=True)
         ranges = query.plan(limit=rng.choice((None, 30, 1000)), some=True)
+        for n in (2, 1, 0) if turned else ():
+            for gz in ("", ".gz"):
+                source = tmp_path / (f"{name}.{n}{gz}" if n else name)
+                if source.exists():
+                    os.rename(source, tmp_path / f"{name}.{n + 1}{gz}")
+        if turned and rng.random() < 0.7 and (tmp_path / f"{name}.1").exists():
+            pack(tmp_path / f"{name}.1")
         rows = query.read(ranges)
         if rng.random() < 0.1:
             query.restart()

@@ -48,9 +48,8 @@ class WarpedCatalog(FileCatalog):
     def scan(self) -> list[FileEntry]:
         return [self._warped(file) for file in super().scan()]
 
-    def find(self, inode: int, hint: str) -> FileEntry | None:
-        file = super().find(inode, hint)
-        return file and self._warped(file)
+    def find_all(self, wanted):
+        return {inode: self._warped(file) for inode, file in super().find_all(wanted).items()}
 
     def _warped(self, file: FileEntry) -> FileEntry:
         changed, modified = self.clock.warped(file.changed_ns), self.clock.warped(file.modified_ns)
