@@ -193,10 +193,11 @@ class _Round:
             return
         if head.between:
             self.lost(
-                f"offset {offset} of {file.path!r} lies inside a line: either the file's last line was read without "
-                f"its end, because the file had not changed for files.finished.after={self.options.finished_after}, "
-                f"and grew later (raise files.finished.after), or startingOffsets named an offset at which no line "
-                f"begins. With failOnDataLoss=false reading goes on with the next line."
+                f"offset {offset} of {file.path!r} lies inside a line. The file was truncated and written anew (let "
+                f"rotation rename files); or its last line was read without its end, because the file had not changed "
+                f"for files.finished.after={self.options.finished_after}, and grew later (raise files.finished.after); or "
+                f"startingOffsets named an offset at which no line begins. With failOnDataLoss=false reading goes on "
+                f"with the next line."
             )
         self.give(file, partition, offset, max(head.head, offset))
         done = finished and offset >= file.size

@@ -76,7 +76,10 @@ class HeadFinder:
             except FileNotFoundError:
                 return None
             except OSError as error:
-                raise WorldError(f"FilesSpout cannot open a file that it follows: {error}") from error
+                raise WorldError(
+                    f"FilesSpout cannot open a file that it follows: {error}; let it be read, or give a glob that "
+                    f"leaves it out"
+                ) from error
             try:
                 if file.inode and os.fstat(fd).st_ino != file.inode:
                     # Another file took the name after the listing; the next round lists both.
@@ -95,7 +98,8 @@ class HeadFinder:
         crc = fingerprint(prefix, 1 << 30 if file.gzipped else self._lines, finished or file.gzipped)
         alike = known_crc is None or known_crc == crc or begins_alike(prefix, known_crc)
         floor = known_offset if alike and known_offset <= size else 0
-        if look.head.crc is None or look.head.crc != crc or look.searched > size:
+        before = look.head.head
+        if look.head.crc is None or look.head.crc != crc or look.searched > size or not _ends_line(fd, before, file):
             look.scan, look.searched, look.head = None, floor, FileHead(crc, floor)
         between = False
         if file.gzipped:
@@ -107,10 +111,15 @@ class HeadFinder:
                 head = look.head.head
         else:
             head = (last_newline(fd, look.searched, size) + 1) or look.head.head
-            between = 0 < floor < head and os.pread(fd, 1, floor - 1) != b"\n"
+            between = floor < head and not _ends_line(fd, floor, file)
         look.state = (size, file.changed_ns, known_crc)
         look.searched = size
         look.head = FileHead(crc, head, alike, between)
+
+
+def _ends_line(fd: int, offset: int, file: FileEntry) -> bool:
+    """Whether a line may begin at this offset; if not, the file is not the one that had its head there."""
+    return offset == 0 or file.gzipped or os.pread(fd, 1, offset - 1) == b"\n"
 
 
 def last_newline(fd: int, low: int, high: int) -> int:

@@ -15,6 +15,9 @@ less than that. That makes two groups of files above the watermark that are not 
 - born below it: retired files that changed after all, or files that were moved in from the same file system long after
   they were made; nobody can tell one from the other. They have *come back* and their follower must decide.
 
+A directory that is moved into a followed tree brings files whose own ctime is old: they are passed over where it lies
+below the watermark. Move files, or copy.
+
 Files that were seen before the watermark passed their birth and are not known yet (empty ones; ones of which no
 offset was admitted yet) would look as if they came back, so a note of each of them travels with the watermark.
 Without birth times (some network file systems) files known by inode never retire: correct, but the offset keeps every

@@ -135,10 +135,8 @@ class FilesSpout(PartitionedSpout):
         self._blocks = iter(())
         try:
             self._range = FileRange(self._catalog, partition, start, end, self._header)
-        except DataLossError as error:
-            if self._options.fail_on_data_loss:
-                raise
-            self._log.warning("%s", error)
+        except WorldError as error:
+            self._pass_over(error)
             return
         self._blocks = self._range.blocks()
         self._format.begin(self._range.path, self._range.first_line)
@@ -157,17 +155,18 @@ class FilesSpout(PartitionedSpout):
                 for values, at in self._pairs:
                     self.emit(values, at)
                     return None
-        except DataLossError as error:
-            if self._options.fail_on_data_loss:
-                raise
-            self._log.warning("%s", error)
         except WorldError as error:
-            if self._options.malformed == "fail":
-                raise
-            self._log.warning("%s", error)
+            self._pass_over(error)
         return False
+
+    def _pass_over(self, error: WorldError) -> None:
+        """Logs the error that is being handled, or raises it where options do not allow to go on."""
+        if self._options.fail_on_data_loss if isinstance(error, DataLossError) else self._options.malformed == "fail":
+            raise error
+        self._log.warning("%s", error)
 
     def close(self) -> None:
         if self._range is not None:
+            self._faults.sum_up()
             self._range.close()
             self._range = None

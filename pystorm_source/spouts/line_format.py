@@ -82,14 +82,13 @@ def line_offsets(lines: Sequence[str] | Sequence[bytes], offset: int, fixed: boo
 
 
 class Faults:
-    """What happens to malformed lines: ``fail`` raises, ``skip`` counts and logs the first of every file."""
+    """What happens to malformed lines: they raise; or are counted, the first of each range logged, and the sum."""
 
     def __init__(self, skip: bool, logger: logging.Logger):
         self.path = ""
         self.skipped = 0
         self._skip = skip
         self._logger = logger
-        self._said = ""
 
     def take(self, reason: object, line: bytes, offset: int) -> None:
         """Raises SchemaError, naming file, byte offset and line, unless malformed lines are skipped."""
@@ -100,12 +99,17 @@ class Faults:
                 f"Given: {shown!r}"
             )
         self.skipped += 1
-        if self._said != self.path:
-            self._said = self.path
+        if self.skipped == 1:
             self._logger.warning(
-                "malformed line in %r at byte %d is skipped: %s. Given: %r (further ones in this file: counted only)",
+                "malformed line in %r at byte %d is skipped: %s. Given: %r (further ones are counted)",
                 self.path, offset, reason, shown,
             )  # fmt: skip
+
+    def sum_up(self) -> None:
+        """Logs how many lines of the range were skipped, and begins anew."""
+        if self.skipped:
+            self._logger.warning("%d malformed lines in %r were skipped", self.skipped, self.path)
+            self.skipped = 0
 
 
 def one_by_one(

@@ -202,6 +202,7 @@ def test_malformed_csv_is_named_or_skipped(read, bad, caplog):
     with caplog.at_level(logging.WARNING):
         assert read(data, ["a int", "b decimal(10,2)"], "csv", malformed="skip") == [(1, 2), (5, 6)]
     assert "at byte 4" in caplog.text
+    assert "1 malformed lines in" in caplog.text
 
 
 def test_a_header_without_a_field_is_named(tmp_path):

@@ -82,7 +82,7 @@ def test_thousands_of_finished_files_and_an_active_one(query, logs, clock):
     query.restart()
     began = time.perf_counter()
     assert query.plan() == []
-    assert time.perf_counter() - began < max(2.0, 2 * cold)
+    assert time.perf_counter() - began < 2 * cold + 1
     append(logs / "active.log", "two")
     assert words(query.drain()) == ["two"]
 

@@ -178,6 +178,20 @@ def test_truncation_to_the_same_beginning_begins_a_new_generation(tmp_path, cloc
         assert name.endswith(f"~{generation}" if generation else name)
 
 
+def test_a_file_written_anew_with_the_same_first_line_and_more_than_before(query, tmp_path, clock):
+    append(tmp_path / "app.log", "banner", "one", "two")
+    query.drain()
+    for restarted in (False, True):
+        if restarted:
+            query.restart()
+        with open(tmp_path / "app.log", "w") as file:
+            file.write("banner\n" + "x" * 30 + " no end yet")
+        assert query.step() == []
+        append(tmp_path / "app.log", "", "y")
+        with pytest.raises(DataLossError, match=r"app\.log.*inside a line.*truncated"):
+            query.step()
+
+
 def test_truncation_between_planning_and_reading_is_data_loss(query, tmp_path):
     append(tmp_path / "app.log", "one", "two", "three")
     ranges = query.plan()
