@@ -195,7 +195,7 @@ class _Round:
             self.lost(
                 f"offset {offset} of {file.path!r} lies inside a line. The file was truncated and written anew (let "
                 f"rotation rename files); or its last line was read without its end, because the file had not changed "
-                f"for files.finished.after={self.options.finished_after}, and grew later (raise files.finished.after); or "
+                f"for files.finished.after={self.options.finished_after}, and grew later (raise that); or "
                 f"startingOffsets named an offset at which no line begins. With failOnDataLoss=false reading goes on "
                 f"with the next line."
             )
