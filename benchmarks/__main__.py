@@ -1,4 +1,4 @@
-"""``python -m benchmarks --list`` and ``python -m benchmarks NAME [--quick] [--json] [--runs N] [--no-peers]``.
+"""``python -m benchmarks NAME [--quick] [--json] [--runs N] [--no-peers]``; ``--list`` names them.
 
 Prints a table, or with ``--json`` one JSON line per case. The exit status is 0 whether or not a figure is reached.
 """
@@ -8,6 +8,7 @@ import json
 import sys
 
 from benchmarks.ladder import LADDER, Settings, find
+from benchmarks.machine import facts
 from benchmarks.record import table
 
 
@@ -16,6 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("name", nargs="?", help="the benchmark to run")
     parser.add_argument("--list", action="store_true", help="the benchmarks that there are")
+    parser.add_argument("--machine", action="store_true", help="what is measured on, as one JSON object")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works, not how quick it is")
     parser.add_argument("--json", action="store_true", help="one JSON line per case")
     parser.add_argument("--runs", type=int, help="runs per case (medians are printed)")
@@ -24,6 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.list:
         for rung in LADDER:
             print(f"{rung.name:<14} {rung.meaning}")
+        return 0
+    if asked.machine:
+        print(json.dumps(facts(), indent=1))
         return 0
     names = ", ".join(rung.name for rung in LADDER)
     if asked.name is None:

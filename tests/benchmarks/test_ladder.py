@@ -68,6 +68,14 @@ def test_table_for_people():
     assert done.stdout.splitlines()[0].split()[:3] == ["case", "value", "unit"]
 
 
+def test_machine_facts_are_json():
+    done = benchmarks("--machine")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["cores"] >= 1
+    assert facts["packages"]["pyarrow"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [(["nonesuch"], "Given: 'nonesuch'"), ([], "name a benchmark"), (["core", "--runs", "0"], "Given: 0")],
