@@ -1,4 +1,4 @@
-"""What a figure was measured on: ``python -m benchmarks --machine`` prints it as one JSON object, to lie by results.
+"""What a figure was measured on: ``python -m benchmarks --machine`` prints it as one JSON object, to lie by results."""
 
 import importlib.metadata
 import os
