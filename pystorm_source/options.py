@@ -91,7 +91,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         Meta(description="Offsets that must wait before a micro-batch is started, unless maxTriggerDelay passes."),
     ] = msgspec.field(name="minOffsetsPerTrigger", default=None)
     max_trigger_delay: Annotated[
-        str, Meta(description="How long minOffsetsPerTrigger may hold data back: a number with ms, s, m or h.")
+        str, Meta(description="How long minOffsetsPerTrigger may hold data back: a number with ms, s, m, h or d.")
     ] = msgspec.field(name="maxTriggerDelay", default="15m")
     max_offsets_per_partition: Annotated[
         Annotated[int, Meta(ge=1)] | None,

@@ -15,12 +15,12 @@ from typing import Any
 
 import yaml
 
+from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, fields_of, parse
 from pystorm_source.plan import ComponentPlan, Plan, compile_plan, load_topology
 from pystorm_source.source.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
-from pystorm_source.source.trigger_delay import parse_duration
 
 # What Spark itself adds for tables made by CREATE TABLE ... USING.
 _SPARKS_OWN = re.compile(

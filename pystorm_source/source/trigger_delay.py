@@ -1,19 +1,6 @@
 """``minOffsetsPerTrigger`` and ``maxTriggerDelay``: little data may wait, but not for long."""
 
-import re
-
 from pystorm_source.clock import Clock
-from pystorm_source.errors import OptionError
-
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def parse_duration(key: str, text: str) -> float:
-    """Seconds of ``90s``, ``15m``, ``1.5 h`` or ``200 ms``. Raises OptionError."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*", text)
-    if match is None:
-        raise OptionError(f"option {key!r} is a number with ms, s, m or h, such as '15m'. Given: {text!r}")
-    return float(match[1]) * _SECONDS[match[2]]
 
 
 class TriggerDelay:

@@ -1,16 +1,14 @@
 """Options of FilesSpout."""
 
 import codecs
-import re
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options, parse
-
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class FilesOptions(Options, frozen=True, kw_only=True):
@@ -73,7 +71,7 @@ class FilesOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:
-        seconds_of("files.finished.after", self.finished_after)
+        parse_duration("files.finished.after", self.finished_after)
         try:
             encoding = codecs.lookup(self.encoding)
             fits = "\n".encode(encoding.name) == b"\n"
@@ -92,12 +90,4 @@ class FilesOptions(Options, frozen=True, kw_only=True):
 
     @property
     def finished_after_ns(self) -> int:
-        return round(seconds_of("files.finished.after", self.finished_after) * 1_000_000_000)
-
-
-def seconds_of(key: str, text: str) -> float:
-    """``"90s"``, ``"1.5h"``, ``"200ms"`` in seconds. Raises OptionError naming ``key``."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", text)
-    if found is None:
-        raise OptionError(f"option {key!r} is a number with ms, s, m, h or d, such as 1h. Given: {text!r}")
-    return float(found[1]) * _SECONDS[found[2]]
+        return round(parse_duration("files.finished.after", self.finished_after) * 1_000_000_000)

@@ -3,8 +3,9 @@
 import pytest
 
 from pystorm_source.clock import ManualClock
+from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
-from pystorm_source.source.trigger_delay import TriggerDelay, parse_duration
+from pystorm_source.source.trigger_delay import TriggerDelay
 
 
 def test_holds_until_there_is_enough():
@@ -49,6 +50,6 @@ def test_durations(text, seconds):
 
 @pytest.mark.parametrize("text", ["", "15", "m", "-1s", "1 minute", "1s2s", "∞s"])
 def test_what_is_no_duration(text):
-    with pytest.raises(OptionError, match="'maxTriggerDelay' is a number with ms, s, m or h") as refused:
+    with pytest.raises(OptionError, match="'maxTriggerDelay' is a number with ms, s, m, h or d") as refused:
         parse_duration("maxTriggerDelay", text)
     assert str(refused.value).endswith(f"Given: {text!r}")
