@@ -117,7 +117,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="batch.target.millis", default=1000)
     output_batch_rows: Annotated[
         int, Meta(ge=1, le=1 << 24, description="Rows of one Arrow batch that leaves the task.")
-    ] = msgspec.field(name="output.batch.rows", default=10_000)
+    ] = msgspec.field(name="output.batch.rows", default=32_768)
 
 
 TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions)

@@ -34,7 +34,7 @@ class OutputPlan:
 
     schema: pa.Schema
     views: tuple[ViewPlan, ...]
-    batch_rows: int = 10_000
+    batch_rows: int = 32_768
 
     def view(self, component: str, stream: str) -> ViewPlan | None:
         """The view of a stream, or None where its rows are not wanted."""
