@@ -20,10 +20,10 @@ def main(name: str) -> str:
     for entry in entries:
         if missing := KEYS - entry.keys():
             return f"{entry.get('case')}: the keys {sorted(missing)} are missing"
-        if not entry["value"] or entry["value"] < 0:
+        if entry["value"] is None or entry["value"] < 0:
             return f"{entry['case']}: its value is {entry['value']}"
     return ""
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1]) or 0)
