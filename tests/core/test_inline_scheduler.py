@@ -141,6 +141,35 @@ def test_a_cycle_that_multiplies_and_a_bolt_that_feeds_itself(sizes):
     assert drained(wired)
 
 
+@SIZED
+def test_what_a_bolt_sends_itself_keeps_its_order(sizes):
+    """Where a full cycle is fed beyond its pending emits, what is emitted then may not overtake them."""
+
+    class Loops(BoltBase):
+        def __init__(self):
+            self.sent = 0
+            self.got = []
+
+        def process(self, tup):
+            depth, number = tup.values
+            if tup.component == "me":
+                self.got.append(number)
+            for _ in range(3 if depth else 0):
+                self.emit((depth - 1, self.sent))
+                self.sent += 1
+
+    fields = {"default": ("depth", "number")}
+    wired = Wired(
+        {"s": Part(numbers_as(*[(4, -1)] * 5), streams=fields), "me": Part(Loops, streams=fields)},
+        [edge("s", "me"), edge("me", "me")],
+        **sizes,
+    )
+    wired.open("s", 0, 5).run()
+    me = wired.instances("me")[0]
+    assert me.sent == 5 * (3 + 9 + 27 + 81)
+    assert me.got == list(range(me.sent))
+
+
 def test_fifty_executors():
     names = [f"p{i}" for i in range(12)]
     parts = {"s": Part(Numbers, par=2), **{name: Part(Pass, par=4) for name in names}, "b": Part(Collect, streams={})}
