@@ -3,7 +3,7 @@
     pass:  bolt C ─► bolt B ─► bolt A ─► spout        each turn: at most `quota` calls, then publish
 
 Most downstream first keeps the queues short and the tuples in cache: what a spout's turn emitted is consumed before
-the spout is asked again. Python bolts share one interpreter lock, so one thread is the default (DESIGN: schedulers).
+the spout is asked again. Python bolts share one interpreter lock, so one thread is the default.
 
 A pass without progress means that spouts wait (then the thread sleeps), that all is drained (then the range is done),
 or that every holder of pending emits waits for another, as in a cycle: then one of them is fed one tuple beyond its
