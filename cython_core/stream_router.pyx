@@ -6,7 +6,8 @@
 
 Groupings follow Storm: shuffle is an exactly even round-robin, fields is ``hash mod n`` over the sorted target tasks
 (with a hash that is stable across processes), global is the lowest task id, all is every task, none is uniform random
-(seeded by the task id: a replay takes the same ways). Local-or-shuffle is shuffle: all targets are in this worker.
+(seeded by the task id). Shuffle and none carry on from range to range: a replay gives the same tuples, by other ways
+perhaps. Local-or-shuffle is shuffle: all targets are in this worker.
 
 Threading law: producer's thread only.
 """
