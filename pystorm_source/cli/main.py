@@ -6,11 +6,13 @@ import typer
 
 from pystorm_source.cli.check import check
 from pystorm_source.cli.demo import demo
+from pystorm_source.cli.draw import draw
 from pystorm_source.version import __version__
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(check)
 app.command()(demo)
+app.command()(draw)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,56 @@
+"""``pystorm-source draw``: the picture of a topology as text, as a Mermaid flowchart or as SVG."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pystorm_source.cli.topology_argument import Reference, topology_here, usage_errors
+from pystorm_source.errors import OptionError
+from pystorm_source.plan import Plan, compile_plan
+from pystorm_source.plan.layered_svg import as_svg
+from pystorm_source.plan.picture import Picture, as_mermaid, as_text
+
+
+class Format(StrEnum):
+    """What a picture can be written as."""
+
+    text = "text"
+    mermaid = "mermaid"
+    svg = "svg"
+
+
+SUFFIXES = {".svg": Format.svg, ".mmd": Format.mermaid, ".mermaid": Format.mermaid, ".txt": Format.text}
+
+
+def draw(
+    topology: Reference,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="Default: what the name of FILE says, else text.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Write it there, not to the terminal.")
+    ] = None,
+) -> None:
+    """Draw a topology: components, tasks, streams, groupings, and the streams that leave as rows."""
+    with usage_errors():
+        plan = compile_plan(topology_here(topology))
+        picture = drawn(plan, form or SUFFIXES.get(output.suffix.lower() if output else "", Format.text))
+        if output is None:
+            typer.echo(picture, nl=False)
+            return
+        try:
+            output.write_text(picture, encoding="utf-8")
+        except OSError as error:
+            raise OptionError(
+                f"--output cannot be written ({error.strerror}): give a file in a folder that is there and writable. "
+                f"Given: {str(output)!r}"
+            ) from None
+
+
+def drawn(plan: Plan, form: Format) -> str:
+    """The picture in that form; ends with a newline."""
+    if form is Format.svg:
+        return as_svg(Picture.of(plan))
+    return as_mermaid(plan) if form is Format.mermaid else as_text(plan)

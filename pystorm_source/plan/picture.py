@@ -1,0 +1,123 @@
+"""What a picture of a plan shows, and its two written forms: text and Mermaid's flowchart.
+
+A box per component and per open stream, an arrow per pair of boxes with one label for each subscription between them.
+"""
+
+import re
+from typing import NamedTuple
+
+from pystorm_source.api.stream import Stream
+from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
+
+MOST_FIELDS = 8
+
+
+class Box(NamedTuple):
+    """``kind`` is spout, bolt or rows (an open stream); ``lines`` are what stands in it, the first is its name."""
+
+    key: str
+    kind: str
+    lines: tuple[str, ...]
+
+
+class Arrow(NamedTuple):
+    """From one box to another, or to itself."""
+
+    source: str
+    target: str
+    labels: tuple[str, ...]
+
+
+class Picture(NamedTuple):
+    """Boxes stand upstream first, as far as there is no cycle."""
+
+    title: str
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Picture":
+        """Everything that is to be drawn of a plan."""
+        keys = {component.name: f"c{i}" for i, component in enumerate(plan.components)}
+        boxes = [
+            Box(keys[c.name], "spout" if c.is_spout else "bolt", (c.name, _class_and_tasks(c))) for c in plan.components
+        ]
+        labels: dict[tuple[str, str], list[str]] = {}
+        for edge in plan.edges:
+            prefix = "" if edge.stream == "default" else f"{edge.stream} "
+            labels.setdefault((keys[edge.producer], keys[edge.consumer]), []).append(prefix + grouping_of(plan, edge))
+        for i, (component, stream) in enumerate(plan.open_streams):
+            fields = _fields(stream)
+            shown = fields if len(fields) <= MOST_FIELDS else [*fields[: MOST_FIELDS - 1], "…"]
+            boxes.append(Box(f"r{i}", "rows", ("rows", *shown)))
+            labels[keys[component.name], f"r{i}"] = [] if stream.name == "default" else [stream.name]
+        arrows = tuple(Arrow(source, target, tuple(texts)) for (source, target), texts in labels.items())
+        return cls(plan.name, tuple(boxes), arrows)
+
+
+def grouping_of(plan: Plan, edge: EdgePlan) -> str:
+    """``shuffle``, ``fields(word)``, ``custom(Class)``."""
+    fields = plan.component(edge.producer).stream(edge.stream).fields
+    inner = [fields[position] for position in edge.positions]
+    custom = getattr(edge, "custom", None)
+    if custom is not None:
+        inner = [type(custom).__name__]
+    return f"{edge.grouping}({', '.join(inner)})" if inner else edge.grouping
+
+
+def as_text(plan: Plan) -> str:
+    """A paragraph per component: its streams with their fields, and who takes each by which grouping."""
+    tasks = sum(len(component.tasks) for component in plan.components)
+    lines = [f"topology {plan.name}, {_counted(len(plan.components), 'component')}, {_counted(tasks, 'task')}"]
+    opened = {(component.name, stream.name) for component, stream in plan.open_streams}
+    for component in plan.components:
+        kind = "spout" if component.is_spout else "bolt"
+        lines += ["", f"{kind} {component.name} ({_class_and_tasks(component)})"]
+        for stream in component.streams:
+            direct = " (direct)" if stream.direct else ""
+            lines.append(f"  {stream.name}{direct}: {', '.join(_fields(stream)) or 'no fields'}")
+            lines += [
+                f"    -> {edge.consumer} by {grouping_of(plan, edge)}"
+                for edge in plan.edges
+                if (edge.producer, edge.stream) == (component.name, stream.name)
+            ]
+            if (component.name, stream.name) in opened:
+                lines.append("    -> rows")
+    return "\n".join(lines) + "\n"
+
+
+def as_mermaid(plan: Plan) -> str:
+    """A Mermaid flowchart, for Markdown that renders it."""
+    picture = Picture.of(plan)
+    shapes = {"spout": "([{}])", "bolt": "[{}]", "rows": "[/{}/]"}
+    lines = ["---", f"title: {_yaml(picture.title)}", "---", "flowchart LR"]
+    for box in picture.boxes:
+        text = "<br/>".join(map(_mermaid, box.lines))
+        lines.append(f"    {box.key}" + shapes[box.kind].format(f'"{text}"'))
+    for arrow in picture.arrows:
+        text = "<br/>".join(map(_mermaid, arrow.labels))
+        label = f'|"{text}"|' if text else ""
+        lines.append(f"    {arrow.source} -->{label} {arrow.target}")
+    return "\n".join(lines) + "\n"
+
+
+def _class_and_tasks(component: ComponentPlan) -> str:
+    name = component.cls.__name__
+    return f"{name}, {len(component.tasks)} tasks" if len(component.tasks) > 1 else name
+
+
+def _fields(stream: Stream) -> list[str]:
+    return [f"{name} {ddl}" if ddl else name for name, ddl in zip(stream.fields, stream.types, strict=True)]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _mermaid(text: str) -> str:
+    """Everything but letters, digits and harmless signs as a character code: no name ends the quotes or is markup."""
+    return re.sub(r"[^\w .,:()+/-]", lambda found: f"#{ord(found[0])};", text)
+
+
+def _yaml(text: str) -> str:
+    return '"' + re.sub(r'[\\"\x00-\x1f]', lambda found: f"\\x{ord(found[0]):02x}", text) + '"'
