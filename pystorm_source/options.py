@@ -42,6 +42,11 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         msgspec.field(name="topology.name", default="")
     )
 
+    environment: Annotated[
+        str,
+        Meta(description="Which entry of a `par` that is a dict of environments counts; needed where there is one."),
+    ] = msgspec.field(name="topology.environment", default="")
+
     def __post_init__(self) -> None:
         if self.producer_batch_size > self.receive_buffer_size // 2:
             raise OptionError(

@@ -33,7 +33,7 @@ class Bolt(Component, BoltBase):
         cls,
         name: str | None = None,
         inputs: Any = None,
-        par: int | None = None,
+        par: int | dict[str, int] | None = None,
         config: dict[str, Any] | None = None,
     ) -> ComponentSpec:
         """This bolt for a Topology.

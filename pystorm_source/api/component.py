@@ -26,7 +26,7 @@ class Component:
     """
 
     outputs: ClassVar[Any] = None
-    par: ClassVar[int] = 1
+    par: ClassVar[int | dict[str, int]] = 1
     config: ClassVar[dict[str, Any] | None] = None
     exit_on_exception: ClassVar[bool] = True
 

@@ -9,12 +9,48 @@ from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.stream import Stream
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class GlobalStreamId:
-    """A stream of a component: what a subscription names. ``component`` is a spec, or a component's name."""
+    """A stream of a component: what a subscription names. ``component`` is a spec, or the name of a component or of its
+    attribute in the Topology, which may be declared later: so a cycle is wired.
+
+    ``componentId`` and ``streamId`` are the names that Storm has for the two. Raises TypeError for others than these.
+    """
 
     component: Any
     stream: str = "default"
+
+    def __init__(
+        self,
+        component: Any = None,
+        stream: str | None = None,
+        *,
+        componentId: Any = None,
+        streamId: str | None = None,
+    ):
+        if componentId is not None and component is None:
+            component = componentId
+        if streamId is not None and stream is None:
+            stream = streamId
+        if not isinstance(component, (str, ComponentSpec)) or component == "":
+            raise TypeError(
+                "a GlobalStreamId names a component: a spec, or the name of a component of the Topology. "
+                f"Given: {component!r}"
+            )
+        if stream is not None and not isinstance(stream, str):
+            raise TypeError(f"a GlobalStreamId names a stream by a str. Given: {stream!r}")
+        object.__setattr__(self, "component", component)
+        object.__setattr__(self, "stream", "default" if stream is None else stream)
+
+    @property
+    def componentId(self) -> str:
+        """The name of the component."""
+        return self.component.label if isinstance(self.component, ComponentSpec) else str(self.component)
+
+    @property
+    def streamId(self) -> str:
+        """The name of the stream."""
+        return self.stream
 
 
 class ComponentSpec:
@@ -29,15 +65,16 @@ class ComponentSpec:
         component_cls: type[Any],
         name: str | None = None,
         inputs: Any = None,
-        par: int | None = None,
+        par: int | dict[str, int] | None = None,
         config: dict[str, Any] | None = None,
     ):
         self.component_cls = component_cls
         self.name = self._checked_name(name)
+        self.attribute: str | None = None
         self.streams = Stream.all_of(getattr(component_cls, "outputs", None), given_by=component_cls.__name__)
         self.par = self._checked_par(component_cls.par if par is None else par)
         self.config = self._checked_config(component_cls.config if config is None else config)
-        self.inputs = self._checked_inputs(inputs)
+        self.subscriptions = self._checked_inputs(inputs)
 
     def __getitem__(self, stream: str) -> GlobalStreamId:
         names = [declared.name for declared in self.streams]
@@ -50,11 +87,40 @@ class ComponentSpec:
         twin.__dict__.update(self.__dict__)
         return twin
 
-    def named(self, name: str) -> "ComponentSpec":
-        """This spec under the given name, unless it has one."""
+    def named(self, attribute: str) -> "ComponentSpec":
+        """This spec, which knows now what its attribute is called; its name too, unless it was given one."""
+        self.attribute = self.attribute or attribute
         if self.name is None:
-            self.name = name
+            self.name = attribute
         return self
+
+    @property
+    def inputs(self) -> tuple[tuple[GlobalStreamId, Grouping], ...]:
+        """What this component subscribes to. A grouping that was not given is DIRECT for a direct stream of a spec,
+        else SHUFFLE; ``Topology.subscriptions`` knows the components that are given by name, too."""
+        return tuple((source, grouping or self._default_grouping(source)) for source, grouping in self.subscriptions)
+
+    @staticmethod
+    def _default_grouping(source: GlobalStreamId) -> Grouping:
+        stream = source.component.stream(source.stream) if isinstance(source.component, ComponentSpec) else None
+        return Grouping.DIRECT if stream is not None and stream.direct else Grouping.SHUFFLE
+
+    def par_in(self, environment: str) -> int:
+        """The number of tasks in this environment. Raises ValueError where `par` does not have it."""
+        if isinstance(self.par, int):
+            return self.par
+        known = ", ".join(repr(name) for name in self.par)
+        if not environment:
+            raise ValueError(
+                f"`par` of {self.label!r} differs by environment ({known}): choose one with the option "
+                "'topology.environment'. Given: none"
+            )
+        if environment not in self.par:
+            raise ValueError(
+                f"`par` of {self.label!r} is given for the environments {known}: add this one, or set the option "
+                f"'topology.environment' to one of them. Given: {environment!r}"
+            )
+        return self.par[environment]
 
     @property
     def label(self) -> str:
@@ -76,12 +142,15 @@ class ComponentSpec:
         return name
 
     @staticmethod
-    def _checked_par(par: Any) -> int:
-        if isinstance(par, bool) or not isinstance(par, int):
-            raise TypeError(f"`par`, the number of tasks, must be an int of at least 1. Given: {par!r}")
-        if par < 1:
-            raise ValueError(f"`par`, the number of tasks, must be at least 1. Given: {par!r}")
-        return par
+    def _checked_par(par: Any) -> int | dict[str, int]:
+        if not isinstance(par, dict):
+            return _task_count(par)
+        if not par:
+            raise ValueError(f"`par` as a dict needs an environment, such as {{'prod': 4, 'beta': 1}}. Given: {par!r}")
+        for environment in par:
+            if not isinstance(environment, str):
+                raise TypeError(f"`par` as a dict goes from the name of an environment to an int. Given: {par!r}")
+        return {environment: _task_count(tasks) for environment, tasks in par.items()}
 
     @staticmethod
     def _checked_config(config: Any) -> dict[str, Any]:
@@ -95,28 +164,44 @@ class ComponentSpec:
             raise TypeError(f"`config` of a component must be JSON: {error}. Given: {config!r}") from None
         return copy.deepcopy(config)
 
-    @classmethod
-    def _checked_inputs(cls, inputs: Any) -> tuple[tuple[GlobalStreamId, Grouping], ...]:
+    @staticmethod
+    def _checked_inputs(inputs: Any) -> tuple[tuple[GlobalStreamId, Grouping | None], ...]:
         if inputs is None:
             return ()
         if isinstance(inputs, (ComponentSpec, GlobalStreamId)):
             inputs = [inputs]
+        pairs: list[tuple[Any, Any]]
         if isinstance(inputs, dict):
+            for grouping in inputs.values():
+                if not isinstance(grouping, Grouping):
+                    raise TypeError(f"the grouping of an input must be a Grouping. Given: {grouping!r}")
             pairs = list(inputs.items())
         elif isinstance(inputs, (list, tuple)):
-            pairs = [(source, Grouping.SHUFFLE) for source in inputs]
+            pairs = [(source, None) for source in inputs]
         else:
             raise TypeError(
-                "`inputs` must be a spec, a list of specs and streams, or a dict of these to Groupings. "
-                f"Given: {inputs!r}"
+                "`inputs` must be a spec, a list of specs and streams, or a dict of these to Groupings; a component "
+                f"that is declared later is GlobalStreamId('its name'). Given: {inputs!r}"
             )
-        checked = []
+        checked: dict[GlobalStreamId, Grouping | None] = {}
         for source, grouping in pairs:
             if isinstance(source, ComponentSpec):
                 source = GlobalStreamId(source)
             elif not isinstance(source, GlobalStreamId):
-                raise TypeError(f"an input must be a component spec or spec['stream']. Given: {source!r}")
-            if not isinstance(grouping, Grouping):
-                raise TypeError(f"the grouping of an input must be a Grouping. Given: {grouping!r}")
-            checked.append((source, grouping))
-        return tuple(checked)
+                raise TypeError(
+                    "an input must be a component spec or spec['stream']; a component that is declared later is "
+                    f"GlobalStreamId('its name'). Given: {source!r}"
+                )
+            checked[source] = grouping
+        return tuple(checked.items())
+
+
+def _task_count(tasks: Any) -> int:
+    if isinstance(tasks, bool) or not isinstance(tasks, int):
+        raise TypeError(
+            "`par`, the number of tasks, must be an int of at least 1, or a dict of environments to such. "
+            f"Given: {tasks!r}"
+        )
+    if tasks < 1:
+        raise ValueError(f"`par`, the number of tasks, must be at least 1. Given: {tasks!r}")
+    return tasks

@@ -32,7 +32,7 @@ class Spout(Component, SpoutBase):
 
     @classmethod
     def spec(
-        cls, name: str | None = None, par: int | None = None, config: dict[str, Any] | None = None
+        cls, name: str | None = None, par: int | dict[str, int] | None = None, config: dict[str, Any] | None = None
     ) -> ComponentSpec:
         """This spout for a Topology. ``par``: tasks inside one Spark task; ``config``: for this component only."""
         return ComponentSpec(cls, name=name, par=par, config=config)

@@ -1,11 +1,21 @@
 """A topology, declared as a class."""
 
 import copy
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
+from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.spout import Spout
+from pystorm_source.api.stream import Stream
+
+
+class Subscription(NamedTuple):
+    """A bolt's input with everything found: who emits, which stream, by which grouping."""
+
+    producer: ComponentSpec
+    stream: Stream
+    grouping: Grouping
 
 
 class Topology:
@@ -66,16 +76,35 @@ class Topology:
                     )
             elif not spec.inputs:
                 raise ValueError(f"bolt {spec.label!r} of {cls.__name__} needs inputs=[...]. Given: none")
-            for source, grouping in spec.inputs:
-                cls._check_input(spec, source, grouping)
+            cls.subscriptions(spec)
 
     @classmethod
-    def _check_input(cls, spec: ComponentSpec, source: GlobalStreamId, grouping: Any) -> None:
+    def subscriptions(cls, spec: ComponentSpec) -> tuple[Subscription, ...]:
+        """What a component of this topology subscribes to, each stream once.
+
+        Where no grouping was given it is DIRECT for a direct stream, else SHUFFLE. Raises ValueError for an unknown
+        component, stream or field, for a direct stream with another grouping and the reverse, and for one stream with
+        two groupings.
+        """
+        found: dict[tuple[str, str], Subscription] = {}
+        for source, grouping in spec.subscriptions:
+            one = cls._subscription(spec, source, grouping)
+            same = found.setdefault((one.producer.label, one.stream.name), one)
+            if same.grouping != one.grouping:
+                raise ValueError(
+                    f"input of {spec.label!r}: stream {one.stream.name!r} of {one.producer.label!r} is given twice, "
+                    f"with two groupings; keep one. Given: {same.grouping} and {one.grouping}"
+                )
+        return tuple(found.values())
+
+    @classmethod
+    def _subscription(cls, spec: ComponentSpec, source: GlobalStreamId, grouping: Grouping | None) -> Subscription:
         producer = cls.resolve(source)
         if producer is None:
             raise ValueError(
-                f"input of {spec.label!r} is no component of {cls.__name__}: assign it to an attribute of the Topology."
-                f" Given: {source.component!r}"
+                f"input of {spec.label!r} is no component of {cls.__name__}, which has "
+                f"{[known.label for known in cls.specs]!r}: assign it to an attribute of the Topology. "
+                f"Given: {source.component!r}"
             )
         stream = producer.stream(source.stream)
         if stream is None:
@@ -83,22 +112,41 @@ class Topology:
                 f"input of {spec.label!r}: {producer.label!r} declares the streams "
                 f"{[declared.name for declared in producer.streams]!r}. Given: {source.stream!r}"
             )
+        if grouping is None:
+            grouping = Grouping.DIRECT if stream.direct else Grouping.SHUFFLE
+        if stream.direct != (grouping == Grouping.DIRECT):
+            remedy = (
+                f"stream {stream.name!r} of {producer.label!r} is direct: subscribe by Grouping.DIRECT"
+                if stream.direct
+                else f"stream {stream.name!r} of {producer.label!r} is not direct: declare it as "
+                f"Stream(..., name={stream.name!r}, direct=True), or take another grouping"
+            )
+            raise ValueError(f"input of {spec.label!r}: {remedy}. Given: {grouping}")
         unknown = [name for name in grouping.names if name not in stream.fields]
         if unknown:
             raise ValueError(
-                f"fields grouping of {spec.label!r}: stream {stream.name!r} of {producer.label!r} has the fields "
-                f"{list(stream.fields)!r}. Given: {unknown!r}"
+                f"{grouping.kind} grouping of {spec.label!r}: stream {stream.name!r} of {producer.label!r} has the "
+                f"fields {list(stream.fields)!r}. Given: {unknown!r}"
             )
+        return Subscription(producer, stream, grouping)
 
     @classmethod
     def resolve(cls, source: GlobalStreamId) -> ComponentSpec | None:
-        """The component of this topology that a stream id names, or None. An inherited spec that a subclass replaced
-        stands for its replacement."""
+        """The component of this topology that a stream id names, or None: by its name, then by its attribute. An
+        inherited spec that a subclass replaced stands for its replacement."""
         wanted = source.component
-        name = wanted.label if isinstance(wanted, ComponentSpec) else wanted
+        if isinstance(wanted, ComponentSpec):
+            names = [wanted.name, wanted.attribute]
+        else:
+            names = [wanted]
         for spec in cls.specs:
-            if spec is wanted or spec.label == name:
+            if spec is wanted:
                 return spec
+        for name in names:
+            for known in ("label", "attribute"):
+                for spec in cls.specs:
+                    if name is not None and getattr(spec, known) == name:
+                        return spec
         return None
 
     @classmethod

@@ -61,25 +61,19 @@ def compile_plan(topology: type[Topology], overrides: Mapping[str, Any] | None =
         raise TopologyError(f"a topology needs components, such as lines = MySpout.spec(). Given: {topology.__name__}")
     config = {**topology.merged_config(), **(overrides or {})}
     engine = parse(EngineOptions, config)
-    names: dict[int, str] = {id(spec): spec.label for spec in topology.specs}
+    try:
+        pars = {spec.label: spec.par_in(engine.environment) for spec in topology.specs}
+    except ValueError as error:
+        raise OptionError(str(error)) from None
     tasks: dict[str, tuple[int, ...]] = {}
     next_task = 1
     for spec in topology.specs:
-        tasks[names[id(spec)]] = tuple(range(next_task, next_task + spec.par))
-        next_task += spec.par
+        tasks[spec.label] = tuple(range(next_task, next_task + pars[spec.label]))
+        next_task += pars[spec.label]
     edges = []
     for spec in topology.specs:
         _check_component(spec, topology)
-        for source, grouping in spec.inputs:
-            producer = topology.resolve(source)
-            assert producer is not None  # checked when the class was made
-            stream = producer.stream(source.stream)
-            assert stream is not None
-            if stream.direct:
-                raise TopologyError(
-                    f"stream {stream.name!r} of {producer.label!r} is direct, which this version cannot run: use "
-                    f"fields or shuffle. Given: {spec.label!r} subscribes to it"
-                )
+        for producer, stream, grouping in topology.subscriptions(spec):
             edges.append(
                 EdgePlan(
                     producer=producer.label,
@@ -87,6 +81,7 @@ def compile_plan(topology: type[Topology], overrides: Mapping[str, Any] | None =
                     consumer=spec.label,
                     grouping=grouping.kind,
                     positions=tuple(stream.fields.index(name) for name in grouping.names),
+                    custom=grouping.chooser,
                 )
             )
     components = tuple(

@@ -37,13 +37,15 @@ class ComponentPlan:
 
 @dataclass(frozen=True)
 class EdgePlan:
-    """One subscription. ``positions``: indices of the values that a fields grouping selects."""
+    """One subscription. ``positions``: indices of the values that a fields or partial key grouping selects. ``custom``:
+    the object that chooses where the grouping is custom."""
 
     producer: str
     stream: str
     consumer: str
     grouping: str
     positions: tuple[int, ...] = ()
+    custom: Any = None
 
 
 @dataclass(frozen=True)

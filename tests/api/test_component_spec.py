@@ -49,6 +49,31 @@ def test_inputs_of_every_shape():
     assert Words.spec(inputs=[by_name]).inputs == ((by_name, Grouping.SHUFFLE),)
 
 
+def test_a_stream_is_taken_once():
+    lines = Lines.spec()
+    assert Words.spec(inputs=[lines, lines["default"], lines]).inputs == ((GlobalStreamId(lines), Grouping.SHUFFLE),)
+
+
+def test_direct_streams_are_taken_directly():
+    spec = type("D", (Lines,), {"outputs": [Stream(["a"], direct=True), Stream(["b"], name="n", direct=True)]}).spec()
+    taken = Words.spec(inputs=[spec, spec["n"]]).inputs
+    assert [grouping for _, grouping in taken] == [Grouping.DIRECT, Grouping.DIRECT]
+
+
+def test_stream_ids_have_storms_names_too():
+    spec = Lines.spec(name="lines")
+    assert GlobalStreamId(componentId="a", streamId="b") == GlobalStreamId("a", "b")
+    assert GlobalStreamId(componentId=spec) == spec["default"]
+    assert (spec["errors"].componentId, spec["errors"].streamId) == ("lines", "errors")
+    assert (GlobalStreamId("a", None).componentId, GlobalStreamId("a", None).streamId) == ("a", "default")
+
+
+@pytest.mark.parametrize("arguments", [(), (None,), ("",), (5,), (Lines,), ("lines", 5)])
+def test_stream_ids_of_other_things(arguments):
+    with pytest.raises(TypeError, match="GlobalStreamId names a.*Given: "):
+        GlobalStreamId(*arguments)
+
+
 @pytest.mark.parametrize(
     "inputs", ["lines", 5, [5], ["lines"], [None], [Lines], {"lines": Grouping.ALL}, {Lines: Grouping.ALL}, {1, 2}]
 )
@@ -65,13 +90,35 @@ def test_other_groupings_are_refused(grouping):
 
 @pytest.mark.parametrize(
     ("par", "error"),
-    [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (True, TypeError), ([1], TypeError)],
+    [
+        (0, ValueError),
+        (-1, ValueError),
+        (1.0, TypeError),
+        ("2", TypeError),
+        (True, TypeError),
+        ([1], TypeError),
+        ({}, ValueError),
+        ({"prod": 0}, ValueError),
+        ({"prod": "1"}, TypeError),
+        ({5: 1}, TypeError),
+    ],
 )
 @pytest.mark.parametrize("cls", [Lines, Words])
-def test_par_is_an_int_of_at_least_one(cls, par, error):
-    with pytest.raises(error, match=f"`par`.*Given: {par!r}".replace("[", r"\[").replace("]", r"\]")) as caught:
+def test_par_is_an_int_of_at_least_one_or_a_dict_to_such(cls, par, error):
+    with pytest.raises(error, match="`par`.*Given: ") as caught:
         cls.spec(par=par)
     assert type(caught.value) is error
+
+
+def test_par_by_environment():
+    given = {"prod": 8, "beta": 1}
+    spec = Words.spec(par=given)
+    given["prod"] = 3
+    assert (spec.par_in("prod"), spec.par_in("beta"), Words.spec(par=2).par_in("")) == (8, 1, 2)
+    assert type("P", (Words,), {"par": {"prod": 4}}).spec().par_in("prod") == 4
+    for environment in ("", "dev"):
+        with pytest.raises(ValueError, match="'prod', 'beta'.*topology.environment.*Given: "):
+            spec.par_in(environment)
 
 
 @pytest.mark.parametrize("config", ["{}", 5, [("a", 1)], {"a": object()}, {"a": {1}}, {("a",): 1}])

@@ -106,6 +106,73 @@ def test_cycles_are_named_by_component():
     assert Cycle.resolve(specs["a"].inputs[1][0]) is specs["b"]
 
 
+def test_the_cycle_of_streamparses_documentation():
+    """Its topology names its components "A" and "B" and wires them by the names of their attributes, or by these."""
+    for wired in ("b_bolt", "B"):
+
+        class Cycle(Topology):
+            some_spout = Lines.spec()
+            a_bolt = Words.spec(
+                name="A", inputs={some_spout: Grouping.SHUFFLE, GlobalStreamId(wired): Grouping.fields("word")}
+            )
+            b_bolt = Words.spec(name="B", inputs=[a_bolt])
+
+        specs = by_name(Cycle)
+        assert [one.producer for one in Cycle.subscriptions(specs["A"])] == [specs["some_spout"], specs["B"]]
+        assert [one.producer for one in Cycle.subscriptions(specs["B"])] == [specs["A"]]
+
+
+def test_a_component_name_goes_before_the_name_of_an_attribute():
+    class T(Topology):
+        one = Lines.spec(name="two")
+        two = OtherLines.spec(name="one")
+        words = Words.spec(inputs=[GlobalStreamId("two")])
+
+    assert T.subscriptions(by_name(T)["words"])[0].producer.component_cls is Lines
+
+
+def test_what_is_replaced_under_a_name_of_its_own_stays_wired():
+    class Base(Topology):
+        lines = Lines.spec(name="source")
+        words = Words.spec(inputs=[lines])
+
+    class Other(Base):
+        lines = OtherLines.spec(name="another")
+
+    assert Other.subscriptions(by_name(Other)["words"])[0].producer is Other.lines
+
+
+class Points(Bolt):
+    outputs = ["word", Stream(["word"], name="to", direct=True)]
+
+
+def test_direct_streams_go_with_direct_groupings():
+    def wired(**inputs):
+        points = Points.spec(inputs=[GlobalStreamId("lines")])
+        given = {points[name]: grouping for name, grouping in inputs.items()}
+        return type("T", (Topology,), {"lines": Lines.spec(), "p": points, "last": Words.spec(inputs=given)})
+
+    assert wired(to=Grouping.DIRECT, default=Grouping.ALL)
+    with pytest.raises(ValueError, match="'to' of 'p' is direct: subscribe by Grouping.DIRECT. Given: shuffle"):
+        wired(to=Grouping.SHUFFLE)
+    with pytest.raises(ValueError, match=r"'default' of 'p' is not direct.*direct=True.*Given: direct"):
+        wired(default=Grouping.DIRECT)
+
+
+def test_one_stream_by_two_groupings():
+    with pytest.raises(ValueError, match="'default' of 'lines' is given twice.*Given: all and global"):
+
+        class T(Topology):
+            lines = Lines.spec()
+            words = Words.spec(inputs={lines: Grouping.ALL, GlobalStreamId("lines"): Grouping.GLOBAL})
+
+    class Once(Topology):
+        lines = Lines.spec()
+        words = Words.spec(inputs=[lines, GlobalStreamId("lines")])
+
+    assert len(Once.subscriptions(by_name(Once)["words"])) == 1
+
+
 def test_names_used_twice():
     with pytest.raises(ValueError, match="two components of Twice are called 'lines'. Given: "):
 

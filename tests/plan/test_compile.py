@@ -95,6 +95,54 @@ def test_edges_hold_positions():
     }
 
 
+class Chooses:
+    def choose_tasks(self, task, values):
+        return [task]
+
+
+def test_edges_of_every_grouping():
+    direct = type("D", (Words,), {"outputs": ["a", Stream(["b", "c"], name="named", direct=True)]})
+    made = direct.spec(inputs=[GlobalStreamId("lines")])
+    chooser = Chooses()
+
+    class T(Topology):
+        lines = Lines.spec()
+        first = made
+        by_list = Words.spec(inputs=[made["named"], GlobalStreamId("by_name")])
+        by_dict = Words.spec(inputs={made["named"]: Grouping.DIRECT})
+        by_name = Words.spec(inputs=[GlobalStreamId("first", "named")])
+        partial = Words.spec(inputs={lines: Grouping.partial_key("n", "line")})
+        chosen = Words.spec(inputs={lines: Grouping.custom(chooser)})
+
+    assert set(compile_plan(T).edges) == {
+        EdgePlan("lines", "default", "first", "shuffle"),
+        EdgePlan("first", "named", "by_list", "direct"),
+        EdgePlan("by_name", "default", "by_list", "shuffle"),
+        EdgePlan("first", "named", "by_dict", "direct"),
+        EdgePlan("first", "named", "by_name", "direct"),
+        EdgePlan("lines", "default", "partial", "partial_key", (1, 0)),
+        EdgePlan("lines", "default", "chosen", "custom", (), chooser),
+    }
+
+
+class ByEnvironment(Topology):
+    lines = Lines.spec()
+    words = Words.spec(inputs=[lines], par={"prod": 4, "beta": 2})
+
+
+@pytest.mark.parametrize(("environment", "tasks"), [("prod", 4), ("beta", 2)])
+def test_par_by_environment(environment, tasks):
+    plan = compile_plan(ByEnvironment, {"topology.environment": environment})
+    assert plan.component("words").tasks == tuple(range(2, 2 + tasks))
+
+
+def test_an_environment_that_par_does_not_have():
+    with pytest.raises(OptionError, match=r"`par` of 'words' .*'prod', 'beta'.*'topology.environment'. Given: none"):
+        compile_plan(ByEnvironment)
+    with pytest.raises(OptionError, match=r"'words'.*'prod', 'beta'.*'topology.environment'.*Given: 'local'"):
+        compile_plan(ByEnvironment, {"topology.environment": "local"})
+
+
 def test_open_streams_are_those_that_nobody_takes():
     plan = compile_plan(WordCount)
     assert [(component.name, stream.name) for component, stream in plan.open_streams] == [
@@ -181,16 +229,6 @@ def test_what_is_no_topology(given):
 def test_a_topology_without_components():
     with pytest.raises(TopologyError, match="needs components.*Given: Empty"):
         compile_plan(type("Empty", (Topology,), {}))
-
-
-def test_direct_streams_are_not_run_yet():
-    direct = type("D", (Bolt,), {"outputs": [Stream(["a"], name="d", direct=True)], "process": lambda self, tup: None})
-    made = direct.spec(inputs=[GlobalStreamId("lines")])
-    refused(
-        "stream 'd' of 'made' is direct.*use fields or shuffle.*'last' subscribes",
-        made=made,
-        last=Words.spec(inputs=[made["d"]]),
-    )
 
 
 def test_a_bolt_without_process():
