@@ -44,7 +44,7 @@ class FilesSpout(PartitionedSpout):
     def spec(
         cls,
         name: str | None = None,
-        par: int | None = None,
+        par: int | dict[str, int] | None = None,
         config: dict[str, Any] | None = None,
         *,
         path: str | os.PathLike[str] | None = None,

@@ -33,7 +33,7 @@ class MemorySpout(PartitionedSpout):
     def spec(
         cls,
         name: str | None = None,
-        par: int | None = None,
+        par: int | dict[str, int] | None = None,
         config: dict[str, Any] | None = None,
         *,
         rows: Any = None,

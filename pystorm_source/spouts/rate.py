@@ -54,7 +54,7 @@ class RateSpout(PartitionedSpout):
     def spec(
         cls,
         name: str | None = None,
-        par: int | None = None,
+        par: int | dict[str, int] | None = None,
         config: dict[str, Any] | None = None,
         *,
         rows_per_second: int | None = None,
