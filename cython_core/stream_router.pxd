@@ -13,6 +13,9 @@ cdef enum GroupingKind:
     GROUPING_ALL
     GROUPING_GLOBAL
     GROUPING_NONE
+    GROUPING_DIRECT
+    GROUPING_PARTIAL_KEY
+    GROUPING_CUSTOM
 
 
 @cython.final
@@ -22,12 +25,16 @@ cdef class Route:
     cdef readonly tuple inserters      # keeps `targets` alive, in task order
     cdef PyObject **targets            # BatchInserter, borrowed from `inserters`
     cdef Py_ssize_t fan                # how many
-    cdef Py_ssize_t *positions         # fields grouping: indices of the selected values
+    cdef Py_ssize_t *positions         # fields and partial key: indices of the selected values
     cdef Py_ssize_t selected
     cdef Py_ssize_t widest             # values that an emit must have at least
     cdef Py_ssize_t turn               # shuffle: next target
     cdef uint64_t state                # none: xorshift state
+    cdef uint64_t *chosen              # partial key: how often each target was chosen
+    cdef readonly object custom        # custom: the object that chooses, else None
+    cdef dict by_task                  # direct, custom: task id → BatchInserter
     cdef BatchInserter choose(self, object payload)
+    cdef Py_ssize_t less_chosen(self, uint64_t key) noexcept
 
 
 @cython.final
@@ -38,9 +45,14 @@ cdef class StreamRouter:
     cdef readonly PendingEmits pending
     cdef readonly tuple routes
     cdef BatchInserter only            # the sole subscribing task, or None
+    cdef readonly bint direct          # the producer names the task: route_direct and not route
     cdef readonly RowView view         # the output that takes this open stream, or None
     # Counters, read from outside.
     cdef readonly unsigned long long emitted
     cdef readonly unsigned long long transferred
     cdef int route(self, object values, long long offset, list task_ids) except -1
     cdef int route_to_all(self, object payload, long long offset, list task_ids) except -1
+    cdef int route_custom(self, Route route, object payload, long long offset, list task_ids) except -1
+    cdef object wrong_answer(self, Route route, str wanted, object answer)
+    cdef int refuse(self, str why, object given) except -1
+    cpdef int route_direct(self, object values, long long offset, object task) except -1

@@ -1,4 +1,4 @@
-from typing import Self, final
+from typing import Any, Self, final
 
 from cython_core.batch_inserter import BatchInserter, PendingEmits
 from cython_core.row_batch import RowView
@@ -7,10 +7,17 @@ from cython_core.tuple import TupleSource
 @final
 class Route:
     def __new__(
-        cls, grouping: str, inserters: tuple[BatchInserter, ...], positions: tuple[int, ...] = (), seed: int = 0
+        cls,
+        grouping: str,
+        inserters: tuple[BatchInserter, ...],
+        positions: tuple[int, ...] = (),
+        seed: int = 0,
+        custom: Any = None,
     ) -> Self: ...
     @property
     def inserters(self) -> tuple[BatchInserter, ...]: ...
+    @property
+    def custom(self) -> Any: ...
 
 @final
 class StreamRouter:
@@ -20,7 +27,9 @@ class StreamRouter:
         pending: PendingEmits,
         routes: tuple[Route, ...] = (),
         view: RowView | None = None,
+        direct: bool = False,
     ) -> None: ...
+    def route_direct(self, values: tuple[Any, ...] | list[Any], offset: int, task: int) -> int: ...
     @property
     def source(self) -> TupleSource: ...
     @property
@@ -31,6 +40,8 @@ class StreamRouter:
     def routes(self) -> tuple[Route, ...]: ...
     @property
     def view(self) -> RowView | None: ...
+    @property
+    def direct(self) -> bool: ...
     @property
     def emitted(self) -> int: ...
     @property

@@ -6,8 +6,10 @@
 
 Groupings follow Storm: shuffle is an exactly even round-robin, fields is ``hash mod n`` over the sorted target tasks
 (with a hash that is stable across processes), global is the lowest task id, all is every task, none is uniform random
-(seeded by the task id). Shuffle and none carry on from range to range: a replay gives the same tuples, by other ways
-perhaps. Local-or-shuffle is shuffle: all targets are in this worker.
+(seeded by the task id). Partial key is that one of the key's two candidate tasks which this producer has chosen less
+often, direct the task that the producer names, custom what a user's object answers. Shuffle, none and partial key carry
+on from range to range: a replay gives the same tuples, by other ways perhaps. Local-or-shuffle is shuffle: all targets
+are in this worker.
 
 Threading law: producer's thread only.
 """
@@ -36,7 +38,12 @@ cdef dict KINDS = {
     "all": GROUPING_ALL,
     "global": GROUPING_GLOBAL,
     "none": GROUPING_NONE,
+    "direct": GROUPING_DIRECT,
+    "partial_key": GROUPING_PARTIAL_KEY,
+    "custom": GROUPING_CUSTOM,
 }
+
+cdef uint64_t SECOND_HASH = 0xA0761D6478BD642F
 
 
 cdef inline int transfer(PendingEmits pending, BatchInserter inserter, Tuple tup) except -1:
@@ -47,19 +54,26 @@ cdef inline int transfer(PendingEmits pending, BatchInserter inserter, Tuple tup
 
 @cython.final
 cdef class Route:
-    """``Route(grouping, inserters, positions, seed)``.
+    """``Route(grouping, inserters, positions, seed, custom)``.
 
-    ``grouping``: shuffle, local_or_shuffle, fields, all, global or none. ``inserters``: one per subscribing task, in
-    order of task ids, at least one. ``positions``: indices of the values that a fields grouping selects. ``seed``: the
-    producer's task id.
+    ``grouping``: shuffle, local_or_shuffle, fields, all, global, none, direct, partial_key or custom. ``inserters``:
+    one per subscribing task, in order of task ids, at least one. ``positions``: indices of the values that a fields or
+    partial key grouping selects. ``seed``: the producer's task id. ``custom``: what has ``choose_tasks(task, values)``.
     """
 
-    def __cinit__(self, str grouping not None, tuple inserters not None, tuple positions=(), int seed=0):
+    def __cinit__(
+        self, str grouping not None, tuple inserters not None, tuple positions=(), int seed=0, object custom=None
+    ):
         if grouping not in KINDS:
             raise ValueError(f"a grouping is one of {', '.join(KINDS)}; Given: {grouping!r}")
         if not inserters or not all(isinstance(inserter, BatchInserter) for inserter in inserters):
             raise ValueError(f"a route leads to at least one BatchInserter; Given: {inserters!r}")
+        if (grouping == "custom") != (custom is not None):
+            raise ValueError(f"a custom route, and no other, has an object that chooses; Given: {custom!r}")
         self.kind = KINDS[grouping]
+        self.custom = custom
+        if self.kind == GROUPING_DIRECT or self.kind == GROUPING_CUSTOM:
+            self.by_task = {(<BatchInserter>inserter).task: inserter for inserter in inserters}
         self.inserters = inserters
         self.fan = len(inserters)
         self.selected = len(positions)
@@ -67,22 +81,27 @@ cdef class Route:
         self.state = ps_mix64(<uint64_t>seed + <uint64_t>0x9E3779B97F4A7C15)
         self.targets = <PyObject **>calloc(self.fan, sizeof(PyObject *))
         self.positions = <Py_ssize_t *>calloc(max(1, self.selected), sizeof(Py_ssize_t))
+        if self.kind == GROUPING_PARTIAL_KEY:
+            self.chosen = <uint64_t *>calloc(self.fan, sizeof(uint64_t))
+            if self.chosen is NULL:
+                raise MemoryError("no memory for a route")
         if self.targets is NULL or self.positions is NULL:
             raise MemoryError("no memory for a route")
         for i, inserter in enumerate(inserters):
             self.targets[i] = <PyObject *>inserter
         for i, position in enumerate(positions):
             if position < 0:
-                raise ValueError(f"a fields grouping selects values by their index, 0 or more; Given: {positions!r}")
+                raise ValueError(f"a grouping selects values by their index, 0 or more; Given: {positions!r}")
             self.positions[i] = position
             self.widest = max(self.widest, position + 1)
 
     def __dealloc__(self):
         free(self.targets)
         free(self.positions)
+        free(self.chosen)
 
     cdef BatchInserter choose(self, object payload):
-        """The one target of a grouping other than all."""
+        """The one target of a grouping other than all, direct and custom."""
         cdef uint64_t key
         cdef Py_ssize_t i
         if self.fan == 1 or self.kind == GROUPING_GLOBAL:
@@ -91,39 +110,76 @@ cdef class Route:
             i = self.turn
             self.turn = i + 1 if i + 1 < self.fan else 0
             return <BatchInserter>self.targets[i]
-        if self.kind == GROUPING_FIELDS:
+        if self.kind == GROUPING_FIELDS or self.kind == GROUPING_PARTIAL_KEY:
             key = 0
             for i in range(self.selected):
                 key = key * 31 + stable_hash(<object>PyTuple_GET_ITEM(payload, self.positions[i]))
+            if self.kind == GROUPING_PARTIAL_KEY:
+                return <BatchInserter>self.targets[self.less_chosen(key)]
             return <BatchInserter>self.targets[key % <uint64_t>self.fan]
         self.state ^= self.state << 13
         self.state ^= self.state >> 7
         self.state ^= self.state << 17
         return <BatchInserter>self.targets[self.state % <uint64_t>self.fan]
 
+    cdef Py_ssize_t less_chosen(self, uint64_t key) noexcept:
+        """Which of the key's two candidates, two different targets, was chosen less often; the first where equal."""
+        cdef Py_ssize_t first = <Py_ssize_t>(key % <uint64_t>self.fan)
+        cdef Py_ssize_t second = <Py_ssize_t>(ps_mix64(key ^ SECOND_HASH) % <uint64_t>(self.fan - 1))
+        if second >= first:
+            second += 1
+        if self.chosen[second] < self.chosen[first]:
+            first = second
+        self.chosen[first] += 1
+        return first
+
 
 @cython.final
 cdef class StreamRouter:
-    """``StreamRouter(source, pending, routes, view)``: without routes and view, emits are counted and dropped."""
+    """``StreamRouter(source, pending, routes, view, direct)``: without routes and view, emits are counted and dropped.
 
-    def __init__(self, TupleSource source not None, PendingEmits pending not None, tuple routes=(), RowView view=None):
+    ``direct``: the producer names the task of each tuple. A plain emit is then refused, and a direct one elsewhere.
+    """
+
+    def __init__(
+        self,
+        TupleSource source not None,
+        PendingEmits pending not None,
+        tuple routes=(),
+        RowView view=None,
+        bint direct=False,
+    ):
+        cdef Route route
         self.source = source
         self.arity = len(source.fields)
         self.pending = pending
-        for route in routes:
-            if not isinstance(route, Route):
-                raise TypeError(f"routes of {source!r} are Routes; Given: {route!r}")
-            if (<Route>route).widest > self.arity:
-                wanted = (<Route>route).widest - 1
-                raise ValueError(f"a route of {source!r} selects value {wanted}; Given: {source.fields!r}")
+        self.direct = direct
+        for entry in routes:
+            if not isinstance(entry, Route):
+                raise TypeError(f"routes of {source!r} are Routes; Given: {entry!r}")
+            route = <Route>entry
+            if route.widest > self.arity:
+                raise ValueError(f"a route of {source!r} selects value {route.widest - 1}; Given: {source.fields!r}")
+            if (route.kind == GROUPING_DIRECT) != direct:
+                raise ValueError(
+                    f"direct routes belong to streams declared with direct=True, and no others do; "
+                    f"Given: {source!r} with direct={bool(direct)}"
+                )
         self.routes = routes
         self.view = view
-        if len(routes) == 1 and len((<Route>routes[0]).inserters) == 1:
-            self.only = (<Route>routes[0]).inserters[0]
+        if len(routes) == 1 and not direct:
+            route = <Route>routes[0]
+            if route.fan == 1 and route.kind != GROUPING_CUSTOM:
+                self.only = route.inserters[0]
 
     cdef int route(self, object values, long long offset, list task_ids) except -1:
         """Takes one emit. `values`: tuple or list of the stream's arity. `task_ids`: collects the targets, or None."""
         cdef object payload
+        if self.direct:
+            return self.refuse(
+                "is direct: name a task that subscribes, emit(values, direct_task=3); a plain emit reaches nobody",
+                values,
+            )
         self.emitted += 1  # hot
         if self.view is not None:
             return self.view.append(values, offset)
@@ -146,6 +202,8 @@ cdef class StreamRouter:
                     transfer(self.pending, inserter, new_tuple(self.source, payload, offset))
                     if task_ids is not None:
                         task_ids.append(inserter.task)
+            elif route.kind == GROUPING_CUSTOM:
+                self.route_custom(route, payload, offset, task_ids)
             else:
                 inserter = route.choose(payload)
                 self.transferred += 1
@@ -153,3 +211,60 @@ cdef class StreamRouter:
                 if task_ids is not None:
                     task_ids.append(inserter.task)
         return 0
+
+    cdef int route_custom(self, Route route, object payload, long long offset, list task_ids) except -1:
+        """Sends to the tasks that the route's object answers: each of them is a target, or nothing is sent."""
+        cdef BatchInserter inserter
+        cdef list inserters = []
+        answer = route.custom.choose_tasks(self.source.task, payload)
+        if not isinstance(answer, (list, tuple)):
+            raise self.wrong_answer(route, "a list of task ids", answer)
+        for task in answer:
+            try:
+                inserters.append(route.by_task[task])
+            except (KeyError, TypeError):  # TypeError: it does not hash
+                raise self.wrong_answer(route, f"some of the task ids {sorted(route.by_task)}", answer) from None
+        for entry in inserters:
+            inserter = <BatchInserter>entry
+            self.transferred += 1
+            transfer(self.pending, inserter, new_tuple(self.source, payload, offset))
+            if task_ids is not None:
+                task_ids.append(inserter.task)
+        return 0
+
+    cdef object wrong_answer(self, Route route, str wanted, object answer):
+        kind = TypeError if not isinstance(answer, (list, tuple)) else ValueError
+        return kind(
+            f"{type(route.custom).__name__}.choose_tasks, the grouping of stream {self.source.stream!r} of "
+            f"{self.source.component!r}, must answer {wanted}; Given: {answer!r:.200}"
+        )
+
+    cpdef int route_direct(self, object values, long long offset, object task) except -1:
+        """Takes one direct emit: sends to ``task`` where it subscribes. Returns how many tuples were sent.
+
+        Raises ValueError for a stream that is not direct, TypeError for a task that is no int. A selected output gets
+        its row whatever the task is.
+        """
+        cdef Route route
+        cdef object payload, target
+        cdef int sent = 0
+        if not self.direct:
+            self.refuse("is not direct: declare it with Stream(..., direct=True) or emit without direct_task", task)
+        if type(task) is not int:
+            raise TypeError(f"a direct task is a task id, an int; Given: {task!r}")
+        self.emitted += 1
+        if self.view is not None:
+            self.view.append(values, offset)
+            return 0
+        payload = PyList_AsTuple(values) if PyList_CheckExact(values) else values
+        for entry in self.routes:
+            route = <Route>entry
+            target = route.by_task.get(task)
+            if target is not None:
+                self.transferred += 1
+                transfer(self.pending, <BatchInserter>target, new_tuple(self.source, payload, offset))
+                sent += 1
+        return sent
+
+    cdef int refuse(self, str why, object given) except -1:
+        raise ValueError(f"stream {self.source.stream!r} of {self.source.component!r} {why}; Given: {given!r:.200}")

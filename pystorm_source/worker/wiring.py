@@ -43,6 +43,7 @@ class Wiring:
                 pending,
                 self._routes(component, stream.name, task),
                 self._view(component, stream.name, task, output, builder),
+                stream.direct,
             )
             for stream in component.streams
         }

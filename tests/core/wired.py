@@ -27,15 +27,19 @@ N = {"default": ("n",)}
 
 @dataclass
 class Part:
-    """A component: class (or anything that makes an instance), number of tasks, streams by name."""
+    """A component: class (or anything that makes an instance), number of tasks, streams by name, the direct ones."""
 
     make: object
     par: int = 1
     streams: dict = field(default_factory=lambda: dict(N))
+    direct: tuple = ()
 
 
 class Wired:
-    """Task ids count from 1 in the order of ``parts``, which is upstream first."""
+    """Task ids count from 1 in the order of ``parts``, which is upstream first.
+
+    An edge is (producer, stream, consumer, grouping, positions); a grouping that is no str is a custom one's maker.
+    """
 
     def __init__(self, parts, edges=(), queue=8, batch=2, quota=256, output=None, views=()):
         self.tasks, task = {}, 1
@@ -53,10 +57,11 @@ class Wired:
                 for stream, fields in part.streams.items():
                     routes = tuple(
                         Route(
-                            grouping,
+                            grouping if isinstance(grouping, str) else "custom",
                             tuple(BatchInserter(self.queues[to], to, batch) for to in self.tasks[consumer]),
                             tuple(positions),
                             task,
+                            custom=None if isinstance(grouping, str) else grouping(),
                         )
                         for producer, of, consumer, grouping, positions in edges
                         if (producer, of) == (name, stream)
@@ -64,7 +69,8 @@ class Wired:
                     view = None
                     if (name, stream) in views:
                         view = RowView(self.builder, list(range(len(fields))), label=f"{name}.{stream}")
-                    routers[stream] = StreamRouter(TupleSource(name, stream, task, fields), pending, routes, view)
+                    source = TupleSource(name, stream, task, fields)
+                    routers[stream] = StreamRouter(source, pending, routes, view, stream in part.direct)
                 instance = part.make()
                 if isinstance(instance, SpoutBase):
                     made = SpoutExecutor(name, task, instance, pending, routers)
