@@ -43,3 +43,10 @@ class TupleFailed(PystormError):
 
 class InternalError(PystormError):
     """A broken promise of this package itself: please report it."""
+
+
+class StormWentAwayError(WorldError):
+    """pystorm's error for the end of the pipe to Storm: a name to catch, raised by nothing here."""
+
+    def __init__(self) -> None:
+        super().__init__("Got EOF while reading from Storm")

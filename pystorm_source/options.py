@@ -46,6 +46,25 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(description="Which entry of a `par` that is a dict of environments counts; needed where there is one."),
     ] = msgspec.field(name="topology.environment", default="")
+    log_level: Annotated[
+        Literal["trace", "debug", "info", "warn", "warning", "error", "critical"],
+        Meta(description="Level of the loggers of components; topology.debug makes it debug."),
+    ] = msgspec.field(name="pystorm.log.level", default="info")
+    log_path: Annotated[
+        str, Meta(description="A directory on every executor: each task also logs to a file there; empty: to none.")
+    ] = msgspec.field(name="pystorm.log.path", default="")
+    log_file: Annotated[str, Meta(description="Name of the file below pystorm.log.path.")] = msgspec.field(
+        name="pystorm.log.file", default="pystorm_{topology_name}_{component_name}_{task_id}_{pid}.log"
+    )
+    log_format: Annotated[
+        str, Meta(description="Format of log lines, as of Python's logging; empty: time, logger, level and message.")
+    ] = msgspec.field(name="pystorm.log.format", default="")
+    log_max_bytes: Annotated[int, Meta(ge=0, description="Bytes of a log file before it is rotated; 0: never.")] = (
+        msgspec.field(name="pystorm.log.max_bytes", default=1_000_000)
+    )
+    log_backup_count: Annotated[int, Meta(ge=0, description="Rotated log files that are kept of each task.")] = (
+        msgspec.field(name="pystorm.log.backup_count", default=10)
+    )
 
     def __post_init__(self) -> None:
         if self.producer_batch_size > self.receive_buffer_size // 2:

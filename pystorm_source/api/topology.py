@@ -1,7 +1,7 @@
 """A topology, declared as a class."""
 
 import copy
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
@@ -16,6 +16,19 @@ class Subscription(NamedTuple):
     producer: ComponentSpec
     stream: Stream
     grouping: Grouping
+
+
+class _Thrift:
+    """An attribute of streamparse's topologies that is not here: AttributeError, with what to use instead."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"no Thrift structures are made here: {owner.__name__}.specs holds the components, and "
+            f"`pystorm-source draw` shows them. Given: {owner.__name__}.{self.name}"
+        )
 
 
 class Topology:
@@ -34,6 +47,9 @@ class Topology:
 
     config: ClassVar[dict[str, Any]] = {}
     specs: ClassVar[tuple[ComponentSpec, ...]] = ()
+    thrift_spouts = _Thrift()
+    thrift_bolts = _Thrift()
+    thrift_topology = _Thrift()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -153,3 +169,27 @@ class Topology:
     def merged_config(cls) -> dict[str, Any]:
         """A copy of the configuration of the whole topology."""
         return copy.deepcopy(cls.config)
+
+    @classmethod
+    def write(cls, stream: Any) -> NoReturn:
+        """Raises NotImplementedError: there is no Nimbus to write a topology to."""
+        raise NotImplementedError(
+            f"a topology is not written for Nimbus here: name the class in the option topology="
+            f"'{cls.__module__}:{cls.__qualname__}', or call pystorm_source.read_stream(spark, {cls.__name__}). "
+            f"Given: {cls.__name__}.write({stream!r})"
+        )
+
+    @classmethod
+    def read(cls, stream: Any) -> NoReturn:
+        """Raises NotImplementedError: a topology is a class, not a Thrift file."""
+        raise NotImplementedError(
+            f"a topology is not read from Thrift here: import its class. Given: {cls.__name__}.read({stream!r})"
+        )
+
+    @classmethod
+    def to_flux_dict(cls, name: Any) -> NoReturn:
+        """Raises NotImplementedError: Flux starts topologies on Storm."""
+        raise NotImplementedError(
+            "Flux starts topologies on Storm, not here: `pystorm-source draw` shows this one. "
+            f"Given: {cls.__name__}.to_flux_dict({name!r})"
+        )

@@ -73,6 +73,7 @@ def compile_plan(topology: type[Topology], overrides: Mapping[str, Any] | None =
     edges = []
     for spec in topology.specs:
         _check_component(spec, topology)
+        _check_config(spec, config)
         for producer, stream, grouping in topology.subscriptions(spec):
             edges.append(
                 EdgePlan(
@@ -126,6 +127,13 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
         raise TopologyError(f"{method}() of {where} must emit or return, not yield. Given: {cls.__name__}.{method}")
     if inspect.iscoroutinefunction(function):
         raise TopologyError(f"{method}() of {where} must be a plain def, not async. Given: {cls.__name__}.{method}")
+
+
+def _check_config(spec: ComponentSpec, config: Mapping[str, Any]) -> None:
+    try:
+        parse(EngineOptions, {**config, **spec.config})
+    except OptionError as error:
+        raise OptionError(f"config of component {spec.label!r}: {error}") from None
 
 
 def _frozen(config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

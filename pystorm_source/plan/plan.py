@@ -83,6 +83,18 @@ class Plan:
             if stream.fields and (component.name, stream.name) not in taken
         )
 
+    def storm_grouping(self, edge: EdgePlan) -> dict[str, Any]:
+        """The grouping of a subscription as it stands in Storm's contexts: ``type``, and ``fields`` where it has them.
+
+        A global grouping is one by no fields, as Storm has it.
+        """
+        kind = {"global": "fields", "custom": "custom_object"}.get(edge.grouping, edge.grouping)
+        shape: dict[str, Any] = {"type": kind.upper()}
+        if kind in ("fields", "partial_key"):
+            fields = self.component(edge.producer).stream(edge.stream).fields
+            shape["fields"] = [fields[position] for position in edge.positions]
+        return shape
+
     def conf_of(self, component: ComponentPlan) -> dict[str, Any]:
         """The merged configuration that ``initialize`` gets: the topology's, then the component's own on top."""
         return {**dict(self.config), "topology.name": self.name, **dict(component.config)}

@@ -103,9 +103,9 @@ class Wiring:
             "source->stream->fields": {},
         }
         for edge in outputs:
-            context["stream->target->grouping"].setdefault(edge.stream, {})[edge.consumer] = edge.grouping
+            context["stream->target->grouping"].setdefault(edge.stream, {})[edge.consumer] = plan.storm_grouping(edge)
         for edge in inputs:
             fields = list(plan.component(edge.producer).stream(edge.stream).fields)
-            context["source->stream->grouping"].setdefault(edge.producer, {})[edge.stream] = edge.grouping
+            context["source->stream->grouping"].setdefault(edge.producer, {})[edge.stream] = plan.storm_grouping(edge)
             context["source->stream->fields"].setdefault(edge.producer, {})[edge.stream] = fields
         return context

@@ -2,11 +2,22 @@
 
 import io
 import logging
+import os
+from fractions import Fraction
 from itertools import pairwise
 
 import pytest
 
-from pystorm_source import Bolt, PartitionedSpout, Spout, Tuple
+from pystorm_source import (
+    Bolt,
+    JavaBolt,
+    JavaSpout,
+    PartitionedSpout,
+    ShellBolt,
+    ShellSpout,
+    Spout,
+    Tuple,
+)
 from pystorm_source.api.component import Component
 
 
@@ -18,13 +29,19 @@ class Words(Bolt):
     outputs = ["word string"]
 
 
+def started(conf):
+    bolt = Words()
+    bolt._start(conf, {"componentid": "words", "taskid": 7})
+    return bolt
+
+
 @pytest.mark.parametrize("cls", [Lines, Words, Spout])
 def test_streamparses_constructor_arguments_are_taken_and_ignored(cls):
     class Calls(cls):
         def __init__(self, *args, **kwargs):
             super().__init__(*args, **kwargs)
 
-    assert cls(input_stream=io.BytesIO(), output_stream=io.BytesIO(), rdb_signal=None, serializer="json")
+    assert cls(input_stream=io.BytesIO(), output_stream=io.BytesIO(), rdb_signal=None, serializer="msgpack")
     assert Calls(io.BytesIO(), io.BytesIO(), "SIGUSR1", "msgpack")
 
 
@@ -69,9 +86,131 @@ def test_percent_signs_in_messages_are_no_format(caplog):
     assert caplog.messages == ["100 % of %s"]
 
 
-def test_an_unknown_level_is_refused():
-    with pytest.raises(ValueError, match="trace, debug.*Given: 'loud'"):
-        Words().log("x", "loud")
+def test_an_unknown_level_counts_as_info(caplog):
+    with caplog.at_level(logging.INFO, logger="pystorm"):
+        Words().log(5, "loud")
+    assert [(record.levelname, record.message) for record in caplog.records] == [("INFO", "5")]
+
+
+def test_log_passes_the_level_of_the_logger(caplog):
+    bolt = started({"pystorm.log.level": "error"})
+    bolt.logger.info("quiet")
+    bolt.log("said", "debug")
+    assert [(record.levelname, record.message, record.funcName) for record in caplog.records] == [
+        ("DEBUG", "said", "test_log_passes_the_level_of_the_logger")
+    ]
+
+
+@pytest.mark.parametrize("serializer", ["pickle", None, ""])
+def test_an_unknown_serializer_is_refused(serializer):
+    with pytest.raises(ValueError, match="json, msgpack.*Given: "):
+        Words(serializer=serializer)
+
+
+def test_process_id_and_serializer_are_there_from_the_start():
+    assert (Words().pid, Words().serializer, Words(serializer="msgpack").serializer) == (os.getpid(), "json", "msgpack")
+
+
+def test_the_name_comes_from_the_task_where_storm_did_not_say_it():
+    bolt = Words()
+    bolt._setup_component({}, {"taskid": 3, "task->component": {"3": "words"}})
+    assert (bolt.component_name, bolt.task_id, bolt.topology_name) == ("words", 3, "")
+
+
+def test_metrics_are_counted_kept_and_summed():
+    bolt = Words()
+    for value in (2, 3.5, Fraction(1, 2), True):
+        bolt.report_metric("n", value)
+    for value in ("a", None, ["x"]):
+        bolt.report_metric("other", value)
+    assert bolt._metrics == {
+        "n": {"count": 4, "last": True, "sum": 7.0},
+        "other": {"count": 3, "last": "['x']", "sum": 0},
+    }
+    given = bolt._metrics = {}
+    bolt.report_metric("n", 1)
+    assert given["n"]["count"] == 1
+
+
+@pytest.mark.parametrize("name", [None, 5, b"n"])
+def test_metrics_are_named_by_str(name):
+    with pytest.raises(TypeError, match="name of a metric must be a str. Given: "):
+        Words().report_metric(name, 1)
+
+
+def broken():
+    try:
+        raise KeyError("gone")
+    except KeyError as error:
+        return error
+
+
+def test_reported_exceptions_are_logged_with_traceback_and_kept(caplog):
+    bolt, tup, error = Words(), Tuple(component="lines", values=("a",)), broken()
+    bolt.raise_exception(error)  # nobody has given a list
+    bolt._reported = []
+    bolt.raise_exception(error, tup)
+    assert bolt._reported == [(error, tup)]
+    first, second = caplog.messages
+    assert first.startswith("Python KeyError raised\n")
+    assert second.startswith(f"Python KeyError raised while processing Tuple {tup!r}\n")
+    assert all("in broken" in message and message.endswith("KeyError: 'gone'\n") for message in caplog.messages)
+    assert {record.levelname for record in caplog.records} == {"ERROR"}
+
+
+def test_heartbeats_are_told_apart():
+    assert Bolt.is_heartbeat(Tuple(component="__system", stream="__heartbeat", task=-1))
+    assert not Bolt.is_heartbeat(Tuple(component="__system", stream="__heartbeat", task=1))
+    assert not Bolt.is_heartbeat(Tuple(component="__system", stream="__tick", task=-1))
+
+
+def test_a_component_does_not_run_alone():
+    with pytest.raises(NotImplementedError, match=r"pystorm-source run package.module:Topology.*Given: Words.run\(\)"):
+        Words().run()
+
+
+@pytest.mark.parametrize("method", ["read_message", "read_command", "read_task_ids", "read_handshake"])
+def test_there_is_no_pipe_to_read(method):
+    with pytest.raises(NotImplementedError, match=rf"no pipe to Storm.*Given: Words.{method}\(\)"):
+        getattr(Words(), method)()
+
+
+def test_there_is_no_pipe_to_write():
+    with pytest.raises(NotImplementedError, match="no pipe to Storm.*replace send_message.*Given: {'command': 'sync'}"):
+        Words().send_message({"command": "sync"})
+
+
+def test_a_test_may_listen_at_send_message(monkeypatch, caplog):
+    """Unit tests written for pystorm replace send_message and look at what it is given."""
+    sent = []
+    monkeypatch.setattr(Words, "send_message", lambda self, message: sent.append(message))
+    bolt = Words()
+    bolt.log("hello", "warn")
+    bolt.log("hello")
+    bolt.report_metric("n", 5)
+    bolt.raise_exception(broken())
+    assert sent[:3] == [
+        {"command": "log", "msg": "hello", "level": 3},
+        {"command": "log", "msg": "hello", "level": 2},
+        {"command": "metrics", "name": "n", "params": 5},
+    ]
+    assert sent[3]["command"] == "error"
+    assert sent[3]["msg"].startswith("Python KeyError raised\n")
+    assert sent[4:] == [{"command": "sync"}]
+    assert bolt._metrics is None
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("kind", [JavaBolt, JavaSpout, ShellBolt, ShellSpout])
+def test_components_in_other_languages_are_refused_by_name(kind):
+    mine = type("Mine", (kind,), {"outputs": ["a"]})
+    for given in ({"name": "counts"}, {"full_class_name": "com.Acme"}, {"command": "ruby"}):
+        with pytest.raises(NotImplementedError, match=f"cannot run here.*Given: Mine, '{next(iter(given.values()))}'"):
+            mine.spec(**given)
+    with pytest.raises(NotImplementedError, match="cannot run here: write it .* in Python.*Given: Mine$"):
+        mine.spec()
+    with pytest.raises(NotImplementedError, match="Given: Mine$"):
+        mine()
 
 
 @pytest.mark.parametrize(

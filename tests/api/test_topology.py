@@ -252,3 +252,19 @@ def test_instances_are_no_specs():
 def test_config_is_a_dict(config):
     with pytest.raises(TypeError, match="must be a dict. Given: "):
         type("T", (Topology,), {"config": config, "lines": Lines.spec()})
+
+
+@pytest.mark.parametrize("attribute", ["thrift_spouts", "thrift_bolts", "thrift_topology"])
+def test_there_is_no_thrift(attribute):
+    with pytest.raises(AttributeError, match=f"WordCount.specs.*pystorm-source draw.*Given: WordCount.{attribute}"):
+        getattr(WordCount, attribute)
+    assert not hasattr(WordCount, attribute)
+
+
+def test_topologies_are_neither_written_nor_read():
+    with pytest.raises(NotImplementedError, match=r"topology='tests.*:WordCount'.*Given: WordCount.write\('f'\)"):
+        WordCount.write("f")
+    with pytest.raises(NotImplementedError, match=r"import its class. Given: WordCount.read\('f'\)"):
+        WordCount.read("f")
+    with pytest.raises(NotImplementedError, match=r"pystorm-source draw.*Given: WordCount.to_flux_dict\('f'\)"):
+        WordCount.to_flux_dict("f")

@@ -25,8 +25,12 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT_PYSPARK = {"source", "stages", "shim"}
 
+# The modules that streamparse's users import from: faces of the package as __init__ is one.
+FACES = {"bolt", "compat", "component", "dsl", "spout", "storm", "thrift"}
+
 # Files whose room is not their folder: the package's face and its command, the test kit, Spark's way in.
 ROOM_OF_FILE = {
+    **{f"pystorm_source/{face}.py": "front" for face in FACES},
     "pystorm_source/__init__.py": "front",
     "pystorm_source/__main__.py": "front",
     "pystorm_source/testing.py": "testing",
@@ -95,7 +99,7 @@ def room_of_module(module: str) -> str | None:
         return parts[1]
     if parts[1] in MAY_IMPORT and (ROOT / "pystorm_source" / parts[1]).is_dir():
         return parts[1]
-    return "front" if parts[1] == "__main__" else "top"
+    return "front" if parts[1] in {"__main__", *FACES} else "top"
 
 
 def imports(path: Path) -> Iterator[Import]:

@@ -125,6 +125,33 @@ def test_edges_of_every_grouping():
     }
 
 
+def test_groupings_in_storms_words():
+    """As Storm's multilang handshake has them in ``stream->target->grouping`` and ``source->stream->grouping``."""
+    to = Stream(["a"], name="to", direct=True)
+    made = type("D", (Words,), {"outputs": [to]}).spec(inputs=[GlobalStreamId("lines")])
+
+    class T(Topology):
+        lines = Lines.spec()
+        direct = made
+        by_fields = Words.spec(inputs={lines: Grouping.fields("n", "line")})
+        by_key = Words.spec(inputs={lines: Grouping.partial_key("n")})
+        one = Words.spec(inputs={lines: Grouping.GLOBAL})
+        local = Words.spec(inputs={lines: Grouping.LOCAL_OR_SHUFFLE})
+        chosen = Words.spec(inputs={lines: Grouping.custom(Chooses())})
+        pointed = Words.spec(inputs=[made["to"]])
+
+    plan = compile_plan(T)
+    assert {edge.consumer: plan.storm_grouping(edge) for edge in plan.edges} == {
+        "direct": {"type": "SHUFFLE"},
+        "by_fields": {"type": "FIELDS", "fields": ["n", "line"]},
+        "by_key": {"type": "PARTIAL_KEY", "fields": ["n"]},
+        "one": {"type": "FIELDS", "fields": []},
+        "local": {"type": "LOCAL_OR_SHUFFLE"},
+        "chosen": {"type": "CUSTOM_OBJECT"},
+        "pointed": {"type": "DIRECT"},
+    }
+
+
 class ByEnvironment(Topology):
     lines = Lines.spec()
     words = Words.spec(inputs=[lines], par={"prod": 4, "beta": 2})
@@ -312,6 +339,12 @@ def test_configuration_that_is_no_json(config):
 def test_wrong_engine_keys(overrides, words):
     with pytest.raises(OptionError, match=f"{words}.*Given: "):
         compile_plan(WordCount, overrides)
+
+
+def test_wrong_engine_keys_of_one_component():
+    topology = type("T", (Topology,), {"lines": Lines.spec(config={"pystorm.log.level": "loud"})})
+    with pytest.raises(OptionError, match=r"config of component 'lines': option 'pystorm.log.level'.*Given: 'loud'"):
+        compile_plan(topology)
 
 
 # --- by name ---

@@ -460,7 +460,7 @@ def test_what_initialize_gets():
         "streams": ["default", "x"],
         "stream->outputfields": {"default": ["n"]},
         "stream->target->grouping": {},
-        "source->stream->grouping": {"s": {"default": "fields"}},
+        "source->stream->grouping": {"s": {"default": {"type": "FIELDS", "fields": ["n"]}}},
         "source->stream->fields": {"s": {"default": ["n"]}},
     }
     bolt = worker.executors[1].instance

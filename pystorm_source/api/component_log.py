@@ -1,0 +1,148 @@
+"""Where components log to: Python's logging, under ``pystorm.component.<name>``.
+
+    self.logger ──► pystorm.component.<name> ──► pystorm ──► root        as every logger of a program
+         └► a file of the task's own, where ``pystorm.log.path`` is set
+
+Where nothing handles the records of this process, as in a Spark Python worker, they go to its standard error, which is
+the log of the executor.
+"""
+
+import logging
+import os
+import sys
+import weakref
+from logging.handlers import RotatingFileHandler
+from typing import Any
+
+from pystorm_source.errors import OptionError
+from pystorm_source.options import EngineOptions, parse
+
+LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
+FILE_FORMAT = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
+STREAM_FORMAT = "%(asctime)s - %(name)s - %(message)s"
+
+
+class StormHandler(logging.Handler):
+    """A handler under streamparse's name: what it sent to Storm goes to standard error, the log of the executor."""
+
+    def __init__(self, serializer: Any = None):
+        """Takes streamparse's argument and ignores it."""
+        super().__init__()
+        self.serializer = serializer
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes the record, formatted."""
+        try:
+            sys.stderr.write(self.format(record) + "\n")
+            sys.stderr.flush()
+        except Exception:
+            self.handleError(record)
+
+
+class LogStream:
+    """A text stream whose lines are logged, under streamparse's name. Nothing here replaces ``sys.stdout`` by it:
+    what a component prints disturbs no protocol."""
+
+    def __init__(self, logger: logging.Logger):
+        self.logger = logger
+
+    def write(self, message: str) -> None:
+        """Logs the message at level INFO, unless it is blank."""
+        if message.strip():
+            self.logger.info(message)
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+
+class _LastResort(StormHandler):
+    """Writes where nobody else would: silent as soon as the root logger has a handler."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not logging.getLogger().handlers:
+            super().emit(record)
+
+
+class _TaskLogger(logging.Logger):
+    """The logger of one task, with a file of its own; its records go on to the component's logger of the same name.
+
+    Not registered with ``logging``: it lives and dies with its component.
+    """
+
+    def __init__(self, component_logger: logging.Logger):
+        super().__init__(component_logger.name)
+        self.parent = component_logger
+
+    def close(self) -> None:
+        """Closes the file."""
+        for handler in list(self.handlers):
+            self.removeHandler(handler)
+            handler.close()
+
+    def isEnabledFor(self, level: int) -> bool:
+        # The base class caches the answer, and only registered loggers are told when it changes.
+        return self.manager.disable < level and level >= self.getEffectiveLevel()
+
+
+_last_resort = _LastResort()
+
+
+def logger_of(component: Any, conf: dict[str, Any]) -> logging.Logger:
+    """The logger of a component that has its identity, set up by the keys ``pystorm.log.*`` and ``topology.debug``.
+
+    A log file belongs to the component and is closed with it. Raises OptionError for a key with a wrong value and for a
+    directory that cannot be made.
+    """
+    options = parse(EngineOptions, conf)
+    if isinstance(component.logger, _TaskLogger):  # started anew
+        component.logger.close()
+    logger = logging.getLogger(f"pystorm.component.{component.component_name}")
+    logger.setLevel(logging.DEBUG if options.debug else LEVELS[options.log_level])
+    ours = logging.getLogger("pystorm")
+    if _last_resort not in ours.handlers:
+        ours.addHandler(_last_resort)
+    _last_resort.setFormatter(logging.Formatter(options.log_format or STREAM_FORMAT))
+    if not options.log_path:
+        return logger
+    task_logger = _TaskLogger(logger)
+    task_logger.addHandler(_file_handler(component, options))
+    weakref.finalize(component, task_logger.close)
+    return task_logger
+
+
+def _file_handler(component: Any, options: EngineOptions) -> RotatingFileHandler:
+    try:
+        name = options.log_file.format(
+            topology_name=component.topology_name,
+            component_name=component.component_name,
+            task_id=component.task_id,
+            pid=component.pid,
+        )
+    except (KeyError, IndexError, ValueError) as error:
+        raise OptionError(
+            "option 'pystorm.log.file' takes {topology_name}, {component_name}, {task_id} and {pid}, not "
+            f"{error}. Given: {options.log_file!r}"
+        ) from None
+    try:
+        os.makedirs(options.log_path, exist_ok=True)
+        handler = RotatingFileHandler(
+            os.path.join(options.log_path, name),
+            maxBytes=options.log_max_bytes,
+            backupCount=options.log_backup_count,
+            encoding="utf-8",
+        )
+    except OSError as error:
+        raise OptionError(
+            f"option 'pystorm.log.path' must be a directory that every Spark worker may write to: {error}. "
+            f"Given: {options.log_path!r}"
+        ) from error
+    handler.setFormatter(logging.Formatter(options.log_format or FILE_FORMAT))
+    return handler

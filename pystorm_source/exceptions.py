@@ -1,0 +1,7 @@
+"""What pystorm users import from ``.exceptions``."""
+
+from pystorm_source.errors import StormWentAwayError
+
+__all__ = [
+    "StormWentAwayError",
+]

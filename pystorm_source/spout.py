@@ -1,0 +1,15 @@
+"""What streamparse and pystorm users import from ``.spout``."""
+
+from pystorm_source.api.component import Component
+from pystorm_source.api.foreign_components import JavaSpout, ShellSpout
+from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.api.spout import Spout
+
+__all__ = [
+    "Component",
+    "JavaSpout",
+    "PartitionedSpout",
+    "ShellSpout",
+    "Snapshot",
+    "Spout",
+]

@@ -1,0 +1,24 @@
+"""What streamparse users import from ``.thrift``; no Thrift is behind it."""
+
+from typing import Any, NoReturn
+
+from pystorm_source.api.component_spec import GlobalStreamId
+
+__all__ = ["GlobalStreamId", "JavaObjectArg", "StreamInfo"]
+
+
+class JavaObjectArg:
+    """An argument for a component in Java. Raises NotImplementedError where it is made."""
+
+    def __init__(self, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(f"no Java runs here: write the component in Python. Given: JavaObjectArg({kwargs!r})")
+
+
+class StreamInfo:
+    """Thrift's description of a stream. Raises NotImplementedError where it is made."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(
+            "no Thrift structures are made here: declare outputs = [Stream(fields=[...], name=..., direct=...)]. "
+            f"Given: StreamInfo({args!r}, {kwargs!r})"
+        )
