@@ -1,7 +1,7 @@
 """The hash that Storm's fields grouping takes, so that a key goes to the task that Storm would choose.
 
-Storm computes ``floorMod(Arrays.deepHashCode(selected values), tasks)`` over what its JSON multilang serializer has made
-of a Python value:
+Storm computes ``floorMod(Arrays.deepHashCode(selected values), tasks)`` over what its JSON multilang serializer has
+made of a Python value:
 
     str → String    int → Long, BigInteger beyond 64 bits    float → Double     bool → Boolean    None → null
     list, tuple → List    dict → Map with String keys        Decimal → BigDecimal                 bytes → byte[]
@@ -147,8 +147,8 @@ cdef uint32_t hash_of_compound(object value, bint inside) except? 0:
         return hash_of_bytes(bytes(value))
     where = " inside of a list or dict" if inside else ""
     raise TypeError(
-        f"topology.fields.grouping.hash=java cannot hash a value of type {type(value).__name__}{where}: Storm had text, "
-        f"numbers, booleans, None, and lists and dicts of these; convert it, or leave the key at 'stable'; "
+        f"topology.fields.grouping.hash=java cannot hash a value of type {type(value).__name__}{where}: Storm had "
+        f"text, numbers, booleans, None, and lists and dicts of these; convert it, or leave the option at 'stable'; "
         f"Given: {value!r:.200}"
     )
 
@@ -160,8 +160,8 @@ cdef object json_key(object key):
     if key is None or isinstance(key, (bool, int, float)):
         return next(iter(json.loads(json.dumps({key: None}))))
     raise TypeError(
-        f"topology.fields.grouping.hash=java cannot hash a dict with keys of type {type(key).__name__}: JSON has text "
-        f"as keys; convert it, or leave the key at 'stable'; Given: {key!r:.200}"
+        f"topology.fields.grouping.hash=java cannot hash a dict with keys of type {type(key).__name__}: JSON has "
+        f"text as keys; convert it, or leave the option at 'stable'; Given: {key!r:.200}"
     )
 
 

@@ -29,6 +29,7 @@ cdef class Route:
     cdef Py_ssize_t selected
     cdef Py_ssize_t widest             # values that an emit must have at least
     cdef Py_ssize_t turn               # shuffle: next target
+    cdef bint java                     # fields: hash as Storm does
     cdef uint64_t state                # none: xorshift state
     cdef uint64_t *chosen              # partial key: how often each target was chosen
     cdef readonly object custom        # custom: the object that chooses, else None
@@ -45,6 +46,7 @@ cdef class StreamRouter:
     cdef readonly PendingEmits pending
     cdef readonly tuple routes
     cdef BatchInserter only            # the sole subscribing task, or None
+    cdef readonly bint copies          # every tuple gets values of its own
     cdef readonly bint direct          # the producer names the task: route_direct and not route
     cdef readonly RowView view         # the output that takes this open stream, or None
     # Counters, read from outside.
@@ -53,6 +55,7 @@ cdef class StreamRouter:
     cdef int route(self, object values, long long offset, list task_ids) except -1
     cdef int route_to_all(self, object payload, long long offset, list task_ids) except -1
     cdef int route_custom(self, Route route, object payload, long long offset, list task_ids) except -1
+    cdef object copied(self, object payload)
     cdef object wrong_answer(self, Route route, str wanted, object answer)
     cdef int refuse(self, str why, object given) except -1
     cpdef int route_direct(self, object values, long long offset, object task) except -1

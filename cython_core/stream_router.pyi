@@ -12,6 +12,7 @@ class Route:
         inserters: tuple[BatchInserter, ...],
         positions: tuple[int, ...] = (),
         seed: int = 0,
+        java: bool = False,
         custom: Any = None,
     ) -> Self: ...
     @property
@@ -28,6 +29,7 @@ class StreamRouter:
         routes: tuple[Route, ...] = (),
         view: RowView | None = None,
         direct: bool = False,
+        copies: bool = False,
     ) -> None: ...
     def route_direct(self, values: tuple[Any, ...] | list[Any], offset: int, task: int) -> int: ...
     @property
@@ -40,6 +42,8 @@ class StreamRouter:
     def routes(self) -> tuple[Route, ...]: ...
     @property
     def view(self) -> RowView | None: ...
+    @property
+    def copies(self) -> bool: ...
     @property
     def direct(self) -> bool: ...
     @property

@@ -14,6 +14,8 @@ are in this worker.
 Threading law: producer's thread only.
 """
 
+from copy import deepcopy
+
 cimport cython
 from cpython.list cimport PyList_AsTuple, PyList_CheckExact
 from cpython.object cimport PyObject
@@ -22,6 +24,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
 from cython_core.batch_inserter cimport BatchInserter, PendingEmits, insert
+from cython_core.java_hash cimport java_hash_of_all
 from cython_core.row_batch cimport RowView
 from cython_core.stable_hash cimport stable_hash
 from cython_core.tuple cimport Tuple, TupleSource, new_tuple
@@ -54,15 +57,22 @@ cdef inline int transfer(PendingEmits pending, BatchInserter inserter, Tuple tup
 
 @cython.final
 cdef class Route:
-    """``Route(grouping, inserters, positions, seed, custom)``.
+    """``Route(grouping, inserters, positions, seed, java, custom)``.
 
     ``grouping``: shuffle, local_or_shuffle, fields, all, global, none, direct, partial_key or custom. ``inserters``:
     one per subscribing task, in order of task ids, at least one. ``positions``: indices of the values that a fields or
-    partial key grouping selects. ``seed``: the producer's task id. ``custom``: what has ``choose_tasks(task, values)``.
+    partial key grouping selects. ``seed``: the producer's task id. ``java``: a fields grouping hashes as Storm does.
+    ``custom``: what has ``choose_tasks(task, values)``.
     """
 
     def __cinit__(
-        self, str grouping not None, tuple inserters not None, tuple positions=(), int seed=0, object custom=None
+        self,
+        str grouping not None,
+        tuple inserters not None,
+        tuple positions=(),
+        int seed=0,
+        bint java=False,
+        object custom=None,
     ):
         if grouping not in KINDS:
             raise ValueError(f"a grouping is one of {', '.join(KINDS)}; Given: {grouping!r}")
@@ -71,6 +81,7 @@ cdef class Route:
         if (grouping == "custom") != (custom is not None):
             raise ValueError(f"a custom route, and no other, has an object that chooses; Given: {custom!r}")
         self.kind = KINDS[grouping]
+        self.java = java
         self.custom = custom
         if self.kind == GROUPING_DIRECT or self.kind == GROUPING_CUSTOM:
             self.by_task = {(<BatchInserter>inserter).task: inserter for inserter in inserters}
@@ -110,6 +121,9 @@ cdef class Route:
             i = self.turn
             self.turn = i + 1 if i + 1 < self.fan else 0
             return <BatchInserter>self.targets[i]
+        if self.kind == GROUPING_FIELDS and self.java:
+            i = java_hash_of_all(payload, self.positions, self.selected) % self.fan
+            return <BatchInserter>self.targets[i if i >= 0 else i + self.fan]
         if self.kind == GROUPING_FIELDS or self.kind == GROUPING_PARTIAL_KEY:
             key = 0
             for i in range(self.selected):
@@ -136,9 +150,10 @@ cdef class Route:
 
 @cython.final
 cdef class StreamRouter:
-    """``StreamRouter(source, pending, routes, view, direct)``: without routes and view, emits are counted and dropped.
+    """``StreamRouter(source, pending, routes, view, direct, copies)``: without routes and view, emits are only counted.
 
     ``direct``: the producer names the task of each tuple. A plain emit is then refused, and a direct one elsewhere.
+    ``copies``: the values are deep-copied for every tuple that is sent, so that a bolt that changes them harms nobody.
     """
 
     def __init__(
@@ -148,12 +163,14 @@ cdef class StreamRouter:
         tuple routes=(),
         RowView view=None,
         bint direct=False,
+        bint copies=False,
     ):
         cdef Route route
         self.source = source
         self.arity = len(source.fields)
         self.pending = pending
         self.direct = direct
+        self.copies = copies
         for entry in routes:
             if not isinstance(entry, Route):
                 raise TypeError(f"routes of {source!r} are Routes; Given: {entry!r}")
@@ -167,7 +184,7 @@ cdef class StreamRouter:
                 )
         self.routes = routes
         self.view = view
-        if len(routes) == 1 and not direct:
+        if len(routes) == 1 and not direct and not copies:
             route = <Route>routes[0]
             if route.fan == 1 and route.kind != GROUPING_CUSTOM:
                 self.only = route.inserters[0]
@@ -199,7 +216,7 @@ cdef class StreamRouter:
                 for i in range(route.fan):
                     inserter = <BatchInserter>route.targets[i]
                     self.transferred += 1
-                    transfer(self.pending, inserter, new_tuple(self.source, payload, offset))
+                    transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset))
                     if task_ids is not None:
                         task_ids.append(inserter.task)
             elif route.kind == GROUPING_CUSTOM:
@@ -207,7 +224,7 @@ cdef class StreamRouter:
             else:
                 inserter = route.choose(payload)
                 self.transferred += 1
-                transfer(self.pending, inserter, new_tuple(self.source, payload, offset))
+                transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset))
                 if task_ids is not None:
                     task_ids.append(inserter.task)
         return 0
@@ -227,10 +244,23 @@ cdef class StreamRouter:
         for entry in inserters:
             inserter = <BatchInserter>entry
             self.transferred += 1
-            transfer(self.pending, inserter, new_tuple(self.source, payload, offset))
+            transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset))
             if task_ids is not None:
                 task_ids.append(inserter.task)
         return 0
+
+    cdef object copied(self, object payload):
+        """The values that one of several tuples carries: the very same, unless each gets its own."""
+        if not self.copies:
+            return payload
+        try:
+            return deepcopy(payload)
+        except Exception as error:
+            raise TypeError(
+                f"topology.testing.always.try.serialize: the values of stream {self.source.stream!r} of "
+                f"{self.source.component!r} cannot be copied ({type(error).__name__}: {error}): emit plain data; "
+                f"Given: {payload!r:.200}"
+            ) from error
 
     cdef object wrong_answer(self, Route route, str wanted, object answer):
         kind = TypeError if not isinstance(answer, (list, tuple)) else ValueError
@@ -262,7 +292,7 @@ cdef class StreamRouter:
             target = route.by_task.get(task)
             if target is not None:
                 self.transferred += 1
-                transfer(self.pending, <BatchInserter>target, new_tuple(self.source, payload, offset))
+                transfer(self.pending, <BatchInserter>target, new_tuple(self.source, self.copied(payload), offset))
                 sent += 1
         return sent
 

@@ -66,6 +66,18 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         msgspec.field(name="pystorm.log.backup_count", default=10)
     )
 
+    fields_grouping_hash: Annotated[
+        Literal["stable", "java"],
+        Meta(
+            description="stable: equal Python values are one key (1, 1.0, True). java: a key goes to the task that "
+            "Storm would choose."
+        ),
+    ] = msgspec.field(name="topology.fields.grouping.hash", default="stable")
+    always_try_serialize: Annotated[
+        bool,
+        Meta(description="For tests: the values of every tuple are deep-copied, where else they go by reference."),
+    ] = msgspec.field(name="topology.testing.always.try.serialize", default=False)
+
     def __post_init__(self) -> None:
         if self.producer_batch_size > self.receive_buffer_size // 2:
             raise OptionError(

@@ -4,7 +4,12 @@ A cache, never a promise: Spark moves partitions between processes, and ends idl
 plan, and few plans: a process that serves many queries must not collect their topologies.
 """
 
+import io
+import pickle
+import types
 from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
 
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.output import OutputPlan
@@ -18,13 +23,43 @@ _idle: "OrderedDict[tuple[object, ...], Worker]" = OrderedDict()
 def _key(plan: Plan, output: OutputPlan) -> tuple[object, ...]:
     # Classes defined in a notebook arrive as new classes with every pickle; by name and version of their code they are
     # the same, but nothing tells an edited class from an equal one: identity keeps them apart, so they start cold.
+    plain = replace(plan, edges=tuple(replace(edge, custom=None) for edge in plan.edges))
     return (
-        repr(plan),
+        repr(plain),
+        tuple(_key_of_grouping(edge.custom) for edge in plan.edges),
         tuple(component.cls for component in plan.components),
         output.views,
         output.schema.to_string(),
         output.batch_rows,
     )
+
+
+class _StatePickler(pickle.Pickler):
+    """Pickles values; the classes and functions among them are collected in ``code``, to be told apart by identity."""
+
+    def __init__(self, file: io.BytesIO):
+        super().__init__(file)
+        self.code: list[Any] = []
+
+    def persistent_id(self, value: Any) -> int | None:
+        if not isinstance(value, (type, types.FunctionType)):
+            return None
+        self.code.append(value)
+        return len(self.code)
+
+
+def _key_of_grouping(custom: Any) -> tuple[object, ...] | None:
+    """What makes a custom grouping the same as another: its class, and what it was made with."""
+    if custom is None:
+        return None
+    state = io.BytesIO()
+    pickler = _StatePickler(state)
+    try:
+        pickler.dump(custom)
+    except Exception:
+        # What plain pickle cannot carry is the same only as itself; an idle worker's plan keeps it alive.
+        return (id(custom),)
+    return (state.getvalue(), *pickler.code)
 
 
 def take(plan: Plan, output: OutputPlan) -> Worker:

@@ -1,5 +1,6 @@
 """Plan → executors: queues, batches, routes and component instances of one worker."""
 
+import copy
 from typing import Any
 
 from cython_core.batch_inserter import BatchInserter, PendingEmits
@@ -8,15 +9,18 @@ from cython_core.receive_queue import ReceiveQueue
 from cython_core.row_batch import RowBatchBuilder, RowView
 from cython_core.stream_router import Route, StreamRouter
 from cython_core.tuple import TupleSource
+from pystorm_source.api.component_spec import GlobalStreamId
+from pystorm_source.errors import TopologyError
 from pystorm_source.options import EngineOptions, parse
-from pystorm_source.plan.plan import ComponentPlan, Plan
+from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.worker.output import OutputPlan
 
 
 class Wiring:
     """Everything that a scheduler turns: ``executors`` (upstream first), ``views`` (for the partition column).
 
-    Components are built (``cls()``) but not started. Raises ComponentFailed where a constructor raises.
+    Components are built (``cls()``) but not started, custom groupings are prepared. Raises ComponentFailed where a
+    constructor or ``prepare`` raises, TopologyError for a custom grouping that cannot be copied.
     """
 
     def __init__(self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder):
@@ -34,6 +38,8 @@ class Wiring:
             for component in plan.components
             for task in component.tasks
         ]
+        for executor in self.executors:
+            self._prepare_groupings(executor)
 
     def _executor(self, component: ComponentPlan, task: int, output: OutputPlan, builder: RowBatchBuilder) -> Executor:
         pending = PendingEmits()
@@ -44,6 +50,7 @@ class Wiring:
                 self._routes(component, stream.name, task),
                 self._view(component, stream.name, task, output, builder),
                 stream.direct,
+                self.engine.always_try_serialize,
             )
             for stream in component.streams
         }
@@ -63,10 +70,39 @@ class Wiring:
                 tuple(BatchInserter(self._queues[to], to, size) for to in self.plan.component(edge.consumer).tasks),
                 edge.positions,
                 task,
+                self.engine.fields_grouping_hash == "java",
+                self._own_grouping(edge),
             )
-            for edge in self.plan.edges
-            if (edge.producer, edge.stream) == (component.name, stream)
+            for edge in self._edges(component.name, stream)
         )
+
+    def _edges(self, producer: str, stream: str) -> list[EdgePlan]:
+        return [edge for edge in self.plan.edges if (edge.producer, edge.stream) == (producer, stream)]
+
+    @staticmethod
+    def _own_grouping(edge: EdgePlan) -> Any:
+        """A custom grouping's copy for one producer task: what it keeps is that task's."""
+        try:
+            return copy.deepcopy(edge.custom)
+        except Exception as error:
+            raise TopologyError(
+                f"the custom grouping of {edge.consumer!r} on stream {edge.stream!r} of {edge.producer!r} cannot be "
+                f"copied for every producer task ({type(error).__name__}: {error}): make what cannot be copied in "
+                f"prepare(). Given: {type(edge.custom).__name__}"
+            ) from error
+
+    def _prepare_groupings(self, executor: Executor) -> None:
+        for name, router in executor.routers.items():
+            for edge, route in zip(self._edges(executor.component, name), router.routes, strict=True):
+                prepare = getattr(route.custom, "prepare", None)
+                if prepare is None:
+                    continue
+                stream = GlobalStreamId(executor.component, name)
+                try:
+                    prepare(self.context_of(executor), stream, list(self.plan.component(edge.consumer).tasks))
+                except Exception as error:
+                    method = f"{type(route.custom).__name__}.prepare"
+                    raise ComponentFailed(executor.component, executor.task, method, None, -1) from error
 
     def _view(
         self, component: ComponentPlan, stream: str, task: int, output: OutputPlan, builder: RowBatchBuilder

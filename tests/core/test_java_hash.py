@@ -23,7 +23,7 @@ EDGES = [
     *(sign * (1 << bits) + near for bits in (0, 7, 15, 31, 32, 33, 53, 62, 63, 64, 95, 96, 127, 200) for sign in (1, -1)
       for near in (-1, 0, 1)),
     *(0.0, -0.0, 1.0, -1.0, 0.1, 1e300, -1e-300, 5e-324, 2.0**53, float("inf"), float("-inf"), float("nan"), 1.5),
-    *("", "a", "storm", "ÿ", "Ā", "Straße", "日本語", "😀", "a😀b", "\U0010ffff", "\U00010000", "\ud800", "\udc00x", "\0", "é" * 99),
+    *("", "a", "storm", "ÿ", "Ā", "Straße", "日本語", "😀", "a😀b", "\U0010ffff", "\U00010000", "\ud800", "\udc00x"),
     *(None, True, False, [], {}, [[]], [{}], {"": None}, [None], [[["x"]], "x"], {"a": {"b": [1, 2.5, None, True]}}),
     *({"1": 1}, {1: 1}, {1.5: 1}, {True: 1}, {None: 1}, {1: "a", "1": "b"}, ["x", ("y", 1)], ("t", "u")),
 ]  # fmt: skip
@@ -136,7 +136,7 @@ class Opaque:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (Opaque(), "type Opaque: .*; convert it, or leave the key at 'stable'; Given: <opaque>"),
+        (Opaque(), "type Opaque: .*; convert it, or leave the option at 'stable'; Given: <opaque>"),
         ({1, 2}, "type set: "),
         (uuid.UUID(int=1), "type UUID: "),
         (1j, "type complex: "),

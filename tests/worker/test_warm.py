@@ -1,10 +1,12 @@
 """Workers kept warm: the same one for an equal plan and output, few, never a broken one."""
 
 import pickle
+import threading
 
 import pyarrow as pa
 import pytest
 
+from pystorm_source import Grouping
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, warm
 from tests.worker.running import N, Numbers, Pass, rows, topology
@@ -54,6 +56,47 @@ def test_what_differs_starts_cold(plan, output):
     warm.give_back(worker)
     assert warm.take(plan, output) is not worker
     assert warm.take(plan_of(), OUTPUT) is worker
+
+
+class Chooses:
+    def __init__(self, *args, helper=None):
+        self.args, self.helper = args, helper
+
+    def choose_tasks(self, task, values):
+        return [2]
+
+
+def plan_by(custom):
+    s = Numbers.spec()
+    return compile_plan(topology(s=s, b=Pass.spec(inputs={s: Grouping.custom(custom)})))
+
+
+def test_equal_custom_groupings_keep_the_worker_warm():
+    worker = warm.take(plan_by(Chooses(1, "x", [2.5], helper=Numbers)), OUTPUT)
+    rows(worker.run("s", "p", 0, 3))
+    warm.give_back(worker)
+    equal = pickle.loads(pickle.dumps(plan_by(Chooses(1, "x", [2.5], helper=Numbers))))
+    assert warm.take(equal, OUTPUT) is worker
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: Chooses(2),
+        lambda: Chooses(1, helper=Pass),
+        lambda: Chooses(1, helper=lambda: 0),
+        lambda: type("Chooses", (Chooses,), {})(1),
+        lambda: Chooses(1, helper=threading.Lock()),
+    ],
+    ids=["state", "class inside", "function inside", "class of the same name", "not picklable"],
+)
+def test_a_different_custom_grouping_starts_cold(other):
+    plain = plan_by(Chooses(1, helper=Numbers))
+    worker = warm.take(plain, OUTPUT)
+    warm.give_back(worker)
+    assert warm._key(plan_by(other()), OUTPUT) != warm._key(plain, OUTPUT)
+    assert warm._key(plan_of(), OUTPUT) != warm._key(plain, OUTPUT)
+    assert warm.take(plan_by(Chooses(1, helper=Numbers)), OUTPUT) is worker
 
 
 def stopped(worker):
