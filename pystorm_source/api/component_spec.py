@@ -105,23 +105,6 @@ class ComponentSpec:
         stream = source.component.stream(source.stream) if isinstance(source.component, ComponentSpec) else None
         return Grouping.DIRECT if stream is not None and stream.direct else Grouping.SHUFFLE
 
-    def par_in(self, environment: str) -> int:
-        """The number of tasks in this environment. Raises ValueError where `par` does not have it."""
-        if isinstance(self.par, int):
-            return self.par
-        known = ", ".join(repr(name) for name in self.par)
-        if not environment:
-            raise ValueError(
-                f"`par` of {self.label!r} differs by environment ({known}): choose one with the option "
-                "'topology.environment'. Given: none"
-            )
-        if environment not in self.par:
-            raise ValueError(
-                f"`par` of {self.label!r} is given for the environments {known}: add this one, or set the option "
-                f"'topology.environment' to one of them. Given: {environment!r}"
-            )
-        return self.par[environment]
-
     @property
     def label(self) -> str:
         return self.name or self.component_cls.__name__

@@ -50,8 +50,12 @@ def load_topology(reference: str) -> type[Topology]:
     return found
 
 
-def compile_plan(topology: type[Topology], overrides: Mapping[str, Any] | None = None) -> Plan:
+def compile_plan(
+    topology: type[Topology], overrides: Mapping[str, Any] | None = None, *, any_environment: bool = False
+) -> Plan:
     """Compiles a topology. ``overrides``: configuration over ``Topology.config`` (options win over the class).
+    ``any_environment``: leaves open which environment counts where a ``par`` differs by it, for
+    ``Plan.in_environment``; until then such a component has one task.
 
     Raises TopologyError for what is no runnable topology, OptionError for a wrong engine key.
     """
@@ -61,15 +65,12 @@ def compile_plan(topology: type[Topology], overrides: Mapping[str, Any] | None =
         raise TopologyError(f"a topology needs components, such as lines = MySpout.spec(). Given: {topology.__name__}")
     config = {**topology.merged_config(), **(overrides or {})}
     engine = parse(EngineOptions, config)
-    try:
-        pars = {spec.label: spec.par_in(engine.environment) for spec in topology.specs}
-    except ValueError as error:
-        raise OptionError(str(error)) from None
     tasks: dict[str, tuple[int, ...]] = {}
     next_task = 1
     for spec in topology.specs:
-        tasks[spec.label] = tuple(range(next_task, next_task + pars[spec.label]))
-        next_task += pars[spec.label]
+        count = spec.par if isinstance(spec.par, int) else 1
+        tasks[spec.label] = tuple(range(next_task, next_task + count))
+        next_task += count
     edges = []
     for spec in topology.specs:
         _check_component(spec, topology)
@@ -92,12 +93,14 @@ def compile_plan(topology: type[Topology], overrides: Mapping[str, Any] | None =
             streams=spec.streams,
             tasks=tasks[spec.label],
             config=_frozen(spec.config),
+            pars=tuple(spec.par.items()) if isinstance(spec.par, dict) else (),
         )
         for spec in _upstream_first(topology.specs, edges)
     )
-    return Plan(
+    plan = Plan(
         name=engine.name or topology.__name__, components=components, edges=tuple(edges), config=_frozen(config)
     )
+    return plan if any_environment else plan.in_environment(engine.environment)
 
 
 def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:

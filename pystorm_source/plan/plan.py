@@ -1,23 +1,26 @@
 """A topology as frozen, picklable data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pystorm_source.api.component import Component
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import Stream
+from pystorm_source.errors import OptionError
 
 
 @dataclass(frozen=True)
 class ComponentPlan:
-    """One component: ``tasks`` are ids, unique in the plan, ascending. ``config``: its own keys as sorted items."""
+    """One component: ``tasks`` are ids, unique in the plan, ascending. ``config``: its own keys as sorted items.
+    ``pars``: environment → number of tasks as items, where ``par`` is a dict."""
 
     name: str
     cls: type[Component]
     streams: tuple[Stream, ...]
     tasks: tuple[int, ...]
     config: tuple[tuple[str, Any], ...] = ()
+    pars: tuple[tuple[str, int], ...] = ()
 
     @property
     def is_spout(self) -> bool:
@@ -83,6 +86,23 @@ class Plan:
             if stream.fields and (component.name, stream.name) not in taken
         )
 
+    def in_environment(self, environment: str) -> "Plan":
+        """This plan with the number of tasks that ``par`` gives for an environment, where it is a dict of such.
+
+        Raises OptionError where a ``par`` does not have it.
+        """
+        if not any(component.pars for component in self.components):
+            return self
+        tasks: dict[str, tuple[int, ...]] = {}
+        first = 1
+        for component in sorted(self.components, key=lambda component: component.tasks):
+            count = _par_in(component, environment) if component.pars else len(component.tasks)
+            tasks[component.name] = tuple(range(first, first + count))
+            first += count
+        return replace(
+            self, components=tuple(replace(component, tasks=tasks[component.name]) for component in self.components)
+        )
+
     def storm_grouping(self, edge: EdgePlan) -> dict[str, Any]:
         """The grouping of a subscription as it stands in Storm's contexts: ``type``, and ``fields`` where it has them.
 
@@ -112,3 +132,15 @@ class Plan:
                     fields = ", ".join(f"{n} {t}" if t else n for n, t in zip(stream.fields, stream.types, strict=True))
                     lines.append(f"    -> open {stream.name}: {fields}")
         return "\n".join(lines)
+
+
+def _par_in(component: ComponentPlan, environment: str) -> int:
+    pars = dict(component.pars)
+    if environment in pars:
+        return pars[environment]
+    known = ", ".join(repr(name) for name in pars)
+    remedy = "add this one, or choose one of them" if environment else "choose one"
+    raise OptionError(
+        f"`par` of {component.name!r} is given for the environments {known}: {remedy} with option "
+        f"'topology.environment'. Given: {repr(environment) if environment else 'none'}"
+    )

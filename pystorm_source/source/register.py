@@ -29,7 +29,7 @@ def register(spark: "SparkSession", topology: type[Topology] | str, name: str | 
     Raises TopologyError, OptionError.
     """
     cls = load_topology(topology) if isinstance(topology, str) else topology
-    plan = compile_plan(cls)
+    plan = compile_plan(cls, any_environment=True)  # the reader's options choose
     _refuse_tables_of_main(plan)
     name = f"{PREFIX}{cls.__name__.lower()}" if name is None else name
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name):

@@ -48,7 +48,7 @@ class ReadRequest:
         options = parse(SourceOptions, given)
         config = _config_of(options.config)
         if plan is None:
-            plan = compile_plan(load_topology(_topology_of(options, given)), config)
+            plan = compile_plan(load_topology(_topology_of(options, given)), config, any_environment=True)
         else:
             if options.topology:
                 raise OptionError(
@@ -60,6 +60,7 @@ class ReadRequest:
         tables = tuple(dict.fromkeys(table for component in plan.components for table in _tables_of(component)))
         check_known(_without_sparks_own(given), (SourceOptions, EngineOptions, *tables))
         plan = _configured(plan, _conf_given(given, options, tables))
+        plan = plan.in_environment(parse(EngineOptions, dict(plan.config)).environment)
         for component in plan.components:
             for table in _tables_of(component):
                 parse(table, plan.conf_of(component))

@@ -114,11 +114,8 @@ def test_par_by_environment():
     given = {"prod": 8, "beta": 1}
     spec = Words.spec(par=given)
     given["prod"] = 3
-    assert (spec.par_in("prod"), spec.par_in("beta"), Words.spec(par=2).par_in("")) == (8, 1, 2)
-    assert type("P", (Words,), {"par": {"prod": 4}}).spec().par_in("prod") == 4
-    for environment in ("", "dev"):
-        with pytest.raises(ValueError, match="'prod', 'beta'.*topology.environment.*Given: "):
-            spec.par_in(environment)
+    assert spec.par == {"prod": 8, "beta": 1}
+    assert type("P", (Words,), {"par": {"prod": 4}}).spec().par == {"prod": 4}
 
 
 @pytest.mark.parametrize("config", ["{}", 5, [("a", 1)], {"a": object()}, {"a": {1}}, {("a",): 1}])

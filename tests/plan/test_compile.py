@@ -153,21 +153,30 @@ def test_groupings_in_storms_words():
 
 
 class ByEnvironment(Topology):
-    lines = Lines.spec()
-    words = Words.spec(inputs=[lines], par={"prod": 4, "beta": 2})
+    words = Words.spec(inputs=[GlobalStreamId("lines")], par={"prod": 4, "beta": 2})
+    lines = Lines.spec(par={"prod": 2, "beta": 1})
+    last = Words.spec(inputs=[GlobalStreamId("words")])
 
 
-@pytest.mark.parametrize(("environment", "tasks"), [("prod", 4), ("beta", 2)])
+@pytest.mark.parametrize(
+    ("environment", "tasks"),
+    [("prod", [(5, 6), (1, 2, 3, 4), (7,)]), ("beta", [(3,), (1, 2), (4,)])],
+)
 def test_par_by_environment(environment, tasks):
     plan = compile_plan(ByEnvironment, {"topology.environment": environment})
-    assert plan.component("words").tasks == tuple(range(2, 2 + tasks))
+    assert [(c.name, c.tasks) for c in plan.components] == list(zip(["lines", "words", "last"], tasks, strict=True))
+    left_open = compile_plan(ByEnvironment, any_environment=True)
+    assert left_open.in_environment(environment).components == plan.components
+    assert left_open.in_environment("prod").in_environment(environment).components == plan.components
 
 
 def test_an_environment_that_par_does_not_have():
-    with pytest.raises(OptionError, match=r"`par` of 'words' .*'prod', 'beta'.*'topology.environment'. Given: none"):
+    said = r"`par` of '{}' is given for the environments 'prod', 'beta': .*'topology.environment'. Given: {}$"
+    with pytest.raises(OptionError, match=said.format("words", "none")):
         compile_plan(ByEnvironment)
-    with pytest.raises(OptionError, match=r"'words'.*'prod', 'beta'.*'topology.environment'.*Given: 'local'"):
+    with pytest.raises(OptionError, match=said.format("words", "'local'")):
         compile_plan(ByEnvironment, {"topology.environment": "local"})
+    assert compile_plan(WordCount).in_environment("local") == compile_plan(WordCount)
 
 
 def test_open_streams_are_those_that_nobody_takes():

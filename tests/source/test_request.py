@@ -49,6 +49,21 @@ def test_what_components_get_to_see(world):
     assert "topology" not in conf
 
 
+def test_the_environment_is_an_option_of_the_reader(world):
+    """Also of one that reads a registered topology, whose plan was made before anybody could say it."""
+    registered = compile_plan(topologies.ByEnvironment, any_environment=True)
+    for given, tasks in (("prod", 3), ("beta", 2)):
+        for plan in (None, registered):
+            options = world.options("ByEnvironment", topology__environment=given)
+            if plan is not None:
+                del options["topology"]
+            assert len(ReadRequest.of(options, plan=plan).plan.component("numbers").tasks) == tasks
+    config = world.options("ByEnvironment", config='{"topology.environment": "beta"}')
+    assert len(ReadRequest.of(config).plan.component("numbers").tasks) == 2
+    with pytest.raises(OptionError, match="`par` of 'numbers'.*'prod', 'beta'.*topology.environment.*Given: none"):
+        ReadRequest.of(world.options("ByEnvironment"))
+
+
 @pytest.mark.parametrize("suffix", ["text", "json", "yaml", "yml"])
 def test_config_is_json_or_a_file(world, tmp_path, suffix):
     config = {"topology.name": "named", "topology.debug": True, "mine": {"a": [1, 2]}}

@@ -84,6 +84,12 @@ class Doubled(Topology):
     doubled = DoubleBolt.spec(inputs={numbers: Grouping.fields("part")}, par=2)
 
 
+class ByEnvironment(Topology):
+    """More tasks in one environment than in the other."""
+
+    numbers = NumberSpout.spec(par={"prod": 3, "beta": 2})
+
+
 class Parted(Topology):
     """Spout → bolt with two open streams."""
 
