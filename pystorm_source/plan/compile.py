@@ -155,8 +155,8 @@ def _upstream_first(specs: tuple[ComponentSpec, ...], edges: list[EdgePlan]) -> 
         below[edge.producer].append(edge.consumer)
     order: list[str] = []
     seen: set[str] = set()
-    roots = [spec.label for spec in specs if not spec.inputs] + [spec.label for spec in specs]
-    for root in reversed(roots):
+    roots = [spec.label for spec in specs if not spec.subscriptions]
+    for root in [*reversed(roots), *by_name]:
         stack = [(root, iter(below[root]))] if root not in seen else []
         seen.add(root)
         while stack:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pystorm_source.errors import DataLossError, OptionError
+from pystorm_source.plan import lint
 from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.micro_batch import waiting
 from pystorm_source.source.offsets import Key, Offsets, Range
@@ -45,6 +46,8 @@ class PystormBatchReader(DataSourceReader):
         spouts raise.
         """
         request = self._request
+        for finding in lint(request.plan):
+            logger.warning("%s", finding)
         spouts = DriverSpouts(request.plan)
         try:
             world = WorldWatch(request.plan, spouts, request.options.max_offsets_per_trigger).look(Offsets())

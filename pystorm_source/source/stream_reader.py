@@ -20,6 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import DataLossError
+from pystorm_source.plan import lint
 from pystorm_source.source import offsets as wire
 from pystorm_source.source.admission import admit, limits_of
 from pystorm_source.source.backlog import Backlog
@@ -56,6 +57,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._at: Offsets | None = None
         self._backlog: Backlog | None = None
         self._said: set[str] = set()
+        self._linted = False
         _stop_on_sigterm()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -75,6 +77,10 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "this Spark has no admission control: limits hold for every micro-batch, and Trigger.AvailableNow and "
                 "Trigger.Once, which read one micro-batch here, leave the rest to the next run"
             )
+        if not self._linted:
+            self._linted = True
+            for finding in lint(self._request.plan):
+                self._say(str(finding))
         at = (self._at or Offsets()) if start is None else wire.parse(start, self._components)
         world = self._watch.look(at)
         all_waiting = waiting(at, world, self._request.starting, self._lost)

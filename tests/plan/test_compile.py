@@ -87,6 +87,16 @@ def test_a_cycle_has_an_order_too():
     assert order == ["s", "a", "b", "c", "d"]
 
 
+def test_a_cycle_begins_where_the_spout_feeds_it_however_it_is_declared():
+    class Cycle(Topology):
+        c = Words.spec(inputs=[GlobalStreamId("b")])
+        lines = Lines.spec()
+        a = Words.spec(inputs=[lines, c])
+        b = Words.spec(inputs=[a])
+
+    assert [component.name for component in compile_plan(Cycle).components] == ["lines", "a", "b", "c"]
+
+
 def test_edges_hold_positions():
     plan = compile_plan(WordCount)
     assert set(plan.edges) == {

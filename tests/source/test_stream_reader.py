@@ -140,6 +140,16 @@ def test_new_partition_is_read_from_its_beginning(world):
     assert flat(checkpoint) == numbers("b", 7, 9)
 
 
+def test_what_the_lint_finds_is_said_once_in_a_run(world, caplog):
+    world.put(a=6)
+    done = run_all(world.options("Doubled", maxOffsetsPerTrigger=2))
+    assert len(done.rows) == 3
+    assert sum("[grouping-per-task]" in message for message in caplog.messages) == 1
+    caplog.clear()
+    run_all(world.options("Numbers"))
+    assert not caplog.messages
+
+
 def test_vanished_partition(world, caplog):
     world.put(a=5, b=5)
     checkpoint = run_all(world.options())

@@ -1,0 +1,185 @@
+"""What a topology may well mean otherwise than it says: found before it runs, told as warnings, never an error."""
+
+import ast
+import inspect
+import logging
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from pystorm_source.api.partitioned_spout import PartitionedSpout
+from pystorm_source.api.spout import Spout
+from pystorm_source.plan.plan import ComponentPlan, Plan
+
+logger = logging.getLogger("pystorm.plan")
+
+_PER_TASK = {"fields": "by fields", "partial_key": "by partial key", "global": "globally"}
+
+
+class Finding(NamedTuple):
+    """``code`` is stable: callbacks-without-ids, cycle, grouping-per-task. ``component`` names one,
+    or several joined by arrows. ``meaning``: what happens; ``remedy``: what to do."""
+
+    code: str
+    component: str
+    meaning: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.component}: {self.meaning}; {self.remedy} [{self.code}]"
+
+
+def lint(plan: Plan) -> tuple[Finding, ...]:
+    """Everything found, by kind and then upstream first. Silent where it is unsure. Raises nothing: a look that fails
+    is logged and finds nothing."""
+    found: list[Finding] = []
+    looks: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
+        _callbacks_without_ids,
+        _cycles,
+        _groupings_per_task,
+    )
+    for look in looks:
+        try:
+            found.extend(look(plan))
+        except Exception:
+            logger.exception("a look at topology %r failed; it runs all the same", plan.name)
+    return tuple(found)
+
+
+def _callbacks_without_ids(plan: Plan) -> Iterator[Finding]:
+    for component in plan.spouts:
+        cls = component.cls
+        if not issubclass(cls, Spout) or issubclass(cls, PartitionedSpout):
+            continue
+        named = [name for name in ("ack", "fail") if getattr(cls, name) is not getattr(Spout, name)]
+        if named and _never_gives_ids(cls):
+            yield Finding(
+                "callbacks-without-ids",
+                component.name,
+                f"{cls.__name__} defines {' and '.join(named)}, which are not called for tuples that are emitted "
+                "without an id",
+                "emit(values, tup_id=...) with an id that is unique among the pending tuples",
+            )
+
+
+def _never_gives_ids(cls: type[Any]) -> bool:
+    """Whether the source of the class shows emits, all of them ``self.emit(...)`` without an id. False if unsure."""
+    emits = 0
+    for user_class in cls.__mro__:
+        if user_class is object or user_class.__module__.startswith(("pystorm_source.", "cython_core.")):
+            continue
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(user_class)))
+        except (OSError, TypeError, SyntaxError, ValueError):
+            return False
+        body = tree.body[0]
+        if not isinstance(body, ast.ClassDef):
+            return False
+        for method in body.body:
+            if isinstance(method, ast.FunctionDef):
+                shown = _emits_of(method, method.args.args[0].arg if method.args.args else "")
+                if shown is None:
+                    return False
+                emits += shown
+    return emits > 0
+
+
+def _emits_of(function: ast.FunctionDef, own: str) -> int | None:
+    """How many emits without an id the method has; None where one has an id, or something else might emit."""
+    emits = 0
+    understood: set[int] = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "emit":
+            if not (isinstance(node.func.value, ast.Name) and node.func.value.id == own) or _may_have_id(node):
+                return None
+            understood.add(id(node.func))
+            emits += 1
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and node.attr == "emit" and id(node) not in understood:
+            return None  # handed on, as in emit = self.emit
+        if isinstance(node, ast.Call) and any(_is_name(argument, own) for argument in _arguments(node)):
+            return None  # self is handed on: who has it can emit
+    return emits
+
+
+def _may_have_id(call: ast.Call) -> bool:
+    if len(call.args) > 1 or any(isinstance(argument, ast.Starred) for argument in call.args):
+        return True
+    return any(
+        keyword.arg is None
+        or (keyword.arg == "tup_id" and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is None))
+        for keyword in call.keywords
+    )
+
+
+def _arguments(call: ast.Call) -> Iterator[ast.expr]:
+    if isinstance(call.func, ast.Name) and call.func.id in ("super", "isinstance", "type", "getattr", "hasattr"):
+        return
+    yield from call.args
+    yield from (keyword.value for keyword in call.keywords)
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _cycles(plan: Plan) -> Iterator[Finding]:
+    below: dict[str, list[str]] = {component.name: [] for component in plan.components}
+    for edge in plan.edges:
+        if edge.consumer not in below[edge.producer]:
+            below[edge.producer].append(edge.consumer)
+    told: set[str] = set()
+    for name in below:
+        way = None if name in told else _way_back(name, below)
+        if way is None:
+            continue
+        told.update(way)
+        yield Finding(
+            "cycle",
+            " -> ".join([*way, name]),
+            "tuples can go round: full queues hold each other back and what does not fit waits in memory, but a tuple "
+            "that goes round for ever keeps the micro-batch from ending",
+            "let every tuple leave the cycle after a bounded number of rounds",
+        )
+
+
+def _way_back(start: str, below: dict[str, list[str]]) -> list[str] | None:
+    """The shortest way from a component to itself, or None."""
+    ways = [[start]]
+    seen: set[str] = set()
+    while ways:
+        way = ways.pop(0)
+        for consumer in below[way[-1]]:
+            if consumer == start:
+                return way
+            if consumer not in seen:
+                seen.add(consumer)
+                ways.append([*way, consumer])
+    return None
+
+
+def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
+    above: dict[str, set[str]] = {component.name: set() for component in plan.components}
+    for edge in plan.edges:
+        above[edge.consumer].add(edge.producer)
+    for component in plan.components:
+        hows = {
+            edge.grouping: None for edge in plan.edges if edge.consumer == component.name and edge.grouping in _PER_TASK
+        }
+        if hows and any(source.is_partitioned for source in _sources_of(component, above, plan)):
+            yield Finding(
+                "grouping-per-task",
+                component.name,
+                f"its input is grouped {' and '.join(_PER_TASK[how] for how in hows)} inside each Spark task, and "
+                "several may read at once: the same key can be at work in each of them",
+                "where it must come together, use groupBy or transformWithState behind the source",
+            )
+
+
+def _sources_of(component: ComponentPlan, above: dict[str, set[str]], plan: Plan) -> Iterator[ComponentPlan]:
+    waiting, seen = [component.name], {component.name}
+    while waiting:
+        for producer in above[waiting.pop()] - seen:
+            seen.add(producer)
+            waiting.append(producer)
+    return (spout for spout in plan.spouts if spout.name in seen)

@@ -1,0 +1,236 @@
+"""What the lint finds, and where it keeps silent."""
+
+import inspect
+import logging
+
+import pytest
+
+from pystorm_source import Bolt, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream, Topology
+from pystorm_source.plan import compile_plan, lint
+
+
+class Offsets(PartitionedSpout):
+    outputs = ["line"]
+
+    def next_tuple(self):
+        pass
+
+
+class Plain(Spout):
+    outputs = ["line"]
+
+    def next_tuple(self):
+        self.emit(["a"])
+
+
+class Same(Bolt):
+    outputs = ["line", Stream(["line"], name="again")]
+
+    def process(self, tup):
+        self.emit(tup.values)
+
+
+def found(**components):
+    """Code → component of what the lint says about a topology of these."""
+    plan = compile_plan(type("T", (Topology,), components))
+    return [(finding.code, finding.component) for finding in lint(plan)]
+
+
+def test_nothing_to_say():
+    lines = Plain.spec()
+    assert found(lines=lines, b=Same.spec(inputs={lines: Grouping.fields("line")})) == []
+    lines = Offsets.spec()
+    assert found(lines=lines, b=Same.spec(inputs=[lines])) == []
+
+
+# --- groupings hold inside a Spark task ---
+
+
+@pytest.mark.parametrize("grouping", [Grouping.fields("line"), Grouping.partial_key("line"), Grouping.GLOBAL])
+def test_groupings_that_several_spark_tasks_do_each_for_themselves(grouping):
+    lines = Offsets.spec()
+    between = Same.spec(inputs=[lines])
+    assert found(lines=lines, between=between, b=Same.spec(inputs={between: grouping})) == [("grouping-per-task", "b")]
+
+
+@pytest.mark.parametrize("grouping", [Grouping.SHUFFLE, Grouping.ALL, Grouping.NONE, Grouping.LOCAL_OR_SHUFFLE])
+def test_groupings_without_a_key_mean_the_same_in_every_task(grouping):
+    lines = Offsets.spec()
+    assert found(lines=lines, b=Same.spec(inputs={lines: grouping})) == []
+
+
+def test_one_finding_for_one_bolt():
+    lines = Offsets.spec()
+    more = Offsets.spec()
+    plan = compile_plan(
+        type(
+            "T",
+            (Topology,),
+            {
+                "lines": lines,
+                "more": more,
+                "b": Same.spec(inputs={lines: Grouping.fields("line"), more: Grouping.GLOBAL}),
+            },
+        )
+    )
+    (finding,) = lint(plan)
+    assert "by fields and globally inside each Spark task" in finding.meaning
+    assert "groupBy" in finding.remedy
+    assert str(finding) == f"b: {finding.meaning}; {finding.remedy} [grouping-per-task]"
+
+
+# --- cycles ---
+
+
+def test_cycles_are_named_once():
+    lines = Plain.spec()
+    a = Same.spec(inputs=[lines, GlobalStreamId("c", "again")])
+    b = Same.spec(inputs=[a])
+    c = Same.spec(inputs=[b])
+    assert found(lines=lines, a=a, b=b, c=c) == [("cycle", "a -> b -> c -> a")]
+
+
+def test_two_cycles_and_a_bolt_that_feeds_itself():
+    lines = Plain.spec()
+    a = Same.spec(inputs=[lines, GlobalStreamId("b")])
+    b = Same.spec(inputs=[a])
+    own = Same.spec(inputs=[b, GlobalStreamId("own", "again")])
+    assert found(lines=lines, a=a, b=b, own=own) == [("cycle", "a -> b -> a"), ("cycle", "own -> own")]
+
+
+def test_a_diamond_is_no_cycle():
+    lines = Plain.spec()
+    a, b = Same.spec(inputs=[lines]), Same.spec(inputs=[lines])
+    assert found(lines=lines, a=a, b=b, c=Same.spec(inputs=[a, b])) == []
+
+
+# --- callbacks that are never called ---
+
+
+class Hopes(Spout):
+    outputs = ["line"]
+
+    def next_tuple(self):
+        self.emit(["a"])
+        self.emit(["b"], stream=None, tup_id=None)
+
+    def ack(self, tup_id):
+        pass
+
+
+class HopesToo(Hopes):
+    def fail(self, tup_id):
+        self.retry(tup_id)
+
+    def retry(self, tup_id):
+        this = self.logger
+        this.info("no emit here")
+
+
+@pytest.mark.parametrize(("spout", "named"), [(Hopes, "ack"), (HopesToo, "ack and fail")])
+def test_callbacks_of_a_spout_that_gives_no_ids(spout, named):
+    (finding,) = lint(compile_plan(type("T", (Topology,), {"s": spout.spec()})))
+    assert finding.code == "callbacks-without-ids"
+    assert f"{spout.__name__} defines {named}, which are not called" in finding.meaning
+    assert "tup_id=" in finding.remedy
+
+
+class Answered(Spout):
+    outputs = ["line"]
+
+    def ack(self, tup_id):
+        pass
+
+
+class WithId(Answered):
+    def next_tuple(self):
+        self.emit(["a"], tup_id=5)
+
+
+class WithPosition(Answered):
+    def next_tuple(self):
+        self.emit(["a"], 5)
+
+
+class WithArguments(Answered):
+    def next_tuple(self):
+        self.emit(*self.queue.pop())
+
+
+class WithKeywords(Answered):
+    def next_tuple(self):
+        self.emit(["a"], **self.more)
+
+
+class Elsewhere(Answered):
+    def next_tuple(self):
+        send_for(self)
+
+
+class ByAnotherName(Answered):
+    def next_tuple(self):
+        emit = self.emit
+        emit(["a"], tup_id=5)
+
+
+class InTheBase(WithId):
+    def fail(self, tup_id):
+        self.emit(["again"])
+
+
+class ByTheBase(Answered):
+    def next_tuple(self):
+        super().emit(["a"], tup_id=5)
+
+
+class InAFunctionInside(Answered):
+    def next_tuple(self):
+        def later():
+            self.emit(["a"], tup_id=5)
+
+        later()
+        self.emit(["b"])
+
+
+class NoEmit(Answered):
+    def next_tuple(self):
+        pass
+
+
+def send_for(spout):
+    spout.emit(["a"], tup_id=5)
+
+
+@pytest.mark.parametrize(
+    "spout",
+    [
+        WithId,
+        WithPosition,
+        WithArguments,
+        WithKeywords,
+        Elsewhere,
+        ByAnotherName,
+        InTheBase,
+        ByTheBase,
+        InAFunctionInside,
+        NoEmit,
+        type("WithoutSource", (Spout,), {"outputs": ["a"], "next_tuple": send_for, "ack": lambda self, tup_id: None}),
+        Plain,
+    ],
+)
+def test_no_alarm_where_it_may_be_otherwise(spout):
+    assert found(s=spout.spec()) == []
+
+
+# --- a look that fails ---
+
+
+def test_a_look_that_fails_fails_nothing_else(monkeypatch, caplog):
+    def broken(cls):
+        raise RuntimeError("no source today")
+
+    monkeypatch.setattr(inspect, "getsource", broken)
+    spec = Hopes.spec()
+    with caplog.at_level(logging.ERROR, logger="pystorm.plan"):
+        assert found(s=spec, a=Same.spec(inputs=[spec, GlobalStreamId("a")])) == [("cycle", "a -> a")]
+    assert "it runs all the same" in caplog.text
