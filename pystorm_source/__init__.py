@@ -6,29 +6,30 @@ Importing this package imports no pyspark; ``register``, ``read_stream`` and ``r
 
 from typing import TYPE_CHECKING, Any
 
-from pystorm_source.compiled import require_core
+from pystorm_source import compiled
 from pystorm_source.version import __version__
 
-require_core()
-
-from pystorm_source.api import (  # noqa: E402 - the guard comes first
-    Bolt,
-    Component,
-    ComponentSpec,
-    GlobalStreamId,
-    Grouping,
-    JavaBolt,
-    JavaSpout,
-    PartitionedSpout,
-    ShellBolt,
-    ShellSpout,
-    Snapshot,
-    Spout,
-    StormHandler,
-    Stream,
-    Topology,
-    Tuple,
-)
+if compiled.complaint():
+    compiled.explain_imports()  # whatever needs the core says what is wrong; `pystorm-source check` does not need it
+else:
+    from pystorm_source.api import (
+        Bolt,
+        Component,
+        ComponentSpec,
+        GlobalStreamId,
+        Grouping,
+        JavaBolt,
+        JavaSpout,
+        PartitionedSpout,
+        ShellBolt,
+        ShellSpout,
+        Snapshot,
+        Spout,
+        StormHandler,
+        Stream,
+        Topology,
+        Tuple,
+    )
 
 if TYPE_CHECKING:
     from pystorm_source.source.register import read, read_stream, register
@@ -64,4 +65,6 @@ def __getattr__(name: str) -> Any:
         from pystorm_source.source import register as door
 
         return getattr(door, name)
+    if name in __all__:
+        compiled.require_core()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

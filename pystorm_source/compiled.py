@@ -2,7 +2,12 @@
 
 import importlib.machinery
 import importlib.util
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 
 REMEDY = "Run `make build` in a checkout, or install it: `pip install .`"
 
@@ -26,6 +31,23 @@ def complaint() -> str:
     except ImportError as error:
         return _explain(error)
     return ""
+
+
+def explain_imports() -> None:
+    """From now on every import of the compiled core says what ``require_core`` says."""
+    if not any(isinstance(finder, _Explaining) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Explaining())
+
+
+class _Explaining(MetaPathFinder):
+    """Finds nothing; asked for a compiled module, it raises what is wrong with it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.startswith("cython_core.") and fullname not in ("cython_core.build_info", "cython_core.sources"):
+            require_core()
+        return None
 
 
 def is_stale() -> bool:

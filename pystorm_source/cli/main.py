@@ -1,18 +1,31 @@
 """The command ``pystorm-source``. Each sub-command is a module of this room with a function that typer understands."""
 
+import importlib
 from typing import Annotated
 
 import typer
 
+from pystorm_source import compiled
 from pystorm_source.cli.check import check
-from pystorm_source.cli.demo import demo
-from pystorm_source.cli.draw import draw
 from pystorm_source.version import __version__
+
+NEED_THE_CORE = ("demo", "draw")
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(check)
-app.command()(demo)
-app.command()(draw)
+
+
+def uncompiled() -> None:
+    """Cannot run: the core of this installation is not compiled; `check` says more."""
+    typer.echo(f"error: {compiled.complaint()}. {compiled.REMEDY}", err=True)
+    raise typer.Exit(1)
+
+
+for name in NEED_THE_CORE:
+    if compiled.complaint():
+        app.command(name, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(uncompiled)
+    else:
+        app.command(name)(getattr(importlib.import_module(f"pystorm_source.cli.{name}"), name))
 
 
 def _print_version(wanted: bool) -> None:

@@ -64,6 +64,42 @@ def test_missing_package_is_named(uncompiled):
     assert "the package cython_core is not installed" in ask(uncompiled)
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from pystorm_source import Bolt",
+        "import pystorm_source; pystorm_source.Topology",
+        "import pystorm_source.bolt",
+        "import pystorm_source.worker",
+        "import pystorm_source.plan",
+        "import pystorm_source.testing",
+        "import pystorm_source.source.task_read",
+    ],
+)
+def test_every_import_that_needs_the_core_says_what_to_run(uncompiled, statement):
+    done = subprocess.run([sys.executable, "-c", statement], capture_output=True, text=True, cwd=uncompiled)
+    assert done.returncode == 1
+    assert "is not compiled. Run `make build` in a checkout, or install it: `pip install .`" in done.stderr
+
+
+def test_commands_of_an_uncompiled_checkout(uncompiled):
+    """`check` looks at everything and names the core; the others say what to run."""
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pystorm_source", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, cwd=uncompiled)
+
+    checked = command("check")
+    assert checked.returncode == 1
+    (line,) = [line for line in checked.stdout.splitlines() if "compiled core" in line]
+    assert line.startswith("FAIL") and "is not compiled" in line and "->  Run `make build`" in line
+    assert any(line.startswith("ok    pyarrow") for line in checked.stdout.splitlines())
+    other = command("draw", "some.where:Topology", "--format", "svg")
+    assert (other.returncode, other.stdout) == (1, "")
+    assert other.stderr.startswith("error: the core in ") and "make build" in other.stderr
+    assert command("--help").returncode == 0
+
+
 def test_digest_follows_every_source(tmp_path):
     assert digest(tmp_path) == ""
     (tmp_path / "a.pyx").write_text("x = 1")
