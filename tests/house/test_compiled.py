@@ -89,10 +89,11 @@ def test_commands_of_an_uncompiled_checkout(uncompiled):
         command = [sys.executable, "-m", "pystorm_source", *arguments]
         return subprocess.run(command, capture_output=True, text=True, cwd=uncompiled)
 
-    checked = command("check")
+    checked = command("check", "some.where:Topology")
     assert checked.returncode == 1
-    (line,) = [line for line in checked.stdout.splitlines() if "compiled core" in line]
+    (line,) = [line for line in checked.stdout.splitlines() if line.split()[1:3] == ["compiled", "core"]]
     assert line.startswith("FAIL") and "is not compiled" in line and "->  Run `make build`" in line
+    assert "FAIL  topology               cannot be looked at without the compiled core" in checked.stdout
     assert any(line.startswith("ok    pyarrow") for line in checked.stdout.splitlines())
     other = command("draw", "some.where:Topology", "--format", "svg")
     assert (other.returncode, other.stdout) == (1, "")
