@@ -21,7 +21,7 @@ cdef extern from "values_tuple.h":
 
 
 cdef unsigned long long last_id = 0
-_NOT_IDENTIFIER = re.compile(r"[^a-zA-Z0-9_]+")
+_NOT_IDENTIFIER = re.compile(r"\W|^(?=\d)")
 SYSTEM_COMPONENT = "__system"
 TICK_STREAM = "__tick"
 

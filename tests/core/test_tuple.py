@@ -125,7 +125,7 @@ def test_fields_are_attributes():
     [
         ("example-spout", "default", "Example_SpoutDefaultTuple"),
         ("word_count", "default", "Word_CountDefaultTuple"),
-        ("a.b c", "dead--letters", "A_B_CDead_LettersTuple"),
+        ("a.b c", "dead--letters", "A_B_CDead__LettersTuple"),
     ],
 )
 def test_class_names(component, stream, name):
