@@ -43,8 +43,8 @@ cdef class RowBatchBuilder:
     cdef int cut(self) except -1
     cdef int finish(self) except -1
     cdef object built(self, int64_t rows, list memories, list objects)
-    cdef object convert(self, int column, object value, str label)
-    cdef object misfit(self, int column, object value, str label, str reason)
+    cdef object convert(self, int column, object value, str label, object row=*, long long offset=*)
+    cdef object misfit(self, int column, object value, str label, str reason, object row=*, long long offset=*)
 
 
 @cython.final

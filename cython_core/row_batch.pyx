@@ -228,17 +228,19 @@ cdef class RowBatchBuilder:
             self.pending.append(ready)
         return self.finish()
 
-    cdef object convert(self, int column, object value, str label):
+    cdef object convert(self, int column, object value, str label, object row=None, long long offset=-1):
         try:
             return self.converters[column](value)
         except Misfit as misfit:
             raise row_error(
-                self.fields[column], misfit.path, misfit.type, misfit.value, label, misfit.reason
+                self.fields[column], misfit.path, misfit.type, misfit.value, label, misfit.reason, row, offset
             ) from misfit.__cause__
 
-    cdef object misfit(self, int column, object value, str label, str reason):
+    cdef object misfit(
+        self, int column, object value, str label, str reason, object row=None, long long offset=-1
+    ):
         field = self.fields[column]
-        return row_error(field, "", field.type, value, label, reason)
+        return row_error(field, "", field.type, value, label, reason, row, offset)
 
 
 @cython.no_gc_clear
@@ -301,7 +303,7 @@ cdef class RowView:
     cdef int append(self, object values, long long offset) except -1:
         """Appends a row: a tuple or list of as many values as the view has columns (the caller has looked). May seal.
 
-        Raises ``RowError`` naming field and value; then nothing was appended.
+        Raises ``RowError`` naming row, field and value; then nothing was appended.
         """
         cdef int status = ROW_ODD
         if not self.has_objects:  # hot
@@ -323,7 +325,7 @@ cdef class RowView:
             for i in range(builder.batch.width):
                 source = self.slots[i].source
                 if source >= 0 and builder.objects[i] is not None:
-                    plain[source] = builder.convert(i, plain[source], self.label)
+                    plain[source] = builder.convert(i, plain[source], self.label, values, offset)
                     weight += _weigh(plain[source])
             if builder.batch.rows and builder.batch.bytes + weight > OFFSETS_END:
                 builder.seal()
@@ -341,16 +343,18 @@ cdef class RowView:
             if status == ROW_FULL:
                 if builder.batch.rows == 0:
                     value = plain[source] if source >= 0 else self.constants[i]
-                    raise builder.misfit(i, value, self.label, "a column of a batch holds less than 2 GiB")
+                    reason = "a column of a batch holds less than 2 GiB"
+                    raise builder.misfit(i, value, self.label, reason, values, offset)
                 builder.seal()
             elif source == SLOT_OFFSET:
-                raise builder.misfit(i, None, self.label, "it may not be null and the row has no offset")
+                raise builder.misfit(i, None, self.label, "it may not be null and the row has no offset", values)
             elif source == SLOT_CONSTANT:
-                raise builder.misfit(i, self.constants[i], self.label, "it may not be null and no value was set for it")
+                reason = "it may not be null and no value was set for it"
+                raise builder.misfit(i, self.constants[i], self.label, reason, values, offset)
             elif i in converted:
-                raise builder.misfit(i, plain[source], self.label, "it does not fit")
+                raise builder.misfit(i, plain[source], self.label, "it does not fit", values, offset)
             else:
-                plain[source] = builder.convert(i, plain[source], self.label)
+                plain[source] = builder.convert(i, plain[source], self.label, values, offset)
                 converted.add(i)
 
     def append_row(self, values, long long offset=-1):

@@ -5,7 +5,17 @@ import pyarrow as pa
 class RowError(ValueError):
     field: str | None
     value: Any
-    def __init__(self, message: str, field: str | None = None, value: Any = None) -> None: ...
+    row: Any
+    def __init__(self, message: str, field: str | None = None, value: Any = None, row: Any = None) -> None: ...
 
-def row_error(field: pa.Field, path: str, type: pa.DataType, value: Any, label: str, reason: str) -> RowError: ...
-def shown(value: Any) -> str: ...
+def row_error(
+    field: pa.Field,
+    path: str,
+    type: pa.DataType,
+    value: Any,
+    label: str,
+    reason: str,
+    row: Any = None,
+    offset: int = -1,
+) -> RowError: ...
+def shown(value: Any, length: int = 500) -> str: ...

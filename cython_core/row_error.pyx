@@ -2,35 +2,42 @@
 
 cdef enum:
     GIVEN_LENGTH = 500  # characters of a value that a message shows
+    ROW_LENGTH = 200    # and of the row that it belongs to
 
 
 class RowError(ValueError):
     """A row, or a column of a ready batch, does not fit the output. Nothing of it was kept.
 
-    ``field`` is the output field's name, ``value`` the offending value (the innermost one for nested types).
+    ``field`` is the output field's name, ``value`` the offending value (the innermost one for nested types), ``row``
+    the values of the row as they were emitted; None where there is none.
     """
 
-    def __init__(self, message, field=None, value=None):
+    def __init__(self, message, field=None, value=None, row=None):
         super().__init__(message)
         self.field = field
         self.value = value
+        self.row = row
 
 
-def row_error(field, str path, type, value, str label, str reason):
+def row_error(field, str path, type, value, str label, str reason, row=None, long long offset=-1):
     """The ``RowError`` of ``value`` at ``path`` inside ``field``, where ``type`` was wanted, in stream ``label``."""
     described = "None" if value is None else f"a value of type {value.__class__.__name__}"
+    where = "" if row is None else f"; row {shown(row, ROW_LENGTH)}"
+    if offset >= 0:
+        where += f", offset {offset}"
     return RowError(
-        f"field '{field.name}{path}' ({type}) of {label or 'this output'} can not hold {described}: {reason}. "
+        f"field '{field.name}{path}' ({type}) of {label or 'this output'} can not hold {described}: {reason}{where}. "
         f"Given: {shown(value)}",
         field.name,
         value,
+        row,
     )
 
 
-def shown(value):
+def shown(value, Py_ssize_t length=GIVEN_LENGTH):
     """``repr(value)``, cut to what a message can carry; never raises."""
     try:
         text = repr(value)
     except Exception as error:
         text = f"<{value.__class__.__name__} whose repr failed with {error.__class__.__name__}>"
-    return text if len(text) <= GIVEN_LENGTH else f"{text[:GIVEN_LENGTH]}… ({len(text)} characters)"
+    return text if len(text) <= length else f"{text[:length]}… ({len(text)} characters)"

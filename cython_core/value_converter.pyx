@@ -18,24 +18,27 @@ timestamp with zone       aware datetimes; naive ones are local time of this pro
 timestamp without zone    naive datetimes only
 duration, time64[ns]      timedelta or int microseconds; naive time or int nanoseconds of the day
 decimal128                Decimal rounded half even to the scale (the one loss, it is PySpark's), NaN is null; ints
-list                      list, tuple, range, array.array, one-dimensional numpy array
+list                      list, tuple, range, array.array, numpy array: of n dimensions for n lists in each other
 map                       any Mapping; keys may not be null
 struct                    tuple or Row by position, list by position, Mapping or object with attributes by name, where
                           missing names are null; variant, geometry and geography values of PySpark are such objects
 ========================  ==========================================================================================
 
-Except for string, numpy scalars count as the Python value that they hold; NaT and pandas.NA count as None, values of a
-PySpark user-defined type as what their ``__UDT__`` serialises them to.
+Except for string, numpy scalars and members of an Enum count as the Python value that they hold; NaT, pandas.NA and
+masked elements count as None, values of a PySpark user-defined type as what their ``__UDT__`` serialises them to.
 """
 
 from array import array
 from collections.abc import Mapping
+from enum import Enum
+from types import MemberDescriptorType
 
 from pyarrow import types
 
 from cython_core.scalar_converter import Misfit, scalar_converter
 
 cdef object MISSING = object()
+cdef frozenset ABSENT = frozenset(["NAType", "NaTType", "MaskedConstant"])  # pandas.NA, NaT, numpy.ma.masked
 
 
 def converter(type, bint nullable=True):
@@ -75,16 +78,18 @@ cdef object _plain(object value, bint text):
     cdef object kind = value.__class__
     if kind is int or kind is str or kind is float or kind is tuple or kind is list or kind is dict or kind is bytes:
         return value
-    if kind.__name__ == "NAType" or kind.__name__ == "NaTType":
+    if kind.__name__ in ABSENT:
         return None
     if hasattr(value, "__UDT__"):
         return value.__UDT__.serialize(value)
     if text:
         return value
+    if isinstance(value, Enum):
+        return _plain(value.value, text)
     dtype = getattr(value, "dtype", None)
     if dtype is None or not hasattr(value, "item") or getattr(value, "ndim", 0):
         return value
-    if dtype.kind in "mM":
+    if getattr(dtype, "kind", "") in ("m", "M"):
         micros = value.astype(f"{dtype.kind}8[us]")
         if micros != value and value == value:
             raise Misfit(value, None, "it is finer than a microsecond: round it first")
@@ -99,7 +104,20 @@ cdef object _converter_of_type(object type):
         return _map_converter(type)
     if types.is_struct(type):
         return _struct_converter(type)
-    return scalar_converter(type)
+    return _but_for_arrays(type, scalar_converter(type))
+
+
+cdef object _but_for_arrays(object type, object convert):
+    """Keeps arrays out, which numpy would turn into a number where they hold only one. Text takes anything."""
+    if types.is_string(type):
+        return convert
+
+    def convert_scalar(value):
+        if getattr(value, "ndim", 0) and hasattr(value, "dtype"):
+            raise Misfit(value, type, f"it takes one value and not an array of {value.ndim} dimensions")
+        return convert(value)
+
+    return convert_scalar
 
 
 cdef object _list_converter(object type):
@@ -107,7 +125,7 @@ cdef object _list_converter(object type):
 
     def convert(value):
         if not isinstance(value, (list, tuple, range, array)):
-            if getattr(value, "ndim", 0) != 1 or not hasattr(value, "tolist"):
+            if not getattr(value, "ndim", 0) or not hasattr(value, "tolist"):
                 raise Misfit(value, type, "it takes lists")
             # By element, not tolist(): that would give bare numbers for datetimes finer than a microsecond.
             value = list(value)
@@ -142,6 +160,14 @@ cdef object _map_converter(object type):
     return convert
 
 
+cdef object _attribute(object value, str name):
+    """An attribute of the instance: in its dictionary or in a slot. What its class has besides is no field."""
+    found = getattr(value, "__dict__", {}).get(name, MISSING)
+    if found is MISSING and isinstance(getattr(value.__class__, name, None), MemberDescriptorType):
+        found = getattr(value, name, MISSING)
+    return found
+
+
 cdef object _struct_converter(object type):
     cdef list fields = [type.field(i) for i in range(type.num_fields)]
     cdef list names = [field.name for field in fields]
@@ -155,10 +181,7 @@ cdef object _struct_converter(object type):
         elif isinstance(value, Mapping):
             values = [value.get(name) for name in names]
         elif hasattr(value, "__dict__") or hasattr(value, "__slots__"):
-            if hasattr(value, "__dict__"):
-                values = [value.__dict__.get(name, MISSING) for name in names]
-            else:
-                values = [getattr(value, name, MISSING) for name in names]
+            values = [_attribute(value, name) for name in names]
             if names and all(item is MISSING for item in values):
                 raise Misfit(value, type, f"it takes an object with the attributes {', '.join(names)}")
             values = [None if item is MISSING else item for item in values]

@@ -130,15 +130,20 @@ def test_error_names_field_stream_and_value():
     with pytest.raises(RowError) as caught:
         view.append_row(("a", "abc"))
     assert str(caught.value) == (
-        "field 'n' (int64) of count.default can not hold a value of type str: it takes whole numbers. Given: 'abc'"
+        "field 'n' (int64) of count.default can not hold a value of type str: it takes whole numbers; "
+        "row ('a', 'abc'). Given: 'abc'"
     )
-    assert (caught.value.field, caught.value.value) == ("n", "abc")
+    assert (caught.value.field, caught.value.value, caught.value.row) == ("n", "abc", ("a", "abc"))
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (str(copy), copy.field) == (str(caught.value), "n")
     with pytest.raises(RowError, match="can not hold None: it may not be null.*Given: None"):
         view.append_row(("a", None))
     with pytest.raises(RowError, match=r"… \(10002 characters\)"):
         view.append_row(("a", "x" * 10_000))
+    with pytest.raises(RowError, match=r"row \['a', 'b'\], offset 7\. Given: 'b'$"):
+        view.append_row(["a", "b"], 7)
+    with pytest.raises(RowError, match=r"row \('x{198}… \(\d+ characters\)\. Given: 'b'$"):
+        view.append_row(("x" * 10_000, "b"))
     assert rows_of(builder) == []
 
 

@@ -7,6 +7,8 @@ import datetime as dt
 import decimal
 import enum
 import math
+import pathlib
+import uuid
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +38,24 @@ class Place:
 class SlottedPlace:
     x: int
     y: str
+
+
+@dataclasses.dataclass
+class Labelled(SlottedPlace):
+    """Its ``x`` and ``y`` are slots of the base, its ``label`` is in a dictionary."""
+
+    label: str = "-"
+
+
+class Signal(enum.Enum):
+    RED = "red"
+    AT = dt.date(2024, 5, 6)
+    THREE = 3
+    PAIR = (1, "a")
+
+
+class Text(str):
+    pass
 
 
 class Shouting:
@@ -175,7 +195,39 @@ FRIENDLY = [
     (POINT, SlottedPlace(1, "a"), {"x": 1, "y": "a"}),
     (POINT, {"y": "a"}, {"x": None, "y": "a"}),
     (pa.map_(pa.string(), POINT), collections.OrderedDict(a=(1, "b")), [("a", {"x": 1, "y": "b"})]),
+    (pa.map_(pa.string(), pa.int32()), {"a": np.int8(1), 5: None, True: 2}, [("a", 1), ("5", None), ("true", 2)]),
     (pa.uint8(), 200, 200),
+    # Members of an Enum, but for text, are what they stand for.
+    (pa.int16(), Signal.THREE, 3),
+    (pa.date32(), Signal.AT, dt.date(2024, 5, 6)),
+    (POINT, Signal.PAIR, {"x": 1, "y": "a"}),
+    (pa.string(), Signal.RED, "Signal.RED"),
+    (pa.string(), Text("t"), "t"),
+    (pa.string(), uuid.UUID(int=5), "00000000-0000-0000-0000-000000000005"),
+    (pa.string(), D("1.50"), "1.50"),
+    (pa.string(), pathlib.PurePosixPath("/a/b"), "/a/b"),
+    # Arrays of n dimensions are n lists in each other; one without dimensions is a scalar.
+    (pa.list_(pa.list_(pa.int64())), np.arange(6).reshape(2, 3), [[0, 1, 2], [3, 4, 5]]),
+    (pa.list_(pa.list_(pa.list_(pa.float32()))), np.ones((1, 2, 1), "f4"), [[[1.0], [1.0]]]),
+    (pa.list_(pa.list_(pa.int64())), np.zeros((2, 0), int), [[], []]),
+    (pa.list_(pa.list_(pa.int64())), np.zeros((0, 2), int), []),
+    (pa.list_(pa.list_(pa.string())), [np.array(["a", "b"]), ("c",)], [["a", "b"], ["c"]]),
+    (pa.list_(pa.timestamp("us")), np.array(["2024-01-01", "NaT"], "M8[s]"), [dt.datetime(2024, 1, 1), None]),
+    (pa.int64(), np.array(7), 7),
+    (pa.float64(), np.array(0.5), 0.5),
+    (pa.string(), np.array("x"), "x"),
+    (pa.binary(), np.array(b"x"), b"x"),
+    (pa.timestamp("us"), np.array("2024-01-01", "M8[D]"), dt.datetime(2024, 1, 1)),
+    (POINT, np.array([(1, "a")], [("x", "i4"), ("y", "U1")])[0], {"x": 1, "y": "a"}),
+    (pa.list_(pa.int64()), np.ma.array([1, 2], mask=[False, True]), [1, None]),
+    (pa.float64(), np.ma.masked, None),
+    (POINT, Labelled(1, "a"), {"x": 1, "y": "a"}),
+    (pa.struct([("label", pa.string()), ("x", pa.int8())]), Labelled(1, "a", "z"), {"label": "z", "x": 1}),
+    (
+        pa.list_(POINT),
+        [Place(1, "a"), Point(2, "b"), {"x": 3}],
+        [dict(x=n, y=y) for n, y in [(1, "a"), (2, "b"), (3, None)]],
+    ),
     (pa.large_string(), "x", "x"),
 ]
 
@@ -241,6 +293,20 @@ REFUSED = [
     (POINT, 5),
     (POINT, object()),
     (pa.uint8(), -1),
+    (pa.int64(), Signal.RED),
+    (pa.int64(), np.array([5])),
+    (pa.int64(), np.array([[5]])),
+    (pa.float64(), np.array([0.5])),
+    (pa.bool_(), np.array([True])),
+    (pa.decimal128(4, 2), np.array([5])),
+    (pa.list_(pa.int64()), np.array(5)),
+    (pa.binary(), np.array([1, 2], "u1")),
+    (pa.binary(), uuid.UUID(int=5)),
+    (pa.timestamp("us"), dt.timedelta(1)),
+    (pa.duration("us"), dt.time(1)),
+    (pa.int64(), dt.timedelta(1)),
+    (pa.int64(), b"5"),
+    (pa.date32(), np.datetime64("10000-01-01")),
 ]
 
 
@@ -256,6 +322,12 @@ def test_error_leads_into_nested_values():
     assert error.value == 300
     assert "field 'f.tags[1]['b']' (int8) of" in str(error)
     assert str(error).endswith("Given: 300")
+
+
+def test_arrays_of_more_or_fewer_dimensions_than_lists_are_refused():
+    assert "'f[0]' (int64)" in str(refusal(pa.list_(pa.int64()), np.array([[1, 2]])))
+    assert "it takes one value and not an array of 1 dimensions" in str(refusal(pa.int64(), np.array([5])))
+    assert "'f[0]' (list<item: int64>)" in str(refusal(pa.list_(pa.list_(pa.int64())), np.array([1, 2])))
 
 
 @pytest.mark.parametrize(
