@@ -4,7 +4,7 @@ from cpython.object cimport PyObject
 from cython_core.batch_inserter cimport PendingEmits
 from cython_core.output_collector cimport BoltOutputCollector, SpoutOutputCollector
 from cython_core.receive_queue cimport ReceiveQueue
-from cython_core.tuple cimport Tuple
+from cython_core.tuple cimport Tuple, TupleSource
 
 
 cdef extern from "component_call.h":
@@ -22,12 +22,16 @@ cdef class Executor:
     cdef readonly PendingEmits pending
     cdef readonly dict routers            # stream name → StreamRouter
     cdef readonly tuple inserters         # every batch that this executor fills
+    cdef bint exits                       # an exception of the component fails the run
+    cdef readonly object reported         # deque: ComponentFailed that did not, or (exception, tuple) that it reported
     # Counters, read from outside.
     cdef readonly unsigned long long executed   # calls of next_tuple, next_batch or process
     cdef readonly unsigned long long stalls     # turns spent waiting for room downstream
+    cdef readonly unsigned long long errors     # exceptions that did not fail the run
     cdef long turn(self, long quota) except -1
     cdef bint flush(self) noexcept
     cdef bint idle(self) noexcept
+    cdef object survive(self, str method, Tuple tup, long long offset, object error)
 
 
 @cython.final
@@ -37,8 +41,13 @@ cdef class SpoutExecutor(Executor):
     cdef ps_call entry                    # the same, resolved
     cdef bint batched                     # call gives Arrow batches
     cdef readonly bint exhausted
+    cdef readonly bint until_idle         # the slice ends where the spout has nothing, as the scheduler sees it
     cdef unsigned long long permits       # unbounded spouts: emits that this slice may still make
+    cdef readonly unsigned long long acks    # trees whose ack was told to the spout
+    cdef readonly unsigned long long fails
     cdef long turn_batch(self) except -1
+    cdef long tell(self) except -1
+    cdef int caught(self, str method) except -1
 
 
 @cython.final
@@ -47,5 +56,23 @@ cdef class BoltExecutor(Executor):
     cdef BoltOutputCollector collector
     cdef object call                      # bound process
     cdef ps_call entry                    # the same, resolved
+    cdef bint auto_ack                    # after process; a batching bolt acks by itself
+    cdef bint auto_fail
+    cdef object batching                  # the instance, where it is a BatchingBase
+    cdef readonly bint has_tick           # the component defines process_tick, or batches
+    cdef readonly object tick_frequency   # seconds, as configured; None: no ticks but the final one
+    cdef TupleSource tick_source
+    cdef readonly unsigned long long ticks
+    cdef double tick_due                  # readings of the scheduler's clock
+    cdef double fire_due
+    cdef bint due                         # a timer has gone off
+    cdef double now
+    cdef unsigned long long executed_at_final_tick
+    cdef bint final_ticked
     cdef long feed(self, long quota) except -1
-    cdef int raise_tuple_failed(self) except -1
+    cdef int raise_tuple_failed(self, str method, object cause) except -1
+    cdef int fail_current(self, str method, object cause) except -1
+    cdef int caught(self, str method) except -1
+    cdef int fire_timers(self) except -1
+    cdef int give_tick(self) except -1
+    cdef int fire_batches(self) except -1

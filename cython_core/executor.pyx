@@ -4,6 +4,10 @@ A turn first drains the pending emits; while any are left the component is not c
 bolt holds its producers, and they theirs, up to the spout. Then it makes at most ``quota`` calls and publishes what it
 batched. Looping and waiting are the scheduler's business.
 
+A spout's turn begins with the verdicts of its trees, a bolt's with the timers that went off (ticks, batches by time).
+An exception of a component fails the run, unless its ``exit_on_exception`` is false: then it is reported, the tuple is
+failed (``auto_fail``) and the turn goes on.
+
 Threading law: one thread at a time.
 """
 
@@ -14,11 +18,16 @@ from cython_core.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.output_collector cimport BoltOutputCollector, OutputCollector, SpoutOutputCollector, enter
 from cython_core.receive_queue cimport ReceiveQueue, ps_ring_poll, ps_ring_size
 from cython_core.stream_router cimport Route, StreamRouter
-from cython_core.tuple cimport Tuple, give_up
+from cython_core.tuple cimport OPEN, Tuple, TupleSource, give_up, new_tuple
+from cython_core.tuple_tree cimport TupleTree
+
+from collections import deque
 
 import pyarrow as pa
 
+from cython_core.batching import BatchingBase
 from cython_core.output_collector import BoltBase, SpoutBase
+from cython_core.tuple import SYSTEM_COMPONENT, TICK_STREAM
 
 
 cdef extern from "Python.h":
@@ -42,6 +51,10 @@ class ComponentFailed(Exception):
         self.offset = offset
 
 
+cdef object NEVER = float("inf")
+MOST_REPORTED = 100
+
+
 cdef class Executor:
     """What spout and bolt executors share. ``routers``: stream name → StreamRouter of this task."""
 
@@ -62,6 +75,8 @@ cdef class Executor:
             for route in (<StreamRouter>router).routes
             for inserter in (<Route>route).inserters
         )
+        self.exits = True
+        self.reported = deque(maxlen=MOST_REPORTED)
 
     cdef long turn(self, long quota) except -1:
         raise NotImplementedError
@@ -83,7 +98,28 @@ cdef class Executor:
         return self.turn(quota)
 
     def ready(self):
-        """Called before the turns of a run: what ``initialize`` has put in the place of a method counts."""
+        """Called before the turns of a run: what ``initialize`` has put in the place of a method or flag counts."""
+        self.exits = bool(getattr(self.instance, "exit_on_exception", True))
+
+    def last_report(self):
+        """The newest entry of ``reported``, or None."""
+        for entry in reversed(self.reported):
+            return entry
+        return None
+
+    cdef object survive(self, str method, Tuple tup, long long offset, object error):
+        """Reports an exception that lets the run go on."""
+        failure = ComponentFailed(self.component, self.task, method, tup, offset)
+        failure.__cause__ = error
+        report = getattr(self.instance, "raise_exception", None)
+        if report is not None:
+            last = self.last_report()
+            report(error, tup)
+            if self.last_report() is not last:
+                self.reported.pop()  # the component's own entry says less
+        self.errors += 1
+        self.reported.append(failure)
+        return failure
 
     def discard(self):
         """Drops whatever is pending, batched or queued, and takes no more; for a worker that is given up."""
@@ -98,7 +134,7 @@ cdef class Executor:
 
 @cython.final
 cdef class SpoutExecutor(Executor):
-    """Asks a spout for tuples."""
+    """Asks a spout for tuples, and tells it what became of them."""
 
     def __init__(
         self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None
@@ -116,12 +152,18 @@ cdef class SpoutExecutor(Executor):
         self.collector.start = start
         self.collector.end = end
         self.collector.last_offset = -1
+        self.collector.highest_offset = -1
+        self.until_idle = False
         self._begin(batched)
         self.exhausted = start >= end
 
-    def open_slice(self, unsigned long long permits):
-        """The next turns make at most ``permits`` emits of a spout without offsets."""
+    def open_slice(self, unsigned long long permits, bint until_idle=False):
+        """The next turns make at most ``permits`` emits of a spout without offsets.
+
+        ``until_idle``: the scheduler's run ends where all queues are empty and the spout has nothing.
+        """
         self.permits = permits
+        self.until_idle = until_idle
         self._begin(False)
 
     def _begin(self, bint batched):
@@ -135,31 +177,50 @@ cdef class SpoutExecutor(Executor):
         self.exhausted = True
         self.collector.end = self.collector.start
 
+    @property
+    def rooted(self):
+        """Tuples that were emitted with a message id: trees."""
+        return self.collector.rooted
+
+    @property
+    def unsettled(self):
+        """Trees without a verdict yet."""
+        return self.collector.rooted - self.acks - self.fails - len(self.collector.settlements)
+
     cdef long turn(self, long quota) except -1:
         cdef long calls = 0
+        cdef long told = 0
         cdef unsigned long long before
         cdef PyObject *answer
         if self.pending.count > 0 and not self.pending.drain():
             self.stalls += 1
             return 0
+        if len(self.collector.settlements) > 0:
+            told = self.tell()
+            if self.pending.count > 0:
+                self.flush()
+                return told
         if self.exhausted:
-            return 0
+            if told > 0:
+                self.flush()
+            return told
         enter(self.collector)
         if self.batched:
-            return self.turn_batch()
+            return told + self.turn_batch()
         while calls < quota:
             before = self.collector.emits
             answer = ps_call_none(&self.entry)
-            if answer is NULL:
-                raise_failed(self, "next_tuple", None, self.collector.last_offset)
-            ps_decref(answer)
             calls += 1
-            if answer is ps_false:
-                self.exhausted = True
-                break
+            if answer is NULL:
+                self.caught("next_tuple")
+            else:
+                ps_decref(answer)
+                if answer is ps_false:
+                    self.exhausted = True
+                    break
             if self.collector.emits == before:
                 calls -= 1
-                if self.collector.bounded and self.collector.last_offset == self.collector.end - 1:
+                if self.collector.bounded and self.collector.highest_offset == self.collector.end - 1:
                     self.exhausted = True
                 break
             if not self.collector.bounded:
@@ -171,7 +232,48 @@ cdef class SpoutExecutor(Executor):
                 break
         self.executed += calls
         self.flush()
-        return calls
+        return told + calls
+
+    cdef long tell(self) except -1:
+        """Tells the spout the verdicts of its trees, oldest first, until one of its answers finds no room."""
+        cdef list settled = self.collector.settlements[:]
+        cdef TupleTree tree
+        cdef long told = 0
+        self.collector.settlements.clear()
+        enter(self.collector)
+        try:
+            for tree in settled:
+                told += 1
+                if tree.failed:
+                    self.fails += 1
+                else:
+                    self.acks += 1
+                try:
+                    if tree.failed:
+                        self.instance.fail(tree.key)
+                    else:
+                        self.instance.ack(tree.key)
+                except Exception as error:
+                    if self.exits:
+                        method = "fail" if tree.failed else "ack"
+                        raise ComponentFailed(self.component, self.task, method, None, -1) from error
+                    self.survive("fail" if tree.failed else "ack", None, -1, error)
+                if self.pending.count > 0:
+                    break
+        finally:
+            # What the spout was not told yet goes first again.
+            self.collector.settlements[:0] = settled[told:]
+        return told
+
+    cdef int caught(self, str method) except -1:
+        """With an exception of the spout's set. A range that cannot be read wholly always fails the run."""
+        try:
+            reraise()
+        except Exception as error:
+            if self.exits or self.collector.bounded:
+                raise ComponentFailed(self.component, self.task, method, None, self.collector.last_offset) from error
+            self.survive(method, None, -1, error)
+        return 0
 
     cdef long turn_batch(self) except -1:
         cdef StreamRouter router
@@ -183,44 +285,114 @@ cdef class SpoutExecutor(Executor):
                 return 0
             if not isinstance(batch, pa.RecordBatch):
                 raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {batch!r:.200}")
-            if router.view is not None:
+            if router.view is not None and router.tapped is None:
                 router.view.builder.add_batch(router.view, batch)
                 router.emitted += batch.num_rows
             else:
                 for values in zip(*[column.to_pylist() for column in batch.columns]):
-                    self.collector.send(values, None, -1, None)
+                    self.collector.send(values, None, -1, None, None)
         except Exception as error:
             raise ComponentFailed(self.component, self.task, "next_batch", None, -1) from error
         self.executed += 1
         self.flush()
         return 1
 
+    cdef bint idle(self) noexcept:
+        return self.pending.count == 0 and len(self.collector.settlements) == 0
+
 
 @cython.final
 cdef class BoltExecutor(Executor):
-    """Feeds a bolt from its receive queue."""
+    """Feeds a bolt from its receive queue.
+
+    ``tick_frequency``: seconds between tick tuples, None for none but the final one of a micro-batch.
+    """
 
     def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None,
-                 ReceiveQueue queue not None):
+                 ReceiveQueue queue not None, tick_frequency=None):
         if not isinstance(instance, BoltBase) or isinstance(instance, SpoutBase):
             raise TypeError(f"component {component!r} is run as a bolt and must be one; Given: {type(instance)!r}")
         super().__init__(component, task, instance, pending, routers)
         self.queue = queue
         self.collector = BoltOutputCollector(instance, routers)
+        self.tick_frequency = tick_frequency
+        self.tick_source = TupleSource(SYSTEM_COMPONENT, TICK_STREAM, -1, ("rate_secs",))
+        self.batching = None
+        if isinstance(instance, BatchingBase):
+            self.batching = instance
+            instance._reset_batches()
+        self.tick_due = self.fire_due = NEVER
         self.ready()
 
     def ready(self):
-        self.call = self.instance.process
+        Executor.ready(self)
+        instance = self.instance
+        self.call = instance.process
         ps_call_resolve(&self.entry, <PyObject *>self.call)
+        self.auto_ack = self.batching is None and bool(getattr(instance, "auto_ack", True))
+        self.auto_fail = bool(getattr(instance, "auto_fail", True))
+        self.collector.auto_anchor = bool(getattr(instance, "auto_anchor", True))
+        base = BoltBase if self.batching is None else BatchingBase
+        tick = getattr(instance.process_tick, "__func__", None)
+        self.has_tick = (
+            tick is not None or type(instance).process_tick is not base.process_tick
+            or "process_tick" in getattr(instance, "__dict__", ())
+        )
+
+    @property
+    def acks(self):
+        """Tuples that were acked."""
+        return self.collector.acks
+
+    @property
+    def fails(self):
+        """Tuples that were failed."""
+        return self.collector.fails
+
+    @property
+    def second_verdicts(self):
+        """Acks and fails of tuples that had their verdict: without effect."""
+        return self.collector.second_verdicts
+
+    @property
+    def unheard_fails(self):
+        """Of the failed tuples, those that no spout can replay: they were emitted without a message id."""
+        return self.collector.unheard_fails
+
+    def begin(self, double now):
+        """A micro-batch begins at this reading of the scheduler's clock: timers start, the final tick is due again."""
+        self.final_ticked = False
+        self.due = False
+        self.tick_due = now + self.tick_frequency if self.tick_frequency is not None else NEVER
+        seconds = getattr(self.instance, "secs_between_batches", None) if self.batching is not None else None
+        self.fire_due = now + seconds if seconds is not None else NEVER
+
+    @property
+    def next_due(self):
+        """When the next timer goes off; infinity where none runs."""
+        return min(self.tick_due, self.fire_due)
+
+    def pass_time(self, double now):
+        """The scheduler's clock as it reads before a turn."""
+        if now >= self.tick_due or now >= self.fire_due:
+            self.due = True
+            self.now = now
 
     cdef long turn(self, long quota) except -1:
-        cdef long calls
+        cdef long calls = 0
         if self.pending.count > 0 and not self.pending.drain():
             self.stalls += 1
             return 0
         if self.collector.failed is not None:  # by a thread, or in initialize
-            self.raise_tuple_failed()
-        calls = self.feed(quota)
+            self.raise_tuple_failed("fail", None)
+        if self.due:
+            self.due = False
+            self.fire_timers()
+            calls = 1
+            if self.pending.count > 0:
+                self.flush()
+                return calls
+        calls += self.feed(quota)
         self.flush()
         return calls
 
@@ -238,38 +410,122 @@ cdef class BoltExecutor(Executor):
             # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.
             collector.current = <Tuple>item
             answer = ps_call_one(&self.entry, <PyObject *>item)
+            calls += 1
             if answer is NULL:
                 ps_decref(<PyObject *>item)
-                raise_failed(self, "process", collector.current, collector.current.offset)
-            ps_decref(answer)
-            calls += 1
-            if collector.failed is not None:
-                ps_decref(<PyObject *>item)
-                self.raise_tuple_failed()
-            give_up(<PyObject *>item)
+                self.caught("process")
+            else:
+                ps_decref(answer)
+                if self.auto_ack:
+                    collector.ack(collector.current)
+                if collector.failed is not None:
+                    ps_decref(<PyObject *>item)
+                    self.raise_tuple_failed("fail", None)
+                give_up(<PyObject *>item)
             if self.pending.count > 0:
                 break
         collector.current = None
         self.executed += calls
         return calls
 
-    cdef int raise_tuple_failed(self) except -1:
-        """The tuple that was failed where it was given, else the one in ``process``."""
-        cdef Tuple failed = self.collector.current
-        if isinstance(self.collector.failed, Tuple):
-            failed = <Tuple>self.collector.failed
-        raise ComponentFailed(self.component, self.task, "fail", failed, -1 if failed is None else failed.offset)
+    cdef int caught(self, str method) except -1:
+        """With an exception of the bolt's set; what is no Exception (KeyboardInterrupt) goes through."""
+        try:
+            reraise()
+        except Exception as error:
+            self.fail_current(method, error)
+        return 0
+
+    cdef int fail_current(self, str method, object cause) except -1:
+        """Handles an exception of the bolt, inside its ``except``: fails the tuple or the batch that it worked on."""
+        cdef BoltOutputCollector collector = self.collector
+        cdef Tuple tup = collector.current
+        cdef list batch = collector.batch
+        if batch is not None:
+            method = "process_batch"
+            tup = <Tuple>batch[0] if batch else None
+        if not self.exits:
+            self.survive(method, tup, -1 if tup is None else tup.offset, cause)
+        if batch is not None:
+            self.batching._fail_batches(self.exits)
+        elif self.auto_fail and tup is not None and tup.verdict == OPEN:
+            collector.fail(tup)
+        if self.exits:
+            raise ComponentFailed(
+                self.component, self.task, method, tup, -1 if tup is None else tup.offset
+            ) from cause
+        if collector.failed is not None:
+            self.raise_tuple_failed(method, cause)
+        collector.current = None
+        return 0
+
+    cdef int raise_tuple_failed(self, str method, object cause) except -1:
+        cdef Tuple failed = <Tuple>self.collector.failed
+        raise ComponentFailed(self.component, self.task, method, failed, failed.offset) from cause
+
+    cdef int fire_timers(self) except -1:
+        if self.now >= self.tick_due:
+            # Ticks that were missed are not made up for.
+            while self.tick_due <= self.now:
+                self.tick_due += self.tick_frequency
+            self.give_tick()
+        if self.now >= self.fire_due:
+            self.fire_due = self.now + self.instance.secs_between_batches
+            self.fire_batches()
+        return 0
+
+    cdef int give_tick(self) except -1:
+        enter(self.collector)
+        frequency = 0 if self.tick_frequency is None else self.tick_frequency
+        self.collector.current = new_tuple(self.tick_source, (frequency,), -1, None)
+        self.ticks += 1
+        try:
+            self.instance.process_tick(self.collector.current)
+        except Exception as error:
+            self.fail_current("process_tick", error)
+        self.collector.current = None
+        if self.collector.failed is not None:
+            self.raise_tuple_failed("fail", None)
+        return 0
+
+    cdef int fire_batches(self) except -1:
+        enter(self.collector)
+        if not self.batching._batches:
+            return 0
+        try:
+            self.batching.process_batches()
+            self.batching._tick_counter = 0
+        except Exception as error:
+            self.fail_current("process_batch", error)
+        if self.collector.failed is not None:
+            self.raise_tuple_failed("fail", None)
+        return 0
+
+    def wants_final_tick(self):
+        """Whether the bolt has not had the tick of the micro-batch's end, or has got tuples since."""
+        if self.final_ticked and self.executed == self.executed_at_final_tick:
+            return False
+        return self.has_tick or (self.batching is not None and bool(self.batching._batches))
+
+    def final_tick(self):
+        """The flush tick of the micro-batch's end. A batching bolt processes what it holds, whatever its tick counter says.
+
+        Order: only where the pending emits are drained, as any call of a component.
+        """
+        self.final_ticked = True
+        self.executed_at_final_tick = self.executed
+        if self.has_tick:
+            self.give_tick()
+        # A group that fails is gone and the others stay, so a failure leaves fewer.
+        groups = 0 if self.batching is None else len(self.batching._batches)
+        while groups > 0:
+            self.fire_batches()
+            left = len(self.batching._batches)
+            groups = left if left < groups else 0
+        self.flush()
 
     cdef bint idle(self) noexcept:
-        return self.pending.count == 0 and ps_ring_size(&self.queue.ring) == 0
-
-
-cdef int raise_failed(Executor executor, str method, object tup, long long offset) except -1:
-    """Turns the exception that is set into ComponentFailed; what is no Exception (KeyboardInterrupt) goes through."""
-    try:
-        reraise()
-    except Exception as error:
-        raise ComponentFailed(executor.component, executor.task, method, tup, offset) from error
+        return self.pending.count == 0 and ps_ring_size(&self.queue.ring) == 0 and not self.due
 
 
 cdef extern from *:

@@ -13,7 +13,7 @@ Threading law: a collector belongs to the thread of its executor.
 
 cimport cython
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
-from cpython.object cimport PyObject_GenericSetAttr
+from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE
 
 cdef extern from "Python.h":
@@ -21,7 +21,14 @@ cdef extern from "Python.h":
 
 
 from cython_core.stream_router cimport StreamRouter
-from cython_core.tuple cimport Tuple
+from cython_core.tuple cimport ACKED, FAILED, OPEN, Tuple, tuple_named
+from cython_core.tuple_tree cimport TupleTree, ack_edge, fail_edge, union_of
+
+
+cdef extern from "own_emit.h":
+    ctypedef int (*ps_try_emit)(PyObject *, PyObject *, PyObject *) except -1
+    int ps_own_emit_set(ps_try_emit spout, ps_try_emit bolt, object spout_base, object bolt_base) except -1
+    int ps_own_emit(object cls, bint is_bolt) except -1
 
 
 cdef OutputCollector running = None
@@ -43,6 +50,7 @@ cdef class OutputCollector:
         self.routers = routers
         self.default_router = routers.get("default")
         PyObject_GenericSetAttr(instance, ATTRIBUTE, self)
+        ps_own_emit(type(instance), isinstance(self, BoltOutputCollector))
 
     def detach(self):
         """What the component emits from now on is refused."""
@@ -52,41 +60,65 @@ cdef class OutputCollector:
             enter(None)
 
     cdef StreamRouter router_of(self, object stream):
-        cdef StreamRouter router = self.routers.get(stream)
+        cdef StreamRouter router = self.routers.get("default" if stream is None else stream)
         if router is None:
             raise ValueError(
                 f"Unknown stream ID: {type(self.instance).__name__} declares the streams "
-                f"{', '.join(repr(name) for name in self.routers) or 'none'} in `outputs`; Given: {stream!r}"
+                f"{', '.join(repr(name) for name in self.routers) or 'none'} in `outputs`; "
+                f"Given: {'default' if stream is None else stream!r}"
             )
         return router
 
-    cdef int send(self, object values, object stream, long long offset, list task_ids) except -1:
+    cdef int send(self, object values, object stream, long long offset, object trees, list task_ids) except -1:
         cdef StreamRouter router = self.default_router
-        cdef Py_ssize_t n
         if stream is not None or router is None:
-            router = self.router_of("default" if stream is None else stream)
-        if PyTuple_Check(values):
-            n = PyTuple_GET_SIZE(values)
-        elif PyList_CheckExact(values):
-            n = PyList_GET_SIZE(values)
-        elif isinstance(values, list):
-            values = tuple(values)
-            n = PyTuple_GET_SIZE(values)
-        else:
-            raise TypeError(f"All Tuples must be either lists or tuples, received {type(values)!r} instead.")
-        if n != router.arity:
-            raise ValueError(
-                f"Tuple created with wrong number of fields: stream {router.source.stream!r} of "
-                f"{router.source.component!r} declares {list(router.source.fields)}; Given: {values!r:.200}"
-            )
-        router.route(values, offset, task_ids)
+            router = self.router_of(stream)
+        values = fitting(router, values)
+        router.route(values, offset, trees, task_ids)
         self.emits += 1
         return 0
+
+    cdef object send_with(self, object values, object stream, long long offset, object trees, object direct_task,
+                          bint need_task_ids):
+        """An emit to a direct task, or one whose sender wants to know the tasks."""
+        cdef list task_ids = []
+        cdef StreamRouter router
+        if direct_task is None:
+            self.send(values, stream, offset, trees, task_ids)
+        else:
+            router = self.router_of(stream)
+            if router.route_direct(fitting(router, values), offset, direct_task, trees) > 0:
+                task_ids.append(direct_task)
+            self.emits += 1
+        return task_ids if need_task_ids else None
+
+
+cdef inline object fitting(StreamRouter router, object values):
+    """The values, a list or tuple of the stream's arity. Raises TypeError and ValueError."""
+    cdef Py_ssize_t n
+    if PyTuple_Check(values):
+        n = PyTuple_GET_SIZE(values)
+    elif PyList_CheckExact(values):
+        n = PyList_GET_SIZE(values)
+    elif isinstance(values, list):
+        values = tuple(values)
+        n = PyTuple_GET_SIZE(values)
+    else:
+        raise TypeError(f"All Tuples must be either lists or tuples, received {type(values)!r} instead.")
+    if n != router.arity:
+        raise ValueError(
+            f"Tuple created with wrong number of fields: stream {router.source.stream!r} of "
+            f"{router.source.component!r} declares {list(router.source.fields)}; Given: {values!r:.200}"
+        )
+    return values
 
 
 @cython.final
 cdef class SpoutOutputCollector(OutputCollector):
-    """A spout task's way out, and the offset range that its tuple ids are checked against."""
+    """A spout task's way out, the offset range that its tuple ids are checked against, and its settled trees."""
+
+    def __cinit__(self):
+        self.settlements = []
 
     cdef int check_range(self, object tup_id) except -1:
         cdef long long offset
@@ -103,16 +135,94 @@ cdef class SpoutOutputCollector(OutputCollector):
                 f"next_tuple() returns False once the range is exhausted; Given: {tup_id!r}"
             )
         self.last_offset = offset
+        if offset > self.highest_offset:
+            self.highest_offset = offset
         return 0
 
 
 @cython.final
 cdef class BoltOutputCollector(OutputCollector):
-    """A bolt task's way out, and the tuple that it is working on."""
+    """A bolt task's way out, the tuple or batch that it is working on, and the verdicts that it gave."""
+
+    def __cinit__(self):
+        self.auto_anchor = True
+
+    cdef object trees_of_current(self, long long *offset):
+        """The trees that an emit without ``anchors`` belongs to; ``offset``: that of its first anchor."""
+        if self.current is not None:
+            offset[0] = self.current.offset
+            if not self.auto_anchor:
+                return None
+            check_open(self, self.current)
+            return self.current.trees
+        if self.batch is None:
+            return None
+        if not self.auto_anchor:
+            offset[0] = (<Tuple>self.batch[0]).offset if self.batch else -1
+            return None
+        return self.trees_of(self.batch, offset)
+
+    cdef object trees_of(self, object anchors, long long *offset):
+        cdef Tuple tup
+        cdef object trees = None
+        cdef bint first = True
+        if isinstance(anchors, (Tuple, str, bytes)) or not hasattr(anchors, "__iter__"):
+            raise TypeError(
+                f"{type(self.instance).__name__}.emit: anchors is a list of Tuples or their ids; Given: {anchors!r:.200}"
+            )
+        for anchor in anchors:
+            tup = <Tuple>anchor if isinstance(anchor, Tuple) else tuple_named(anchor)
+            if tup is None:
+                raise ValueError(
+                    f"{type(self.instance).__name__}.emit: an anchor is a Tuple that the bolt still holds, or its id; "
+                    f"Given: {anchor!r:.200}"
+                )
+            check_open(self, tup)
+            trees = union_of(trees, tup.trees)
+            if first:
+                offset[0] = tup.offset
+                first = False
+        return trees
+
+    cdef int ack(self, Tuple tup) except -1:
+        if tup.verdict != OPEN:
+            self.second_verdicts += 1
+            return 0
+        tup.verdict = ACKED
+        self.acks += tup.source.task >= 0  # ticks do not count
+        if tup.trees is not None:
+            ack_edge(tup.trees)
+        return 0
+
+    cdef int fail(self, Tuple tup) except -1:
+        if tup.verdict != OPEN:
+            self.second_verdicts += 1
+            return 0
+        tup.verdict = FAILED
+        self.fails += tup.source.task >= 0
+        if tup.trees is not None:
+            fail_edge(tup.trees)
+        if tup.offset >= 0:
+            if self.failed is None:
+                self.failed = tup
+        elif tup.trees is None and tup.source.task >= 0:
+            self.unheard_fails += 1
+        return 0
+
+
+cdef int check_open(BoltOutputCollector collector, Tuple anchor) except -1:
+    if anchor.verdict != OPEN:
+        raise ValueError(
+            f"{type(collector.instance).__name__}.emit: Anchored onto {anchor.id} after ack/fail: emit first, then "
+            f"{'ack' if anchor.verdict == ACKED else 'fail'}, or emit with anchors=[]; Given: {anchor!r:.200}"
+        )
+    return 0
 
 
 cdef OutputCollector collector_of(object component):
     """The slow way, for calls that do not come from inside the scheduler's call."""
+    if running is not None and running.instance is component:
+        return running
     collector = getattr(component, ATTRIBUTE, None)
     if not isinstance(collector, OutputCollector):
         raise RuntimeError(
@@ -129,26 +239,35 @@ cdef class SpoutBase:
         """Emits one tuple. Non-blocking.
 
         ``tup``: list or tuple of the stream's arity. ``tup_id``: for a partitioned spout the tuple's offset, an int
-        inside the open range. Returns None, or the task ids that got it where ``need_task_ids`` is true.
+        inside the open range; for others the message id that ``ack`` or ``fail`` will get, None for neither.
+        ``direct_task``: on a direct stream, the task that gets it. Returns None, or the task ids that got it where
+        ``need_task_ids`` is true.
 
         Raises TypeError for other values, ValueError for a wrong arity, an undeclared stream, a direct task on a
-        stream that is not direct, an offset outside the range.
+        stream that is not direct or none on one that is, an offset outside the range.
         """
-        cdef SpoutOutputCollector collector
-        cdef list task_ids
-        if running is not None and running.instance is self:
-            collector = <SpoutOutputCollector>running
-        else:
-            collector = <SpoutOutputCollector?>collector_of(self)
+        cdef SpoutOutputCollector collector = <SpoutOutputCollector?>collector_of(self)
+        cdef TupleTree tree = None
+        cdef object task_ids = None
         if collector.bounded:
             collector.check_range(tup_id)
-        if direct_task is None and need_task_ids is False:
-            collector.send(tup, stream, collector.last_offset, None)
-            return None
-        reject_direct(self, direct_task)
-        task_ids = []
-        collector.send(tup, stream, collector.last_offset, task_ids)
-        return task_ids if need_task_ids else None
+        elif tup_id is not None:
+            tree = TupleTree(tup_id, collector.settlements)
+        if direct_task is None and not need_task_ids:
+            collector.send(tup, stream, collector.last_offset, tree, None)
+        else:
+            task_ids = collector.send_with(tup, stream, collector.last_offset, tree, direct_task, need_task_ids)
+        if tree is not None:
+            collector.rooted += 1
+            ack_edge(tree)
+        return task_ids
+
+
+    def ack(self, tup_id):
+        """The tuple tree of ``tup_id`` is done. Does nothing unless overridden."""
+
+    def fail(self, tup_id):
+        """The tuple tree of ``tup_id`` failed. Does nothing unless overridden."""
 
 
 cdef class BoltBase:
@@ -157,52 +276,91 @@ cdef class BoltBase:
     def emit(self, tup, stream=None, anchors=None, direct_task=None, need_task_ids=False):
         """Emits one tuple. Non-blocking.
 
-        ``tup``: list or tuple of the stream's arity. ``anchors``: None anchors to the tuple in ``process``, a list of
-        tuples to these, an empty list to none. Returns None, or the task ids that got it where ``need_task_ids`` is
+        ``tup``: list or tuple of the stream's arity. ``anchors``: None anchors to the tuple in ``process`` or to all of
+        ``process_batch`` (``auto_anchor``), a list of tuples or ids to these, an empty list to none. ``direct_task``:
+        on a direct stream, the task that gets it. Returns None, or the task ids that got it where ``need_task_ids`` is
         true.
 
-        Raises TypeError for other values, ValueError for a wrong arity, an undeclared stream or a direct task on a
-        stream that is not direct.
+        Raises TypeError for other values, ValueError for a wrong arity, an undeclared stream, a direct task on a
+        stream that is not direct or none on one that is, an anchor that has its verdict already.
         """
-        cdef BoltOutputCollector collector
-        cdef Tuple anchor
+        cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
         cdef long long offset = -1
-        cdef list task_ids
-        if running is not None and running.instance is self:
-            collector = <BoltOutputCollector>running
+        cdef object trees
+        if anchors is None:
+            trees = collector.trees_of_current(&offset)
         else:
-            collector = <BoltOutputCollector?>collector_of(self)
-        anchor = collector.current
-        if anchors is not None:
-            anchor = anchors[0] if anchors and isinstance(anchors[0], Tuple) else None
-        if anchor is not None:
-            offset = anchor.offset
-        if direct_task is None and need_task_ids is False:
-            collector.send(tup, stream, offset, None)
+            trees = collector.trees_of(anchors, &offset)
+        if direct_task is None and not need_task_ids:
+            collector.send(tup, stream, offset, trees, None)
             return None
-        reject_direct(self, direct_task)
-        task_ids = []
-        collector.send(tup, stream, offset, task_ids)
-        return task_ids if need_task_ids else None
+        return collector.send_with(tup, stream, offset, trees, direct_task, need_task_ids)
 
     def ack(self, tup):
-        """Counts the tuple as done."""
-        (<BoltOutputCollector?>collector_of(self)).acks += 1
-
-    def fail(self, tup):
-        """Fails the tuple, given itself or by its id: the task fails as soon as the component returns.
+        """Says that the tuple, given itself or by its id, is done. The first verdict counts, a second has no effect.
 
         Raises ValueError for None.
         """
-        if tup is None:
-            raise ValueError(f"{type(self).__name__}.fail takes a tuple or its id; Given: None")
-        (<BoltOutputCollector?>collector_of(self)).failed = tup
+        settle(self, "ack", tup, False)
+
+    def fail(self, tup):
+        """Fails the tuple, given itself or by its id: its spout's ``fail`` is called for each tree that it is part of.
+
+        Where it stems from a partitioned spout, the task fails as soon as the component returns. The first verdict
+        counts, a second has no effect. Raises ValueError for None.
+        """
+        settle(self, "fail", tup, True)
+
+    def process_tick(self, tup):
+        """Called with a tick tuple, values ``(seconds,)``: every ``topology.tick.tuple.freq.secs``, and once when the
+        micro-batch ends. Does nothing unless overridden. Ticks never reach ``process``."""
 
 
-cdef int reject_direct(object component, object direct_task) except -1:
-    if direct_task is not None:
-        raise ValueError(
-            f"{type(component).__name__}: a direct task can only be given on a stream declared with direct=True; "
-            f"Given: {direct_task!r}"
-        )
+cdef int settle(object component, str method, object given, bint failed) except -1:
+    cdef BoltOutputCollector collector
+    cdef Tuple tup
+    if given is None:
+        raise ValueError(f"{type(component).__name__}.{method} takes a tuple or its id; Given: None")
+    collector = <BoltOutputCollector?>collector_of(component)
+    tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
+    if tup is None:
+        collector.second_verdicts += 1  # nobody holds a tuple of that id any more
+    elif failed:
+        collector.fail(tup)
+    else:
+        collector.ack(tup)
     return 0
+
+
+# The plain emits, `emit(values)` and a spout's `emit(values, tup_id)`, from inside the scheduler's call: 1 where that is
+# what it was, 0 where the general method has to look.
+cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id) except -1:
+    cdef SpoutOutputCollector collector
+    if running is None or <PyObject *>running.instance is not component:
+        return 0
+    collector = <SpoutOutputCollector>running
+    if tup_id is NULL:
+        if collector.bounded:
+            return 0
+    elif collector.bounded:
+        collector.check_range(<object>tup_id)
+    elif <object>tup_id is not None:
+        return 0
+    collector.send(<object>values, None, collector.last_offset, None, None)
+    return 1
+
+
+cdef int try_bolt_emit(PyObject *component, PyObject *values, PyObject *none) except -1:
+    cdef BoltOutputCollector collector
+    cdef Tuple current
+    if running is None or <PyObject *>running.instance is not component:
+        return 0
+    collector = <BoltOutputCollector>running
+    current = collector.current
+    if current is None or current.verdict != OPEN or not collector.auto_anchor:
+        return 0
+    collector.send(<object>values, None, current.offset, current.trees, None)
+    return 1
+
+
+ps_own_emit_set(try_spout_emit, try_bolt_emit, SpoutBase, BoltBase)

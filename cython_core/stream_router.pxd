@@ -52,10 +52,11 @@ cdef class StreamRouter:
     # Counters, read from outside.
     cdef readonly unsigned long long emitted
     cdef readonly unsigned long long transferred
-    cdef int route(self, object values, long long offset, list task_ids) except -1
-    cdef int route_to_all(self, object payload, long long offset, list task_ids) except -1
-    cdef int route_custom(self, Route route, object payload, long long offset, list task_ids) except -1
+    cdef list tapped                   # collects every emit's values, or None
+    cdef int route(self, object values, long long offset, object trees, list task_ids) except -1
+    cdef int route_to_all(self, object payload, long long offset, object trees, list task_ids) except -1
+    cdef int route_custom(self, Route route, object payload, long long offset, object trees, list task_ids) except -1
     cdef object copied(self, object payload)
     cdef object wrong_answer(self, Route route, str wanted, object answer)
     cdef int refuse(self, str why, object given) except -1
-    cpdef int route_direct(self, object values, long long offset, object task) except -1
+    cpdef int route_direct(self, object values, long long offset, object task, object trees=*) except -1

@@ -189,8 +189,18 @@ cdef class StreamRouter:
             if route.fan == 1 and route.kind != GROUPING_CUSTOM:
                 self.only = route.inserters[0]
 
-    cdef int route(self, object values, long long offset, list task_ids) except -1:
-        """Takes one emit. `values`: tuple or list of the stream's arity. `task_ids`: collects the targets, or None."""
+    @property
+    def tap(self):
+        """A list that collects the values of every emit as plain tuples, or None."""
+        return self.tapped
+
+    @tap.setter
+    def tap(self, list values):
+        self.tapped = values
+
+    cdef int route(self, object values, long long offset, object trees, list task_ids) except -1:
+        """Takes one emit. `values`: tuple or list of the stream's arity. `trees`: what each of its tuples is an edge
+        of. `task_ids`: collects the targets, or None."""
         cdef object payload
         if self.direct:
             return self.refuse(
@@ -198,15 +208,17 @@ cdef class StreamRouter:
                 values,
             )
         self.emitted += 1  # hot
+        if self.tapped is not None:  # hot
+            self.tapped.append(tuple(values))
         if self.view is not None:
             return self.view.append(values, offset)
         payload = PyList_AsTuple(values) if PyList_CheckExact(values) else values
         if self.only is not None and task_ids is None:
             self.transferred += 1  # hot
-            return transfer(self.pending, self.only, new_tuple(self.source, payload, offset))
-        return self.route_to_all(payload, offset, task_ids)
+            return transfer(self.pending, self.only, new_tuple(self.source, payload, offset, trees))
+        return self.route_to_all(payload, offset, trees, task_ids)
 
-    cdef int route_to_all(self, object payload, long long offset, list task_ids) except -1:
+    cdef int route_to_all(self, object payload, long long offset, object trees, list task_ids) except -1:
         cdef Route route
         cdef BatchInserter inserter
         cdef Py_ssize_t i
@@ -216,20 +228,20 @@ cdef class StreamRouter:
                 for i in range(route.fan):
                     inserter = <BatchInserter>route.targets[i]
                     self.transferred += 1
-                    transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset))
+                    transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset, trees))
                     if task_ids is not None:
                         task_ids.append(inserter.task)
             elif route.kind == GROUPING_CUSTOM:
-                self.route_custom(route, payload, offset, task_ids)
+                self.route_custom(route, payload, offset, trees, task_ids)
             else:
                 inserter = route.choose(payload)
                 self.transferred += 1
-                transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset))
+                transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset, trees))
                 if task_ids is not None:
                     task_ids.append(inserter.task)
         return 0
 
-    cdef int route_custom(self, Route route, object payload, long long offset, list task_ids) except -1:
+    cdef int route_custom(self, Route route, object payload, long long offset, object trees, list task_ids) except -1:
         """Sends to the tasks that the route's object answers: each of them is a target, or nothing is sent."""
         cdef BatchInserter inserter
         cdef list inserters = []
@@ -244,7 +256,7 @@ cdef class StreamRouter:
         for entry in inserters:
             inserter = <BatchInserter>entry
             self.transferred += 1
-            transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset))
+            transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset, trees))
             if task_ids is not None:
                 task_ids.append(inserter.task)
         return 0
@@ -269,7 +281,7 @@ cdef class StreamRouter:
             f"{self.source.component!r}, must answer {wanted}; Given: {answer!r:.200}"
         )
 
-    cpdef int route_direct(self, object values, long long offset, object task) except -1:
+    cpdef int route_direct(self, object values, long long offset, object task, object trees=None) except -1:
         """Takes one direct emit: sends to ``task`` where it subscribes. Returns how many tuples were sent.
 
         Raises ValueError for a stream that is not direct, TypeError for a task that is no int. A selected output gets
@@ -283,6 +295,8 @@ cdef class StreamRouter:
         if type(task) is not int:
             raise TypeError(f"a direct task is a task id, an int; Given: {task!r}")
         self.emitted += 1
+        if self.tapped is not None:
+            self.tapped.append(tuple(values))
         if self.view is not None:
             self.view.append(values, offset)
             return 0
@@ -292,7 +306,7 @@ cdef class StreamRouter:
             target = route.by_task.get(task)
             if target is not None:
                 self.transferred += 1
-                transfer(self.pending, <BatchInserter>target, new_tuple(self.source, self.copied(payload), offset))
+                transfer(self.pending, <BatchInserter>target, new_tuple(self.source, self.copied(payload), offset, trees))
                 sent += 1
         return sent
 

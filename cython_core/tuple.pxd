@@ -1,6 +1,8 @@
 cimport cython
 from cpython.object cimport PyObject
 
+from cython_core.tuple_tree cimport adopt
+
 
 cdef extern from "Python.h":
     Py_ssize_t ps_refcount "Py_REFCNT"(PyObject *)
@@ -9,6 +11,12 @@ cdef extern from "Python.h":
 
 cdef enum:
     POOL_SIZE = 1024
+
+
+cdef enum Verdict:
+    OPEN = 0
+    ACKED = 1
+    FAILED = 2
 
 
 @cython.final
@@ -28,6 +36,8 @@ cdef class Tuple:
     cdef TupleSource source
     cdef long long offset       # of the spout tuple that it stems from; -1: none
     cdef object key             # the id; None until somebody asks for it
+    cdef object trees           # that it is an edge of: None, a TupleTree, or a tuple of several
+    cdef int verdict            # a Verdict; the first one wins
 
 
 # Tuples that nobody refers to any more, kept to be given out again: the pool owns one reference to each. Making a tuple
@@ -36,7 +46,13 @@ cdef PyObject *pool[POOL_SIZE]
 cdef int pooled
 
 
-cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset):
+# Ids that were asked for → address of the tuple, which the table does not own.
+cdef dict named
+cdef Tuple tuple_named(object key)
+cdef int forget_name(PyObject *tup, object key) except -1
+
+
+cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset, object trees):
     global pooled
     cdef Tuple tup
     if pooled > 0:  # hot
@@ -48,6 +64,9 @@ cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset
     tup.source = source
     tup.payload = payload
     tup.offset = offset
+    if trees is not None:  # hot
+        tup.trees = trees
+        adopt(trees)
     return tup
 
 
@@ -57,12 +76,18 @@ cdef inline void give_up(PyObject *owned) noexcept:
     # Order: the values go last, when this function returns. Their end may run code that emits, hence takes
     # from the pool.
     global pooled
-    cdef object _payload, _key
+    cdef object _payload, _key, _trees
     if ps_refcount(owned) == 2:  # hot
         _payload = (<Tuple>owned).payload
         _key = (<Tuple>owned).key
         (<Tuple>owned).payload = ()
-        (<Tuple>owned).key = None
+        if _key is not None:  # hot
+            (<Tuple>owned).key = None
+            forget_name(owned, _key)
+        if (<Tuple>owned).trees is not None:  # hot
+            _trees = (<Tuple>owned).trees
+            (<Tuple>owned).trees = None
+        (<Tuple>owned).verdict = OPEN  # hot
         if pooled < POOL_SIZE:  # hot
             pool[pooled] = owned  # hot
             pooled += 1  # hot

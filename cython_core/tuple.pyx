@@ -21,6 +21,7 @@ cdef extern from "values_tuple.h":
 
 
 cdef unsigned long long last_id = 0
+cdef dict named = {}
 _NOT_IDENTIFIER = re.compile(r"\W|^(?=\d)")
 SYSTEM_COMPONENT = "__system"
 TICK_STREAM = "__tick"
@@ -61,8 +62,25 @@ def _values_again(name, fields, values):
     return _named_class(name, fields)._make(values)
 
 
+cdef Tuple tuple_named(object key):
+    """The living tuple that has answered this id, or None."""
+    cdef object address
+    try:
+        address = named.get(key)
+    except TypeError:  # an id that is no hashable value is none of ours
+        return None
+    return None if address is None else <Tuple><PyObject *><size_t>address
+
+
+cdef int forget_name(PyObject *tup, object key) except -1:
+    # The ids of tuples made by hand are not in the table; their like may be anything, unhashable even.
+    if type(key) is str and named.get(key) == <size_t>tup:
+        del named[key]
+    return 0
+
+
 def _tuple_again(component, stream, task, fields, values, offset, id):
-    tup = new_tuple(TupleSource(component, stream, task, fields), values, offset)
+    tup = new_tuple(TupleSource(component, stream, task, fields), values, offset, None)
     tup.key = id
     return tup
 
@@ -85,8 +103,11 @@ cdef class TupleSource:
         return TupleSource, (self.component, self.stream, self.task, self.fields)
 
 
+# A collected cycle must not clear the key before the name is forgotten, hence no_gc_clear; values hold the cycle's other
+# objects, which are cleared.
 @cython.final
 @cython.freelist(1024)
+@cython.no_gc_clear
 cdef class Tuple:
     """``Tuple(id, component, stream, task, values)``; made by the engine, or by hand in unit tests of bolts.
 
@@ -100,12 +121,17 @@ cdef class Tuple:
         self.offset = -1
         self.key = id
 
+    def __dealloc__(self):
+        if self.key is not None:
+            forget_name(<PyObject *>self, self.key)
+
     @property
     def id(self):
         global last_id
         if self.key is None:
             last_id += 1
             self.key = f"{self.source.component}:{self.source.task}:{last_id}"
+            named[self.key] = <size_t><PyObject *>self
         return self.key
 
     @property

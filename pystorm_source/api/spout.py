@@ -18,12 +18,6 @@ class Spout(Component, SpoutBase):
         """Emits what there is; returning without an emit says that there is nothing now."""
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple()")
 
-    def ack(self, tup_id: Any) -> None:
-        """The tuple tree of ``tup_id`` is done."""
-
-    def fail(self, tup_id: Any) -> None:
-        """The tuple tree of ``tup_id`` failed."""
-
     def activate(self) -> None:
         """Called before the spout is asked for the tuples of a micro-batch."""
 

@@ -9,7 +9,7 @@ import pytest
 from cython_core.executor import BoltExecutor, ComponentFailed, SpoutExecutor
 from cython_core.output_collector import BoltBase, BoltOutputCollector, OutputCollector, SpoutBase
 from cython_core.tuple import Tuple
-from tests.core.wired import Collect, Keep, Numbers, Part, Pass, Wired, numbers_as
+from tests.core.wired import Collect, Keep, Numbers, Part, Pass, Wired, numbers_as, slice_of
 
 
 def emitting(call, streams=None, kind="bolt"):
@@ -121,7 +121,8 @@ def test_a_component_without_streams(kind):
 def test_direct_tasks_are_refused(kind):
     error = refused(lambda c: c.emit(("x", 1), direct_task=3, **with_id(kind)), kind=kind)
     assert type(error) is ValueError
-    assert "direct=True; Given: 3" in str(error)
+    assert "direct=True" in str(error)
+    assert "Given: 3" in str(error)
 
 
 @BOTH
@@ -138,14 +139,55 @@ def test_task_ids_on_request(kind):
 
 def test_anchors_of_every_shape():
     tup = Tuple("1", values=())
-    for anchors in (None, [], [tup], ["1"], [tup, "2"], (tup,)):
+    for anchors in (None, [], [tup], (tup,), {tup}, iter([tup, tup])):
         assert emitting(lambda c, a=anchors: c.emit(("x", 1), anchors=a))[1] == [("x", 1)]
+
+
+@pytest.mark.parametrize("anchors", [["of no tuple"], [None], [Tuple("1", values=()), 7], [[]]])
+def test_anchors_that_nobody_holds_are_refused(anchors):
+    error = refused(lambda c: c.emit(("x", 1), anchors=anchors))
+    assert type(error) is ValueError
+    assert f"Given: {anchors[-1]!r}" in str(error)
+
+
+@pytest.mark.parametrize("anchors", ["s:1:1", b"x", 7, Tuple("1", values=())])
+def test_one_anchor_is_not_a_list_of_anchors(anchors):
+    error = refused(lambda c: c.emit(("x", 1), anchors=anchors))
+    assert type(error) is TypeError
+    assert "anchors is a list" in str(error)
+
+
+@pytest.mark.parametrize("verdict", ["ack", "fail"])
+@pytest.mark.parametrize("explicit", [False, True])
+def test_anchoring_after_the_verdict_is_refused_at_the_emit(verdict, explicit):
+    class Late(BoltBase):
+        exit_on_exception = False
+        refusals = []
+
+        def process(self, tup):
+            getattr(self, verdict)(tup)
+            try:
+                self.emit(("x",), anchors=[tup.id] if explicit else None)
+            except ValueError as error:
+                self.refusals.append((tup.id, str(error)))
+            self.emit(("y",), anchors=[])
+
+    wired = Wired(
+        {"s": Part(slice_of((1,), (2,))), "late": Part(Late), "b": Part(Collect, streams={})},
+        [("s", "default", "late", "shuffle", ()), ("late", "default", "b", "shuffle", ())],
+    )
+    wired.named["s"][0].open_slice(10, until_idle=True)
+    wired.run()
+    assert [f"Anchored onto {id} after ack/fail" in text for id, text in Late.refusals] == [True, True]
+    assert wired.instances("b")[0].values == [("y",), ("y",)]
 
 
 def test_the_offset_follows_the_anchors():
     """An unhandled error further down names the offset of the spout tuple, through bolts and explicit anchors."""
 
     class Holds(BoltBase):
+        auto_ack = False
+
         def __init__(self):
             self.held = []
 
@@ -355,8 +397,8 @@ def test_odd_attribute_access_does_not_come_between():
 
         def process(self, tup):
             assert self._collector == self.collector == self.current == "mine"
-            self.ack(tup)
             self.emit(tup.values)
+            self.ack(tup)
 
     class Equal(BoltBase):
         __hash__ = None
@@ -435,6 +477,8 @@ def test_fail_in_process_names_the_tuple():
 @pytest.mark.parametrize("by", ["tuple", "id"])
 def test_fail_of_a_tuple_that_was_kept(by):
     class FailsLater(Keep):
+        auto_ack = False
+
         def process(self, tup):
             super().process(tup)
             if len(self.tuples) == 10:
@@ -443,8 +487,7 @@ def test_fail_of_a_tuple_that_was_kept(by):
     wired = Wired({"s": Part(Numbers), "f": Part(FailsLater, streams={})}, [("s", "default", "f", "shuffle", ())])
     with pytest.raises(ComponentFailed) as caught:
         wired.open("s", 0, 20).run()
-    # By its id alone the engine cannot know the tuple again: it names the one in process.
-    assert caught.value.offset == (3 if by == "tuple" else 9)
+    assert (caught.value.offset, caught.value.tuple.values) == (3, (3,))
 
 
 def test_fail_of_nothing_is_refused():
@@ -455,6 +498,7 @@ def test_fail_of_nothing_is_refused():
 
 def test_a_fail_from_a_thread_after_the_last_tuple_is_not_lost():
     class Remembers(BoltBase):
+        auto_ack = False
         last = None
 
         def process(self, tup):
@@ -478,15 +522,51 @@ def test_a_fail_from_a_thread_after_the_last_tuple_is_not_lost():
     assert (caught.value.method, caught.value.offset) == ("fail", 2)
 
 
-def test_acks_are_counted():
-    class Acks(BoltBase):
-        def process(self, tup):
-            self.ack(tup)
-            self.ack(tup.id)
+@pytest.mark.parametrize(
+    ("verdicts", "auto_ack", "counts"),
+    [
+        (["ack"], False, (8, 0, 0)),
+        ([], True, (8, 0, 0)),
+        ([], False, (0, 0, 0)),
+        (["ack"], True, (8, 0, 8)),
+        (["fail"], True, (0, 8, 8)),
+        (["fail", "ack"], False, (0, 8, 8)),
+        (["ack", "fail", "fail"], True, (8, 0, 24)),
+    ],
+)
+@pytest.mark.parametrize("by", ["tuple", "id"])
+def test_the_first_verdict_counts_and_the_others_are_counted(verdicts, auto_ack, counts, by):
+    class Judges(BoltBase):
+        def __init__(self):
+            self.auto_ack = auto_ack
 
-    wired = Wired({"s": Part(Numbers), "a": Part(Acks, streams={})}, [("s", "default", "a", "shuffle", ())])
+        def process(self, tup):
+            for verdict in verdicts:
+                getattr(self, verdict)(tup if by == "tuple" else tup.id)
+
+    wired = Wired(
+        {"s": Part(slice_of(*((n,) for n in range(8)))), "j": Part(Judges, streams={})},
+        [("s", "default", "j", "shuffle", ())],
+    )
+    wired.named["s"][0].open_slice(100, until_idle=True)
+    wired.run()
+    bolt = wired.named["j"][0]
+    assert (bolt.acks, bolt.fails, bolt.second_verdicts) == counts
+    assert bolt.unheard_fails == counts[1]
+
+
+def test_the_verdict_of_a_tuple_that_is_gone_has_no_effect():
+    class Late(BoltBase):
+        ids = []
+
+        def process(self, tup):
+            if self.ids:
+                self.fail(self.ids[-1])
+            self.ids.append(tup.id)
+
+    wired = Wired({"s": Part(Numbers), "l": Part(Late, streams={})}, [("s", "default", "l", "shuffle", ())])
     wired.open("s", 0, 8).run()
-    assert wired.instances("a")[0]._pystorm_collector.acks == 16
+    assert (wired.named["l"][0].acks, wired.named["l"][0].second_verdicts) == (8, 7)
 
 
 # --- output ---

@@ -90,11 +90,15 @@ class Wired:
         return self
 
     def run(self):
-        """To the end; ``done`` holds the batches that went out."""
+        """To the end, final ticks included; ``done`` holds the batches that went out."""
         self.done = []
-        while self.scheduler.run():
-            self.done += self.builder.done
-            self.builder.done = []
+        self.scheduler.begin()
+        more = True
+        while more or self.scheduler.final_tick():
+            more = self.scheduler.run()
+            if self.builder is not None:
+                self.done += self.builder.done
+                self.builder.done = []
         if self.builder is not None:
             self.builder.seal()
             self.done += self.builder.done
@@ -124,6 +128,31 @@ def numbers_as(*rows: Iterable) -> type:
                 return False
             self.emit(rows[self.at], self.at)
             self.at += 1
+
+    return Rows
+
+
+def slice_of(*rows: Iterable, ids: Iterable | None = None) -> type:
+    """A class of spouts without offsets that emit these rows, with these message ids where there are any, one per call.
+
+    ``told``: what they were told, as (verdict, id).
+    """
+
+    class Rows(SpoutBase):
+        def __init__(self):
+            self.left = list(zip(rows, ids if ids is not None else [None] * len(rows), strict=True))
+            self.told = []
+
+        def next_tuple(self):
+            if self.left:
+                values, tup_id = self.left.pop(0)
+                self.emit(values, tup_id)
+
+        def ack(self, tup_id):
+            self.told.append(("ack", tup_id))
+
+        def fail(self, tup_id):
+            self.told.append(("fail", tup_id))
 
     return Rows
 

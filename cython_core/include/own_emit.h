@@ -1,0 +1,87 @@
+/* `emit` as a method of the component's own class.
+ *
+ * CPython's specialised call of a C method (3.11 on) asks for an instance of exactly the class that the method belongs
+ * to; an inherited one is called the long way, through PyObject_Vectorcall, the descriptor and a check of the result.
+ * So a component's class gets a descriptor of its own. It takes the plain emits itself and leaves everything else
+ * (keywords, streams, anchors, task ids, a component that is not the running one) to the method that it stands for.
+ */
+#ifndef PYSTORM_OWN_EMIT_H
+#define PYSTORM_OWN_EMIT_H
+
+#include <Python.h>
+
+typedef int (*ps_try_emit)(PyObject *, PyObject *, PyObject *);
+
+typedef PyObject *(*ps_fast_method)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+
+static ps_try_emit ps_try_spout, ps_try_bolt;
+static ps_fast_method ps_general_spout, ps_general_bolt;
+
+static PyObject *ps_spout_emit(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    if (names == NULL && (count == 1 || count == 2)) {
+        int done = ps_try_spout(self, args[0], count == 2 ? args[1] : NULL);
+        if (done < 0) return NULL;
+        if (done) Py_RETURN_NONE;
+    }
+    return ps_general_spout(self, args, count, names);
+}
+
+static PyObject *ps_bolt_emit(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    if (names == NULL && count == 1) {
+        int done = ps_try_bolt(self, args[0], NULL);
+        if (done < 0) return NULL;
+        if (done) Py_RETURN_NONE;
+    }
+    return ps_general_bolt(self, args, count, names);
+}
+
+static PyMethodDef ps_emits[2] = {
+    {"emit", (PyCFunction)(void (*)(void))ps_spout_emit, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"emit", (PyCFunction)(void (*)(void))ps_bolt_emit, METH_FASTCALL | METH_KEYWORDS, NULL},
+};
+
+/* Reads the general methods from the bases that define them; they must be METH_FASTCALL | METH_KEYWORDS. */
+static int ps_own_emit_set(ps_try_emit spout, ps_try_emit bolt, PyObject *spout_base, PyObject *bolt_base) {
+    PyObject *bases[2] = {spout_base, bolt_base};
+    ps_fast_method *general[2] = {&ps_general_spout, &ps_general_bolt};
+    int i;
+    for (i = 0; i < 2; i++) {
+        PyObject *found = PyObject_GetAttrString(bases[i], "emit");
+        PyMethodDef *method;
+        if (found == NULL) return -1;
+        method = Py_IS_TYPE(found, &PyMethodDescr_Type) ? ((PyMethodDescrObject *)found)->d_method : NULL;
+        Py_DECREF(found);
+        if (method == NULL || method->ml_flags != (METH_FASTCALL | METH_KEYWORDS)) {
+            PyErr_SetString(PyExc_SystemError, "emit was compiled to another calling convention than own_emit.h expects");
+            return -1;
+        }
+        *general[i] = (ps_fast_method)(void (*)(void))method->ml_meth;
+        ps_emits[i].ml_doc = method->ml_doc;
+    }
+    ps_try_spout = spout;
+    ps_try_bolt = bolt;
+    return 0;
+}
+
+/* Gives `cls` the descriptor where its `emit` is the engine's and not its own. A class that takes no attributes stays as
+ * it is: its emits go the long way. */
+static int ps_own_emit(PyObject *cls, int is_bolt) {
+    PyTypeObject *type = (PyTypeObject *)cls;
+    ps_fast_method general = is_bolt ? ps_general_bolt : ps_general_spout;
+    PyObject *own, *found;
+    if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE)) return 0;
+    found = PyObject_GetAttrString(cls, "emit");
+    if (found == NULL) return -1;
+    if (Py_IS_TYPE(found, &PyMethodDescr_Type) && PyDescr_TYPE(found) != type) {
+        PyMethodDef *method = ((PyMethodDescrObject *)found)->d_method;
+        if (method == &ps_emits[is_bolt] || (ps_fast_method)(void (*)(void))method->ml_meth == general) {
+            own = PyDescr_NewMethod(type, &ps_emits[is_bolt]);
+            if (own == NULL || PyObject_SetAttrString(cls, "emit", own) < 0) PyErr_Clear();
+            Py_XDECREF(own);
+        }
+    }
+    Py_DECREF(found);
+    return 0;
+}
+
+#endif

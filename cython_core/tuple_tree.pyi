@@ -1,0 +1,9 @@
+from typing import Any, final
+
+@final
+class TupleTree:
+    def __init__(self, key: Any, settlements: list[TupleTree]) -> None: ...
+    @property
+    def key(self) -> Any: ...
+    @property
+    def failed(self) -> bool: ...
