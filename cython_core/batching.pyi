@@ -1,5 +1,3 @@
-from typing import Any
-
 from cython_core.output_collector import BoltBase
 from cython_core.tuple import Tuple
 

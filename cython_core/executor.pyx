@@ -178,6 +178,11 @@ cdef class SpoutExecutor(Executor):
         self.collector.end = self.collector.start
 
     @property
+    def emits(self):
+        """Emits that succeeded."""
+        return self.collector.emits
+
+    @property
     def rooted(self):
         """Tuples that were emitted with a message id: trees."""
         return self.collector.rooted

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, final, overload
 
 from typing_extensions import disjoint_base
@@ -14,18 +14,27 @@ class OutputCollector:
     @property
     def routers(self) -> dict[str, StreamRouter]: ...
     @property
-    def failed(self) -> Any: ...
-    @property
     def emits(self) -> int: ...
     def detach(self) -> None: ...
 
 @final
-class SpoutOutputCollector(OutputCollector): ...
+class SpoutOutputCollector(OutputCollector):
+    @property
+    def rooted(self) -> int: ...
 
 @final
 class BoltOutputCollector(OutputCollector):
+    auto_anchor: bool
+    @property
+    def failed(self) -> Any: ...
     @property
     def acks(self) -> int: ...
+    @property
+    def fails(self) -> int: ...
+    @property
+    def second_verdicts(self) -> int: ...
+    @property
+    def unheard_fails(self) -> int: ...
 
 class SpoutBase:
     @overload
@@ -56,6 +65,8 @@ class SpoutBase:
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> list[int] | None: ...
+    def ack(self, tup_id: Any) -> None: ...
+    def fail(self, tup_id: Any) -> None: ...
 
 class BoltBase:
     @overload
@@ -63,7 +74,7 @@ class BoltBase:
         self,
         tup: Sequence[Any],
         stream: str | None = None,
-        anchors: Sequence[Any] | None = None,
+        anchors: Iterable[Any] | None = None,
         direct_task: int | None = None,
         need_task_ids: Literal[False] = False,
     ) -> None: ...
@@ -72,7 +83,7 @@ class BoltBase:
         self,
         tup: Sequence[Any],
         stream: str | None = None,
-        anchors: Sequence[Any] | None = None,
+        anchors: Iterable[Any] | None = None,
         direct_task: int | None = None,
         *,
         need_task_ids: Literal[True],
@@ -82,9 +93,10 @@ class BoltBase:
         self,
         tup: Sequence[Any],
         stream: str | None = None,
-        anchors: Sequence[Any] | None = None,
+        anchors: Iterable[Any] | None = None,
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> list[int] | None: ...
     def ack(self, tup: Tuple | Any) -> None: ...
     def fail(self, tup: Tuple | Any) -> None: ...
+    def process_tick(self, tup: Tuple) -> None: ...

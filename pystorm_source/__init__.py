@@ -13,6 +13,7 @@ if compiled.complaint():
     compiled.explain_imports()  # whatever needs the core says what is wrong; `pystorm-source check` does not need it
 else:
     from pystorm_source.api import (
+        BatchingBolt,
         Bolt,
         Component,
         ComponentSpec,
@@ -21,12 +22,14 @@ else:
         JavaBolt,
         JavaSpout,
         PartitionedSpout,
+        ReliableSpout,
         ShellBolt,
         ShellSpout,
         Snapshot,
         Spout,
         StormHandler,
         Stream,
+        TicklessBatchingBolt,
         Topology,
         Tuple,
     )
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from pystorm_source.source.register import read, read_stream, register
 
 __all__ = [
+    "BatchingBolt",
     "Bolt",
     "Component",
     "ComponentSpec",
@@ -43,12 +47,14 @@ __all__ = [
     "JavaBolt",
     "JavaSpout",
     "PartitionedSpout",
+    "ReliableSpout",
     "ShellBolt",
     "ShellSpout",
     "Snapshot",
     "Spout",
     "StormHandler",
     "Stream",
+    "TicklessBatchingBolt",
     "Topology",
     "Tuple",
     "__version__",

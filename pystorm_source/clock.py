@@ -5,11 +5,16 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Seconds: ``monotonic`` for durations, ``wall`` (since 1970, UTC) for what is shown or compared with the world."""
+    """Seconds: ``monotonic`` for durations, ``wall`` (since 1970, UTC) for what is shown or compared with the world.
+
+    ``sleep`` lets at least that many of them pass.
+    """
 
     def monotonic(self) -> float: ...
 
     def wall(self) -> float: ...
+
+    def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
@@ -21,9 +26,12 @@ class SystemClock:
     def wall(self) -> float:
         return time.time()
 
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
 
 class ManualClock:
-    """Stands still until advanced."""
+    """Stands still until advanced; who sleeps by it advances it."""
 
     def __init__(self, now: float = 0.0):
         self.now = now
@@ -33,6 +41,9 @@ class ManualClock:
 
     def wall(self) -> float:
         return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
         """Raises ValueError for a negative step: clocks do not run backwards."""

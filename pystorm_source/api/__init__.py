@@ -1,6 +1,7 @@
 """What a user subclasses and writes."""
 
 from cython_core.tuple import Tuple
+from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_log import LogStream, StormHandler
@@ -8,11 +9,14 @@ from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
 from pystorm_source.api.foreign_components import JavaBolt, JavaSpout, ShellBolt, ShellSpout
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import Stream
+from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
 from pystorm_source.api.topology import Topology
 
 __all__ = [
+    "BatchingBolt",
     "Bolt",
     "Component",
     "ComponentSpec",
@@ -22,12 +26,14 @@ __all__ = [
     "JavaSpout",
     "LogStream",
     "PartitionedSpout",
+    "ReliableSpout",
     "ShellBolt",
     "ShellSpout",
     "Snapshot",
     "Spout",
     "StormHandler",
     "Stream",
+    "TicklessBatchingBolt",
     "Topology",
     "Tuple",
 ]

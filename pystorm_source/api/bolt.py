@@ -12,7 +12,9 @@ class Bolt(Component, BoltBase):
     """A bolt in streamparse's shape: ``process`` gets one tuple and may emit any number.
 
     Emits are anchored to the tuple in ``process`` (``auto_anchor``), which is acked when ``process`` returns
-    (``auto_ack``) and failed when it raises (``auto_fail``).
+    (``auto_ack``) and failed when it raises (``auto_fail``); class attributes, or set in ``initialize``. The first
+    verdict of a tuple counts, a second has no effect. An exception fails the Spark task, unless ``exit_on_exception`` is
+    False: then it is logged and counted, the tuple is failed, and the bolt goes on with the next one.
     """
 
     auto_anchor = True
@@ -20,7 +22,7 @@ class Bolt(Component, BoltBase):
     auto_fail = True
 
     def process(self, tup: Tuple) -> None:
-        """Handles one tuple. An exception fails the Spark task and names component, task, values and offset."""
+        """Handles one tuple. An exception that fails the Spark task names component, task, values and offset."""
         raise NotImplementedError(f"{type(self).__name__} must define process(tup)")
 
     @staticmethod

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout
@@ -109,9 +110,10 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
     if all(issubclass(cls, kind) for kind in (Spout, Bolt)):
         raise TopologyError(f"component {where} must be a Spout or a Bolt, not both. Given: {cls.__name__}")
     if issubclass(cls, Bolt):
-        method = "process"
-        if cls.process is Bolt.process:
-            raise TopologyError(f"bolt {where} must define process(tup). Given: {cls.__name__}")
+        method = "process_batch" if issubclass(cls, BatchingBolt) else "process"
+        if getattr(cls, method) is getattr(BatchingBolt if issubclass(cls, BatchingBolt) else Bolt, method):
+            arguments = "key, tups" if method == "process_batch" else "tup"
+            raise TopologyError(f"bolt {where} must define {method}({arguments}). Given: {cls.__name__}")
     elif issubclass(cls, PartitionedSpout):
         method = "next_batch" if cls.gives_batches() else "next_tuple"
         if method == "next_batch" and spec.stream("default") is None:

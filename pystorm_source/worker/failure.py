@@ -12,7 +12,7 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, what ran."""
     cause = failure.__cause__
     text = f"component {failure.component!r}, task {failure.task}: "
-    if failure.method == "fail":
+    if failure.method == "fail" and cause is None:
         text += "the tuple was failed"
     else:
         text += f"{failure.method}() raised {type(cause).__name__}: {cause}" if cause else f"{failure.method}()"

@@ -60,7 +60,8 @@ class Wiring:
             raise ComponentFailed(component.name, task, "__init__", None, -1) from error
         if component.is_spout:
             return SpoutExecutor(component.name, task, instance, pending, routers)
-        return BoltExecutor(component.name, task, instance, pending, routers, self._queues[task])
+        frequency = parse(EngineOptions, self.plan.conf_of(component)).tick_frequency
+        return BoltExecutor(component.name, task, instance, pending, routers, self._queues[task], frequency or None)
 
     def _routes(self, component: ComponentPlan, stream: str, task: int) -> tuple[Route, ...]:
         size = self.engine.producer_batch_size

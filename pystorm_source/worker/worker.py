@@ -1,7 +1,7 @@
 """Runs one Plan in one task: start → feed → drain → report. Knows nothing of Spark."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,7 @@ import pyarrow as pa
 from cython_core.executor import BoltExecutor, ComponentFailed, Executor, SpoutExecutor
 from cython_core.inline_scheduler import InlineScheduler
 from cython_core.row_batch import RowBatchBuilder
+from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
 from pystorm_source.plan.plan import Plan
@@ -20,15 +21,31 @@ from pystorm_source.worker.wiring import Wiring
 
 logger = logging.getLogger("pystorm.worker")
 
+_UNLIMITED = 1 << 62
+_COUNTS = (
+    "executed",
+    "emitted",
+    "transferred",
+    "acked",
+    "failed",
+    "second_verdicts",
+    "unsettled",
+    "errors",
+    "ticks",
+    "stalls",
+    "queue_high_mark",
+)
+
 
 class Worker:
     """A running topology. One run at a time; components stay initialised from run to run.
 
     A start or run that raises, or whose iterator is closed before its end, leaves components or tuples half-way: the
-    worker is then ``broken`` and can only be stopped. Raises TupleFailed where a component's constructor does.
+    worker is then ``broken`` and can only be stopped. ``seed``: an int shuffles order and length of the executors'
+    turns, the same way for the same seed. Raises TupleFailed where a component's constructor does.
     """
 
-    def __init__(self, plan: Plan, output: OutputPlan, clock: Clock | None = None):
+    def __init__(self, plan: Plan, output: OutputPlan, clock: Clock | None = None, seed: int | None = None):
         self.plan = plan
         self.output = output
         self.clock = clock or SystemClock()
@@ -42,7 +59,13 @@ class Worker:
         except ComponentFailed as failure:
             raise tuple_failed(failure) from failure.__cause__
         self.executors = self._wiring.executors
-        self._scheduler = InlineScheduler(tuple(reversed(self.executors)), self._builder, self.clock.monotonic)
+        self._scheduler = InlineScheduler(
+            tuple(reversed(self.executors)), self._builder, self.clock.monotonic, self.clock.sleep, seed=seed
+        )
+        for executor in self.executors:
+            executor.instance._metrics = {}
+            executor.instance._reported = executor.reported
+        self._told: set[tuple[str, str]] = set()
         self._rows = 0
         self._batches = 0
         self._seconds = 0.0
@@ -67,19 +90,17 @@ class Worker:
         and also where a run breaks off. Raises TupleFailed where a component does, TopologyError for a wrong ``split``.
         """
         spouts = self._begin(component, partition, f"partition {partition!r} [{start}, {end}) of spout {component!r}")
+        yield from self._drive(lambda: self._open_range(spouts, partition, start, end), None)
+
+    def _open_range(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> None:
         edges = [start, *self._cuts(spouts, partition, start, end), end]
-        # Ranges shorter than there are tasks leave the last tasks without work.
-        ranges = list(zip(spouts, pairwise(edges), strict=False))
         batched = type(spouts[0].instance).gives_batches()
-
-        def open_ranges() -> None:
-            for spout, (low, high) in ranges:
-                with self._named(spout, "open"):
-                    spout.instance.open(partition, low, high)
-                self._opened.append(spout)
-                spout.open_range(low, high, batched)
-
-        yield from self._drive(open_ranges, None)
+        # Ranges shorter than there are tasks leave the last tasks without work.
+        for spout, (low, high) in zip(spouts, pairwise(edges), strict=False):
+            with self._named(spout, "open"):
+                spout.instance.open(partition, low, high)
+            self._opened.append(spout)
+            spout.open_range(low, high, batched)
 
     def run_slice(self, component: str, permits: int, millis: int) -> Iterator[pa.RecordBatch]:
         """The rows that a spout without offsets gives with at most ``permits`` emits within ``millis`` milliseconds."""
@@ -93,12 +114,45 @@ class Worker:
 
         yield from self._drive(open_slices, self.clock.monotonic() + millis / 1000)
 
-    def _begin(self, component: str, partition: str, where: str) -> list[SpoutExecutor]:
+    def run_round(
+        self,
+        ranges: Mapping[str, tuple[str, int, int]],
+        deadline: float | None = None,
+        until_idle: bool = True,
+    ) -> Iterator[pa.RecordBatch]:
+        """One micro-batch over all spouts at once, as Storm runs them and a task of Spark does not.
+
+        ``ranges``: partitioned spout → (partition, start, end); those that are not named are not asked. Spouts without
+        offsets are asked until ``deadline`` (a reading of ``clock.monotonic``), or, with ``until_idle``, until all
+        queues are empty, no tree is settled any more and none of them emits. Raises as ``run``, ValueError where
+        nothing would ever end it.
+        """
+        if deadline is None and not until_idle:
+            raise ValueError("a round needs a deadline or an end where the spouts are idle. Given: neither")
+        for name in ranges:
+            self._begin(name, "local", f"a local round of spout {name!r}")
+        self._start_where_needed("a local round")
+        self._where = "a local run"
+
+        def open_all() -> None:
+            for spout in self._all_spouts():
+                if self.plan.component(spout.component).is_partitioned:
+                    continue
+                spout.open_slice(_UNLIMITED, until_idle)
+            for name, (partition, start, end) in ranges.items():
+                self._open_range([s for s in self._all_spouts() if s.component == name], partition, start, end)
+
+        yield from self._drive(open_all, deadline)
+
+    def _start_where_needed(self, where: str) -> None:
         if self.broken:
             raise InternalError(f"a worker whose run was broken off is asked to run again. Given: {where}")
-        self._where = where
         if not self._initialized:
             self.start()
+
+    def _begin(self, component: str, partition: str, where: str) -> list[SpoutExecutor]:
+        self._where = where
+        self._start_where_needed(where)
         for view in self._wiring.views:
             view.set_partition(partition)
         spouts = [spout for spout in self._all_spouts() if spout.component == component]
@@ -129,14 +183,14 @@ class Worker:
                 with self._named(spout, "activate"):
                     spout.instance.activate()
             opening()
+            self._scheduler.begin()
             more = True
-            while more:
+            # Order: the ticks that end the micro-batch follow one another downstream, each once all is drained.
+            while more or self._final_tick():
                 more = self._turn(deadline)
-                done, self._builder.done = self._builder.done, []
-                for batch in done:
-                    self._rows += batch.num_rows
-                    self._batches += 1
-                    yield batch
+                yield from self._done()
+            self._builder.seal()
+            yield from self._done()
             while self._opened:
                 spout = self._opened.pop(0)
                 with self._named(spout, "close"):
@@ -149,15 +203,61 @@ class Worker:
             self._close_quietly()
         self._seconds = self.clock.monotonic() - began
         self.broken = False
+        self._warn()
 
     def _turn(self, deadline: float | None) -> bool:
+        with self._failures():
+            return self._scheduler.run(deadline)
+
+    def _final_tick(self) -> bool:
+        with self._failures():
+            return self._scheduler.final_tick()
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
         try:
-            more = self._scheduler.run(deadline)
+            yield
         except ComponentFailed as failure:
             raise tuple_failed(failure, self._where) from failure.__cause__
-        if not more:
-            self._builder.seal()
-        return more
+
+    def _done(self) -> Iterator[pa.RecordBatch]:
+        done, self._builder.done = self._builder.done, []
+        for batch in done:
+            self._rows += batch.num_rows
+            self._batches += 1
+            yield batch
+
+    def _warn(self) -> None:
+        """Says once per component and worker what its author would want to know."""
+        for executor in self.executors:
+            if isinstance(executor, BoltExecutor):
+                if executor.unheard_fails:
+                    self._tell(
+                        executor,
+                        "unheard fail",
+                        "failed a tuple that nobody can replay: its spout has given emit no tup_id",
+                    )
+            elif not self.plan.component(executor.component).is_partitioned:
+                if executor.unsettled:
+                    self._tell(
+                        executor,
+                        "unsettled",
+                        f"has {executor.unsettled} tuples that were neither acked nor failed when the micro-batch ended: "
+                        "a bolt with auto_ack = False keeps them, or has forgotten to ack",
+                    )
+                spout = type(executor.instance)
+                overridden = spout.ack is not Spout.ack or spout.fail is not Spout.fail
+                if overridden and executor.emits and not executor.rooted:
+                    self._tell(
+                        executor,
+                        "no ids",
+                        "defines ack or fail, which are never called: give emit a tup_id",
+                    )
+
+    def _tell(self, executor: Executor, what: str, text: str) -> None:
+        if (executor.component, what) not in self._told:
+            self._told.add((executor.component, what))
+            logger.warning("component %r, task %d: %s", executor.component, executor.task, text)
 
     def _all_spouts(self) -> list[SpoutExecutor]:
         return [executor for executor in self.executors if isinstance(executor, SpoutExecutor)]
@@ -180,26 +280,57 @@ class Worker:
             except Exception:
                 logger.exception("close() of component %r, task %d raised", spout.component, spout.task)
 
-    def report(self) -> dict[str, Any]:
-        """Counts since the start by component, and of the last run: JSON-able. Durations in seconds."""
-        components: dict[str, dict[str, int]] = {}
+    @property
+    def errors(self) -> list[ComponentFailed]:
+        """Exceptions that did not end the run, and those that components have reported themselves: the newest of each
+        task."""
+        found = []
         for executor in self.executors:
-            counts = components.setdefault(
-                executor.component, {"executed": 0, "emitted": 0, "transferred": 0, "stalls": 0, "queue_high_mark": 0}
-            )
+            for entry in executor.reported:
+                if not isinstance(entry, ComponentFailed):
+                    error, tup = entry
+                    entry = ComponentFailed(executor.component, executor.task, "raise_exception", tup, -1)
+                    entry.__cause__ = error
+                found.append(entry)
+        return found
+
+    def report(self) -> dict[str, Any]:
+        """Counts since the start by component, and of the last run: JSON-able. Durations in seconds.
+
+        Of a spout, ``acked``, ``failed`` and ``unsettled`` count tuple trees; of a bolt, tuples.
+        """
+        components: dict[str, dict[str, int]] = {}
+        metrics: dict[str, dict[str, dict[str, Any]]] = {}
+        for executor in self.executors:
+            counts = components.setdefault(executor.component, dict.fromkeys(_COUNTS, 0))
             counts["executed"] += executor.executed
             counts["stalls"] += executor.stalls
+            counts["errors"] += executor.errors
             for router in executor.routers.values():
                 counts["emitted"] += router.emitted
                 counts["transferred"] += router.transferred
+            counts["acked"] += executor.acks
+            counts["failed"] += executor.fails
+            if isinstance(executor, SpoutExecutor):
+                counts["unsettled"] += executor.unsettled
             if isinstance(executor, BoltExecutor):
+                counts["second_verdicts"] += executor.second_verdicts
+                counts["ticks"] += executor.ticks
                 counts["queue_high_mark"] = max(counts["queue_high_mark"], executor.queue.high_mark)
+            for name, metric in executor.instance._metrics.items():
+                united = metrics.setdefault(executor.component, {}).setdefault(
+                    name, {"count": 0, "last": None, "sum": 0}
+                )
+                united["count"] += metric["count"]
+                united["sum"] += metric["sum"]
+                united["last"] = metric["last"]
         return {
             "topology": self.plan.name,
             "rows": self._rows,
             "batches": self._batches,
             "seconds": self._seconds,
             "components": components,
+            "metrics": metrics,
         }
 
     def stop(self) -> None:
