@@ -27,7 +27,6 @@ import pyarrow as pa
 
 from cython_core.batching import BatchingBase
 from cython_core.output_collector import BoltBase, SpoutBase
-from cython_core.tuple import SYSTEM_COMPONENT, TICK_STREAM
 
 
 cdef extern from "Python.h":
@@ -52,7 +51,7 @@ class ComponentFailed(Exception):
 
 
 cdef object NEVER = float("inf")
-MOST_REPORTED = 100
+cdef int MOST_REPORTED = 100
 
 
 cdef class Executor:
@@ -321,7 +320,7 @@ cdef class BoltExecutor(Executor):
         self.queue = queue
         self.collector = BoltOutputCollector(instance, routers)
         self.tick_frequency = tick_frequency
-        self.tick_source = TupleSource(SYSTEM_COMPONENT, TICK_STREAM, -1, ("rate_secs",))
+        self.tick_source = TupleSource("__system", "__tick", -1, ("rate_secs",))
         self.batching = None
         if isinstance(instance, BatchingBase):
             self.batching = instance
@@ -513,7 +512,7 @@ cdef class BoltExecutor(Executor):
         return self.has_tick or (self.batching is not None and bool(self.batching._batches))
 
     def final_tick(self):
-        """The flush tick of the micro-batch's end. A batching bolt processes what it holds, whatever its tick counter says.
+        """The tick of the micro-batch's end. A batching bolt processes what it holds, whatever its tick counter says.
 
         Order: only where the pending emits are drained, as any call of a component.
         """

@@ -168,7 +168,7 @@ cdef class BoltOutputCollector(OutputCollector):
         cdef bint first = True
         if isinstance(anchors, (Tuple, str, bytes)) or not hasattr(anchors, "__iter__"):
             raise TypeError(
-                f"{type(self.instance).__name__}.emit: anchors is a list of Tuples or their ids; Given: {anchors!r:.200}"
+                f"{type(self.instance).__name__}.emit: anchors is a list of Tuples or of ids; Given: {anchors!r:.200}"
             )
         for anchor in anchors:
             tup = <Tuple>anchor if isinstance(anchor, Tuple) else tuple_named(anchor)
@@ -262,7 +262,6 @@ cdef class SpoutBase:
             ack_edge(tree)
         return task_ids
 
-
     def ack(self, tup_id):
         """The tuple tree of ``tup_id`` is done. Does nothing unless overridden."""
 
@@ -332,8 +331,8 @@ cdef int settle(object component, str method, object given, bint failed) except 
     return 0
 
 
-# The plain emits, `emit(values)` and a spout's `emit(values, tup_id)`, from inside the scheduler's call: 1 where that is
-# what it was, 0 where the general method has to look.
+# The plain emits, `emit(values)` and a partitioned spout's `emit(values, offset)`, from inside the scheduler's call: 1
+# where that is what it was, 0 where the general method has to look.
 cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id) except -1:
     cdef SpoutOutputCollector collector
     if running is None or <PyObject *>running.instance is not component:

@@ -288,6 +288,7 @@ cdef class StreamRouter:
         its row whatever the task is.
         """
         cdef Route route
+        cdef BatchInserter inserter
         cdef object payload, target
         cdef int sent = 0
         if not self.direct:
@@ -306,7 +307,8 @@ cdef class StreamRouter:
             target = route.by_task.get(task)
             if target is not None:
                 self.transferred += 1
-                transfer(self.pending, <BatchInserter>target, new_tuple(self.source, self.copied(payload), offset, trees))
+                inserter = <BatchInserter>target
+                transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset, trees))
                 sent += 1
         return sent
 

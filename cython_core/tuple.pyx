@@ -103,8 +103,8 @@ cdef class TupleSource:
         return TupleSource, (self.component, self.stream, self.task, self.fields)
 
 
-# A collected cycle must not clear the key before the name is forgotten, hence no_gc_clear; values hold the cycle's other
-# objects, which are cleared.
+# A collected cycle must not clear the key before the name is forgotten, hence no_gc_clear; the other objects of the
+# cycle, which the values hold, are cleared.
 @cython.final
 @cython.freelist(1024)
 @cython.no_gc_clear

@@ -1,8 +1,8 @@
-from typing import Any, final
+from typing import Any, Self, final
 
 @final
 class TupleTree:
-    def __init__(self, key: Any, settlements: list[TupleTree]) -> None: ...
+    def __new__(cls, key: Any, settlements: list[TupleTree]) -> Self: ...
     @property
     def key(self) -> Any: ...
     @property

@@ -13,8 +13,8 @@ class Bolt(Component, BoltBase):
 
     Emits are anchored to the tuple in ``process`` (``auto_anchor``), which is acked when ``process`` returns
     (``auto_ack``) and failed when it raises (``auto_fail``); class attributes, or set in ``initialize``. The first
-    verdict of a tuple counts, a second has no effect. An exception fails the Spark task, unless ``exit_on_exception`` is
-    False: then it is logged and counted, the tuple is failed, and the bolt goes on with the next one.
+    verdict of a tuple counts, a second has no effect. An exception fails the Spark task, unless ``exit_on_exception``
+    is False: then it is logged and counted, the tuple is failed, and the bolt goes on with the next one.
     """
 
     auto_anchor = True

@@ -21,6 +21,8 @@ from pystorm_source.worker.wiring import Wiring
 
 logger = logging.getLogger("pystorm.worker")
 
+_Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
+
 _UNLIMITED = 1 << 62
 _COUNTS = (
     "executed",
@@ -90,17 +92,20 @@ class Worker:
         and also where a run breaks off. Raises TupleFailed where a component does, TopologyError for a wrong ``split``.
         """
         spouts = self._begin(component, partition, f"partition {partition!r} [{start}, {end}) of spout {component!r}")
-        yield from self._drive(lambda: self._open_range(spouts, partition, start, end), None)
+        shares = self._shares(spouts, partition, start, end)
+        yield from self._drive(lambda: self._open(partition, shares), None)
 
-    def _open_range(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> None:
+    def _shares(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> _Shares:
+        """What each task reads of a range; ranges shorter than there are tasks leave the last tasks without work."""
         edges = [start, *self._cuts(spouts, partition, start, end), end]
-        batched = type(spouts[0].instance).gives_batches()
-        # Ranges shorter than there are tasks leave the last tasks without work.
-        for spout, (low, high) in zip(spouts, pairwise(edges), strict=False):
+        return list(zip(spouts, pairwise(edges), strict=False))
+
+    def _open(self, partition: str, shares: _Shares) -> None:
+        for spout, (low, high) in shares:
             with self._named(spout, "open"):
                 spout.instance.open(partition, low, high)
             self._opened.append(spout)
-            spout.open_range(low, high, batched)
+            spout.open_range(low, high, type(spout.instance).gives_batches())
 
     def run_slice(self, component: str, permits: int, millis: int) -> Iterator[pa.RecordBatch]:
         """The rows that a spout without offsets gives with at most ``permits`` emits within ``millis`` milliseconds."""
@@ -129,18 +134,20 @@ class Worker:
         """
         if deadline is None and not until_idle:
             raise ValueError("a round needs a deadline or an end where the spouts are idle. Given: neither")
-        for name in ranges:
-            self._begin(name, "local", f"a local round of spout {name!r}")
         self._start_where_needed("a local round")
-        self._where = "a local run"
+        shares = {
+            name: self._shares(self._begin(name, partition, "a local round"), partition, start, end)
+            for name, (partition, start, end) in ranges.items()
+        }
+        self._where = "a local round"
 
         def open_all() -> None:
             for spout in self._all_spouts():
                 if self.plan.component(spout.component).is_partitioned:
                     continue
                 spout.open_slice(_UNLIMITED, until_idle)
-            for name, (partition, start, end) in ranges.items():
-                self._open_range([s for s in self._all_spouts() if s.component == name], partition, start, end)
+            for name, (partition, _, _) in ranges.items():
+                self._open(partition, shares[name])
 
         yield from self._drive(open_all, deadline)
 
@@ -237,13 +244,13 @@ class Worker:
                         "unheard fail",
                         "failed a tuple that nobody can replay: its spout has given emit no tup_id",
                     )
-            elif not self.plan.component(executor.component).is_partitioned:
+            elif isinstance(executor, SpoutExecutor) and not self.plan.component(executor.component).is_partitioned:
                 if executor.unsettled:
                     self._tell(
                         executor,
                         "unsettled",
-                        f"has {executor.unsettled} tuples that were neither acked nor failed when the micro-batch ended: "
-                        "a bolt with auto_ack = False keeps them, or has forgotten to ack",
+                        f"has {executor.unsettled} tuples that were neither acked nor failed when the micro-batch "
+                        "ended: a bolt with auto_ack = False keeps them, or has forgotten to ack",
                     )
                 spout = type(executor.instance)
                 overridden = spout.ack is not Spout.ack or spout.fail is not Spout.fail
@@ -309,11 +316,13 @@ class Worker:
             for router in executor.routers.values():
                 counts["emitted"] += router.emitted
                 counts["transferred"] += router.transferred
-            counts["acked"] += executor.acks
-            counts["failed"] += executor.fails
             if isinstance(executor, SpoutExecutor):
+                counts["acked"] += executor.acks
+                counts["failed"] += executor.fails
                 counts["unsettled"] += executor.unsettled
             if isinstance(executor, BoltExecutor):
+                counts["acked"] += executor.acks
+                counts["failed"] += executor.fails
                 counts["second_verdicts"] += executor.second_verdicts
                 counts["ticks"] += executor.ticks
                 counts["queue_high_mark"] = max(counts["queue_high_mark"], executor.queue.high_mark)
