@@ -3,6 +3,8 @@
 import importlib
 import re
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -161,6 +163,30 @@ def test_settings_that_a_spout_declares(tmp_path, monkeypatch):
         ReadRequest.of({"events.max.value": "1"}, plan=plan)
 
 
+@on_spark
+def test_a_word_count_of_streamparses(spark):
+    names = run(spark, "docs/MIGRATING.md")
+    rows = [tuple(row) for row in spark.table("counts").collect()]
+    assert 0 < len(rows) <= 4000
+    seen = {
+        word: sorted(count for other, count in rows if other == word) for word in ("dog", "cat", "zebra", "elephant")
+    }
+    for word, counts in seen.items():
+        step = 10 if word == "dog" else 1
+        assert counts == [step * n for n in range(1, len(counts) + 1)]
+    assert max(map(len, seen.values())) - min(map(len, seen.values())) <= 1
+    assert {row.word: row["count"] for row in names["totals"].collect()} == {word: max(n) for word, n in seen.items()}
+
+
+def test_imports_under_their_old_names():
+    (module,) = blocks(ROOT / "docs/MIGRATING.md", "python", modules=True)
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{module.text}\nprint(Bolt.__module__, StormHandler.__name__)"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "pystorm_source.api.bolt StormHandler\n", ended.stderr
+
+
 def test_every_python_block_belongs_to_a_test():
-    tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md"}
+    tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md", "MIGRATING.md"}
     assert {page.name for page in pages() if blocks(page, "python")} <= tested
