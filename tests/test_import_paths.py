@@ -13,8 +13,8 @@ from pystorm_source.compat import ALIASES
 
 ROOT = Path(__file__).resolve().parents[1]
 
-BOLTS = ["Bolt", "JavaBolt", "ShellBolt"]
-SPOUTS = ["JavaSpout", "ShellSpout", "Spout"]
+BOLTS = ["BatchingBolt", "Bolt", "JavaBolt", "ShellBolt", "TicklessBatchingBolt"]
+SPOUTS = ["JavaSpout", "ReliableSpout", "ShellSpout", "Spout"]
 DSL = ["Grouping", "Stream", "Topology"]
 PATHS = {
     "": [*BOLTS, *SPOUTS, *DSL, "Component", "StormHandler", "Tuple"],

@@ -7,18 +7,23 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.partitioned_spout import PartitionedSpout
+from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
+from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
+from pystorm_source.options import EngineOptions, parse
 from pystorm_source.plan.plan import ComponentPlan, Plan
 
 logger = logging.getLogger("pystorm.plan")
 
+TICKS = "topology.tick.tuple.freq.secs"
 _PER_TASK = {"fields": "by fields", "partial_key": "by partial key", "global": "globally"}
 
 
 class Finding(NamedTuple):
-    """``code`` is stable: callbacks-without-ids, cycle, grouping-per-task. ``component`` names one,
-    or several joined by arrows. ``meaning``: what happens; ``remedy``: what to do."""
+    """``code`` is stable: batch-without-ticks, callbacks-without-ids, cycle or grouping-per-task. ``component`` names
+    one, or several joined by arrows. ``meaning``: what happens; ``remedy``: what to do."""
 
     code: str
     component: str
@@ -34,6 +39,7 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
     is logged and finds nothing."""
     found: list[Finding] = []
     looks: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
+        _batches_without_ticks,
         _callbacks_without_ids,
         _cycles,
         _groupings_per_task,
@@ -46,10 +52,28 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
     return tuple(found)
 
 
+def _batches_without_ticks(plan: Plan) -> Iterator[Finding]:
+    for component in plan.components:
+        cls = component.cls
+        if not issubclass(cls, BatchingBolt) or issubclass(cls, TicklessBatchingBolt):
+            continue
+        if cls.process is not BatchingBolt.process or cls.process_tick is not BatchingBolt.process_tick:
+            continue  # gathers and fires in a way of its own
+        if parse(EngineOptions, plan.conf_of(component)).tick_frequency or cls.tuples_between_batches:
+            continue
+        yield Finding(
+            "batch-without-ticks",
+            component.name,
+            f"{cls.__name__} gets no tick tuples, so its batches wait in memory for the end of the micro-batch",
+            f"set {TICKS} in its config or in Topology.config, or tuples_between_batches in the class, or derive it "
+            "from TicklessBatchingBolt",
+        )
+
+
 def _callbacks_without_ids(plan: Plan) -> Iterator[Finding]:
     for component in plan.spouts:
         cls = component.cls
-        if not issubclass(cls, Spout) or issubclass(cls, PartitionedSpout):
+        if not issubclass(cls, Spout) or issubclass(cls, (PartitionedSpout, ReliableSpout)):
             continue
         named = [name for name in ("ack", "fail") if getattr(cls, name) is not getattr(Spout, name)]
         if named and _never_gives_ids(cls):

@@ -5,7 +5,18 @@ import logging
 
 import pytest
 
-from pystorm_source import Bolt, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream, Topology
+from pystorm_source import (
+    BatchingBolt,
+    Bolt,
+    GlobalStreamId,
+    Grouping,
+    PartitionedSpout,
+    ReliableSpout,
+    Spout,
+    Stream,
+    TicklessBatchingBolt,
+    Topology,
+)
 from pystorm_source.plan import compile_plan, lint
 
 
@@ -104,6 +115,46 @@ def test_a_diamond_is_no_cycle():
     assert found(lines=lines, a=a, b=b, c=Same.spec(inputs=[a, b])) == []
 
 
+# --- batches that nothing fires ---
+
+
+class Batches(BatchingBolt):
+    def process_batch(self, key, tups):
+        pass
+
+
+class Counted(Batches):
+    tuples_between_batches = 5
+
+
+class Timed(TicklessBatchingBolt):
+    def process_batch(self, key, tups):
+        pass
+
+
+class OfItsOwn(Batches):
+    def process(self, tup):
+        super().process(tup)
+        self.process_batches()
+
+
+def found_of_batches(bolt, **config):
+    lines = Plain.spec()
+    return found(lines=lines, b=bolt.spec(inputs=[lines], config=config.pop("own", None)), config=config)
+
+
+def test_batches_without_ticks():
+    assert found_of_batches(Batches) == [("batch-without-ticks", "b")]
+    assert found_of_batches(Batches, own={"topology.tick.tuple.freq.secs": None}) == [("batch-without-ticks", "b")]
+    assert found_of_batches(Batches, own={"topology.tick.tuple.freq.secs": 1}) == []
+    assert found_of_batches(Batches, **{"topology.tick.tuple.freq.secs": 0.5}) == []
+
+
+@pytest.mark.parametrize("bolt", [Counted, Timed, OfItsOwn])
+def test_batches_that_fire_without_ticks(bolt):
+    assert found_of_batches(bolt) == []
+
+
 # --- callbacks that are never called ---
 
 
@@ -192,6 +243,16 @@ class InAFunctionInside(Answered):
         self.emit(["b"])
 
 
+class Reliable(ReliableSpout):
+    outputs = ["line"]
+
+    def next_tuple(self):
+        self.emit(["a"])  # raises, and says why
+
+    def ack(self, tup_id):
+        super().ack(tup_id)
+
+
 class NoEmit(Answered):
     def next_tuple(self):
         pass
@@ -214,6 +275,7 @@ def send_for(spout):
         ByTheBase,
         InAFunctionInside,
         NoEmit,
+        Reliable,
         type("WithoutSource", (Spout,), {"outputs": ["a"], "next_tuple": send_for, "ack": lambda self, tup_id: None}),
         Plain,
     ],
