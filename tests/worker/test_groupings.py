@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from cython_core.java_hash import java_deep_hash
-from pystorm_source import Bolt, Grouping
+from pystorm_source import Bolt, Grouping, ReliableSpout, Stream
 from pystorm_source.errors import OptionError, TopologyError, TupleFailed
 from tests.worker.running import Numbers, rows, topology, worker_of
 
@@ -123,6 +123,68 @@ def test_partial_key_is_wired_by_its_fields():
     found = by_task(Grouping.partial_key("n"), par=4, total=400)
     assert sorted(n for got in found.values() for n in got) == list(range(400))
     assert all(80 < len(got) < 120 for got in found.values())
+
+
+class Dispatch(Bolt):
+    """Sends every number to the task of bolt "b" that it picks by its context, and remembers what it was answered."""
+
+    outputs = [Stream(fields=["n long"], direct=True)]
+
+    def initialize(self, conf, context):
+        self.tasks = sorted(int(task) for task, name in context["task->component"].items() if name == "b")
+        self.answers = []
+
+    def process(self, tup):
+        task = self.tasks[tup.values.n % len(self.tasks)]
+        self.answers.append(self.emit(tup.values, direct_task=task, need_task_ids=True))
+
+
+def direct_worker(dispatch, par=3):
+    s = Numbers.spec()
+    d = dispatch.spec(inputs=[s])
+    return worker_of(topology(s=s, d=d, b=Where.spec(inputs=[d], par=par)), "b", (0, 1), TASK_N)
+
+
+@pytest.mark.parametrize("par", [1, 3])
+def test_a_direct_task_found_by_the_context_gets_its_tuples(par):
+    worker = direct_worker(Dispatch, par)
+    found = rows(worker.run("s", "p", 0, 30))
+    assert sorted(found) == sorted((3 + n % par, n) for n in range(30))
+    (dispatch,) = (executor.instance for executor in worker.executors if executor.component == "d")
+    assert dispatch.answers == [[3 + n % par] for n in range(30)]
+
+
+def test_a_direct_task_that_does_not_subscribe_gets_nothing():
+    class Astray(Dispatch):
+        def initialize(self, conf, context):
+            super().initialize(conf, context)
+            self.tasks = [1, 2, 99]  # the spout's, its own, nobody's
+
+    worker = direct_worker(Astray)
+    assert rows(worker.run("s", "p", 0, 30)) == []
+    (astray,) = (executor.instance for executor in worker.executors if executor.component == "d")
+    assert astray.answers == [[]] * 30
+    assert worker.report()["components"]["d"]["transferred"] == 0
+
+
+def test_a_plain_emit_on_a_direct_stream_fails_the_task():
+    class Plain(Dispatch):
+        def process(self, tup):
+            self.emit(tup.values)
+
+    with pytest.raises(TupleFailed, match="stream 'default' of 'd' is direct: name a task"):
+        rows(direct_worker(Plain).run("s", "p", 0, 1))
+
+
+def test_a_direct_emit_on_a_plain_stream_fails_the_task():
+    class Directed(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            self.emit(tup.values, direct_task=3)
+
+    with pytest.raises(TupleFailed, match="stream 'default' of 'd' is not direct: declare it"):
+        rows(direct_worker(Directed).run("s", "p", 0, 1))
 
 
 JAVA = {"topology.fields.grouping.hash": "java"}
@@ -248,6 +310,34 @@ def test_without_it_values_go_by_reference():
     found, kept = lengths({}, [("b", Grouping.ALL, 3)], "b")
     assert sorted(found) == sorted([(2, 1), (3, 2), (4, 3)] * 20)
     assert kept == [["a", ["b", "more", "more", "more"], "more", "more", "more"]] * 20
+
+
+class Resends(ReliableSpout):
+    """One list, again and again until it is acked."""
+
+    outputs = ["n long", "words array<string>"]
+    sent = False
+
+    def next_tuple(self):
+        if self.sent:
+            return False
+        self.sent = True
+        self.emit([0, ["a", ["b"]]], tup_id=1)
+
+
+class SpoilsAndFails(Spoils):
+    auto_ack = False
+
+    def process(self, tup):
+        super().process(tup)
+        self.fail(tup)
+
+
+@pytest.mark.parametrize(("overrides", "seen"), [(COPIES, [(2, 1)] * 4), ({}, [(2, 1), (3, 2), (4, 3), (5, 4)])])
+def test_what_a_reliable_spout_sends_again_is_what_it_sent_only_where_values_are_copied(overrides, seen):
+    s = Resends.spec()
+    worker = worker_of(topology(s=s, b=SpoilsAndFails.spec(inputs=[s])), "b", (0, 1), LENGTHS, overrides=overrides)
+    assert rows(worker.run_round({})) == seen
 
 
 def test_a_value_that_cannot_be_copied_is_named():
