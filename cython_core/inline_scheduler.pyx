@@ -104,8 +104,8 @@ cdef class InlineScheduler:
     def run(self, deadline=None):
         """Blocking. Turns until finished batches wait in the output (True) or all is exhausted and drained (False).
 
-        From ``deadline`` (a reading of ``monotonic``) on the spouts count as exhausted. Raises ComponentFailed where a
-        component does.
+        From ``deadline`` (a reading of ``monotonic``) on the spouts without a range count as exhausted. Raises
+        ComponentFailed where a component does.
         """
         for executor in self.executors:
             executor.ready()
@@ -173,7 +173,7 @@ cdef class InlineScheduler:
         return 0
 
     def exhaust(self):
-        """Closes every spout; the turns that follow drain."""
+        """Closes every spout that reads no range; a range is read to its end. The turns that follow drain."""
         for executor in self.executors:
-            if isinstance(executor, SpoutExecutor):
+            if isinstance(executor, SpoutExecutor) and not (<SpoutExecutor>executor).collector.bounded:
                 (<SpoutExecutor>executor).close()

@@ -20,6 +20,16 @@ def test_every_folder_with_modules_is_a_package():
         assert (path.parent / "__init__.py").exists(), path
 
 
+def test_the_files_of_a_new_project_are_packaged():
+    """In the wheel by package-data, in the sdist by MANIFEST.in."""
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["pystorm_source"]
+    packaged = {path for pattern in patterns for path in (ROOT / "pystorm_source").glob(pattern) if path.is_file()}
+    templates = {path for path in (ROOT / "pystorm_source/cli/quickstart_files").rglob("*") if path.is_file()}
+    assert len(templates) >= 9 and templates <= packaged
+    (line,) = [line for line in (ROOT / "MANIFEST.in").read_text().splitlines() if "include pystorm_source" in line]
+    assert {path.suffix for path in templates} == {".in"} and "*.in" in line.split()
+
+
 def test_every_compiled_module_has_a_stub():
     missing = [path.name for path in ROOT.glob("cython_core/*.pyx") if not path.with_suffix(".pyi").exists()]
     assert not missing, f"write the .pyi of {missing}"

@@ -1,0 +1,80 @@
+"""``pystorm-source quickstart``: a new project that runs and tests itself."""
+
+import importlib.util
+import keyword
+import re
+import string
+import sys
+import tempfile
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pystorm_source.cli.topology_argument import usage_errors
+from pystorm_source.errors import OptionError
+
+SUFFIX = ".in"
+RENAMED = {"gitignore": ".gitignore"}  # a file of that name would hold back files of this project
+TAKEN = {"tests", "conf", "job"}
+
+
+def quickstart(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the project, and of the folder that is made here.")],
+) -> None:
+    """Make a project: a topology that counts words, its tests, its settings, a job for spark-submit."""
+    with usage_errors():
+        folder = make_project(name, Path.cwd())
+    package = package_of(name)
+    typer.echo(
+        f"made {folder.name}/\n\n    cd {folder.name}\n    python -m pytest\n"
+        f"    pystorm-source run {package}.topology:WordCount --once --rows 10\n\nREADME.md there says more."
+    )
+
+
+def package_of(name: str) -> str:
+    """The Python package of a project. Raises OptionError for a name that gives none."""
+    package = name.lower().replace("-", "_")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", package) or keyword.iskeyword(package):
+        raise OptionError(
+            f"NAME is letters, digits, '-' and '_', begins with a letter and is no keyword of Python, such as "
+            f"word-count. Given: {name!r}"
+        )
+    return package
+
+
+def make_project(name: str, where: Path) -> Path:
+    """The new folder ``where/name``, whole or not there at all. Raises OptionError where it cannot be made."""
+    package = package_of(name)
+    target = where / name
+    if target.exists():
+        raise OptionError(f"the folder is there already: remove it, or choose another NAME. Given: {name!r}")
+    if package in TAKEN or package in sys.stdlib_module_names or importlib.util.find_spec(package) is not None:
+        raise OptionError(
+            f"a package {package!r} is there already, and one of the two would hide the other: choose another NAME. "
+            f"Given: {name!r}"
+        )
+    template = resources.files("pystorm_source.cli") / "quickstart_files"
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=where) as half:
+            made = Path(half) / name
+            _fill(made, template, {"name": name, "package": package})
+            made.rename(target)
+    except OSError as error:
+        raise OptionError(
+            f"the folder cannot be made ({error.strerror}): go to one where you may write. Given: {str(target)!r}"
+        ) from None
+    return target
+
+
+def _fill(folder: Path, template: Traversable, names: dict[str, str]) -> None:
+    folder.mkdir()
+    for entry in template.iterdir():
+        if entry.is_dir():
+            _fill(folder / entry.name.replace("PACKAGE", names["package"]), entry, names)
+        elif entry.name.endswith(SUFFIX):
+            file = entry.name.removesuffix(SUFFIX)
+            text = string.Template(entry.read_text(encoding="utf-8")).substitute(names)
+            (folder / RENAMED.get(file, file)).write_text(text, encoding="utf-8")

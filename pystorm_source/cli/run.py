@@ -1,0 +1,115 @@
+"""``pystorm-source run``: a topology in this process, without Spark, watched."""
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from pystorm_source.cli.run_display import JsonDisplay, LinesDisplay, TableDisplay
+from pystorm_source.cli.topology_argument import Reference, topology_here, usage_errors
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.duration import parse_duration
+from pystorm_source.errors import OptionError, PystormError, UsageError
+from pystorm_source.plan import compile_plan
+from pystorm_source.storm_keys import check_topology_keys
+from pystorm_source.worker.local_run import LocalRun
+
+FIRST_RANGE = 1000
+
+
+def run(
+    topology: Reference,
+    options: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="KEY=VALUE", help="Configuration, over that of the class; repeatable."),
+    ] = None,
+    duration: Annotated[
+        str, typer.Option("--for", metavar="DURATION", help="End after that: a number with ms, s, m, h or d.")
+    ] = "",
+    once: Annotated[bool, typer.Option("--once", help="End when nothing is left to read.")] = False,
+    environment: Annotated[
+        str, typer.Option("--environment", "-e", metavar="NAME", help="Picks from a par that is given by environment.")
+    ] = "",
+    rows: Annotated[int, typer.Option("--rows", min=0, help="Print that many rows of each open stream.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end, nothing else.")] = False,
+) -> None:
+    """Run a topology here, without Spark, until Ctrl-C, and show what each component does.
+
+    Exit status 1 where a component fails.
+    """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    clock = SystemClock()
+    failure = ""
+    with usage_errors():
+        seconds = parse_duration("--for", duration) if duration else float("inf")
+        plan = compile_plan(topology_here(topology), config_of(options or [], environment))
+        streams = [(component.name, stream.name) for component, stream in plan.open_streams]
+        local = LocalRun(plan, clock, taps=streams if rows else ())
+        display = (JsonDisplay if as_json else TableDisplay if sys.stdout.isatty() else LinesDisplay)(
+            local, clock, rows
+        )
+        try:
+            with display:
+                follow(local, clock, clock.monotonic() + seconds, once, display.beat)
+        except KeyboardInterrupt:
+            pass  # that is how it ends
+        except UsageError:
+            raise
+        except PystormError as error:
+            failure = f"{type(error).__name__}: {error}"
+        finally:
+            local.stop()
+    display.show_end(failure)
+    raise typer.Exit(1 if failure else 0)
+
+
+def follow(
+    local: LocalRun,
+    clock: Clock,
+    end: float,
+    once: bool,
+    beat: Callable[[], None],
+    slice_seconds: float = 1.0,
+    poll_seconds: float = 0.2,
+) -> None:
+    """Blocking, until ``end`` (a reading of the clock); with ``once`` until nothing is left, if that is earlier.
+
+    Spouts without offsets are listened to for ``slice_seconds`` at a time; ranges are cut so that a micro-batch takes
+    about as long. ``beat`` is called after each.
+    """
+    listens = any(not component.is_partitioned for component in local.plan.spouts)
+    most = FIRST_RANGE
+    while (began := clock.monotonic()) < end:
+        unread = local.unread.look()
+        if unread or listens:
+            local.round(local.unread.next_ranges(most), min(end, began + slice_seconds), until_idle=once)
+            took = clock.monotonic() - began
+            if took < slice_seconds / 4:
+                most *= 2
+            elif took > slice_seconds:
+                most = max(1, most // 2)
+        elif not once:
+            clock.sleep(min(poll_seconds, max(0.0, end - began)))
+        beat()
+        if once and not unread and (not listens or clock.monotonic() < began + slice_seconds):
+            return
+
+
+def config_of(options: list[str], environment: str) -> dict[str, Any]:
+    """``KEY=VALUE`` texts as a configuration; a value that is JSON is read as such. Raises OptionError."""
+    config: dict[str, Any] = {}
+    for option in options:
+        key, equals, value = option.partition("=")
+        if not equals or not key.strip():
+            raise OptionError(f"-o takes KEY=VALUE, such as -o topology.debug=true. Given: {option!r}")
+        try:
+            config[key.strip()] = json.loads(value)
+        except ValueError:
+            config[key.strip()] = value
+    if environment:
+        config["topology.environment"] = environment
+    check_topology_keys(config)
+    return config

@@ -1,0 +1,153 @@
+"""The partitioned spouts of a plan as their driver asks them, where there is no Spark: what is there to be read.
+
+    look()  ─► snapshot of every spout ─► next_ranges() ─► a round reads them ─► done() ─► … ─► look()
+
+Nothing moves on before ``done``: until then the same range is handed out again.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.clock import Clock
+from pystorm_source.errors import PystormError, TopologyError, TupleFailed
+from pystorm_source.plan.plan import Plan
+
+logger = logging.getLogger("pystorm.worker")
+
+Range = tuple[str, int, int]
+
+
+class Unread:
+    """What the partitioned spouts of ``plan`` have beyond what was read. ``clock`` replaces theirs where it is given.
+
+    Raises TupleFailed where a spout raises, TopologyError where it answers nonsense; errors of this package as they
+    are.
+    """
+
+    def __init__(self, plan: Plan, clock: Clock | None = None):
+        self._plan = plan
+        self._clock = clock
+        self._spouts: dict[str, Any] = {}
+        self._known: dict[str, dict[str, int]] = {}
+        self._heads: dict[str, dict[str, int]] = {}
+        self._memo: dict[str, Mapping[str, int | str]] = {}
+        self._committed: dict[str, dict[str, int]] = {}
+        self._names = [component.name for component in plan.spouts if component.is_partitioned]
+
+    def look(self) -> bool:
+        """Asks every spout for its heads; whether anything is unread."""
+        for name in self._names:
+            known = self._known.setdefault(name, {})
+            with self._asked(name, "snapshot") as spout:
+                answer = spout.snapshot(dict(known), dict(self._memo.get(name, {})))
+            heads = _checked(name, answer)
+            self._memo[name] = dict(answer.memo)
+            for partition in answer.retired:
+                known.pop(partition, None)
+            for partition, (earliest, _) in heads.items():
+                if known.get(partition, earliest) < earliest:
+                    logger.warning(
+                        "spout %r, partition %r: offsets [%d, %d) are gone", name, partition, known[partition], earliest
+                    )
+                known[partition] = max(known.get(partition, earliest), earliest)
+            self._heads[name] = {partition: latest for partition, (_, latest) in heads.items()}
+        return any(self._left(name) for name in self._names)
+
+    def next_ranges(self, most: int | None = None) -> dict[str, Range]:
+        """Component → a range of one of its partitions, of about ``most`` offsets; empty where all is read."""
+        ranges = {}
+        for name in self._names:
+            left = self._left(name)
+            if left:
+                partition = left[0]
+                start, head = self._known[name][partition], self._heads[name][partition]
+                ranges[name] = (partition, start, self._cut(name, partition, start, head, most))
+        return ranges
+
+    def done(self, ranges: Mapping[str, Range]) -> None:
+        """These are read. The spouts are told of what was done before, one round late, as a driver does."""
+        for name, offsets in self._committed.items():
+            with self._asked(name, "commit") as spout:
+                spout.commit(dict(offsets))
+        self._committed = {}
+        for name, (partition, _, end) in ranges.items():
+            # Behind the others: partitions are read in turn.
+            self._known[name].pop(partition, None)
+            self._known[name][partition] = end
+            self._committed[name] = dict(self._known[name])
+
+    def cleanup(self) -> None:
+        """Gives the spouts up; what ``cleanup`` raises is logged."""
+        while self._spouts:
+            name, spout = self._spouts.popitem()
+            try:
+                spout.cleanup()
+            except Exception:
+                logger.exception("cleanup() of spout %r, on the driver, raised", name)
+
+    def _left(self, name: str) -> list[str]:
+        heads = self._heads.get(name, {})
+        return [partition for partition, at in self._known.get(name, {}).items() if at < heads.get(partition, at)]
+
+    def _cut(self, name: str, partition: str, start: int, head: int, most: int | None) -> int:
+        while most is not None and start + most < head:
+            with self._asked(name, "align") as spout:
+                end = int(spout.align(partition, start, start + most))
+            if end > start:
+                return min(end, head)
+            most *= 2
+        return head
+
+    @contextmanager
+    def _asked(self, name: str, method: str) -> Iterator[PartitionedSpout]:
+        called = method
+        try:
+            spout = self._spouts.get(name)
+            if spout is None:
+                called = "initialize"
+                spout = self._spouts[name] = self._build(name)
+            called = method
+            yield spout
+        except PystormError as error:
+            error.add_note(f"Raised by {called}() of spout {name!r}, on the driver.")
+            raise
+        except Exception as error:
+            raise TupleFailed(
+                f"component {name!r}, on the driver: {called}() raised {type(error).__name__}: {error}"
+            ) from error
+
+    def _build(self, name: str) -> PartitionedSpout:
+        component = self._plan.component(name)
+        spout: Any = component.cls()
+        give_clock(spout, self._clock)
+        context = {
+            "componentid": name,
+            "taskid": component.tasks[0],
+            "task->component": {str(task): other.name for other in self._plan.components for task in other.tasks},
+            "place": "driver",
+        }
+        spout._start(self._plan.conf_of(component), context)
+        return spout
+
+
+def give_clock(component: Any, clock: Clock | None) -> None:
+    """A component whose ``clock`` is a Clock gets this one, if there is one."""
+    own = getattr(component, "clock", None)
+    if clock is not None and callable(getattr(own, "monotonic", None)) and callable(getattr(own, "wall", None)):
+        component.clock = clock
+
+
+def _checked(name: str, answer: Any) -> Mapping[str, tuple[int, int]]:
+    if not isinstance(answer, Snapshot):
+        raise TopologyError(f"snapshot() of spout {name!r} must answer a Snapshot. Given: {answer!r}")
+    for partition, head in answer.heads.items():
+        fits = isinstance(partition, str) and isinstance(head, tuple) and len(head) == 2
+        if not fits or not all(type(offset) is int for offset in head) or not 0 <= head[0] <= head[1]:
+            raise TopologyError(
+                f"spout {name!r} must name partitions by str and give ints 0 <= earliest <= latest for each. "
+                f"Given: {partition!r}: {head!r}"
+            )
+    return answer.heads

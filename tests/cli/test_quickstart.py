@@ -1,0 +1,136 @@
+"""``pystorm-source quickstart``: the project that it makes tests itself, runs, and passes strict checks."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pystorm_source.cli.main import app
+from pystorm_source.cli.quickstart import make_project
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Path:
+    """A new project called word-tally."""
+    return make_project("word-tally", tmp_path_factory.mktemp("projects"))
+
+
+def python(project, *arguments, path=str(ROOT)):
+    """Runs this Python in the project's folder, as its user does."""
+    environment = {**os.environ, "PYTHONPATH": path, "MYPYPATH": ""}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=project, capture_output=True, text=True, env=environment, timeout=200
+    )
+
+
+def test_the_command_says_what_to_do_next(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["quickstart", "Word-Tally2"])
+    assert result.exit_code == 0
+    assert result.stdout.startswith("made Word-Tally2/\n\n    cd Word-Tally2\n    python -m pytest\n")
+    assert "pystorm-source run word_tally2.topology:WordCount" in result.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["Word-Tally2"]
+
+
+def test_nothing_of_the_template_is_left(project):
+    files = {path.relative_to(project).as_posix(): path.read_text() for path in project.rglob("*") if path.is_file()}
+    assert {"pyproject.toml", ".gitignore", "job.py", "conf/spark.yaml", "word_tally/topology.py"} <= set(files)
+    for name, text in files.items():
+        assert "PACKAGE" not in name and not name.endswith(".in")
+        assert "$" not in text, name
+    assert 'name = "word-tally"' in files["pyproject.toml"]
+    assert '"pystorm-source"' in files["pyproject.toml"]
+
+
+def test_its_tests_pass(project):
+    done = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
+def test_it_runs(project):
+    arguments = ["run", "word_tally.topology:WordCount", "--once", "--json", "--rows", "3", "-o", "sentences.total=10"]
+    done = python(project, "-m", "pystorm_source", *arguments)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["components"]["words"]["executed"] == 10
+    assert found["components"]["counts"]["emitted"] == 64
+    assert len(found["rows"]["counts.default"]) == 3
+
+
+def test_the_other_commands_of_its_readme_work(project):
+    drawn = python(project, "-m", "pystorm_source", "draw", "word_tally.topology:WordCount")
+    assert "bolt counts (CountBolt, 2 tasks)" in drawn.stdout
+    checked = python(project, "-m", "pystorm_source", "check", "word_tally.topology:WordCount")
+    assert "ok    topology               WordCount: 3 components, 5 tasks" in checked.stdout
+    readme = (project / "README.md").read_text()
+    for command in ("python -m pytest", "pystorm-source run", "pystorm-source draw", "spark-submit job.py"):
+        assert command in readme
+
+
+def test_it_is_typed_and_formatted(project):
+    done = python(project, "-m", "mypy", "--strict", "--no-incremental", "word_tally", "tests")
+    assert done.returncode == 0, done.stdout
+    config = ["--config", str(ROOT / "pyproject.toml")]
+    for check in (["check", "--ignore", "I"], ["format", "--check"]):
+        done = python(project, "-m", "ruff", *check, "--no-cache", *config, ".")
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_its_job_runs_on_spark(project, tmp_path):
+    done = python(project, "job.py", str(tmp_path / "checkpoint"), path=f"{ROOT}{os.pathsep}{project}")
+    assert done.returncode == 0, done.stderr[-3000:]
+    # 1000 sentences of five kinds: `the` twice in the first, once in the second and the fourth, is the most frequent.
+    assert "|the|800|" in done.stdout.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("", "NAME is letters"),
+        ("2words", "NAME is letters"),
+        ("word count", "NAME is letters"),
+        ("../up", "NAME is letters"),
+        ("/absolute", "NAME is letters"),
+        ("mot-clé", "NAME is letters"),
+        ("lambda", "no keyword of Python"),
+        ("json", "a package 'json' is there already"),
+        ("pystorm-source", "a package 'pystorm_source' is there already"),
+        ("tests", "a package 'tests' is there already"),
+        ("pyarrow", "a package 'pyarrow' is there already"),
+    ],
+)
+def test_bad_names_are_refused(tmp_path, monkeypatch, name, words):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["quickstart", name])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ") and words in result.stderr and f"Given: {name!r}" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_folder_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words2").mkdir()
+    (tmp_path / "words2" / "mine.txt").touch()
+    result = CliRunner().invoke(app, ["quickstart", "words2"])
+    assert result.exit_code == 2
+    assert "the folder is there already" in result.stderr
+    assert [path.name for path in (tmp_path / "words2").iterdir()] == ["mine.txt"]
+
+
+def test_a_folder_that_takes_no_files_is_told(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.setattr(Path, "cwd", lambda: tmp_path / "gone")
+    result = CliRunner().invoke(app, ["quickstart", "words2"])
+    assert result.exit_code == 2
+    assert "the folder cannot be made (No such file or directory)" in result.stderr

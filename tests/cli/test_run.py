@@ -1,0 +1,256 @@
+"""``pystorm-source run``, in this process and as the process that a user starts."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from typer.testing import CliRunner
+
+from pystorm_source import Topology
+from pystorm_source.cli.main import app
+from pystorm_source.cli.run import config_of, follow
+from pystorm_source.clock import ManualClock
+from pystorm_source.errors import OptionError
+from pystorm_source.plan import compile_plan
+from pystorm_source.spouts import RateSpout
+from pystorm_source.worker.local_run import LocalRun
+
+MODULE = """
+    from pystorm_source import *
+    from pystorm_source.spouts import MemorySpout, FilesSpout
+
+    class Split(Bolt):
+        outputs = ["word string"]
+        def process(self, tup):
+            for word in tup.values.line.split():
+                self.emit([word])
+
+    class Picky(Split):
+        def process(self, tup):
+            raise ValueError("no such line")
+
+    class Endless(Spout):
+        outputs = ["line string"]
+        def next_tuple(self):
+            self.emit(["a b"])
+
+    class Shown(Split):
+        outputs = ["conf string"]
+        def initialize(self, conf, context):
+            self.conf = conf
+        def process(self, tup):
+            self.emit([repr(self.conf.get("a.key"))])
+
+    class Words(Topology):
+        lines = MemorySpout.spec(fields=["line string"], rows=[["the cow"], ["the moon"]])
+        words = Split.spec(inputs=[lines], par={"small": 1, "large": 3})
+
+    class Conf(Topology):
+        lines = MemorySpout.spec(fields=["line string"], rows=[["x"]])
+        shown = Shown.spec(inputs=[lines])
+
+    class Failing(Topology):
+        lines = MemorySpout.spec(fields=["line string"], rows=[["a"], ["b"]])
+        words = Picky.spec(inputs=[lines])
+
+    class Plain(Topology):
+        config = {"topology.environment": "small"}
+        lines = Endless.spec()
+        words = Split.spec(inputs=[lines])
+
+    class Followed(Topology):
+        lines = FilesSpout.spec()
+        words = Split.spec(inputs=[lines])
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """The working folder, with a module of topologies."""
+    name = f"run_here_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(textwrap.dedent(MODULE))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    return name
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["run", *arguments])
+
+
+def answer(*arguments):
+    result = run(*arguments, "--json")
+    (line,) = result.stdout.splitlines()
+    return result.exit_code, json.loads(line)
+
+
+def test_once_reads_all_and_ends(folder):
+    status, found = answer(f"{folder}:Words", "--once", "-e", "large", "--rows", "4")
+    assert status == 0
+    assert (found["topology"], found["micro_batches"], found["failure"]) == ("Words", 1, None)
+    assert found["components"]["lines"]["emitted"] == 2
+    words = found["components"]["words"]
+    assert (words["emitted"], words["executed"], words["acked"], words["failed"], words["errors"]) == (4, 2, 2, 0, 0)
+    assert words["queue_high_mark"] >= 1 and words["per_second"] > 0
+    assert sorted(found["rows"]["words.default"]) == [["cow"], ["moon"], ["the"], ["the"]]
+
+
+def test_the_table_and_the_rows(folder):
+    result = run(f"{folder}:Words", "--once", "--environment", "small", "--rows", "2")
+    assert result.exit_code == 0
+    assert re.match(r"Words, \d+\.\d s, 1 micro-batch\b", result.stdout)
+    (words,) = [line for line in result.stdout.splitlines() if line.startswith("│ words")]
+    cells = [cell.strip() for cell in words.strip("│").split("│")]
+    assert cells[:5] == ["words", "4", "2", "2", "0"] and cells[-1] == "0"
+    assert result.stdout.endswith("\nwords.default:\n  ('the',)\n  ('cow',)\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "seen"), [("7", "7"), ("true", "True"), ("text", "'text'"), ('"7"', "'7'"), ("a=b", "'a=b'")]
+)
+def test_options_are_json_or_text(folder, given, seen):
+    _, found = answer(f"{folder}:Conf", "--once", "-o", f"a.key={given}", "--rows", "1")
+    assert found["rows"]["shown.default"] == [[seen]]
+
+
+def test_a_failure_is_named_and_exits_1(folder):
+    result = run(f"{folder}:Failing", "--once")
+    assert result.exit_code == 1
+    assert "error: TupleFailed: component 'words', task 2: process() raised ValueError: no such line" in result.stderr
+    assert "│ words" in result.stdout
+    status, found = answer(f"{folder}:Failing", "--once")
+    assert status == 1 and "no such line" in found["failure"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["Words", "--once"], "environment"),
+        (["Absent"], "has no Topology"),
+        (["Conf", "--for", "soon"], "option '--for' is a number with"),
+        (["Conf", "-o", "topology.debug"], "-o takes KEY=VALUE"),
+        (["Conf", "-o", "topology.debgu=true"], "did you mean 'topology.debug'"),
+        (["Followed", "--once"], "'path' is needed"),
+    ],
+)
+def test_what_is_wrong_is_said_without_a_traceback(folder, arguments, words):
+    result = run(f"{folder}:{arguments[0]}", *arguments[1:])
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ") and words in result.stderr
+
+
+def test_spouts_without_offsets_are_heard_until_the_time_is_over(folder):
+    status, found = answer(f"{folder}:Plain", "--for", "300ms")
+    assert status == 0
+    assert 0.3 <= found["seconds"] < 5
+    lines, words = found["components"]["lines"], found["components"]["words"]
+    assert lines["emitted"] == words["executed"] > 100
+    assert words["emitted"] == 2 * words["executed"]
+
+
+def test_options_are_checked():
+    assert config_of(["a=1", "topology.workers=2"], "prod") == {
+        "a": 1,
+        "topology.workers": 2,
+        "topology.environment": "prod",
+    }
+    with pytest.raises(OptionError, match="Given: '=1'"):
+        config_of(["=1"], "")
+
+
+# --- following --------------------------------------------------------------------------------------------------------
+
+
+class Beats:
+    """Advances the clock a little at every beat."""
+
+    def __init__(self, clock):
+        self.clock = clock
+        self.times = []
+
+    def __call__(self):
+        self.times.append(self.clock.now)
+        self.clock.advance(0.1)
+
+
+def rate(clock, rows_per_second):
+    spout = RateSpout.spec(rows_per_second=rows_per_second, start_time=int(clock.now))
+    plan = compile_plan(type("Made", (Topology,), {"rate": spout}))
+    return LocalRun(plan, clock, taps=[("rate", "default")], component_clock=clock)
+
+
+def test_a_partitioned_spout_is_followed_until_the_end():
+    clock = ManualClock(now=1000.0)
+    local = rate(clock, 10)
+    follow(local, clock, end=1005.0, once=False, beat=Beats(clock))
+    values = [value for _, value in local.rows["rate", "default"]]
+    assert values == list(range(len(values))) and len(values) >= 47
+    assert local.micro_batches > 5
+
+
+def test_once_ends_with_what_was_there():
+    clock = ManualClock(now=1000.0)
+    local = rate(clock, 1)
+    clock.advance(9)
+    follow(local, clock, end=float("inf"), once=True, beat=lambda: None)
+    assert [value for _, value in local.rows["rate", "default"]] == list(range(10))
+
+
+def test_ranges_grow_while_they_are_quickly_done():
+    clock = ManualClock(now=1000.0)
+    local = rate(clock, 1000)
+    clock.advance(15)
+    follow(local, clock, end=float("inf"), once=True, beat=lambda: None)
+    assert len(local.rows["rate", "default"]) == 15_001
+    assert local.micro_batches == 5  # of 1000, 2000, 4000, 8000 offsets, and the last one
+
+
+# --- as a process -----------------------------------------------------------------------------------------------------
+
+
+def start(folder, *arguments, **how):
+    command = [sys.executable, "-m", "pystorm_source", "run", f"{folder}:{arguments[0]}", *arguments[1:]]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **how)
+
+
+def test_ctrl_c_ends_cleanly_with_the_final_picture(folder, tmp_path):
+    """A file grows; once its lines are through, the process is interrupted."""
+    (tmp_path / "a.log").write_text("one two\n")
+    process = start(folder, "Followed", "-o", f"path={tmp_path}/*.log", "--rows", "9", stdout=subprocess.PIPE)
+    # Without a terminal a line of progress comes every two seconds.
+    assert "words 1 (" in process.stdout.readline()
+    with (tmp_path / "a.log").open("a") as file:
+        file.write("three\n")
+    line = process.stdout.readline()
+    assert "words 2 (" in line
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, "")
+    assert out.startswith("Followed, ") and out.endswith("words.default:\n  ('one',)\n  ('two',)\n  ('three',)\n")
+
+
+def test_a_terminal_shows_a_live_table(folder):
+    """On a terminal the table is drawn while the topology runs, and once more when it has ended."""
+    ours, theirs = pty.openpty()
+    process = start(
+        folder, "Plain", "--for", "3s", stdout=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "140"}
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            shown += os.read(ours, 65536)
+        except OSError:  # what a terminal whose other end is closed gives on Linux
+            break
+    os.close(ours)
+    assert process.wait(timeout=30) == 0
+    text = shown.decode()
+    assert text.count("queue high mark") > 4
+    executed = [int(n.replace(",", "")) for n in re.findall(r"words[^\d]+[\d,]+[^\d]+([\d,]+)", text)]
+    assert len(set(executed)) > 3 and executed == sorted(executed)

@@ -1,0 +1,168 @@
+"""The driver half of partitioned spouts without Spark: what is handed out, in which order, and what spouts are told."""
+
+import pytest
+
+from pystorm_source import PartitionedSpout, Snapshot, Topology
+from pystorm_source.clock import ManualClock, SystemClock
+from pystorm_source.errors import OptionError, TopologyError, TupleFailed
+from pystorm_source.plan import compile_plan
+from pystorm_source.worker.unread import Unread
+
+
+class World(PartitionedSpout):
+    """Its heads stand on the class, so that a test moves them; it remembers what it was asked."""
+
+    outputs = ["n long"]
+    heads: dict = {}
+    retired: frozenset = frozenset()
+    asked: list = []
+
+    def snapshot(self, known, memo):
+        self.asked.append((dict(known), dict(memo)))
+        return Snapshot(dict(self.heads), {"seen": len(self.asked)}, self.retired)
+
+    def commit(self, offsets):
+        self.asked.append(("commit", dict(offsets)))
+
+    def next_tuple(self):
+        return False
+
+
+@pytest.fixture(autouse=True)
+def world():
+    World.heads, World.retired, World.asked = {"a": (3, 10), "b": (0, 2)}, frozenset(), []
+
+
+def unread_of(**spouts):
+    return Unread(compile_plan(type("Made", (Topology,), {name: cls.spec() for name, cls in spouts.items()})))
+
+
+def test_partitions_are_handed_out_in_turn_from_their_earliest_offset():
+    unread = unread_of(world=World)
+    assert unread.look()
+    assert unread.next_ranges() == unread.next_ranges() == {"world": ("a", 3, 10)}
+    unread.done({"world": ("a", 3, 10)})
+    assert unread.next_ranges() == {"world": ("b", 0, 2)}
+    unread.done({"world": ("b", 0, 2)})
+    assert unread.next_ranges() == {}
+    assert not unread.look()
+
+
+def test_what_grows_is_unread_again():
+    unread = unread_of(world=World)
+    unread.look()
+    for ranges in ({"world": ("a", 3, 10)}, {"world": ("b", 0, 2)}):
+        unread.done(ranges)
+    World.heads = {"a": (3, 12), "b": (0, 2), "c": (5, 6)}
+    assert unread.look()
+    assert unread.next_ranges() == {"world": ("a", 10, 12)}
+    unread.done({"world": ("a", 10, 12)})
+    assert unread.next_ranges() == {"world": ("c", 5, 6)}
+
+
+def test_spouts_get_what_is_known_and_their_memo():
+    unread = unread_of(world=World)
+    unread.look()
+    unread.done({"world": ("a", 3, 10)})
+    unread.look()
+    assert World.asked[0] == ({}, {})
+    assert World.asked[-1] == ({"a": 10, "b": 0}, {"seen": 1})
+
+
+def test_commit_comes_one_round_late():
+    unread = unread_of(world=World)
+    unread.look()
+    unread.done({"world": ("a", 3, 10)})
+    assert not [call for call in World.asked if call[0] == "commit"]
+    unread.done({"world": ("b", 0, 2)})
+    assert World.asked[-1] == ("commit", {"a": 10, "b": 0})
+
+
+def test_ranges_are_cut_where_the_spout_aligns_them():
+    class Tens(World):
+        def align(self, partition, start, end):
+            return end // 10 * 10 if end >= 10 else start
+
+    World.heads = {"a": (3, 95)}
+    unread = unread_of(world=Tens)
+    unread.look()
+    assert unread.next_ranges(most=4) == {"world": ("a", 3, 10)}  # 4 offsets have no cut, 8 have one
+    unread.done({"world": ("a", 3, 10)})
+    assert unread.next_ranges(most=25) == {"world": ("a", 10, 30)}
+    assert unread.next_ranges(most=1000) == {"world": ("a", 10, 95)}
+
+
+def test_a_spout_that_never_aligns_gives_all():
+    class Whole(World):
+        def align(self, partition, start, end):
+            return start
+
+    unread = unread_of(world=Whole)
+    unread.look()
+    assert unread.next_ranges(most=1) == {"world": ("a", 3, 10)}
+
+
+def test_offsets_that_are_gone_are_passed_over(caplog):
+    unread = unread_of(world=World)
+    unread.look()
+    World.heads = {"a": (8, 10), "b": (0, 2)}
+    unread.look()
+    assert unread.next_ranges() == {"world": ("a", 8, 10)}
+    assert "offsets [3, 8) are gone" in caplog.text
+
+
+def test_retired_partitions_are_forgotten():
+    unread = unread_of(world=World)
+    unread.look()
+    World.heads, World.retired = {"b": (0, 2)}, frozenset("a")
+    unread.look()
+    assert unread.next_ranges() == {"world": ("b", 0, 2)}
+
+
+def test_several_spouts_are_read_together():
+    unread = unread_of(one=World, two=World)
+    unread.look()
+    assert unread.next_ranges() == {"one": ("a", 3, 10), "two": ("a", 3, 10)}
+
+
+@pytest.mark.parametrize("heads", [{"a": (2, 1)}, {"a": (-1, 1)}, {"a": (0, 1.5)}, {1: (0, 1)}, {"a": [0, 1]}])
+def test_nonsense_is_refused(heads):
+    World.heads = heads
+    with pytest.raises(TopologyError, match="spout 'world' must name partitions by str"):
+        unread_of(world=World).look()
+
+
+def test_what_a_spout_raises_names_it():
+    class Down(World):
+        def snapshot(self, known, memo):
+            raise ConnectionError("down")
+
+    with pytest.raises(
+        TupleFailed, match=r"'world', on the driver: snapshot\(\) raised ConnectionError: down"
+    ) as found:
+        unread_of(world=Down).look()
+    assert isinstance(found.value.__cause__, ConnectionError)
+
+
+def test_errors_of_this_package_stay_what_they_are():
+    class Unset(World):
+        def initialize(self, conf, context):
+            raise OptionError("needs a path")
+
+    with pytest.raises(OptionError, match="needs a path") as found:
+        unread_of(world=Unset).look()
+    assert found.value.__notes__ == ["Raised by initialize() of spout 'world', on the driver."]
+
+
+def test_spouts_with_a_clock_get_the_one_given():
+    class Timed(World):
+        clock = SystemClock()
+
+    clock = ManualClock()
+    made = type("Made", (Topology,), {"timed": Timed.spec(), "world": World.spec()})
+    unread = Unread(compile_plan(made), clock)
+    unread.look()
+    assert unread._spouts["timed"].clock is clock
+    assert not hasattr(unread._spouts["world"], "clock")
+    unread.cleanup()
+    assert not unread._spouts
