@@ -11,7 +11,7 @@ Threading law: as the executor.
 
 from collections import defaultdict
 
-from cython_core.output_collector cimport BoltBase, BoltOutputCollector, collector_of
+from cython_core.output_collector cimport BoltBase, BoltOutputCollector, collector_of, collector_or_none
 from cython_core.tuple cimport OPEN, Tuple
 
 
@@ -45,10 +45,14 @@ cdef class BatchingBase(BoltBase):
 
     def process_batches(self):
         """Calls ``process_batch`` for each group, oldest first, and acks its tuples (``auto_ack``)."""
-        cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
-        cdef Tuple outer = collector.current
+        cdef BoltOutputCollector collector
+        cdef Tuple outer
         cdef Tuple tup
         cdef list batch
+        if collector_or_none(self) is None:
+            return self._process_batches_alone()
+        collector = <BoltOutputCollector?>collector_of(self)
+        outer = collector.current
         collector.current = None
         try:
             while self._batches:
@@ -68,6 +72,20 @@ cdef class BatchingBase(BoltBase):
             self._held = 0
         finally:
             collector.current = outer
+
+    def _process_batches_alone(self):
+        """In no topology, as in a unit test: the same, by the methods that the test may have replaced."""
+        while self._batches:
+            key = self._current_key = next(iter(self._batches))
+            batch = self._current_tups = self._batches[key]
+            self.process_batch(key, batch)
+            if self.auto_ack:
+                for tup in batch:
+                    self.ack(tup)
+            self._current_key = None
+            self._current_tups = []
+            self._batches.pop(key, None)
+        self._held = 0
 
     def _fail_batches(self, everything):
         """After an exception in ``process_batch``: fails the group that it was in, or all; what is failed is gone."""

@@ -48,6 +48,7 @@ cdef class BoltBase:
     pass
 
 
+cdef OutputCollector collector_or_none(object component)
 cdef OutputCollector collector_of(object component)
 
 

@@ -33,6 +33,7 @@ cdef extern from "own_emit.h":
 
 cdef OutputCollector running = None
 cdef str ATTRIBUTE = "_pystorm_collector"
+cdef str HEARER = "_pystorm_told"
 
 
 cdef int enter(OutputCollector collector) except -1:
@@ -219,17 +220,50 @@ cdef int check_open(BoltOutputCollector collector, Tuple anchor) except -1:
     return 0
 
 
-cdef OutputCollector collector_of(object component):
+cdef OutputCollector collector_or_none(object component):
     """The slow way, for calls that do not come from inside the scheduler's call."""
     if running is not None and running.instance is component:
         return running
     collector = getattr(component, ATTRIBUTE, None)
-    if not isinstance(collector, OutputCollector):
+    return collector if isinstance(collector, OutputCollector) else None
+
+
+cdef OutputCollector collector_of(object component):
+    """As ``collector_or_none``. Raises RuntimeError outside of a topology."""
+    cdef OutputCollector collector = collector_or_none(component)
+    if collector is None:
         raise RuntimeError(
             f"{type(component).__name__}.emit, ack or fail while the component is not in a running topology: emit from "
             f"initialize() on, not from the constructor and not after cleanup(); in a unit test run it in a topology"
         )
     return collector
+
+
+cdef bint heard(object component, dict message) except -1:
+    """Whether the component is in no topology, but in a unit test that listens to it, which has got the message."""
+    if collector_or_none(component) is not None:
+        return False
+    hearer = getattr(component, HEARER, None)
+    return hearer is not None and hearer(message)
+
+
+cdef object heard_emit(object component, object values, dict more, object stream, object direct_task,
+                       bint need_task_ids):
+    """What pystorm's ``emit`` would send. Raises as ``collector_of`` where nobody listens."""
+    if not isinstance(values, (list, tuple)):
+        raise TypeError(f"All Tuples must be either lists or tuples, received {type(values)!r} instead.")
+    cdef dict message = {"command": "emit", "tuple": values, **more}
+    if stream is not None:
+        message["stream"] = stream
+    if direct_task is not None:
+        message["task"] = direct_task
+    if not need_task_ids:
+        message["need_task_ids"] = False
+    if not heard(component, message):
+        collector_of(component)
+    if not need_task_ids:
+        return None
+    return [direct_task] if direct_task is not None else component.read_task_ids()
 
 
 cdef class SpoutBase:
@@ -246,9 +280,14 @@ cdef class SpoutBase:
         Raises TypeError for other values, ValueError for a wrong arity, an undeclared stream, a direct task on a
         stream that is not direct or none on one that is, an offset outside the range.
         """
-        cdef SpoutOutputCollector collector = <SpoutOutputCollector?>collector_of(self)
+        cdef OutputCollector found = collector_or_none(self)
+        cdef SpoutOutputCollector collector
         cdef TupleTree tree = None
         cdef object task_ids = None
+        if found is None:
+            more = {} if tup_id is None else {"id": tup_id}
+            return heard_emit(self, tup, more, stream, direct_task, need_task_ids)
+        collector = <SpoutOutputCollector?>found
         if collector.bounded:
             collector.check_range(tup_id)
         elif tup_id is not None:
@@ -283,9 +322,16 @@ cdef class BoltBase:
         Raises TypeError for other values, ValueError for a wrong arity, an undeclared stream, a direct task on a
         stream that is not direct or none on one that is, an anchor that has its verdict already.
         """
-        cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
+        cdef OutputCollector found = collector_or_none(self)
+        cdef BoltOutputCollector collector
         cdef long long offset = -1
         cdef object trees
+        if found is None:
+            if anchors is None:
+                anchors = getattr(self, "_current_tups", ()) if getattr(self, "auto_anchor", True) else ()
+            more = {"anchors": [anchor.id if isinstance(anchor, Tuple) else anchor for anchor in anchors]}
+            return heard_emit(self, tup, more, stream, direct_task, need_task_ids)
+        collector = <BoltOutputCollector?>found
         if anchors is None:
             trees = collector.trees_of_current(&offset)
         else:
@@ -320,6 +366,8 @@ cdef int settle(object component, str method, object given, bint failed) except 
     cdef Tuple tup
     if given is None:
         raise ValueError(f"{type(component).__name__}.{method} takes a tuple or its id; Given: None")
+    if heard(component, {"command": method, "id": given.id if isinstance(given, Tuple) else given}):
+        return 0
     collector = <BoltOutputCollector?>collector_of(component)
     tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
     if tup is None:

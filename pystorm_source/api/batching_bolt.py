@@ -23,6 +23,10 @@ class BatchingBolt(BatchingBase, Bolt):
     ticks_between_batches: int = 1
     tuples_between_batches: int | None = None
 
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._reset_batches()
+
     def group_key(self, tup: Tuple) -> Hashable:
         """The group that a tuple belongs to; None, one group for all, unless overridden."""
         return None

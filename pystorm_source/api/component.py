@@ -38,8 +38,8 @@ class Component:
     serializer: str = "json"
 
     # The engine's: name → count, last and sum of what report_metric was given; what raise_exception was given.
-    _metrics: dict[str, dict[str, Any]] | None = None
-    _reported: list[tuple[BaseException, Any]] | None = None
+    _pystorm_metrics: dict[str, dict[str, Any]] | None = None
+    _pystorm_reported: list[tuple[BaseException, Any]] | None = None
 
     def __init__(
         self, input_stream: Any = None, output_stream: Any = None, rdb_signal: Any = None, serializer: str = "json"
@@ -65,7 +65,7 @@ class Component:
 
         ``level``: trace, debug, info, warn, warning, error or critical; others count as info.
         """
-        if self._told({"command": "log", "msg": str(message), "level": _STORM_LEVELS.get(level or "info", 2)}):
+        if self._pystorm_told({"command": "log", "msg": str(message), "level": _STORM_LEVELS.get(level or "info", 2)}):
             return
         logger = self._any_logger()
         # Not logger.log(), which would ask for the level of the logger.
@@ -80,11 +80,11 @@ class Component:
         """
         if not isinstance(name, str):
             raise TypeError(f"the name of a metric must be a str. Given: {name!r}")
-        if self._told({"command": "metrics", "name": name, "params": value}):
+        if self._pystorm_told({"command": "metrics", "name": name, "params": value}):
             return
-        if self._metrics is None:
-            self._metrics = {}
-        metric = self._metrics.setdefault(name, {"count": 0, "last": None, "sum": 0})
+        if self._pystorm_metrics is None:
+            self._pystorm_metrics = {}
+        metric = self._pystorm_metrics.setdefault(name, {"count": 0, "last": None, "sum": 0})
         metric["count"] += 1
         if isinstance(value, (int, float)) or not isinstance(value, Real):
             last = value
@@ -102,12 +102,12 @@ class Component:
         name = type(exception).__name__
         message = f"Python {name} raised while processing Tuple {tup!r}\n" if tup else f"Python {name} raised\n"
         message += "".join(traceback.format_exception(exception))
-        if self._told({"command": "error", "msg": message}):
-            self._told({"command": "sync"})
+        if self._pystorm_told({"command": "error", "msg": message}):
+            self._pystorm_told({"command": "sync"})
             return
         self._any_logger().error("%s", message)
-        if self._reported is not None:
-            self._reported.append((exception, tup))
+        if self._pystorm_reported is not None:
+            self._pystorm_reported.append((exception, tup))
 
     @staticmethod
     def is_heartbeat(tup: Tuple) -> bool:
@@ -122,8 +122,8 @@ class Component:
         )
 
     def send_message(self, message: dict[str, Any]) -> None:
-        """A seam for unit tests written for pystorm: while a test replaces this method, it gets what pystorm would send
-        for log, report_metric and raise_exception. Raises NotImplementedError where it is called as it is."""
+        """A seam for unit tests written for pystorm: where a test replaces this method, on a component that is in no
+        topology, it gets what pystorm would send. Raises NotImplementedError where it is called as it is."""
         raise NotImplementedError(
             "there is no pipe to Storm: call emit, ack, fail, log or report_metric; in a test, replace send_message or "
             f"run the topology. Given: {message!r:.200}"
@@ -151,8 +151,11 @@ class Component:
             f"run the topology. Given: {type(self).__name__}.{method}()"
         )
 
-    def _told(self, message: dict[str, Any]) -> bool:
-        """Whether a test has replaced ``send_message``, which has got the message then."""
+    def _pystorm_told(self, message: dict[str, Any]) -> bool:
+        """Whether this component is in no topology and a test has replaced ``send_message``, which has got the message
+        then. The core asks it for ``emit``, ``ack`` and ``fail``."""
+        if getattr(self, "_pystorm_collector", None) is not None:
+            return False
         if type(self).send_message is Component.send_message and "send_message" not in vars(self):
             return False
         self.send_message(message)

@@ -65,8 +65,8 @@ class Worker:
             tuple(reversed(self.executors)), self._builder, self.clock.monotonic, self.clock.sleep, seed=seed
         )
         for executor in self.executors:
-            executor.instance._metrics = {}
-            executor.instance._reported = executor.reported
+            executor.instance._pystorm_metrics = {}
+            executor.instance._pystorm_reported = executor.reported
         self._told: set[tuple[str, str]] = set()
         self._rows = 0
         self._batches = 0
@@ -326,7 +326,7 @@ class Worker:
                 counts["second_verdicts"] += executor.second_verdicts
                 counts["ticks"] += executor.ticks
                 counts["queue_high_mark"] = max(counts["queue_high_mark"], executor.queue.high_mark)
-            for name, metric in executor.instance._metrics.items():
+            for name, metric in executor.instance._pystorm_metrics.items():
                 united = metrics.setdefault(executor.component, {}).setdefault(
                     name, {"count": 0, "last": None, "sum": 0}
                 )

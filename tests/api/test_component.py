@@ -6,6 +6,7 @@ import os
 from fractions import Fraction
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 
 from pystorm_source import (
@@ -16,9 +17,12 @@ from pystorm_source import (
     ShellBolt,
     ShellSpout,
     Spout,
+    Topology,
     Tuple,
 )
 from pystorm_source.api.component import Component
+from pystorm_source.plan import compile_plan
+from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 
 
 class Lines(PartitionedSpout):
@@ -123,11 +127,11 @@ def test_metrics_are_counted_kept_and_summed():
         bolt.report_metric("n", value)
     for value in ("a", None, ["x"]):
         bolt.report_metric("other", value)
-    assert bolt._metrics == {
+    assert bolt._pystorm_metrics == {
         "n": {"count": 4, "last": True, "sum": 7.0},
         "other": {"count": 3, "last": "['x']", "sum": 0},
     }
-    given = bolt._metrics = {}
+    given = bolt._pystorm_metrics = {}
     bolt.report_metric("n", 1)
     assert given["n"]["count"] == 1
 
@@ -148,9 +152,9 @@ def broken():
 def test_reported_exceptions_are_logged_with_traceback_and_kept(caplog):
     bolt, tup, error = Words(), Tuple(component="lines", values=("a",)), broken()
     bolt.raise_exception(error)  # nobody has given a list
-    bolt._reported = []
+    bolt._pystorm_reported = []
     bolt.raise_exception(error, tup)
-    assert bolt._reported == [(error, tup)]
+    assert bolt._pystorm_reported == [(error, tup)]
     first, second = caplog.messages
     assert first.startswith("Python KeyError raised\n")
     assert second.startswith(f"Python KeyError raised while processing Tuple {tup!r}\n")
@@ -197,8 +201,49 @@ def test_a_test_may_listen_at_send_message(monkeypatch, caplog):
     assert sent[3]["command"] == "error"
     assert sent[3]["msg"].startswith("Python KeyError raised\n")
     assert sent[4:] == [{"command": "sync"}]
-    assert bolt._metrics is None
+    assert bolt._pystorm_metrics is None
     assert not caplog.records
+    sent.clear()
+    bolt._current_tups = [Tuple(7, "lines", "default", 1, ("a",))]
+    assert bolt.emit(["a"]) is None
+    bolt.ack(bolt._current_tups[0])
+    bolt.fail("5")
+    assert sent == [
+        {"command": "emit", "tuple": ["a"], "anchors": [7], "need_task_ids": False},
+        {"command": "ack", "id": 7},
+        {"command": "fail", "id": "5"},
+    ]
+
+
+def test_in_a_topology_nothing_is_told_to_send_message(monkeypatch, caplog):
+    """A send_message that old code has overridden gets nothing that belongs to the engine."""
+    sent = []
+    monkeypatch.setattr(Words, "send_message", lambda self, message: sent.append(message))
+
+    class Lines(PartitionedSpout):
+        outputs = ["line string"]
+
+        def open(self, partition, start, end):
+            pass
+
+        def next_tuple(self):
+            self.emit(["a"], tup_id=0)
+            return False
+
+    class Said(Words):
+        def process(self, tup):
+            self.log("hello")
+            self.report_metric("n", 1)
+            self.emit(tup.values)
+            self.ack(tup)
+
+    lines = Lines.spec()
+    plan = compile_plan(type("T", (Topology,), {"lines": lines, "said": Said.spec(inputs=[lines])}))
+    worker = Worker(plan, OutputPlan(pa.schema([("word", pa.string())]), (ViewPlan("said", "default", (0,)),)))
+    assert [batch.to_pylist() for batch in worker.run("lines", "p", 0, 1)] == [[{"word": "a"}]]
+    assert worker.report()["metrics"]["said"]["n"] == {"count": 1, "last": 1, "sum": 1}
+    assert sent == []
+    assert "hello" in caplog.messages
 
 
 @pytest.mark.parametrize("kind", [JavaBolt, JavaSpout, ShellBolt, ShellSpout])

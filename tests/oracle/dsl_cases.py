@@ -586,12 +586,6 @@ DIFFERENT: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
         {"raises": "RuntimeError"},
         "nobody is there to emit to: run the topology, or replace send_message",
     ),
-    "emit of a str": (
-        "Counts(input_stream=BytesIO(), output_stream=BytesIO()).emit('a')",
-        {"raises": "TypeError"},
-        {"raises": "RuntimeError"},
-        "as above",
-    ),
     "read_command": (
         "Counts(input_stream=BytesIO(b'{}\\nend\\n'), output_stream=BytesIO()).read_command()",
         {"gives": None},
