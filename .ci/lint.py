@@ -15,12 +15,15 @@ STUBTEST = [
     ".ci/stubtest-allowlist.txt",
     "--ignore-unused-allowlist",
 ]
+STRICT = ["--strict", "--follow-imports=silent", "--explicit-package-bases"]
 
 CHECKS = {
     "ruff": [PYTHON, "-m", "ruff", "check", "."],
     "format": [PYTHON, "-m", "ruff", "format", "--check", "."],
     "cython-lint": [str(Path(PYTHON).with_name("cython-lint")), "--max-line-length", "120", *CYTHON],
     "mypy": [PYTHON, "-m", "mypy"],
+    # What a user with strict types sees of the public API.
+    "mypy-strict": [PYTHON, "-m", "mypy", *STRICT, "tests/typed"],
     # Whether each hand-written .pyi names what its compiled module holds.
     "stubtest": [PYTHON, "-m", "mypy.stubtest", "cython_core", *STUBTEST],
 }

@@ -65,6 +65,7 @@ def test_source_of_your_own_in_the_readme(spark):
     names = run(spark, "README.md", given=blocks(ROOT / "README.md", "python")[1:])
     assert table(spark, "squares") == Counter((n, n * n) for n in range(2000))
     assert len([p for p in names["query"].recentProgress if p.numInputRows]) == 4
+    names["test_squares"]()
 
 
 @on_spark
@@ -187,6 +188,15 @@ def test_imports_under_their_old_names():
     assert ended.stdout == "pystorm_source.api.bolt StormHandler\n", ended.stderr
 
 
+def test_testing():
+    """Every test of the page passes; there is no Spark."""
+    names = run(None, "docs/TESTING.md")
+    tests = {name: test for name, test in names.items() if name.startswith("test_")}
+    assert len(tests) == 6
+    for test in tests.values():
+        test()
+
+
 def test_every_python_block_belongs_to_a_test():
-    tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md", "MIGRATING.md"}
+    tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md", "MIGRATING.md", "TESTING.md"}
     assert {page.name for page in pages() if blocks(page, "python")} <= tested
