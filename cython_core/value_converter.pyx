@@ -48,6 +48,7 @@ def converter(type, bint nullable=True):
     """
     cdef object convert = _converter_of_type(type)
     cdef bint text = types.is_string(type)
+    cdef bint nested = types.is_nested(type)
 
     def convert_or_explain(value):
         if value is None and nullable:
@@ -55,7 +56,7 @@ def converter(type, bint nullable=True):
         given = value
         try:
             if value is not None:
-                value = _plain(value, text)
+                value = _plain(value, text, nested)
             if value is not None:
                 value = convert(value)
             if value is None and not nullable:
@@ -73,8 +74,9 @@ def converter(type, bint nullable=True):
     return convert_or_explain
 
 
-cdef object _plain(object value, bint text):
-    """Unwraps numpy scalars, NaT, NA and user-defined types; for text a numpy scalar stays, to look as in numpy."""
+cdef object _plain(object value, bint text, bint nested):
+    """Unwraps numpy scalars, NaT, NA, Enum members and user-defined types; for text a numpy scalar and a member stay,
+    to look as they print. An array is for nested types only: numpy would make a number of one that holds only one."""
     cdef object kind = value.__class__
     if kind is int or kind is str or kind is float or kind is tuple or kind is list or kind is dict or kind is bytes:
         return value
@@ -84,11 +86,15 @@ cdef object _plain(object value, bint text):
         return value.__UDT__.serialize(value)
     if text:
         return value
-    if isinstance(value, Enum):
-        return _plain(value.value, text)
+    if kind.__class__ is not type and isinstance(value, Enum):
+        return _plain(value.value, text, nested)
     dtype = getattr(value, "dtype", None)
-    if dtype is None or not hasattr(value, "item") or getattr(value, "ndim", 0):
+    if dtype is None or not hasattr(value, "item"):
         return value
+    if getattr(value, "ndim", 0):
+        if nested:
+            return value
+        raise Misfit(value, None, f"it takes one value and not an array of {value.ndim} dimensions")
     if getattr(dtype, "kind", "") in ("m", "M"):
         micros = value.astype(f"{dtype.kind}8[us]")
         if micros != value and value == value:
@@ -104,20 +110,7 @@ cdef object _converter_of_type(object type):
         return _map_converter(type)
     if types.is_struct(type):
         return _struct_converter(type)
-    return _but_for_arrays(type, scalar_converter(type))
-
-
-cdef object _but_for_arrays(object type, object convert):
-    """Keeps arrays out, which numpy would turn into a number where they hold only one. Text takes anything."""
-    if types.is_string(type):
-        return convert
-
-    def convert_scalar(value):
-        if getattr(value, "ndim", 0) and hasattr(value, "dtype"):
-            raise Misfit(value, type, f"it takes one value and not an array of {value.ndim} dimensions")
-        return convert(value)
-
-    return convert_scalar
+    return scalar_converter(type)
 
 
 cdef object _list_converter(object type):
