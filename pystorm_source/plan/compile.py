@@ -87,6 +87,7 @@ def compile_plan(
                     custom=grouping.chooser,
                 )
             )
+            edges[-1].own_custom()
     components = tuple(
         ComponentPlan(
             name=spec.label,
@@ -116,11 +117,17 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
             raise TopologyError(f"bolt {where} must define {method}({arguments}). Given: {cls.__name__}")
     elif issubclass(cls, PartitionedSpout):
         method = "next_batch" if cls.gives_batches() else "next_tuple"
-        if method == "next_batch" and spec.stream("default") is None:
+        default = spec.stream("default")
+        if method == "next_batch" and default is None:
             raise TopologyError(
                 f"spout {where} gives Arrow batches, which are rows of its default stream: declare its fields in "
                 f"`outputs`, such as outputs = ['word string']. Given: the streams "
                 f"{[stream.name for stream in spec.streams]!r}"
+            )
+        if method == "next_batch" and default is not None and default.direct:
+            raise TopologyError(
+                f"spout {where} gives Arrow batches, whose rows name no task: declare its default stream without "
+                f"direct=True, or define next_tuple(). Given: {default!r}"
             )
     else:
         method = "next_tuple"

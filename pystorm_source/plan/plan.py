@@ -1,5 +1,6 @@
 """A topology as frozen, picklable data."""
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,7 +8,7 @@ from pystorm_source.api.component import Component
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import Stream
-from pystorm_source.errors import OptionError
+from pystorm_source.errors import OptionError, TopologyError
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,20 @@ class EdgePlan:
     grouping: str
     positions: tuple[int, ...] = ()
     custom: Any = None
+
+    def own_custom(self) -> Any:
+        """A copy of the custom grouping for one producer task, whose state it keeps; None for other groupings.
+
+        Raises TopologyError where it cannot be copied, hence cannot travel to a task either.
+        """
+        try:
+            return copy.deepcopy(self.custom)
+        except Exception as error:
+            raise TopologyError(
+                f"the custom grouping of {self.consumer!r} on stream {self.stream!r} of {self.producer!r} cannot be "
+                f"copied for every producer task ({type(error).__name__}: {error}): make what cannot be copied in "
+                f"prepare(). Given: {type(self.custom).__name__}"
+            ) from error
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """Plan → executors: queues, batches, routes and component instances of one worker."""
 
-import copy
 from typing import Any
 
 from cython_core.batch_inserter import BatchInserter, PendingEmits
@@ -10,7 +9,6 @@ from cython_core.row_batch import RowBatchBuilder, RowView
 from cython_core.stream_router import Route, StreamRouter
 from cython_core.tuple import TupleSource
 from pystorm_source.api.component_spec import GlobalStreamId
-from pystorm_source.errors import TopologyError
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.worker.output import OutputPlan
@@ -20,7 +18,7 @@ class Wiring:
     """Everything that a scheduler turns: ``executors`` (upstream first), ``views`` (for the partition column).
 
     Components are built (``cls()``) but not started, custom groupings are prepared. Raises ComponentFailed where a
-    constructor or ``prepare`` raises, TopologyError for a custom grouping that cannot be copied.
+    constructor or ``prepare`` raises.
     """
 
     def __init__(self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder):
@@ -72,25 +70,13 @@ class Wiring:
                 edge.positions,
                 task,
                 self.engine.fields_grouping_hash == "java",
-                self._own_grouping(edge),
+                edge.own_custom(),
             )
             for edge in self._edges(component.name, stream)
         )
 
     def _edges(self, producer: str, stream: str) -> list[EdgePlan]:
         return [edge for edge in self.plan.edges if (edge.producer, edge.stream) == (producer, stream)]
-
-    @staticmethod
-    def _own_grouping(edge: EdgePlan) -> Any:
-        """A custom grouping's copy for one producer task: what it keeps is that task's."""
-        try:
-            return copy.deepcopy(edge.custom)
-        except Exception as error:
-            raise TopologyError(
-                f"the custom grouping of {edge.consumer!r} on stream {edge.stream!r} of {edge.producer!r} cannot be "
-                f"copied for every producer task ({type(error).__name__}: {error}): make what cannot be copied in "
-                f"prepare(). Given: {type(edge.custom).__name__}"
-            ) from error
 
     def _prepare_groupings(self, executor: Executor) -> None:
         for name, router in executor.routers.items():

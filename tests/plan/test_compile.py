@@ -3,6 +3,7 @@
 import functools
 import pickle
 import sys
+import threading
 import types
 
 import pytest
@@ -51,6 +52,34 @@ def test_tasks_are_numbered_from_one_without_gaps():
 
 def test_components_stand_upstream_first_however_they_are_declared():
     assert [component.name for component in compile_plan(WordCount).components] == ["lines", "words", "last"]
+
+
+def test_a_spout_of_batches_cannot_have_a_direct_default_stream():
+    class Straight(Topology):
+        lines = type("Straight", (Batches,), {"outputs": [Stream(["line string"], direct=True)]}).spec()
+
+    with pytest.raises(TopologyError, match=r"'lines' of Straight gives Arrow batches, whose rows name no task.*Given"):
+        compile_plan(Straight)
+
+
+class Locked:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def choose_tasks(self, task, values):
+        return []
+
+
+def test_a_custom_grouping_that_cannot_be_copied_says_so():
+    class Keyed(Topology):
+        lines = Lines.spec()
+        words = Words.spec(inputs={lines: Grouping.custom(Locked())})
+
+    with pytest.raises(
+        TopologyError,
+        match=r"of 'words' on stream 'default' of 'lines' cannot be copied .*lock.*prepare\(\). Given: Locked",
+    ):
+        compile_plan(Keyed)
 
 
 def order_of(edges, spouts):

@@ -8,7 +8,7 @@ import pytest
 
 from cython_core.java_hash import java_deep_hash
 from pystorm_source import Bolt, Grouping, ReliableSpout, Stream
-from pystorm_source.errors import OptionError, TopologyError, TupleFailed
+from pystorm_source.errors import OptionError, TupleFailed
 from tests.worker.running import Numbers, rows, topology, worker_of
 
 TASK_N = pa.schema([("task", pa.int64()), ("n", pa.int64())])
@@ -93,19 +93,6 @@ def test_a_prepare_that_raises_is_named():
         TupleFailed, match=r"component 's', task 1: Unprepared.prepare\(\) raised LookupError: no table of keys"
     ):
         by_task(Grouping.custom(Unprepared()))
-
-
-class Locked(ByValue):
-    def __init__(self):
-        self.lock = threading.Lock()
-
-
-def test_a_custom_grouping_that_cannot_be_copied_says_so():
-    with pytest.raises(
-        TopologyError,
-        match=r"custom grouping of 'b' on stream 'default' of 's' cannot be copied .*lock.*prepare\(\). Given: Locked",
-    ):
-        by_task(Grouping.custom(Locked()))
 
 
 class Wrong:

@@ -1,7 +1,6 @@
 """Workers kept warm: the same one for an equal plan and output, few, never a broken one."""
 
 import pickle
-import threading
 
 import pyarrow as pa
 import pytest
@@ -58,6 +57,16 @@ def test_what_differs_starts_cold(plan, output):
     assert warm.take(plan_of(), OUTPUT) is worker
 
 
+class Unpicklable:
+    """As what cloudpickle alone takes along."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce_ex__(self, protocol):
+        raise pickle.PicklingError("not by this pickle")
+
+
 class Chooses:
     def __init__(self, *args, helper=None):
         self.args, self.helper = args, helper
@@ -86,7 +95,7 @@ def test_equal_custom_groupings_keep_the_worker_warm():
         lambda: Chooses(1, helper=Pass),
         lambda: Chooses(1, helper=lambda: 0),
         lambda: type("Chooses", (Chooses,), {})(1),
-        lambda: Chooses(1, helper=threading.Lock()),
+        lambda: Chooses(1, helper=Unpicklable()),
     ],
     ids=["state", "class inside", "function inside", "class of the same name", "not picklable"],
 )
