@@ -1,7 +1,7 @@
 """A topology as frozen, picklable data."""
 
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pystorm_source.api.component import Component
@@ -49,7 +49,7 @@ class EdgePlan:
     consumer: str
     grouping: str
     positions: tuple[int, ...] = ()
-    custom: Any = None
+    custom: Any = field(default=None, repr=False, hash=False)
 
     def own_custom(self) -> Any:
         """A copy of the custom grouping for one producer task, whose state it keeps; None for other groupings.

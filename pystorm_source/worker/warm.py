@@ -8,7 +8,6 @@ import io
 import pickle
 import types
 from collections import OrderedDict
-from dataclasses import replace
 from typing import Any
 
 from pystorm_source.plan.plan import Plan
@@ -23,9 +22,8 @@ _idle: "OrderedDict[tuple[object, ...], Worker]" = OrderedDict()
 def _key(plan: Plan, output: OutputPlan) -> tuple[object, ...]:
     # Classes defined in a notebook arrive as new classes with every pickle; by name and version of their code they are
     # the same, but nothing tells an edited class from an equal one: identity keeps them apart, so they start cold.
-    plain = replace(plan, edges=tuple(replace(edge, custom=None) for edge in plan.edges))
     return (
-        repr(plain),
+        repr(plan),
         tuple(_key_of_grouping(edge.custom) for edge in plan.edges),
         tuple(component.cls for component in plan.components),
         output.views,

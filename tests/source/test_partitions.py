@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.datasource import InputPartition
 
+from pystorm_source import Bolt, Grouping, Topology
 from pystorm_source.errors import TopologyError, UsageError
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.driver_spouts import DriverSpouts
@@ -80,6 +81,26 @@ def test_other_version_or_plan_is_refused(plan):
 def test_fingerprint_follows_the_plan(plan):
     assert fingerprint(plan) == fingerprint(pickle.loads(pickle.dumps(plan)))
     assert fingerprint(plan) != fingerprint(compile_plan(topologies.Doubled))
+
+
+class Chooses:
+    def choose_tasks(self, task, values):
+        return []
+
+
+class Otherwise(Chooses):
+    pass
+
+
+def test_fingerprint_tells_custom_groupings_by_class_and_not_by_object():
+    def plan_by(custom):
+        numbers = topologies.NumberSpout.spec()
+        end = type("End", (Bolt,), {"process": lambda self, tup: None}).spec(inputs={numbers: Grouping.custom(custom)})
+        return compile_plan(type("Chosen", (Topology,), {"numbers": numbers, "end": end}))
+
+    first, second = Chooses(), Chooses()
+    assert fingerprint(plan_by(first)) == fingerprint(plan_by(second))
+    assert fingerprint(plan_by(first)) != fingerprint(plan_by(Otherwise()))
 
 
 def test_spouts_do_not_travel(plan, world):
