@@ -18,7 +18,7 @@ from cython_core.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.output_collector cimport BoltOutputCollector, OutputCollector, SpoutOutputCollector, enter
 from cython_core.receive_queue cimport ReceiveQueue, ps_ring_poll, ps_ring_size
 from cython_core.stream_router cimport Route, StreamRouter
-from cython_core.tuple cimport OPEN, Tuple, TupleSource, give_up, new_tuple
+from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, new_tuple
 from cython_core.tuple_tree cimport TupleTree
 
 from collections import deque
@@ -421,7 +421,11 @@ cdef class BoltExecutor(Executor):
             else:
                 ps_decref(answer)
                 if self.auto_ack:
-                    collector.ack(collector.current)
+                    if (<Tuple>item).verdict == OPEN and (<Tuple>item).trees is None:
+                        (<Tuple>item).verdict = ACKED  # hot
+                        collector.acks += 1  # hot
+                    else:
+                        collector.ack(collector.current)
                 if collector.failed is not None:
                     ps_decref(<PyObject *>item)
                     self.raise_tuple_failed("fail", None)

@@ -74,8 +74,10 @@ cdef class OutputCollector:
         cdef StreamRouter router = self.default_router
         if stream is not None or router is None:
             router = self.router_of(stream)
-        values = fitting(router, values)
-        router.route(values, offset, trees, task_ids)
+        if PyTuple_Check(values) and PyTuple_GET_SIZE(values) == router.arity:
+            router.route(values, offset, trees, task_ids)
+        else:
+            router.route(fitting(router, values), offset, trees, task_ids)
         self.emits += 1
         return 0
 
@@ -94,7 +96,7 @@ cdef class OutputCollector:
         return task_ids if need_task_ids else None
 
 
-cdef inline object fitting(StreamRouter router, object values):
+cdef object fitting(StreamRouter router, object values):
     """The values, a list or tuple of the stream's arity. Raises TypeError and ValueError."""
     cdef Py_ssize_t n
     if PyTuple_Check(values):
