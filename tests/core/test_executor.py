@@ -150,6 +150,22 @@ def test_several_tuples_of_one_offset():
     assert wired.instances("b")[0].values == [(word,) for line in range(20) for word in range(line % 4)]
 
 
+@pytest.mark.parametrize("order", [(4, 3, 2, 1, 0), (0, 4, 1, 3, 2), (2, 4)])
+def test_a_range_ends_whatever_the_order_of_its_offsets(order):
+    """Where the spout has nothing more and the highest offset was there, though it was not the last."""
+
+    class Mixed(Numbers):
+        def open(self, start, end):
+            self.left = list(order)
+
+        def next_tuple(self):
+            if self.left:
+                self.emit((self.left[0],), self.left.pop(0))
+
+    wired = spout_and_sink(Mixed).open("s", 0, 5).run()
+    assert wired.instances("b")[0].values == [(n,) for n in order]
+
+
 @pytest.mark.parametrize("at", [0, 5, 2**62])
 def test_an_empty_range_asks_nothing(at):
     class Never(Numbers):

@@ -183,9 +183,7 @@ def test_verdicts_do_not_overrun_a_full_queue():
                 for n in range(3):
                     self.emit((n,), 100 + 10 * tup_id + n)
 
-    wired = Wired(
-        {"s": Part(Doubles), "b": Part(Collect)}, [("s", "default", "b", "shuffle", ())], queue=2, batch=1
-    )
+    wired = Wired({"s": Part(Doubles), "b": Part(Collect)}, [("s", "default", "b", "shuffle", ())], queue=2, batch=1)
     wired.named["s"][0].open_slice(1000, until_idle=True)
     wired.run()
     assert len(wired.instances("b")[0].seen) == 6 + 18

@@ -173,7 +173,9 @@ def test_the_first_batch_is_processed_at_the_second_tick():
     assert bolt.seen == [(0, [2, 4, 6]), (0, [8])]
 
 
-@pytest.mark.parametrize(("ticks", "expected"), [(0, [[2], [4], [6], [8]]), (1, [[2, 4], [6, 8]]), (2, [[2, 4, 6], [8]])])
+@pytest.mark.parametrize(
+    ("ticks", "expected"), [(0, [[2], [4], [6], [8]]), (1, [[2, 4], [6, 8]]), (2, [[2, 4, 6], [8]])]
+)
 def test_more_than_ticks_between_batches(ticks, expected):
     script = [0.1, 2, 1.0, 4, 1.0, 6, 1.0, 8, 0.95]
     seen = batches(script, Grouping, EVERY_SECOND, ticks_between_batches=ticks)
@@ -330,7 +332,9 @@ def test_an_exception_names_batch_tuple_and_fails_all_that_is_held(by):
     spout = type("S", (Paced,), {"script": script, "clock": clock}).spec()
     made = type("B", (Breaks, base), {**attributes}).spec(inputs=[spout], config=EVERY_SECOND if by == "tick" else None)
     worker = Worker(compile_plan(topology(s=spout, b=made)), OutputPlan(N, ()), clock)
-    with pytest.raises(TupleFailed, match=r"component 'b', task 2: process_batch\(\) raised LookupError: even; tuple \(2,\)"):
+    with pytest.raises(
+        TupleFailed, match=r"component 'b', task 2: process_batch\(\) raised LookupError: even; tuple \(2,\)"
+    ):
         list(worker.run_round({}))
     assert worker.report()["components"]["b"]["failed"] == 2  # 1 and 3 were processed before
     assert worker.report()["components"]["b"]["acked"] == 2
@@ -378,7 +382,9 @@ def test_a_batch_of_a_partitioned_spouts_tuples_fails_the_run_though_the_bolt_go
     spout = Numbers.spec()
     bolt = type("B", (Breaks,), {"exit_on_exception": False, "outputs": ["key long", "n long"]}).spec(inputs=[spout])
     worker = worker_of(topology(s=spout, b=bolt), "b")
-    with pytest.raises(TupleFailed, match=r"process_batch\(\) raised LookupError: even; tuple \(0,\) of s.default; offset 0"):
+    with pytest.raises(
+        TupleFailed, match=r"process_batch\(\) raised LookupError: even; tuple \(0,\) of s.default; offset 0"
+    ):
         list(worker.run("s", "p", 0, 4))
 
 
