@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ def line(*classes, rows=((1,), (2,), (3,)), ids=("a", "b", "c"), **sizes):
     names = [f"b{i}" for i in range(len(classes))]
     parts = {"s": Part(slice_of(*rows, ids=ids)), **{n: Part(c) for n, c in zip(names, classes, strict=True)}}
     chain = ["s", *names]
-    edges = [(a, "default", b, "shuffle", ()) for a, b in zip(chain, chain[1:], strict=False)]
+    edges = [(a, "default", b, "shuffle", ()) for a, b in pairwise(chain)]
     wired = Wired(parts, edges, **sizes)
     wired.named["s"][0].open_slice(1000, until_idle=True)
     return wired.run()

@@ -184,7 +184,7 @@ def test_more_than_ticks_between_batches(ticks, expected):
 
 def test_after_idle_ticks_the_first_tuple_is_processed_at_the_next_tick():
     """The counter goes on while there is nothing to process."""
-    worker, _, bolt = played([5.5, 2, 1.0, 4], Grouping, EVERY_SECOND)
+    _, _, bolt = played([5.5, 2, 1.0, 4], Grouping, EVERY_SECOND)
     assert bolt.seen == [(0, [2]), (0, [4])]
 
 
@@ -576,7 +576,7 @@ def test_tuples_without_a_verdict_are_told(caplog):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_seed_shuffles_the_turns_and_loses_nothing(seed):
-    worker, spout, bolt = played(list(range(50)), Grouping, seed=seed, tuples_between_batches=7)
+    _, spout, bolt = played(list(range(50)), Grouping, seed=seed, tuples_between_batches=7)
     assert sorted(n for _, values in bolt.seen for n in values) == list(range(50))
     assert sorted(spout.told) == [("ack", n) for n in range(50)]
     again = played(list(range(50)), Grouping, seed=seed, tuples_between_batches=7)[2].seen
