@@ -35,12 +35,16 @@ def check(
     topology: Annotated[
         str, typer.Argument(metavar="[PACKAGE.MODULE:TOPOLOGY]", help="Look at this topology, too.")
     ] = "",
+    environment: Annotated[
+        str,
+        typer.Option("--environment", "-e", metavar="NAME", help="Picks from a par that is given by environment."),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
 ) -> None:
     """Look at Python, Java, PYSPARK_PYTHON, pyarrow, pyspark and the compiled core; exit 1 if something fails."""
     found = list(findings())
     if topology:
-        found += topology_findings(topology)
+        found += topology_findings(topology, environment)
     fit = all(finding.status != "FAIL" for finding in found)
     if as_json:
         typer.echo(json.dumps({"ok": fit, "findings": [finding._asdict() for finding in found]}))
@@ -61,21 +65,17 @@ def findings() -> Iterator[Finding]:
     yield from _spark_processes(here)
 
 
-def topology_findings(reference: str) -> Iterator[Finding]:
+def topology_findings(reference: str, environment: str = "") -> Iterator[Finding]:
     """Looks at a topology: whether it compiles, and what it may mean otherwise than it says. Nothing of it is run."""
     if compiled.complaint():
         yield Finding("topology", "FAIL", "cannot be looked at without the compiled core", compiled.REMEDY)
         return
-    from pystorm_source.cli.topology_argument import topology_here
+    from pystorm_source.cli.topology_argument import plan_here
     from pystorm_source.errors import UsageError
-    from pystorm_source.plan import compile_plan
     from pystorm_source.plan.lint import lint
-    from pystorm_source.storm_keys import check_topology_keys
 
     try:
-        plan = compile_plan(topology_here(reference))
-        for component in plan.components:
-            check_topology_keys(plan.conf_of(component))
+        plan = plan_here(reference, environment)
     except UsageError as error:
         yield Finding("topology", "FAIL", str(error))
         return

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from pystorm_source.cli.topology_argument import Reference, topology_here, usage_errors
+from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.errors import OptionError
-from pystorm_source.plan import Plan, compile_plan
+from pystorm_source.plan import Plan
 from pystorm_source.plan.layered_svg import as_svg
 from pystorm_source.plan.picture import Picture, as_mermaid, as_text
 
@@ -32,10 +32,11 @@ def draw(
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write it there, not to the terminal.")
     ] = None,
+    environment: Environment = "",
 ) -> None:
     """Draw a topology: components, tasks, streams, groupings, and the streams that leave as rows."""
     with usage_errors():
-        plan = compile_plan(topology_here(topology))
+        plan = plan_here(topology, environment)
         picture = drawn(plan, form or SUFFIXES.get(output.suffix.lower() if output else "", Format.text))
         if output is None:
             typer.echo(picture, nl=False)

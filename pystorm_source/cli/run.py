@@ -9,15 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from pystorm_source.cli.run_display import JsonDisplay, LinesDisplay, TableDisplay
-from pystorm_source.cli.topology_argument import Reference, topology_here, usage_errors
+from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError, PystormError, UsageError
-from pystorm_source.plan import compile_plan
-from pystorm_source.storm_keys import check_topology_keys
 from pystorm_source.worker.local_run import LocalRun
 
-FIRST_RANGE = 1000
+FIRST_RANGE = 128
 
 
 def run(
@@ -30,9 +28,7 @@ def run(
         str, typer.Option("--for", metavar="DURATION", help="End after that: a number with ms, s, m, h or d.")
     ] = "",
     once: Annotated[bool, typer.Option("--once", help="End when nothing is left to read.")] = False,
-    environment: Annotated[
-        str, typer.Option("--environment", "-e", metavar="NAME", help="Picks from a par that is given by environment.")
-    ] = "",
+    environment: Environment = "",
     rows: Annotated[int, typer.Option("--rows", min=0, help="Print that many rows of each open stream.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end, nothing else.")] = False,
 ) -> None:
@@ -45,7 +41,7 @@ def run(
     failure = ""
     with usage_errors():
         seconds = parse_duration("--for", duration) if duration else float("inf")
-        plan = compile_plan(topology_here(topology), config_of(options or [], environment))
+        plan = plan_here(topology, environment, config_of(options or []))
         streams = [(component.name, stream.name) for component, stream in plan.open_streams]
         local = LocalRun(plan, clock, taps=streams if rows else ())
         display = (JsonDisplay if as_json else TableDisplay if sys.stdout.isatty() else LinesDisplay)(
@@ -90,7 +86,7 @@ def follow(
             if took < slice_seconds / 4:
                 most *= 2
             elif took > slice_seconds:
-                most = max(1, most // 2)
+                most = max(1, int(most * slice_seconds / took))
         elif not once:
             clock.sleep(min(poll_seconds, max(0.0, end - began)))
         beat()
@@ -98,7 +94,7 @@ def follow(
             return
 
 
-def config_of(options: list[str], environment: str) -> dict[str, Any]:
+def config_of(options: list[str]) -> dict[str, Any]:
     """``KEY=VALUE`` texts as a configuration; a value that is JSON is read as such. Raises OptionError."""
     config: dict[str, Any] = {}
     for option in options:
@@ -109,7 +105,4 @@ def config_of(options: list[str], environment: str) -> dict[str, Any]:
             config[key.strip()] = json.loads(value)
         except ValueError:
             config[key.strip()] = value
-    if environment:
-        config["topology.environment"] = environment
-    check_topology_keys(config)
     return config

@@ -93,10 +93,10 @@ class JsonDisplay(Display):
             "seconds": round(self.seconds, 3),
             "micro_batches": self.local.micro_batches,
             "components": components,
-            "rows": self._samples(),
+            "rows": {stream: [list(map(_json, row)) for row in rows] for stream, rows in self._samples().items()},
             "failure": failure or None,
         }
-        typer.echo(json.dumps(found, default=repr))
+        typer.echo(json.dumps(found))
 
 
 class LinesDisplay(Display):
@@ -169,3 +169,12 @@ class TableDisplay(LinesDisplay):
             self._window = (now, rows)
         self._drawn = self._table([row._replace(rate=self._rates.get(row.component, row.rate)) for row in rows])
         return self._drawn
+
+
+def _json(value: Any) -> Any:
+    """The value where JSON can hold it, else as it prints."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+    return value

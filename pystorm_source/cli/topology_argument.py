@@ -1,26 +1,38 @@
 """The topology that a command is given, and how a command says that what the user wrote is wrong."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from pystorm_source.api import Topology
 from pystorm_source.errors import UsageError
-from pystorm_source.plan import load_topology
+from pystorm_source.plan import Plan, compile_plan, load_topology
+from pystorm_source.storm_keys import check_topology_keys
 
 Reference = Annotated[str, typer.Argument(metavar="PACKAGE.MODULE:TOPOLOGY", help="The class, by where it is defined.")]
 
+Environment = Annotated[
+    str,
+    typer.Option("--environment", "-e", metavar="NAME", help="Picks from a par that is given by environment."),
+]
 
-def topology_here(reference: str) -> type[Topology]:
-    """The topology of that name, looked for in the working folder first, as ``python -m`` does."""
+
+def plan_here(reference: str, environment: str = "", overrides: Mapping[str, Any] | None = None) -> Plan:
+    """The plan of the topology of that name, looked for in the working folder first, as ``python -m`` does.
+
+    Raises UsageError where there is none, or it cannot run.
+    """
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    return load_topology(reference)
+    chosen = {"topology.environment": environment} if environment else {}
+    plan = compile_plan(load_topology(reference), {**(overrides or {}), **chosen})
+    for component in plan.components:
+        check_topology_keys(plan.conf_of(component))
+    return plan
 
 
 @contextmanager

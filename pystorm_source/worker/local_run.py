@@ -9,6 +9,7 @@ import pyarrow as pa
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.options import Options, parse
 from pystorm_source.plan.plan import Plan
+from pystorm_source.storm_keys import check_topology_keys
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.unread import Range, Unread, give_clock
@@ -29,7 +30,7 @@ class LocalRun:
 
     ``taps``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an attempt that did not
     come to its end are not. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with
-    every new worker before it starts. Raises OptionError where the configuration of a component is wrong.
+    every new worker before it starts. Raises OptionError for a wrong or mistyped key.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class LocalRun:
         prepare: Callable[[Worker], None] | None = None,
     ):
         for component in plan.components:
+            check_topology_keys(plan.conf_of(component))
             table = getattr(component.cls, "Options", None)
             if isinstance(table, type) and issubclass(table, Options):
                 parse(table, plan.conf_of(component))

@@ -127,6 +127,7 @@ def topologies(tmp_path, monkeypatch):
         "class Silent(Bolt):\n    outputs = ['n']\n"
         "class Cycle(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s, GlobalStreamId('b')])\n"
         "class Plain(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n"
+        "class Sized(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s], par={'small': 1, 'large': 8})\n"
         "class Wrong(Topology):\n    s = S.spec()\n    b = Silent.spec(inputs=[s])\n"
         "class Typo(Plain):\n    config = {'topology.executor.recieve.buffer.size': 2}\n"
     )
@@ -137,6 +138,8 @@ def topologies(tmp_path, monkeypatch):
 def test_a_topology_is_looked_at(machine, topologies):
     status, found = run("looked_at:Plain")
     assert (status, found["topology"]["found"]) == (0, "Plain: 2 components, 2 tasks")
+    _, found = run("looked_at:Sized", "--environment", "large")
+    assert found["topology"]["found"] == "Sized: 2 components, 9 tasks"
     status, found = run("looked_at:Cycle")
     assert (status, found["cycle"]["status"]) == (0, "warn")
     assert found["cycle"]["found"].startswith("b -> b: ") and found["cycle"]["remedy"]

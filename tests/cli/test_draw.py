@@ -41,6 +41,19 @@ def test_a_module_of_the_working_folder_is_found(tmp_path, monkeypatch):
     assert draw("drawn_here:WordCount").exit_code == 0
 
 
+def test_the_environment_picks_a_par(tmp_path, monkeypatch):
+    (tmp_path / "drawn_by_environment.py").write_text(
+        "from pystorm_source.cli.word_count import *\n"
+        "class Wide(WordCount):\n"
+        "    counts = CountBolt.spec(inputs=[WordCount.words], par={'small': 2, 'large': 64})\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(__import__("sys").path))
+    assert "bolt counts (CountBolt, 64 tasks)" in draw("drawn_by_environment:Wide", "-e", "large").stdout
+    refused = draw("drawn_by_environment:Wide")
+    assert refused.exit_code == 2 and "environment" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

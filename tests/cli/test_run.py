@@ -64,6 +64,12 @@ MODULE = """
         lines = Endless.spec()
         words = Split.spec(inputs=[lines])
 
+    class Odd(Topology):
+        class Values(MemorySpout):
+            outputs = ["a", "b", "c"]
+            rows = [(b"x", float("nan"), {(1, 2): 3})]
+        values = Values.spec()
+
     class Followed(Topology):
         lines = FilesSpout.spec()
         words = Split.spec(inputs=[lines])
@@ -154,14 +160,15 @@ def test_spouts_without_offsets_are_heard_until_the_time_is_over(folder):
     assert words["emitted"] == 2 * words["executed"]
 
 
+def test_what_json_cannot_hold_is_shown_as_it_prints(folder):
+    _, found = answer(f"{folder}:Odd", "--once", "--rows", "1")
+    assert found["rows"]["values.default"] == [["b'x'", "nan", "{(1, 2): 3}"]]
+
+
 def test_options_are_checked():
-    assert config_of(["a=1", "topology.workers=2"], "prod") == {
-        "a": 1,
-        "topology.workers": 2,
-        "topology.environment": "prod",
-    }
+    assert config_of(["a=1", "topology.workers=2", "a=2"]) == {"a": 2, "topology.workers": 2}
     with pytest.raises(OptionError, match="Given: '=1'"):
-        config_of(["=1"], "")
+        config_of(["=1"])
 
 
 # --- following --------------------------------------------------------------------------------------------------------
@@ -208,7 +215,7 @@ def test_ranges_grow_while_they_are_quickly_done():
     clock.advance(15)
     follow(local, clock, end=float("inf"), once=True, beat=lambda: None)
     assert len(local.rows["rate", "default"]) == 15_001
-    assert local.micro_batches == 5  # of 1000, 2000, 4000, 8000 offsets, and the last one
+    assert local.micro_batches == 7  # of 128, 256, ..., 4096, and 6873 offsets
 
 
 # --- as a process -----------------------------------------------------------------------------------------------------

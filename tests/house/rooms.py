@@ -28,12 +28,11 @@ MAY_IMPORT_PYSPARK = {"source", "stages", "shim"}
 # The modules that streamparse's users import from: faces of the package as __init__ is one.
 FACES = {"bolt", "compat", "component", "dsl", "spout", "storm", "thrift"}
 
-# Files whose room is not their folder: the package's face and its command, the test kit, Spark's way in.
+# Files whose room is not their folder: the package's face and its command, Spark's way in.
 ROOM_OF_FILE = {
     **{f"pystorm_source/{face}.py": "front" for face in FACES},
     "pystorm_source/__init__.py": "front",
     "pystorm_source/__main__.py": "front",
-    "pystorm_source/testing.py": "testing",
     "pyspark_pystorm.py": "shim",
 }
 

@@ -82,6 +82,35 @@ def test_text_names_streams_fields_groupings_and_tasks(plan):
     ]
 
 
+def test_groupings_name_what_they_choose_by():
+    class Chooser:
+        def choose_tasks(self, task, values):
+            return []
+
+    class Direct(Lines):
+        outputs = ["line string", Stream(["code int"], name="codes", direct=True)]
+
+    lines = Direct.spec()
+    kinds = {
+        "a": {lines: Grouping.custom(Chooser())},
+        "b": {lines: Grouping.partial_key("line")},
+        "c": {lines["codes"]: Grouping.DIRECT},
+        "d": {lines: Grouping.LOCAL_OR_SHUFFLE},
+    }
+    bolts = {name: Words.spec(inputs=inputs) for name, inputs in kinds.items()}
+    plan = compile_plan(type("Kinds", (Topology,), {"lines": lines, **bolts}))
+    (paragraph,) = [text for text in as_text(plan).split("\n\n") if text.startswith("spout lines")]
+    assert paragraph.splitlines()[1:] == [
+        "  default: line string",
+        "    -> a by custom(Chooser)",
+        "    -> b by partial_key(line)",
+        "    -> d by local_or_shuffle",
+        "  codes (direct): code int",
+        "    -> c by direct",
+    ]
+    assert "codes direct" in texts(drawing(plan), "label")
+
+
 def test_every_form_shows_every_component_and_subscription(plan):
     root = drawing(plan)
     assert texts(root, "name").count("rows") == len(plan.open_streams)

@@ -47,6 +47,41 @@ def test_time_passes_without_waiting():
     assert machine.monotonic() - began < 10
 
 
+def test_a_day_is_no_longer_than_a_second():
+    clock = ManualClock()
+    made = scripted(["a"], PAUSE(86_400), ["b"], bolts=lambda words: {"total": Total.spec(inputs=[words])})
+    result = run_topology(made, config={"topology.tick.tuple.freq.secs": 3600}, clock=clock, timeout=20)
+    assert result.rows("total") == [(1,)] * 24 + [(2,)]
+    assert clock.now == pytest.approx(86_400, abs=0.1)
+
+
+def test_time_does_not_leap_over_a_spout_that_looks_at_the_clock():
+    clock = ManualClock()
+
+    class Every(Spout):
+        outputs = ["at"]
+        sent = 0
+
+        def next_tuple(self):
+            if clock.now >= self.sent + 1 and self.sent < 5:
+                self.sent += 1
+                self.emit([round(clock.now, 1)])
+
+    lines = ScriptedSpout.of(["line"], ["a"], PAUSE(20), ["b"]).spec()
+    result = run_topology(type("Made", (Topology,), {"every": Every.spec(), "lines": lines}), clock=clock)
+    assert [at for (at,) in result.rows("every")] == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_a_bolt_that_forgets_to_ack_leaves_trees_unsettled():
+    class Forgetful(Split):
+        auto_ack = False
+
+    lines = ScriptedSpout.of(["line"], ["a"], ["b"]).spec()
+    result = run_topology(type("Made", (Topology,), {"lines": lines, "words": Forgetful.spec(inputs=[lines])}))
+    assert result.unsettled == {"lines": 2, "words": 0}
+    assert result.acked["lines"] == 0
+
+
 def test_batches_left_at_the_end_are_processed():
     made = scripted(["a b c"], EOF, ["d"], bolts=lambda words: {"sizes": Batches.spec(inputs=[words])})
     assert run_topology(made).rows("sizes") == [(3,), (1,)]
@@ -78,6 +113,12 @@ def test_config_goes_over_the_class_and_under_the_component():
 def test_wrong_keys_and_values_of_the_engine_are_told(config, words):
     with pytest.raises(OptionError, match=words):
         run_topology(scripted(["x"]), config=config)
+
+
+def test_a_mistyped_key_of_the_class_is_told():
+    made = scripted(["x"], config={"topology.producer.batch.sizes": 10})
+    with pytest.raises(OptionError, match="did you mean 'topology.producer.batch.size'"):
+        run_topology(made)
 
 
 def test_keys_of_storm_and_of_the_user_pass():

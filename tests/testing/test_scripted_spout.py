@@ -58,6 +58,18 @@ def test_fail_fails_the_row_before_once():
     assert (result.acked["lines"], result.failed["lines"]) == (3, 3)
 
 
+def test_a_row_that_fails_too_often_is_given_up():
+    result = run_topology(scripted(["a"], *[FAIL] * 6, ["b"]))
+    assert sorted(result.rows("lines")) == [("a",)] * 4 + [("b",)]
+    assert (result.acked["lines"], result.failed["lines"]) == (1, 4)
+
+
+def test_what_failed_in_a_dead_attempt_does_not_count():
+    result = run_topology(scripted(["a"], FAIL, PAUSE(1), ABORT, ["b"]))
+    assert sorted(result.rows("lines")) == [("a",), ("b",)]
+    assert (result.acked["lines"], result.failed["lines"], result.attempts) == (2, 0, 2)
+
+
 def test_abort_repeats_the_micro_batch_in_a_new_worker():
     result = run_topology(scripted(["a"], EOF, ["b c"], ABORT, ["d"], bolts=totals))
     assert result.rows("words") == [("a",), ("b",), ("c",), ("d",)]

@@ -1,0 +1,25 @@
+"""The test kit: a topology runs inside a test, without Spark and without waiting::
+
+    result = run_topology(WordCount, config={"sentences.total": 2})
+    assert result.rows("counts") == [("cow", 1), ("moon", 1)]
+
+Time is a ``ManualClock`` that advances where a topology would wait: ticks and pauses come at once.
+"""
+
+from pystorm_source.clock import ManualClock, SystemClock
+from pystorm_source.testing.result import Result
+from pystorm_source.testing.run import run_topology
+from pystorm_source.testing.script import ABORT, EOF, FAIL, ON, PAUSE, ScriptedSpout
+
+__all__ = [
+    "ABORT",
+    "EOF",
+    "FAIL",
+    "ON",
+    "PAUSE",
+    "ManualClock",
+    "Result",
+    "ScriptedSpout",
+    "SystemClock",
+    "run_topology",
+]

@@ -1,0 +1,158 @@
+"""Runs a topology inside a test."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from cython_core.executor import BoltExecutor
+from pystorm_source.api import Topology
+from pystorm_source.clock import Clock, ManualClock, SystemClock
+from pystorm_source.errors import OptionError, TopologyError, TupleFailed
+from pystorm_source.plan import Plan, compile_plan
+from pystorm_source.testing.result import Result, counted
+from pystorm_source.testing.script import Play, ScriptedSpout
+from pystorm_source.worker import Worker
+from pystorm_source.worker.local_run import LocalRun
+
+
+class _TooLong(BaseException):
+    """Raised by the watched clock, through whatever is running."""
+
+
+class _WatchedClock:
+    """``clock``, as long as no more than ``timeout`` seconds of the machine's pass.
+
+    A sleep of a ManualClock leads to what ``next_event`` answers, a reading of the clock, where that is later.
+    """
+
+    def __init__(self, clock: Clock, timeout: float):
+        self._clock = clock
+        self._machine = SystemClock()
+        self._end = self._machine.monotonic() + timeout
+        self.next_event: Callable[[], float | None] = lambda: None
+
+    def _watch(self) -> None:
+        if self._machine.monotonic() > self._end:
+            raise _TooLong
+
+    def monotonic(self) -> float:
+        self._watch()
+        return self._clock.monotonic()
+
+    def wall(self) -> float:
+        return self._clock.wall()
+
+    def sleep(self, seconds: float) -> None:
+        self._watch()
+        event = self.next_event() if isinstance(self._clock, ManualClock) else None
+        self._clock.sleep(seconds if event is None else max(seconds, event - self._clock.monotonic()))
+
+
+def run_topology(
+    topology: type[Topology],
+    config: Mapping[str, Any] | None = None,
+    scheduler: Literal["inline"] = "inline",
+    clock: Clock | None = None,
+    seed: int | None = None,
+    timeout: float = 60.0,
+) -> Result:
+    """Runs a topology in this process until its spouts have nothing more, and all of it has passed through.
+
+    Args:
+        topology: the class. Its PartitionedSpouts are read from their earliest offsets to what is the latest now; a
+            spout without offsets is asked until it has nothing.
+        config: goes over ``Topology.config``, as options of a query do; a component's own config stays on top.
+        scheduler: "inline", one thread, is the only one.
+        clock: the engine's; components that have a ``clock`` get it, too. Default: a ManualClock for the engine alone.
+        seed: shuffles the order and the length of turns; the same seed gives the same run.
+        timeout: seconds of the machine's clock. A component that never returns is not interrupted.
+
+    Raises TimeoutError, naming what was still running. TopologyError and OptionError for what cannot run as it is
+    declared. What components raise is in ``Result.errors``.
+    """
+    if scheduler != "inline":
+        raise OptionError(f"the scheduler of run_topology is 'inline', one thread. Given: {scheduler!r}")
+    plan = compile_plan(topology, config)
+    watched = _WatchedClock(clock or ManualClock(), timeout)
+    plays = _plays_of(plan, watched)
+
+    def give_plays(worker: Worker) -> None:
+        for executor in worker.executors:
+            if executor.component in plays:
+                plays[executor.component].repeat()
+                executor.instance._play = plays[executor.component]
+
+    streams = [(component.name, stream.name) for component in plan.components for stream in component.streams]
+    run = LocalRun(plan, watched, seed, streams, clock, give_plays)
+    for play in plays.values():
+        play.die = run.die
+    watched.next_event = lambda: _next_event(run, plays)
+    errors: list[Exception] = []
+    try:
+        _run_to_the_end(run, plays)
+    except TupleFailed as error:
+        errors.append(error)
+    except _TooLong:
+        raise TimeoutError(
+            f"topology {plan.name!r} has not come to its end: {_still_running(run)}. Let its spouts end and its cycles "
+            f"run out, or give run_topology a longer timeout. Given: timeout={timeout!r}"
+        ) from None
+    finally:
+        run.stop()
+    counts = run.counts()
+    counts.errors += errors
+    result = Result(plan, run.rows, counts)
+    result.attempts, result.micro_batches = run.attempts, run.micro_batches
+    for name, play in plays.items():
+        result.acked[name] -= play.failed
+        result.failed[name] += play.failed
+    return result
+
+
+def _plays_of(plan: Plan, clock: Clock) -> dict[str, Play]:
+    plays = {}
+    for component in plan.spouts:
+        if issubclass(component.cls, ScriptedSpout):
+            if len(component.tasks) > 1:
+                raise TopologyError(
+                    f"a script is played by one task: give {component.name!r} par=1. Given: {len(component.tasks)}"
+                )
+            plays[component.name] = Play(component.cls.rows, clock)
+    return plays
+
+
+def _run_to_the_end(run: LocalRun, plays: Mapping[str, Play]) -> None:
+    run.unread.look()
+    ranges = run.unread.next_ranges()
+    while run.micro_batches == 0 or ranges or not all(play.done for play in plays.values()):
+        for play in plays.values():
+            play.begin()
+        run.round(ranges, deadline=float("inf"))
+        ranges = run.unread.next_ranges()
+
+
+def _next_event(run: LocalRun, plays: Mapping[str, Play]) -> float | None:
+    """When the next pause is over or the next timer goes off; None where a spout may have something before."""
+    events = []
+    for executor in run.worker.executors if run.worker is not None else ():
+        if isinstance(executor, BoltExecutor):
+            events.append(executor.next_due)
+        elif not executor.exhausted:  # type: ignore[attr-defined]
+            play = plays.get(executor.component)
+            if play is None or play.wakes is None:
+                return None
+            events.append(play.wakes)
+    event = min(events, default=float("inf"))
+    return None if event == float("inf") else event
+
+
+def _still_running(run: LocalRun) -> str:
+    if run.worker is None:
+        return "it has not begun"
+    parts = []
+    for executor in run.worker.executors:
+        queue = getattr(executor, "queue", None)
+        if queue is not None and len(queue):
+            parts.append(f"{executor.component!r} has {counted(len(queue), 'tuple')} waiting, {executor.executed} done")
+        elif queue is None and not executor.exhausted:  # type: ignore[attr-defined]
+            parts.append(f"spout {executor.component!r} has not ended, {counted(executor.executed, 'call')} done")
+    return ", ".join(parts) or "tuples were under way"

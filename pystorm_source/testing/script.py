@@ -1,0 +1,177 @@
+"""Scripts: what a spout plays in a test, and how far it has come."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+from pystorm_source.api import ReliableSpout
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import TopologyError
+
+
+class Marker(Enum):
+    """What a script may hold beside rows."""
+
+    EOF = "the micro-batch ends here; what follows comes in the next one, on the same warm worker"
+    FAIL = "the tree of the row before is failed once, instead of acked"
+    ABORT = "the task dies here once, as by kill -9, and the micro-batch is run again in a new worker"
+
+
+EOF, FAIL, ABORT = Marker.EOF, Marker.FAIL, Marker.ABORT
+
+
+@dataclass(frozen=True)
+class PAUSE:
+    """In a script: nothing comes for that long."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ON:
+    """In a script: a row of another stream than the default one."""
+
+    stream: str
+    values: list[Any] | tuple[Any, ...]
+
+
+class ScriptedSpout(ReliableSpout):
+    """A spout that plays ``rows``: lists or tuples of values, and the markers PAUSE, EOF, FAIL, ABORT and ON.
+
+    The tuple id of a row is its number in the script, from 0 on, markers not counted::
+
+        class Scripted(WordCount):
+            lines = ScriptedSpout.of(["line string"], ["one"], EOF, ["two"]).spec()
+
+    Raises TypeError for what is neither a row nor a marker, ValueError for a FAIL without a row before it.
+    """
+
+    rows: ClassVar[Any] = ()
+    _play: "Play | None" = None
+    _failing = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        Play(cls.rows)
+
+    @classmethod
+    def of(cls, outputs: list[Any], *rows: Any) -> "type[ScriptedSpout]":
+        """A class with these ``outputs`` and ``rows``, for its ``spec()``."""
+        return type("ScriptedSpout", (cls,), {"outputs": outputs, "rows": rows})
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        """Raises TopologyError outside of ``run_topology``."""
+        if self._play is None:
+            raise TopologyError(
+                "a ScriptedSpout is played by run_topology only: elsewhere use a MemorySpout. "
+                f"Given: {context.get('componentid')!r}"
+            )
+
+    def next_tuple(self) -> bool | None:
+        play = self._play
+        assert play is not None
+        step = play.next()
+        if step is None:
+            return False if play.over else None
+        number, row = step
+        if isinstance(row, ON):
+            self.emit(row.values, tup_id=number, stream=row.stream)
+        else:
+            self.emit(row, tup_id=number)
+        return None
+
+    @property
+    def _pystorm_waits(self) -> bool:
+        """For the scheduler: having nothing now is not the end of the micro-batch."""
+        return self._play is not None and not self._play.over
+
+    def ack(self, tup_id: Any) -> None:
+        # A fail that gives the tuple up ends here, too; it is no verdict that a FAIL could turn.
+        if self._play is not None and not self._failing and self._play.fails(tup_id):
+            self.fail(tup_id)
+        else:
+            super().ack(tup_id)
+
+    def fail(self, tup_id: Any) -> None:
+        self._failing = True
+        try:
+            super().fail(tup_id)
+        finally:
+            self._failing = False
+
+
+class Play:
+    """How far a script is played; outlives the workers that play it."""
+
+    def __init__(self, rows: Iterable[Any], clock: Clock | None = None):
+        self.clock = clock or SystemClock()
+        self.die: Callable[[], None] = lambda: None
+        self.over = False
+        self.failed = 0
+        self._rows = tuple(rows)
+        self._numbers: list[int] = []
+        self._to_fail: dict[int, int] = {}
+        self.wakes: float | None = None
+        self._at = self._begun = self._failed_before = 0
+        self._died: set[int] = set()
+        count = 0
+        for i, row in enumerate(self._rows):
+            self._numbers.append(count)
+            if row is FAIL:
+                if i == 0 or not (self._rows[i - 1] is FAIL or _is_row(self._rows[i - 1])):
+                    raise ValueError(f"FAIL stands behind the row that it fails. Given: {self._rows[: i + 1]!r:.200}")
+                self._to_fail[count - 1] = self._to_fail.get(count - 1, 0) + 1
+            elif _is_row(row):
+                count += 1
+            elif not isinstance(row, (Marker, PAUSE)):
+                raise TypeError(f"a script holds lists or tuples of values, and markers. Given: {row!r:.200}")
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to play."""
+        return self._at >= len(self._rows)
+
+    def begin(self) -> None:
+        """The next micro-batch begins here."""
+        self._begun, self._failed_before, self.over = self._at, self.failed, False
+
+    def repeat(self) -> None:
+        """The micro-batch begins again."""
+        self._at, self.failed, self.over, self.wakes = self._begun, self._failed_before, False, None
+
+    def next(self) -> tuple[int, Any] | None:
+        """The next row with its number; None while there is nothing, and from the end of the micro-batch on.
+
+        At an ABORT that was not yet the task dies.
+        """
+        while not self.over and not self.done:
+            row, place = self._rows[self._at], self._at
+            if isinstance(row, PAUSE):
+                now = self.clock.monotonic()
+                self.wakes = now + row.seconds if self.wakes is None else self.wakes
+                if now < self.wakes:
+                    return None
+                self.wakes = None
+            self._at += 1
+            if row is EOF:
+                self.over = True
+            elif row is ABORT and place not in self._died:
+                self._died.add(place)
+                self.die()
+            elif _is_row(row):
+                return self._numbers[place], row
+        self.over = True
+        return None
+
+    def fails(self, number: int) -> bool:
+        """Whether that row is to fail now; each FAIL counts once."""
+        left = self._to_fail.get(number, 0)
+        if left:
+            self._to_fail[number] = left - 1
+            self.failed += 1
+        return left > 0
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, (list, tuple, ON))
