@@ -12,8 +12,9 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
-from pystorm_source.options import EngineOptions, parse
+from pystorm_source.options import EngineOptions, fields_of, parse
 from pystorm_source.plan.plan import ComponentPlan, Plan
+from pystorm_source.storm_keys import STORM_KEYS
 
 logger = logging.getLogger("pystorm.plan")
 
@@ -22,8 +23,9 @@ _PER_TASK = {"fields": "by fields", "partial_key": "by partial key", "global": "
 
 
 class Finding(NamedTuple):
-    """``code`` is stable: batch-without-ticks, callbacks-without-ids, cycle or grouping-per-task. ``component`` names
-    one, or several joined by arrows. ``meaning``: what happens; ``remedy``: what to do."""
+    """``code`` is stable: batch-without-ticks, callbacks-without-ids, cycle, grouping-per-task or
+    key-without-effect. ``component`` names one, several joined by arrows, or the topology. ``meaning``: what happens;
+    ``remedy``: what to do."""
 
     code: str
     component: str
@@ -43,6 +45,7 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
         _callbacks_without_ids,
         _cycles,
         _groupings_per_task,
+        _keys_without_effect,
     )
     for look in looks:
         try:
@@ -197,6 +200,19 @@ def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
                 f"its input is grouped {' and '.join(_PER_TASK[how] for how in hows)} inside each Spark task, and "
                 "several may read at once: the same key can be at work in each of them",
                 "where it must come together, use groupBy or transformWithState behind the source",
+            )
+
+
+def _keys_without_effect(plan: Plan) -> Iterator[Finding]:
+    known = {key.lower() for key in fields_of(EngineOptions)}
+    for name, config in [(plan.name, plan.config), *((entry.name, entry.config) for entry in plan.components)]:
+        idle = [key for key, value in config if key in STORM_KEYS and key.lower() not in known and value is not None]
+        if idle:
+            yield Finding(
+                "key-without-effect",
+                name,
+                f"its config sets {', '.join(idle)}, which Storm has and this engine has not",
+                "docs/MIGRATING.md says what does it here; take out what you do not rely on",
             )
 
 

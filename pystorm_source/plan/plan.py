@@ -130,6 +130,32 @@ class Plan:
             shape["fields"] = [fields[position] for position in edge.positions]
         return shape
 
+    def context_of(self, component: str, task: int, place: str) -> dict[str, Any]:
+        """The ``context`` that ``initialize`` gets: Storm's keys, as its multilang handshake has them, and ``place``,
+        which is "driver" or "task"."""
+        declared = self.component(component).streams
+        to: dict[str, dict[str, Any]] = {}
+        by: dict[str, dict[str, Any]] = {}
+        fields: dict[str, dict[str, list[str]]] = {}
+        for edge in self.edges:
+            if edge.producer == component:
+                to.setdefault(edge.stream, {})[edge.consumer] = self.storm_grouping(edge)
+            if edge.consumer == component:
+                stream = self.component(edge.producer).stream(edge.stream)
+                by.setdefault(edge.producer, {})[edge.stream] = self.storm_grouping(edge)
+                fields.setdefault(edge.producer, {})[edge.stream] = list(stream.fields)
+        return {
+            "place": place,
+            "taskid": task,
+            "componentid": component,
+            "task->component": {str(id): entry.name for entry in self.components for id in entry.tasks},
+            "streams": [stream.name for stream in declared],
+            "stream->outputfields": {stream.name: list(stream.fields) for stream in declared},
+            "stream->target->grouping": to,
+            "source->stream->grouping": by,
+            "source->stream->fields": fields,
+        }
+
     def conf_of(self, component: ComponentPlan) -> dict[str, Any]:
         """The merged configuration that ``initialize`` gets: the topology's, then the component's own on top."""
         return {**dict(self.config), "topology.name": self.name, **dict(component.config)}

@@ -84,13 +84,7 @@ class DriverSpouts:
     def _build(self, component: str) -> PartitionedSpout:
         plan = self._plan.component(component)
         spout: Any = plan.cls()
-        context = {
-            "componentid": component,
-            "taskid": plan.tasks[0],
-            "task->component": {str(task): other.name for other in self._plan.components for task in other.tasks},
-            "place": "driver",
-        }
-        spout._start(self._plan.conf_of(plan), context)
+        spout._start(self._plan.conf_of(plan), self._plan.context_of(component, plan.tasks[0], "driver"))
         return spout
 
 

@@ -109,26 +109,5 @@ class Wiring:
         return view
 
     def context_of(self, executor: Executor) -> dict[str, Any]:
-        """The ``context`` that ``initialize`` gets, with streamparse's keys."""
-        plan = self.plan
-        inputs = [edge for edge in plan.edges if edge.consumer == executor.component]
-        outputs = [edge for edge in plan.edges if edge.producer == executor.component]
-        streams = {stream.name: list(stream.fields) for stream in plan.component(executor.component).streams}
-        context: dict[str, Any] = {
-            "place": "task",
-            "taskid": executor.task,
-            "componentid": executor.component,
-            "task->component": {str(task): entry.name for entry in plan.components for task in entry.tasks},
-            "streams": list(streams),
-            "stream->outputfields": streams,
-            "stream->target->grouping": {},
-            "source->stream->grouping": {},
-            "source->stream->fields": {},
-        }
-        for edge in outputs:
-            context["stream->target->grouping"].setdefault(edge.stream, {})[edge.consumer] = plan.storm_grouping(edge)
-        for edge in inputs:
-            fields = list(plan.component(edge.producer).stream(edge.stream).fields)
-            context["source->stream->grouping"].setdefault(edge.producer, {})[edge.stream] = plan.storm_grouping(edge)
-            context["source->stream->fields"].setdefault(edge.producer, {})[edge.stream] = fields
-        return context
+        """The ``context`` that ``initialize`` gets."""
+        return self.plan.context_of(executor.component, executor.task, "task")

@@ -191,6 +191,21 @@ def test_groupings_in_storms_words():
     }
 
 
+def test_a_context_has_storms_keys():
+    context = compile_plan(WordCount).context_of("words", 3, "task")
+    assert context == {
+        "place": "task",
+        "taskid": 3,
+        "componentid": "words",
+        "task->component": {"1": "last", "2": "words", "3": "words", "4": "words", "5": "lines", "6": "lines"},
+        "streams": ["default", "counts"],
+        "stream->outputfields": {"default": ["word"], "counts": ["word", "n"]},
+        "stream->target->grouping": {"counts": {"last": {"type": "FIELDS", "fields": ["n", "word"]}}},
+        "source->stream->grouping": {"lines": {"default": {"type": "ALL"}}},
+        "source->stream->fields": {"lines": {"default": ["line", "n"]}},
+    }
+
+
 class ByEnvironment(Topology):
     words = Words.spec(inputs=[GlobalStreamId("lines")], par={"prod": 4, "beta": 2})
     lines = Lines.spec(par={"prod": 2, "beta": 1})

@@ -155,6 +155,23 @@ def test_batches_that_fire_without_ticks(bolt):
     assert found_of_batches(bolt) == []
 
 
+# --- keys of Storm's ---
+
+
+def test_keys_that_have_no_effect_here():
+    lines = Plain.spec(config={"topology.max.spout.pending": 5, "topology.debug": True})
+    config = {"topology.workers": 2, "topology.message.timeout.secs": None, "topology.name": "T", "mine": 1}
+    plan = compile_plan(type("T", (Topology,), {"lines": lines, "config": config}))
+    assert [finding[:3] for finding in lint(plan)] == [
+        ("key-without-effect", "T", "its config sets topology.workers, which Storm has and this engine has not"),
+        (
+            "key-without-effect",
+            "lines",
+            "its config sets topology.max.spout.pending, which Storm has and this engine has not",
+        ),
+    ]
+
+
 # --- callbacks that are never called ---
 
 
