@@ -26,8 +26,7 @@ LEVELS = {
     "error": logging.ERROR,
     "critical": logging.CRITICAL,
 }
-FILE_FORMAT = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
-STREAM_FORMAT = "%(asctime)s - %(name)s - %(message)s"
+FORMAT = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
 
 
 class StormHandler(logging.Handler):
@@ -109,7 +108,7 @@ def logger_of(component: Any, conf: dict[str, Any]) -> logging.Logger:
     ours = logging.getLogger("pystorm")
     if _last_resort not in ours.handlers:
         ours.addHandler(_last_resort)
-    _last_resort.setFormatter(logging.Formatter(options.log_format or STREAM_FORMAT))
+    _last_resort.setFormatter(logging.Formatter(options.log_format or FORMAT))
     if not options.log_path:
         return logger
     task_logger = _TaskLogger(logger)
@@ -144,5 +143,5 @@ def _file_handler(component: Any, options: EngineOptions) -> RotatingFileHandler
             f"option 'pystorm.log.path' must be a directory that every Spark worker may write to: {error}. "
             f"Given: {options.log_path!r}"
         ) from error
-    handler.setFormatter(logging.Formatter(options.log_format or FILE_FORMAT))
+    handler.setFormatter(logging.Formatter(options.log_format or FORMAT))
     return handler

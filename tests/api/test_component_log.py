@@ -128,7 +128,7 @@ def test_where_nobody_listens_standard_error_does(monkeypatch, capsys):
         bolt.logger.info("once")
     logged = capsys.readouterr().err
     assert logged.count("once") == 1
-    assert logged.endswith(" - pystorm.component.logged - once\n")
+    assert logged.endswith(" - pystorm.component.logged - INFO - once\n")
 
 
 def test_where_the_root_logger_is_heard_standard_error_is_not(capsys):

@@ -44,6 +44,56 @@ output = OutputPlan(pa.schema([("n", pa.int64())]), (ViewPlan("times", "default"
 sys.stdout.buffer.write(pickler.dumps((plan, output)))
 """
 
+EVERY_KIND = """
+import sys; sys.path.insert(0, {root!r})
+import pyarrow as pa
+from pystorm_source import BatchingBolt, Bolt, Grouping, ReliableSpout, Stream, TicklessBatchingBolt, Topology
+from pystorm_source.plan import compile_plan
+from pystorm_source.worker import OutputPlan, ViewPlan
+from pyspark import cloudpickle as pickler
+
+class ByLength:
+    def prepare(self, context, stream, targets): self.targets = targets
+    def choose_tasks(self, task, values): return [self.targets[len(values[0]) % len(self.targets)]]
+
+class Words(ReliableSpout):
+    outputs = ["word"]
+    def initialize(self, conf, context): self.left = ["aa", "b", "aa"]
+    def next_tuple(self):
+        if self.left: self.emit([self.left.pop()], tup_id=len(self.left))
+
+class Batches(BatchingBolt):
+    outputs = [Stream(["word", "n"], name="to", direct=True)]
+    def initialize(self, conf, context):
+        self.to = min(int(task) for task, name in context["task->component"].items() if name == "last")
+    def group_key(self, tup): return tup.values.word
+    def process_batch(self, key, tups): self.emit([key, len(tups)], stream="to", direct_task=self.to)
+
+class Last(TicklessBatchingBolt):
+    outputs = ["word string", "n long"]
+    def process_batch(self, key, tups):
+        for tup in tups: self.emit(tup.values)
+
+class Made(Topology):
+    words = Words.spec()
+    batches = Batches.spec(inputs={{words: Grouping.custom(ByLength())}}, par=2)
+    last = Last.spec(inputs=[batches["to"]], par={{"prod": 2}})
+
+plan = compile_plan(Made, {{"topology.environment": "prod"}})
+output = OutputPlan(pa.schema([("word", pa.string()), ("n", pa.int64())]), (ViewPlan("last", "default", (0, 1)),))
+sys.stdout.buffer.write(pickler.dumps((plan, output)))
+"""
+
+RUNS_EVERY_KIND = """
+import sys; sys.path.insert(0, {root!r})
+import pickle
+from pystorm_source.worker import Worker
+plan, output = pickle.load(sys.stdin.buffer)
+worker = Worker(plan, output)
+print(sorted(tuple(row.values()) for batch in worker.run_round({{}}) for row in batch.to_pylist()))
+print(worker.report()["components"]["words"]["acked"])
+"""
+
 RUNS = """
 import sys; sys.path.insert(0, {root!r})
 import pickle
@@ -66,6 +116,12 @@ def test_classes_of_a_script_travel_by_value(module):
     pytest.importorskip(module)
     pickled = run(MAKES.format(root=str(ROOT), cloudpickle=f"import {module} as pickler"))
     assert run(RUNS.format(root=str(ROOT)), pickled) == b"[0, 20, 40, 60, 80]\n"
+
+
+def test_every_kind_of_component_and_grouping_travels_by_value():
+    pytest.importorskip("pyspark")
+    pickled = run(EVERY_KIND.format(root=str(ROOT)))
+    assert run(RUNS_EVERY_KIND.format(root=str(ROOT)), pickled) == b"[('aa', 2), ('b', 1)]\n3\n"
 
 
 def test_classes_of_a_module_travel_by_reference(tmp_path):
