@@ -67,7 +67,10 @@ class Component:
         """
         if self._pystorm_told({"command": "log", "msg": str(message), "level": _STORM_LEVELS.get(level or "info", 2)}):
             return
-        logger = self._any_logger()
+        logger: Any = self._any_logger()
+        if not isinstance(logger, logging.Logger):  # one of the user's own
+            logger.log(LEVELS.get(level or "info", logging.INFO), str(message))
+            return
         # Not logger.log(), which would ask for the level of the logger.
         file, line, function, stack = logger.findCaller(stacklevel=2)
         number = LEVELS.get(level or "info", logging.INFO)
@@ -144,6 +147,10 @@ class Component:
     def read_handshake(self) -> NoReturn:
         """As ``read_message``."""
         self._no_pipe("read_handshake")
+
+    def read_tuple(self) -> NoReturn:
+        """As ``read_message``."""
+        self._no_pipe("read_tuple")
 
     def _no_pipe(self, method: str) -> NoReturn:
         raise NotImplementedError(

@@ -105,6 +105,13 @@ def test_log_passes_the_level_of_the_logger(caplog):
     ]
 
 
+def test_log_through_a_logger_of_the_users_own(caplog):
+    bolt = Words()
+    bolt.logger = logging.LoggerAdapter(logging.getLogger("mine"), {})
+    bolt.log("said", "error")
+    assert [(record.name, record.levelname, record.message) for record in caplog.records] == [("mine", "ERROR", "said")]
+
+
 @pytest.mark.parametrize("serializer", ["pickle", None, ""])
 def test_an_unknown_serializer_is_refused(serializer):
     with pytest.raises(ValueError, match="json, msgpack.*Given: "):
@@ -173,7 +180,7 @@ def test_a_component_does_not_run_alone():
         Words().run()
 
 
-@pytest.mark.parametrize("method", ["read_message", "read_command", "read_task_ids", "read_handshake"])
+@pytest.mark.parametrize("method", ["read_message", "read_command", "read_task_ids", "read_handshake", "read_tuple"])
 def test_there_is_no_pipe_to_read(method):
     with pytest.raises(NotImplementedError, match=rf"no pipe to Storm.*Given: Words.{method}\(\)"):
         getattr(Words(), method)()

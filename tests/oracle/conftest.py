@@ -1,5 +1,6 @@
 """The real streamparse, in a virtual environment of its own: it must not be importable beside our aliases."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -35,6 +36,16 @@ def _python_with_streamparse():
     folder = ROOT / "build" / "oracle" / f"{sys.implementation.cache_tag}-{wanted}"
     python = folder / "bin" / "python"
     done = folder / "installed"
+    if done.exists():
+        return str(python)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two runs of the tests in one checkout
+        _install(folder, python, done)
+    return str(python)
+
+
+def _install(folder, python, done):
     if not done.exists():
         pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", str(REQUIREMENTS)]
         steps = [[sys.executable, "-m", "venv", "--clear", str(folder)], [str(python), *pip]]
@@ -43,7 +54,6 @@ def _python_with_streamparse():
             if ended.returncode != 0:
                 _impossible(f"streamparse cannot be installed for the comparison: {' '.join(step)}\n{ended.stderr}")
         done.touch()
-    return str(python)
 
 
 def _impossible(said):
