@@ -112,7 +112,8 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
         raise TopologyError(f"component {where} must be a Spout or a Bolt, not both. Given: {cls.__name__}")
     if issubclass(cls, Bolt):
         method = "process_batch" if issubclass(cls, BatchingBolt) else "process"
-        if getattr(cls, method) is getattr(BatchingBolt if issubclass(cls, BatchingBolt) else Bolt, method):
+        missing = getattr(cls, method) is getattr(BatchingBolt if issubclass(cls, BatchingBolt) else Bolt, method)
+        if missing and not (issubclass(cls, BatchingBolt) and cls.process_batches is not BatchingBolt.process_batches):
             arguments = "key, tups" if method == "process_batch" else "tup"
             raise TopologyError(f"bolt {where} must define {method}({arguments}). Given: {cls.__name__}")
     elif issubclass(cls, PartitionedSpout):

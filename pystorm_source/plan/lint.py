@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from pystorm_source.api.batching_bolt import BatchingBolt
+from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
@@ -23,7 +24,7 @@ _PER_TASK = {"fields": "by fields", "partial_key": "by partial key", "global": "
 
 
 class Finding(NamedTuple):
-    """``code`` is stable: batch-without-ticks, callbacks-without-ids, cycle, grouping-per-task or
+    """``code`` is stable: batch-without-ticks, callbacks-without-ids, cycle, exception-ends-task, grouping-per-task or
     key-without-effect. ``component`` names one, several joined by arrows, or the topology. ``meaning``: what happens;
     ``remedy``: what to do."""
 
@@ -45,6 +46,7 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
         _callbacks_without_ids,
         _cycles,
         _groupings_per_task,
+        _exceptions_that_still_end_the_task,
         _keys_without_effect,
     )
     for look in looks:
@@ -92,9 +94,7 @@ def _callbacks_without_ids(plan: Plan) -> Iterator[Finding]:
 def _never_gives_ids(cls: type[Any]) -> bool:
     """Whether the source of the class shows emits, all of them ``self.emit(...)`` without an id. False if unsure."""
     emits = 0
-    for user_class in cls.__mro__:
-        if user_class is object or user_class.__module__.startswith(("pystorm_source.", "cython_core.")):
-            continue
+    for user_class in _user_classes(cls):
         try:
             tree = ast.parse(textwrap.dedent(inspect.getsource(user_class)))
         except (OSError, TypeError, SyntaxError, ValueError):
@@ -186,14 +186,11 @@ def _way_back(start: str, below: dict[str, list[str]]) -> list[str] | None:
 
 
 def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
-    above: dict[str, set[str]] = {component.name: set() for component in plan.components}
-    for edge in plan.edges:
-        above[edge.consumer].add(edge.producer)
     for component in plan.components:
         hows = {
             edge.grouping: None for edge in plan.edges if edge.consumer == component.name and edge.grouping in _PER_TASK
         }
-        if hows and any(source.is_partitioned for source in _sources_of(component, above, plan)):
+        if hows and any(spout.is_partitioned for spout in _sources_of(component, plan)):
             yield Finding(
                 "grouping-per-task",
                 component.name,
@@ -201,6 +198,41 @@ def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
                 "several may read at once: the same key can be at work in each of them",
                 "where it must come together, use groupBy or transformWithState behind the source",
             )
+
+
+def _exceptions_that_still_end_the_task(plan: Plan) -> Iterator[Finding]:
+    for component in plan.components:
+        cls = component.cls
+        if not issubclass(cls, Bolt) or cls.exit_on_exception or not cls.auto_fail:
+            continue
+        if _is_named_in_source(cls, "auto_fail") or not any(s.is_partitioned for s in _sources_of(component, plan)):
+            continue
+        yield Finding(
+            "exception-ends-task",
+            component.name,
+            f"{cls.__name__} has exit_on_exception = False, but an exception fails the tuple, and a failed tuple of a "
+            "PartitionedSpout ends the Spark task all the same",
+            "set auto_fail = False to pass such tuples over, or catch the exception and emit them to a stream of "
+            "their own",
+        )
+
+
+def _is_named_in_source(cls: type[Any], word: str) -> bool:
+    """Whether the source of a user's class, where there is one, has that word."""
+    for user_class in _user_classes(cls):
+        try:
+            if word in inspect.getsource(user_class):
+                return True
+        except (OSError, TypeError):
+            continue
+    return False
+
+
+def _user_classes(cls: type[Any]) -> Iterator[type[Any]]:
+    """The class and its bases, without those of this package."""
+    for base in cls.__mro__:
+        if base is not object and not base.__module__.startswith(("pystorm_source.", "cython_core.")):
+            yield base
 
 
 def _keys_without_effect(plan: Plan) -> Iterator[Finding]:
@@ -216,7 +248,11 @@ def _keys_without_effect(plan: Plan) -> Iterator[Finding]:
             )
 
 
-def _sources_of(component: ComponentPlan, above: dict[str, set[str]], plan: Plan) -> Iterator[ComponentPlan]:
+def _sources_of(component: ComponentPlan, plan: Plan) -> Iterator[ComponentPlan]:
+    """The spouts whose tuples, or what became of them, come to a component."""
+    above: dict[str, set[str]] = {entry.name: set() for entry in plan.components}
+    for edge in plan.edges:
+        above[edge.consumer].add(edge.producer)
     waiting, seen = [component.name], {component.name}
     while waiting:
         for producer in above[waiting.pop()] - seen:

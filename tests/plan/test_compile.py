@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from pystorm_source import Bolt, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream, Topology
+from pystorm_source import BatchingBolt, Bolt, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream, Topology
 from pystorm_source.errors import OptionError, TopologyError, UsageError
 from pystorm_source.plan import EdgePlan, compile_plan, load_topology
 
@@ -326,6 +326,16 @@ def test_a_bolt_without_process():
         r"bolt 'b' of T must define process\(tup\). Given: B",
         b=type("B", (Bolt,), {}).spec(inputs=[GlobalStreamId("lines")]),
     )
+
+
+def test_a_batching_bolt_without_process_batch():
+    inputs = [GlobalStreamId("lines")]
+    refused(
+        r"bolt 'b' of T must define process_batch\(key, tups\). Given: B",
+        b=type("B", (BatchingBolt,), {}).spec(inputs=inputs),
+    )
+    own = type("B", (BatchingBolt,), {"process_batches": lambda self: self._batches.clear()})
+    compile_plan(type("T", (Topology,), {"lines": Lines.spec(), "b": own.spec(inputs=inputs)}))
 
 
 def test_spouts_without_a_way_to_read():

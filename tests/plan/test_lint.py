@@ -155,6 +155,32 @@ def test_batches_that_fire_without_ticks(bolt):
     assert found_of_batches(bolt) == []
 
 
+# --- exceptions that end the task ---
+
+
+class GoesOn(Same):
+    exit_on_exception = False
+
+
+class PassesOver(GoesOn):
+    auto_fail = False
+
+
+class Decides(GoesOn):
+    def initialize(self, conf, context):
+        self.auto_fail = conf["strict"]
+
+
+@pytest.mark.parametrize(("bolt", "said"), [(GoesOn, True), (PassesOver, False), (Decides, False), (Same, False)])
+def test_a_bolt_that_would_go_on_after_an_exception(bolt, said):
+    lines = Offsets.spec()
+    between = Same.spec(inputs=[lines])
+    expected = [("exception-ends-task", "b")] if said else []
+    assert found(lines=lines, between=between, b=bolt.spec(inputs=[between])) == expected
+    lines = Plain.spec()
+    assert found(lines=lines, b=bolt.spec(inputs=[lines])) == []
+
+
 # --- keys of Storm's ---
 
 
