@@ -19,7 +19,8 @@ def conform_array(array, type, bint nullable=True):
     Raises ``Misfit`` with the first value that does not fit, or with the array's type if none of its values could.
     """
     if not nullable and array.null_count:
-        raise Misfit(None, type, "it may not be null and the batch holds nulls for it")
+        row = pc.index(array.is_null(), True).as_py()
+        raise Misfit(None, type, f"it may not be null; row {row} of the batch")
     if array.type == type:
         return array
     if types.is_null(array.type):
@@ -47,7 +48,8 @@ def conform_array(array, type, bint nullable=True):
         value = value.as_py()
     except (AttributeError, ValueError):  # no value at all; nanoseconds, for which Python has no type
         pass
-    raise Misfit(value, type, f"{array.type} becomes {type} only where nothing is lost: cast the column in the bolt")
+    reason = f"{array.type} becomes {type} only where nothing is lost: cast the column in the bolt"
+    raise Misfit(value, type, f"{reason}; row {low} of the batch" if high > low else reason)
 
 
 cdef object _compact(object array, Py_ssize_t low, Py_ssize_t high):

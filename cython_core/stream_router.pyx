@@ -294,7 +294,10 @@ cdef class StreamRouter:
         if not self.direct:
             self.refuse("is not direct: declare it with Stream(..., direct=True) or emit without direct_task", task)
         if type(task) is not int:
-            raise TypeError(f"a direct task is a task id, an int; Given: {task!r}")
+            raise TypeError(
+                f"a direct task is a task id, an int, as in [int(task) for task in context['task->component']]; "
+                f"Given: {task!r}"
+            )
         self.emitted += 1
         if self.tapped is not None:
             self.tapped.append(tuple(values))

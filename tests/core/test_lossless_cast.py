@@ -59,13 +59,21 @@ def test_lossy(array, type, value):
         assert caught.value.value == value
 
 
+@pytest.mark.parametrize("row", [0, 1, 499, 999])
+def test_the_first_row_that_does_not_fit_is_named(row):
+    values = [1] * 1000
+    values[row] = values[-1] = 300
+    with pytest.raises(Misfit, match=f"cast the column in the bolt; row {row} of the batch"):
+        conform_array(pa.array(values), pa.int8())
+
+
 def test_the_same_type_is_the_same_array():
     array = pa.array([1])
     assert conform_array(array, pa.int64()) is array
 
 
 def test_nulls_where_none_may_be():
-    with pytest.raises(Misfit, match="may not be null"):
+    with pytest.raises(Misfit, match="may not be null; row 1 of the batch"):
         conform_array(pa.array([1, None]), pa.int64(), nullable=False)
     with pytest.raises(Misfit, match="may not be null"):
         conform_array(pa.nulls(1), pa.int64(), nullable=False)

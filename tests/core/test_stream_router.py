@@ -310,7 +310,7 @@ def test_a_direct_emit_to_a_task_that_does_not_subscribe_sends_nothing(task):
 @pytest.mark.parametrize("task", ["2", 2.0, None, True])
 def test_a_direct_task_is_an_int(task):
     _, router = direct_pair()
-    with pytest.raises(TypeError, match=f"a task id, an int; Given: {task!r}"):
+    with pytest.raises(TypeError, match=rf"a task id, an int, as in .*task->component.*; Given: {task!r}"):
         router.route_direct((1,), -1, task)
     assert router.emitted == 0
 
