@@ -16,6 +16,7 @@ from pystorm_source.errors import OptionError, PystormError, UsageError
 from pystorm_source.worker.local_run import LocalRun
 
 FIRST_RANGE = 128
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def run(
@@ -36,7 +37,6 @@ def run(
 
     Exit status 1 where a component fails.
     """
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     clock = SystemClock()
     failure = ""
     with usage_errors():
@@ -49,6 +49,8 @@ def run(
         )
         try:
             with display:
+                # Order: the live table has replaced sys.stderr by now, so that lines of the log go above it.
+                logging.basicConfig(format=LOG_FORMAT, level=logging.INFO)
                 follow(local, clock, clock.monotonic() + seconds, once, display.beat)
         except KeyboardInterrupt:
             pass  # that is how it ends
