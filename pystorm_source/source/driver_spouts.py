@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.errors import TopologyError
 from pystorm_source.plan import Plan
 from pystorm_source.source.offsets import Key
@@ -33,7 +34,7 @@ class DriverSpouts:
         """What the spout sees now. Raises TopologyError where its answer makes no sense."""
         with self._asked(component, "snapshot") as spout:
             answer = spout.snapshot(dict(known), dict(memo))
-        return _checked(component, answer)
+        return checked_snapshot(component, answer)
 
     def overrides_snapshot(self, component: str) -> bool:
         """Whether what the spout sees may depend on what the query knows."""
@@ -95,21 +96,3 @@ def _noted(component: str, method: str) -> Iterator[None]:
     except Exception as error:
         error.add_note(f"Raised by {method}() of spout {component!r}, on the driver.")
         raise
-
-
-def _checked(component: str, answer: Any) -> Snapshot:
-    if not isinstance(answer, Snapshot):
-        raise TopologyError(f"snapshot() of spout {component!r} must answer a Snapshot. Given: {answer!r}")
-    for partition, head in answer.heads.items():
-        fits = isinstance(partition, str) and isinstance(head, tuple) and len(head) == 2
-        if not fits or not all(type(offset) is int for offset in head) or not 0 <= head[0] <= head[1]:
-            raise TopologyError(
-                f"spout {component!r} must name partitions by str and give ints 0 <= earliest <= latest for each. "
-                f"Given: {partition!r}: {head!r}"
-            )
-    for name, note in answer.memo.items():
-        if not isinstance(name, str) or isinstance(note, bool) or not isinstance(note, (int, str)):
-            raise TopologyError(
-                f"the memo of spout {component!r} must hold ints and strs by str. Given: {name!r}: {note!r}"
-            )
-    return answer

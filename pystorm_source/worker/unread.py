@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.api.partitioned_spout import PartitionedSpout
+from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.clock import Clock
-from pystorm_source.errors import PystormError, TopologyError, TupleFailed
+from pystorm_source.errors import PystormError, TupleFailed
 from pystorm_source.plan.plan import Plan
 
 logger = logging.getLogger("pystorm.worker")
@@ -43,7 +44,7 @@ class Unread:
             known = self._known.setdefault(name, {})
             with self._asked(name, "snapshot") as spout:
                 answer = spout.snapshot(dict(known), dict(self._memo.get(name, {})))
-            heads = _checked(name, answer)
+            heads = checked_snapshot(name, answer).heads
             self._memo[name] = dict(answer.memo)
             for partition in answer.retired:
                 known.pop(partition, None)
@@ -123,12 +124,7 @@ class Unread:
         component = self._plan.component(name)
         spout: Any = component.cls()
         give_clock(spout, self._clock)
-        context = {
-            "componentid": name,
-            "taskid": component.tasks[0],
-            "task->component": {str(task): other.name for other in self._plan.components for task in other.tasks},
-            "place": "driver",
-        }
+        context = self._plan.context_of(name, component.tasks[0], "driver")
         spout._start(self._plan.conf_of(component), context)
         return spout
 
@@ -138,16 +134,3 @@ def give_clock(component: Any, clock: Clock | None) -> None:
     own = getattr(component, "clock", None)
     if clock is not None and callable(getattr(own, "monotonic", None)) and callable(getattr(own, "wall", None)):
         component.clock = clock
-
-
-def _checked(name: str, answer: Any) -> Mapping[str, tuple[int, int]]:
-    if not isinstance(answer, Snapshot):
-        raise TopologyError(f"snapshot() of spout {name!r} must answer a Snapshot. Given: {answer!r}")
-    for partition, head in answer.heads.items():
-        fits = isinstance(partition, str) and isinstance(head, tuple) and len(head) == 2
-        if not fits or not all(type(offset) is int for offset in head) or not 0 <= head[0] <= head[1]:
-            raise TopologyError(
-                f"spout {name!r} must name partitions by str and give ints 0 <= earliest <= latest for each. "
-                f"Given: {partition!r}: {head!r}"
-            )
-    return answer.heads
