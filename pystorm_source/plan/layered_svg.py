@@ -39,7 +39,7 @@ class Node:
         self.layer = layer
         self.box = box
         self.loop = loop
-        self.width = PAD * 2 + CHAR * max(map(_columns, box.lines)) if box else 0.0
+        self.width = PAD * 2 + CHAR * max(map(_columns, (*box.lines, *(loop or ())))) if box else 0.0
         self.height = PAD + LINE * len(box.lines) if box else 0.0
         self.below = 0.0 if loop is None else LINE * (len(loop) + 1.5)
         self.x = self.y = 0.0
@@ -217,7 +217,9 @@ def _box(node: Node, box: Box) -> list[str]:
             _path(f"M {a:.1f} {bottom:.1f} C {a:.1f} {bottom + 30:.1f} {b:.1f} {bottom + 30:.1f} {b:.1f} {bottom:.1f}"),
             f'<path class="head" d="M {b:.1f} {bottom:.1f} l -4 {HEAD:.0f} h 8 z"/>',
         ]
-        parts += [_text(b, bottom + 22 + LINE * (i + 1), label, "label") for i, label in enumerate(node.loop)]
+        parts += [
+            _text(node.x + PAD, bottom + 22 + LINE * (i + 1), label, "label") for i, label in enumerate(node.loop)
+        ]
     return parts
 
 
