@@ -67,6 +67,7 @@ def jvm_hashes(rows):
     done = subprocess.run(
         [java.home / "bin" / "java", "-cp", jars, "org.codehaus.janino.SimpleCompiler", ORACLE, "HashOracle"],
         input="\n".join(map(as_line, rows)) + "\n",
+        env={key: value for key, value in os.environ.items() if key != "LD_PRELOAD"},  # a sanitizer's stays with Python
         capture_output=True,
         text=True,
         timeout=100,
