@@ -118,9 +118,19 @@ def test_classes_of_a_script_travel_by_value(module):
     assert run(RUNS.format(root=str(ROOT)), pickled) == b"[0, 20, 40, 60, 80]\n"
 
 
-def test_every_kind_of_component_and_grouping_travels_by_value():
+@pytest.mark.parametrize("ran_before", [False, True])
+def test_every_kind_of_component_and_grouping_travels_by_value(ran_before):
+    """Also after the topology has run where it was defined, as in a notebook: the engine's marks stay behind."""
     pytest.importorskip("pyspark")
-    pickled = run(EVERY_KIND.format(root=str(ROOT)))
+    program = EVERY_KIND.format(root=str(ROOT))
+    if ran_before:
+        runs = (
+            "from pystorm_source.worker import Worker\n"
+            "made = Worker(plan, output)\n"
+            "assert sum(batch.num_rows for batch in made.run_round({})) == 2\n"
+        )
+        program = program.replace("sys.stdout.buffer", runs + "sys.stdout.buffer")
+    pickled = run(program)
     assert run(RUNS_EVERY_KIND.format(root=str(ROOT)), pickled) == b"[('aa', 2), ('b', 1)]\n3\n"
 
 
