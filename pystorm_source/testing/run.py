@@ -1,50 +1,18 @@
 """Runs a topology inside a test."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from cython_core.executor import BoltExecutor
 from pystorm_source.api import Topology
-from pystorm_source.clock import Clock, ManualClock, SystemClock
+from pystorm_source.clock import Clock, ManualClock
 from pystorm_source.errors import OptionError, TopologyError, TupleFailed
 from pystorm_source.plan import Plan, compile_plan
 from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
+from pystorm_source.testing.watch import TooLong, Watchdog, WatchedClock, interrupted_call
 from pystorm_source.worker import Worker
 from pystorm_source.worker.local_run import LocalRun
-
-
-class _TooLong(BaseException):
-    """Raised by the watched clock, through whatever is running."""
-
-
-class _WatchedClock:
-    """``clock``, as long as no more than ``timeout`` seconds of the machine's pass.
-
-    A sleep of a ManualClock leads to what ``next_event`` answers, a reading of the clock, where that is later.
-    """
-
-    def __init__(self, clock: Clock, timeout: float):
-        self._clock = clock
-        self._machine = SystemClock()
-        self._end = self._machine.monotonic() + timeout
-        self.next_event: Callable[[], float | None] = lambda: None
-
-    def _watch(self) -> None:
-        if self._machine.monotonic() > self._end:
-            raise _TooLong
-
-    def monotonic(self) -> float:
-        self._watch()
-        return self._clock.monotonic()
-
-    def wall(self) -> float:
-        return self._clock.wall()
-
-    def sleep(self, seconds: float) -> None:
-        self._watch()
-        event = self.next_event() if isinstance(self._clock, ManualClock) else None
-        self._clock.sleep(seconds if event is None else max(seconds, event - self._clock.monotonic()))
 
 
 def run_topology(
@@ -64,7 +32,7 @@ def run_topology(
         scheduler: "inline", one thread, is the only one.
         clock: the engine's; components that have a ``clock`` get it, too. Default: a ManualClock for the engine alone.
         seed: shuffles the order and the length of turns; the same seed gives the same run.
-        timeout: seconds of the machine's clock. A component that never returns is not interrupted.
+        timeout: seconds of the machine's clock. A component is interrupted between two instructions of Python.
 
     Raises TimeoutError, naming what was still running. TopologyError and OptionError for what cannot run as it is
     declared. What components raise is in ``Result.errors``.
@@ -72,7 +40,7 @@ def run_topology(
     if scheduler != "inline":
         raise OptionError(f"the scheduler of run_topology is 'inline', one thread. Given: {scheduler!r}")
     plan = compile_plan(topology, config)
-    watched = _WatchedClock(clock or ManualClock(), timeout)
+    watched = WatchedClock(clock or ManualClock(), timeout)
     plays = _plays_of(plan, watched)
 
     def give_plays(worker: Worker) -> None:
@@ -87,17 +55,23 @@ def run_topology(
         play.die = run.die
     watched.next_event = lambda: _next_event(run, plays)
     errors: list[Exception] = []
+    running = "its components were being cleaned up"
     try:
-        _run_to_the_end(run, plays)
-    except TupleFailed as error:
-        errors.append(error)
-    except _TooLong:
+        with Watchdog(timeout):
+            try:
+                _run_to_the_end(run, plays)
+            except TupleFailed as error:
+                errors.append(error)
+            except TooLong as error:
+                running = interrupted_call(error) or _still_running(run)
+                raise
+            finally:
+                run.stop()
+    except TooLong:
         raise TimeoutError(
-            f"topology {plan.name!r} has not come to its end: {_still_running(run)}. Let its spouts end and its cycles "
-            f"run out, or give run_topology a longer timeout. Given: timeout={timeout!r}"
+            f"topology {plan.name!r} has not come to its end: {running}. Let its spouts end, its cycles run out and "
+            f"its components return, or give run_topology a longer timeout. Given: timeout={timeout!r}"
         ) from None
-    finally:
-        run.stop()
     counts = run.counts()
     counts.errors += errors
     result = Result(plan, run.rows, counts)

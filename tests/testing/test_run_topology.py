@@ -1,5 +1,7 @@
 """``run_topology``: what it runs, in which order, what it counts, and that it never hangs."""
 
+import threading
+
 import pytest
 
 from pystorm_source import Bolt, Spout, Topology
@@ -313,6 +315,71 @@ def test_a_spout_that_never_ends_is_told(spout):
     made = type("Made", (Topology,), {"numbers": spout.spec()})
     with pytest.raises(TimeoutError, match=r"spout 'numbers' has not ended"):
         run_topology(made, timeout=0.3)
+
+
+class Looping(Numbers):
+    def next_tuple(self):
+        while True:
+            self.offset_of_next()
+
+    def offset_of_next(self):
+        return 0
+
+
+class NeverConnects(Numbers):
+    def latest(self, partition):
+        while True:
+            try:
+                raise ConnectionError
+            except ConnectionError:
+                continue
+
+
+@pytest.mark.parametrize(("spout", "call"), [(Looping, "next_tuple"), (NeverConnects, "snapshot")])
+def test_a_call_that_never_returns_is_told(spout, call):
+    made = type("Made", (Topology,), {"numbers": spout.spec()})
+    with pytest.raises(TimeoutError, match=rf"'numbers' has not returned from {call}\(\)"):
+        run_topology(made, timeout=0.1)
+
+
+def test_who_swallows_everything_is_asked_again():
+    class Greedy(Split):
+        swallowed = 0
+
+        def process(self, tup):
+            while True:
+                try:
+                    while True:
+                        pass
+                except BaseException:
+                    type(self).swallowed += 1
+                    if self.swallowed > 1:
+                        raise
+
+    lines = ScriptedSpout.of(["line"], ["a"]).spec()
+    made = type("Made", (Topology,), {"lines": lines, "words": Greedy.spec(inputs=[lines])})
+    with pytest.raises(TimeoutError, match="'words' has not returned"):
+        run_topology(made, timeout=0.1)
+    assert Greedy.swallowed == 2
+
+
+def test_a_bolt_that_never_returns_is_told():
+    class Stubborn(Split):
+        def process(self, tup):
+            while True:
+                pass
+
+    lines = ScriptedSpout.of(["line"], ["a"]).spec()
+    made = type("Made", (Topology,), {"lines": lines, "words": Stubborn.spec(inputs=[lines])})
+    with pytest.raises(TimeoutError, match=r"'words' has not returned from process\(\)"):
+        run_topology(made, timeout=0.1)
+
+
+def test_nothing_is_left_of_a_watch_that_is_over():
+    before = threading.active_count()
+    for _ in range(20):
+        run_topology(scripted(["a"]))
+    assert threading.active_count() == before
 
 
 # --- seeds ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,101 @@
+"""Keeps a run from going on for ever: a clock that looks at the time, and a thread for calls that do not come back."""
+
+import ctypes
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from pystorm_source.api import Component
+from pystorm_source.clock import Clock, ManualClock, SystemClock
+
+GRACE_SECONDS = 1.0
+
+
+class TooLong(BaseException):
+    """The time is over. No Exception, so that no component takes it for its own."""
+
+
+class WatchedClock:
+    """``clock``, which raises TooLong once more than ``timeout`` seconds of the machine's have passed.
+
+    A sleep of a ManualClock leads to what ``next_event`` answers, a reading of the clock, where that is later.
+    """
+
+    def __init__(self, clock: Clock, timeout: float):
+        self._clock = clock
+        self._machine = SystemClock()
+        self._end = self._machine.monotonic() + timeout
+        self.next_event: Callable[[], float | None] = lambda: None
+
+    def _watch(self) -> None:
+        if self._machine.monotonic() > self._end:
+            raise TooLong
+
+    def monotonic(self) -> float:
+        self._watch()
+        return self._clock.monotonic()
+
+    def wall(self) -> float:
+        return self._clock.wall()
+
+    def sleep(self, seconds: float) -> None:
+        self._watch()
+        event = self.next_event() if isinstance(self._clock, ManualClock) else None
+        self._clock.sleep(seconds if event is None else max(seconds, event - self._clock.monotonic()))
+
+
+class Watchdog:
+    """Raises TooLong in the thread of a ``with`` block that lasts ``seconds``, and a grace for the clock to come first.
+
+    CPython raises it between two instructions of Python: a call that waits in C is interrupted when it returns.
+    """
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds + GRACE_SECONDS
+        self._watched = threading.get_ident()
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._wait, name="run_topology-watchdog", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._disarm()
+        except TooLong:  # it came at the very last moment
+            self._disarm()
+        self._thread.join()
+
+    def _wait(self) -> None:
+        seconds = self._seconds
+        while not self._over.wait(seconds):
+            with self._lock:
+                if not self._over.is_set():
+                    self._raise(TooLong)
+            seconds = GRACE_SECONDS  # once more, where a bare `except` has swallowed it
+
+    def _disarm(self) -> None:
+        self._over.set()
+        with self._lock:
+            self._raise(None)  # what was to be raised and is not yet must not hit who comes after us
+
+    def _raise(self, what: type[BaseException] | None) -> None:
+        given = ctypes.py_object(what) if what is not None else None
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._watched), given)
+
+
+def interrupted_call(error: BaseException) -> str:
+    """``'words' has not returned from process()``, by the traceback; empty where no component was in a call."""
+    trace = error.__traceback__
+    while trace is not None:
+        component = trace.tb_frame.f_locals.get("self")
+        if isinstance(component, Component):
+            name = component.component_name or type(component).__name__
+            return f"{name!r} has not returned from {trace.tb_frame.f_code.co_name}()"
+        trace = trace.tb_next
+    return ""
