@@ -28,6 +28,8 @@ cdef class TupleSource:
     cdef readonly tuple fields
     # The named tuple class of `.values`, or None where the field names are no identifiers.
     cdef readonly object values_class
+    # Component, stream and task of a tuple made by hand, where they are no str, str and int; None of others.
+    cdef tuple odd
 
 
 @cython.final

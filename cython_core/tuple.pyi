@@ -25,9 +25,9 @@ class Tuple:
     def __init__(
         self,
         id: Any = None,
-        component: str = "__system",
-        stream: str = "default",
-        task: int = -1,
+        component: Any = "__system",
+        stream: Any = "default",
+        task: Any = -1,
         values: Iterable[Any] = (),
     ) -> None: ...
     @property

@@ -115,9 +115,13 @@ cdef class Tuple:
     declared fields where their names allow it. Values are shared by reference: treat them as immutable.
     """
 
-    def __init__(self, id=None, str component=SYSTEM_COMPONENT, str stream="default", int task=-1, values=()):
+    def __init__(self, id=None, component=SYSTEM_COMPONENT, stream="default", task=-1, values=()):
         self.payload = values if isinstance(values, tuple) else tuple(values)
-        self.source = TupleSource(component, stream, task)
+        if isinstance(component, str) and isinstance(stream, str) and isinstance(task, int):
+            self.source = TupleSource(component, stream, task)
+        else:  # unit tests of bolts leave out or make up what their bolt does not look at
+            self.source = TupleSource("", "", 0)
+            self.source.odd = (component, stream, task)
         self.offset = -1
         self.key = id
 
@@ -136,15 +140,15 @@ cdef class Tuple:
 
     @property
     def component(self):
-        return self.source.component
+        return self.source.component if self.source.odd is None else self.source.odd[0]
 
     @property
     def stream(self):
-        return self.source.stream
+        return self.source.stream if self.source.odd is None else self.source.odd[1]
 
     @property
     def task(self):
-        return self.source.task
+        return self.source.task if self.source.odd is None else self.source.odd[2]
 
     @property
     def values(self):
@@ -157,7 +161,7 @@ cdef class Tuple:
         return self.payload
 
     def __iter__(self):
-        return iter((self.id, self.source.component, self.source.stream, self.source.task, self.values))
+        return iter((self.id, self.component, self.stream, self.task, self.values))
 
     def __len__(self):
         return 5
@@ -187,6 +191,8 @@ cdef class Tuple:
 
     def __reduce__(self):
         source = self.source
+        if source.odd is not None:
+            return Tuple, tuple(self)
         values = tuple(self.payload)
         return _tuple_again, (source.component, source.stream, source.task, source.fields, values, self.offset, self.id)
 

@@ -152,6 +152,9 @@ class Component:
         """As ``read_message``."""
         self._no_pipe("read_tuple")
 
+    def _run(self) -> NoReturn:
+        self._no_pipe("_run")
+
     def _no_pipe(self, method: str) -> NoReturn:
         raise NotImplementedError(
             "there is no pipe to Storm: the engine calls process, next_tuple, ack and fail; in a test, call these or "

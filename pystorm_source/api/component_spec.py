@@ -95,10 +95,10 @@ class ComponentSpec:
         return self
 
     @property
-    def inputs(self) -> tuple[tuple[GlobalStreamId, Grouping], ...]:
+    def inputs(self) -> dict[GlobalStreamId, Grouping]:
         """What this component subscribes to. A grouping that was not given is DIRECT for a direct stream of a spec,
         else SHUFFLE; ``Topology.subscriptions`` knows the components that are given by name, too."""
-        return tuple((source, grouping or self._default_grouping(source)) for source, grouping in self.subscriptions)
+        return {source: grouping or self._default_grouping(source) for source, grouping in self.subscriptions}
 
     @staticmethod
     def _default_grouping(source: GlobalStreamId) -> Grouping:

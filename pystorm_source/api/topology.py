@@ -90,7 +90,7 @@ class Topology:
                         f"spout {spec.label!r} of {cls.__name__} needs `outputs`, such as outputs = ['word string']. "
                         f"Given: {spec.component_cls.outputs!r}"
                     )
-            elif not spec.inputs:
+            elif not spec.subscriptions:
                 raise ValueError(f"bolt {spec.label!r} of {cls.__name__} needs inputs=[...]. Given: none")
             cls.subscriptions(spec)
 

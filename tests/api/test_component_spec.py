@@ -40,24 +40,24 @@ def test_the_config_is_a_copy():
 def test_inputs_of_every_shape():
     lines = Lines.spec()
     default, errors = GlobalStreamId(lines), lines["errors"]
-    assert Words.spec(inputs=None).inputs == Words.spec(inputs=[]).inputs == Words.spec(inputs={}).inputs == ()
+    assert Words.spec(inputs=None).inputs == Words.spec(inputs=[]).inputs == Words.spec(inputs={}).inputs == {}
     for one in (lines, [lines], (lines,), default, [default], {lines: Grouping.SHUFFLE}):
-        assert Words.spec(inputs=one).inputs == ((default, Grouping.SHUFFLE),)
+        assert Words.spec(inputs=one).inputs == {default: Grouping.SHUFFLE}
     both = {lines: Grouping.fields("line"), errors: Grouping.ALL}
-    assert Words.spec(inputs=both).inputs == ((default, Grouping.fields("line")), (errors, Grouping.ALL))
+    assert Words.spec(inputs=both).inputs == {default: Grouping.fields("line"), errors: Grouping.ALL}
     by_name = GlobalStreamId("lines", "errors")
-    assert Words.spec(inputs=[by_name]).inputs == ((by_name, Grouping.SHUFFLE),)
+    assert Words.spec(inputs=[by_name]).inputs == {by_name: Grouping.SHUFFLE}
 
 
 def test_a_stream_is_taken_once():
     lines = Lines.spec()
-    assert Words.spec(inputs=[lines, lines["default"], lines]).inputs == ((GlobalStreamId(lines), Grouping.SHUFFLE),)
+    assert Words.spec(inputs=[lines, lines["default"], lines]).inputs == {GlobalStreamId(lines): Grouping.SHUFFLE}
 
 
 def test_direct_streams_are_taken_directly():
     spec = type("D", (Lines,), {"outputs": [Stream(["a"], direct=True), Stream(["b"], name="n", direct=True)]}).spec()
     taken = Words.spec(inputs=[spec, spec["n"]]).inputs
-    assert [grouping for _, grouping in taken] == [Grouping.DIRECT, Grouping.DIRECT]
+    assert list(taken.values()) == [Grouping.DIRECT, Grouping.DIRECT]
 
 
 def test_stream_ids_have_storms_names_too():

@@ -46,7 +46,7 @@ def test_a_subclass_inherits_replaces_adds_and_removes():
     assert list(specs) == ["lines", "words", "total", "last"]
     assert specs["lines"].component_cls is OtherLines
     # `words` was wired to the spec of the base class; the replacement stands for it.
-    source, _ = specs["words"].inputs[0]
+    (source,) = specs["words"].inputs
     assert More.resolve(source) is specs["lines"]
     assert More.config == {"a": 1}
     assert by_name(WordCount)["lines"].component_cls is Lines
@@ -103,7 +103,7 @@ def test_cycles_are_named_by_component():
         b = Words.spec(inputs=[a])
 
     specs = by_name(Cycle)
-    assert Cycle.resolve(specs["a"].inputs[1][0]) is specs["b"]
+    assert Cycle.resolve(list(specs["a"].inputs)[1]) is specs["b"]
 
 
 def test_the_cycle_of_streamparses_documentation():

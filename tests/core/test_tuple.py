@@ -441,3 +441,14 @@ print(len(wired.instances("keep")[0].tuples) > 100)
 """
     ended = subprocess.run([sys.executable, "-X", "dev", "-c", program], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (0, "True\n"), ended.stderr
+
+
+@pytest.mark.parametrize("given", [(None, None, None), ("spout", "default", "a_bolt"), (None, "s", 3), ("c", 5, 1.5)])
+def test_unit_tests_may_make_up_where_a_tuple_comes_from(given):
+    """streamparse's tuples are named tuples of anything, and tests of bolts leave out what the bolt does not read."""
+    tup = Tuple(14, *given, ("a",))
+    assert (tup.component, tup.stream, tup.task) == given
+    assert list(tup) == [14, *given, ("a",)]
+    assert tup == Tuple(14, *given, ("a",)) != Tuple(14, "other", "s", 1, ("a",))
+    assert list(pickle.loads(pickle.dumps(tup))) == list(tup)
+    assert repr(given[2]) in repr(tup)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -30,33 +31,51 @@ def oracle():
     return ask
 
 
+@pytest.fixture(scope="session")
+def their_tests():
+    """A folder that holds streamparse's and pystorm's own tests, from their source distributions."""
+    wanted = [line for line in REQUIREMENTS.read_text().splitlines() if line.startswith(("streamparse=", "pystorm="))]
+
+    def get(folder):
+        pip = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:"]
+        _step([sys.executable, *pip, "--dest", str(folder), *wanted])
+        for path in folder.glob("*.tar.gz"):
+            with tarfile.open(path) as archive:
+                archive.extractall(folder, filter="data")
+
+    return _made("tests", get)
+
+
 def _python_with_streamparse():
-    """The interpreter of the environment, which is made on first use, once per version of Python and requirements."""
+    """The interpreter of an environment that has the real ones."""
+
+    def install(folder):
+        pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", str(REQUIREMENTS)]
+        _step([sys.executable, "-m", "venv", "--clear", str(folder)])
+        _step([str(folder / "bin" / "python"), *pip])
+
+    return str(_made("python", install) / "bin" / "python")
+
+
+def _made(what, make):
+    """A folder under build/, made on first use, once per version of Python and requirements."""
     wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:8]
-    folder = ROOT / "build" / "oracle" / f"{sys.implementation.cache_tag}-{wanted}"
-    python = folder / "bin" / "python"
-    done = folder / "installed"
-    if done.exists():
-        return str(python)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = ROOT / "build" / "oracle" / f"{what}-{sys.implementation.cache_tag}-{wanted}"
+    done = folder / "made"
+    folder.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two runs of the tests in one checkout
-        _install(folder, python, done)
-    return str(python)
+        if not done.exists():
+            make(folder)
+            done.touch()
+    return folder
 
 
-def _install(folder, python, done):
-    if not done.exists():
-        pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", str(REQUIREMENTS)]
-        steps = [[sys.executable, "-m", "venv", "--clear", str(folder)], [str(python), *pip]]
-        for step in steps:
-            ended = subprocess.run(step, capture_output=True, text=True, timeout=110)
-            if ended.returncode != 0:
-                _impossible(f"streamparse cannot be installed for the comparison: {' '.join(step)}\n{ended.stderr}")
-        done.touch()
-
-
-def _impossible(said):
+def _step(command):
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=110)
+    if ended.returncode == 0:
+        return
+    said = f"streamparse cannot be had for the comparison: {' '.join(command)}\n{ended.stderr}"
     if os.environ.get("CI", "").lower() in ("1", "true"):
         pytest.fail(said)
     pytest.skip(said)

@@ -217,6 +217,11 @@ TUPLES = {
     "what it prints": "answer = repr(t)",
     "membership": "answer = ['words' in t, 'nothing' in t]",
     "isinstance": "answer = [isinstance(t, Tuple), isinstance(('1', 'words', 'default', 3, ()), Tuple)]",
+    "nothing but values": "t = Tuple(None, None, None, None, ('a',))\n"
+    "answer = [t.component, t.stream, t.task, t.values, Bolt.is_tick(t), Bolt.is_heartbeat(t)]",
+    "a task by name": "t = Tuple(14, 'some_spout', 'default', 'some_bolt', (1,))\nanswer = [list(t), repr(t), t == t]",
+    "odd tuples pickle": "import pickle\nt = Tuple(1, None, 'b', 'c', ('a',))\n"
+    "answer = list(pickle.loads(pickle.dumps(t)))",
     "pickle": "import pickle\nanswer = pickle.loads(pickle.dumps(t)) == t",
     "copy": "import copy\nanswer = copy.deepcopy(t) == t",
 }
