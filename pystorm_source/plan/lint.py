@@ -20,6 +20,7 @@ from pystorm_source.storm_keys import STORM_KEYS
 logger = logging.getLogger("pystorm.plan")
 
 TICKS = "topology.tick.tuple.freq.secs"
+_HARMLESS = ("super", "isinstance", "type", "hasattr")  # may be given self
 _PER_TASK = {"fields": "by fields", "partial_key": "by partial key", "global": "globally"}
 
 
@@ -122,10 +123,14 @@ def _emits_of(function: ast.FunctionDef, own: str) -> int | None:
             understood.add(id(node.func))
             emits += 1
     for node in ast.walk(function):
-        if isinstance(node, ast.Attribute) and node.attr == "emit" and id(node) not in understood:
-            return None  # handed on, as in emit = self.emit
-        if isinstance(node, ast.Call) and any(_is_name(argument, own) for argument in _arguments(node)):
-            return None  # self is handed on: who has it can emit
+        if isinstance(node, ast.Attribute):
+            understood.add(id(node.value))
+            if node.attr == "emit" and id(node) not in understood:
+                return None  # handed on, as in emit = self.emit
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _HARMLESS:
+            understood.update(id(argument) for argument in node.args)
+    if any(isinstance(node, ast.Name) and node.id == own and id(node) not in understood for node in ast.walk(function)):
+        return None  # self is handed on: who has it can emit
     return emits
 
 
@@ -137,17 +142,6 @@ def _may_have_id(call: ast.Call) -> bool:
         or (keyword.arg == "tup_id" and not (isinstance(keyword.value, ast.Constant) and keyword.value.value is None))
         for keyword in call.keywords
     )
-
-
-def _arguments(call: ast.Call) -> Iterator[ast.expr]:
-    if isinstance(call.func, ast.Name) and call.func.id in ("super", "isinstance", "type", "getattr", "hasattr"):
-        return
-    yield from call.args
-    yield from (keyword.value for keyword in call.keywords)
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def _cycles(plan: Plan) -> Iterator[Finding]:

@@ -214,6 +214,8 @@ class Hopes(Spout):
 
 class HopesToo(Hopes):
     def fail(self, tup_id):
+        super(Hopes, self).fail(tup_id)
+        assert isinstance(self, Hopes)
         self.retry(tup_id)
 
     def retry(self, tup_id):
@@ -259,6 +261,18 @@ class WithKeywords(Answered):
 class Elsewhere(Answered):
     def next_tuple(self):
         send_for(self)
+
+
+class Kept(Answered):
+    def next_tuple(self):
+        self.helper.spout = self
+        self.emit(["a"])
+
+
+class ByGetattr(Answered):
+    def next_tuple(self):
+        getattr(self, "emit")(["a"], tup_id=5)  # noqa: B009
+        self.emit(["a"])
 
 
 class ByAnotherName(Answered):
@@ -313,6 +327,8 @@ def send_for(spout):
         WithArguments,
         WithKeywords,
         Elsewhere,
+        Kept,
+        ByGetattr,
         ByAnotherName,
         InTheBase,
         ByTheBase,
