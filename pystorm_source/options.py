@@ -5,6 +5,7 @@ names; admission keys keep the names of Spark's Kafka source. Parsed once, to fr
 """
 
 import difflib
+import logging
 import re
 import typing
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,16 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError
+
+LOG_LEVELS = {
+    "trace": logging.DEBUG,
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,8 +65,11 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(description="Which entry of a `par` that is a dict of environments counts; needed where there is one."),
     ] = msgspec.field(name="topology.environment", default="")
     log_level: Annotated[
-        Literal["trace", "debug", "info", "warn", "warning", "error", "critical"],
-        Meta(description="Level of the loggers of components; topology.debug makes it debug."),
+        str,
+        Meta(
+            description="Level of the loggers of components: trace, debug, info, warn, error or critical; "
+            "topology.debug makes it debug."
+        ),
     ] = msgspec.field(name="pystorm.log.level", default="info")
     log_path: Annotated[
         str, Meta(description="A directory on every executor: each task also logs to a file there; empty: to none.")
@@ -86,6 +100,10 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="topology.testing.always.try.serialize", default=False)
 
     def __post_init__(self) -> None:
+        if self.log_level.lower() not in LOG_LEVELS:
+            raise OptionError(
+                f"option 'pystorm.log.level' is one of {', '.join(LOG_LEVELS)}. Given: {self.log_level!r}"
+            )
         if self.producer_batch_size > self.receive_buffer_size // 2:
             raise OptionError(
                 f"topology.producer.batch.size is at most half of topology.executor.receive.buffer.size "

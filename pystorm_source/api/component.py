@@ -7,9 +7,10 @@ from numbers import Real
 from typing import Any, ClassVar, NoReturn
 
 from cython_core.tuple import Tuple
-from pystorm_source.api.component_log import LEVELS, logger_of
+from pystorm_source.api.component_log import logger_of
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.stream import Stream
+from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
 
 SERIALIZERS = ("json", "msgpack")
 
@@ -69,11 +70,11 @@ class Component:
             return
         logger: Any = self._any_logger()
         if not isinstance(logger, logging.Logger):  # one of the user's own
-            logger.log(LEVELS.get(level or "info", logging.INFO), str(message))
+            logger.log(LOG_LEVELS.get(level or "info", logging.INFO), str(message))
             return
         # Not logger.log(), which would ask for the level of the logger.
         file, line, function, stack = logger.findCaller(stacklevel=2)
-        number = LEVELS.get(level or "info", logging.INFO)
+        number = LOG_LEVELS.get(level or "info", logging.INFO)
         logger.handle(logger.makeRecord(logger.name, number, file, line, str(message), (), None, function, None, stack))
 
     def report_metric(self, name: str, value: Any) -> None:
@@ -188,8 +189,9 @@ class Component:
             str(self.task_id), ""
         )
         self.pid = os.getpid()
-        self.debug = bool(storm_conf.get("topology.debug", False))
-        self.logger = logger_of(self, storm_conf)
+        options = parse(EngineOptions, storm_conf)  # the conf itself may hold "true", as options of Spark do
+        self.debug = options.debug
+        self.logger = logger_of(self, options)
 
     @classmethod
     def _streams(cls) -> tuple[Stream, ...]:

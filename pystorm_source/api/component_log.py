@@ -15,17 +15,8 @@ from logging.handlers import RotatingFileHandler
 from typing import Any
 
 from pystorm_source.errors import OptionError
-from pystorm_source.options import EngineOptions, parse
+from pystorm_source.options import LOG_LEVELS, EngineOptions
 
-LEVELS = {
-    "trace": logging.DEBUG,
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "critical": logging.CRITICAL,
-}
 FORMAT = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
 
 
@@ -94,17 +85,16 @@ class _TaskLogger(logging.Logger):
 _last_resort = _LastResort()
 
 
-def logger_of(component: Any, conf: dict[str, Any]) -> logging.Logger:
+def logger_of(component: Any, options: EngineOptions) -> logging.Logger:
     """The logger of a component that has its identity, set up by the keys ``pystorm.log.*`` and ``topology.debug``.
 
-    A log file belongs to the component and is closed with it. Raises OptionError for a key with a wrong value and for a
-    directory that cannot be made.
+    A log file belongs to the component and is closed with it. Raises OptionError for a name of the file that cannot be
+    made up and for a directory that cannot be made.
     """
-    options = parse(EngineOptions, conf)
     if isinstance(component.logger, _TaskLogger):  # started anew
         component.logger.close()
     logger = logging.getLogger(f"pystorm.component.{component.component_name}")
-    logger.setLevel(logging.DEBUG if options.debug else LEVELS[options.log_level])
+    logger.setLevel(logging.DEBUG if options.debug else LOG_LEVELS[options.log_level.lower()])
     ours = logging.getLogger("pystorm")
     if _last_resort not in ours.handlers:
         ours.addHandler(_last_resort)

@@ -79,7 +79,7 @@ class ComponentSpec:
     def __getitem__(self, stream: str) -> GlobalStreamId:
         names = [declared.name for declared in self.streams]
         if stream not in names:
-            raise KeyError(f"{self.label} has no stream {stream!r}; it declares: {', '.join(names) or 'none'}")
+            raise KeyError(f"{self.label!r} declares the streams: {', '.join(names) or 'none'}. Given: {stream!r}")
         return GlobalStreamId(self, stream)
 
     def __copy__(self) -> "ComponentSpec":

@@ -157,8 +157,9 @@ class Plan:
         }
 
     def conf_of(self, component: ComponentPlan) -> dict[str, Any]:
-        """The merged configuration that ``initialize`` gets: the topology's, then the component's own on top."""
-        return {**dict(self.config), "topology.name": self.name, **dict(component.config)}
+        """The configuration that ``initialize`` gets, a copy: the topology's, then the component's own on top."""
+        merged = {**dict(self.config), "topology.name": self.name, **dict(component.config)}
+        return copy.deepcopy(merged)
 
     def __str__(self) -> str:
         lines = [f"topology {self.name}"]

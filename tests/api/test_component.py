@@ -122,6 +122,11 @@ def test_process_id_and_serializer_are_there_from_the_start():
     assert (Words().pid, Words().serializer, Words(serializer="msgpack").serializer) == (os.getpid(), "json", "msgpack")
 
 
+@pytest.mark.parametrize(("given", "debug"), [("true", True), ("false", False), (True, True), (0, False)])
+def test_debug_may_come_from_an_option_of_spark(given, debug):
+    assert started({"topology.debug": given}).debug is debug
+
+
 def test_the_name_comes_from_the_task_where_storm_did_not_say_it():
     bolt = Words()
     bolt._setup_component({}, {"taskid": 3, "task->component": {"3": "words"}})

@@ -33,6 +33,8 @@ def lines(path):
         ({"pystorm.log.level": "trace"}, "DEBUG"),
         ({"pystorm.log.level": "critical"}, "CRITICAL"),
         ({"pystorm.log.level": "error", "topology.debug": True}, "DEBUG"),
+        ({"pystorm.log.level": "Error"}, "ERROR"),
+        ({"topology.debug": "false"}, "INFO"),
     ],
 )
 def test_levels(conf, level):

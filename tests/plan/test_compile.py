@@ -270,6 +270,12 @@ def test_the_plan_does_not_share_what_may_change():
     assert plan.conf_of(plan.component("words"))["b"] == [1]
 
 
+def test_a_component_may_change_its_conf():
+    plan = compile_plan(WordCount, {"b": [1]})
+    plan.conf_of(plan.component("words"))["b"].append(2)
+    assert plan == compile_plan(WordCount, {"b": [1]})
+
+
 def test_a_plan_prints_its_picture():
     assert str(compile_plan(WordCount)).splitlines() == [
         "topology WordCount",
