@@ -16,6 +16,14 @@ from msgspec import Meta
 
 from pystorm_source.errors import OptionError
 
+LINT_CODES = (
+    "batch-without-ticks",
+    "callbacks-without-ids",
+    "cycle",
+    "exception-ends-task",
+    "grouping-per-task",
+    "key-without-effect",
+)
 LOG_LEVELS = {
     "trace": logging.DEBUG,
     "debug": logging.DEBUG,
@@ -64,6 +72,13 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(description="Which entry of a `par` that is a dict of environments counts; needed where there is one."),
     ] = msgspec.field(name="topology.environment", default="")
+    lint_off: Annotated[
+        str,
+        Meta(
+            description="Warnings about a topology that are not wanted: codes such as grouping-per-task, separated by "
+            "commas; of a topology, or in the config of one component."
+        ),
+    ] = msgspec.field(name="topology.lint.off", default="")
     log_level: Annotated[
         str,
         Meta(
@@ -99,7 +114,15 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(description="For tests: the values of every tuple are deep-copied, where else they go by reference."),
     ] = msgspec.field(name="topology.testing.always.try.serialize", default=False)
 
+    @property
+    def lint_off_codes(self) -> list[str]:
+        """The codes in ``lint_off``."""
+        return [code.strip() for code in self.lint_off.split(",") if code.strip()]
+
     def __post_init__(self) -> None:
+        for code in self.lint_off_codes:
+            if code not in LINT_CODES:
+                raise OptionError(f"option 'topology.lint.off' takes {', '.join(LINT_CODES)}. Given: {self.lint_off!r}")
         if self.log_level.lower() not in LOG_LEVELS:
             raise OptionError(
                 f"option 'pystorm.log.level' is one of {', '.join(LOG_LEVELS)}. Given: {self.log_level!r}"

@@ -25,9 +25,8 @@ _PER_TASK = {"fields": "by fields", "partial_key": "by partial key", "global": "
 
 
 class Finding(NamedTuple):
-    """``code`` is stable: batch-without-ticks, callbacks-without-ids, cycle, exception-ends-task, grouping-per-task or
-    key-without-effect. ``component`` names one, several joined by arrows, or the topology. ``meaning``: what happens;
-    ``remedy``: what to do."""
+    """``code`` is one of ``options.LINT_CODES``. ``component`` names one, several joined by arrows, or the topology.
+    ``meaning``: what happens; ``remedy``: what to do."""
 
     code: str
     component: str
@@ -39,8 +38,8 @@ class Finding(NamedTuple):
 
 
 def lint(plan: Plan) -> tuple[Finding, ...]:
-    """Everything found, by kind and then upstream first. Silent where it is unsure. Raises nothing: a look that fails
-    is logged and finds nothing."""
+    """Everything found, by kind and then upstream first. Silent where it is unsure, and of what
+    ``topology.lint.off`` names. Raises nothing: a look that fails is logged and finds nothing."""
     found: list[Finding] = []
     looks: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
         _batches_without_ticks,
@@ -52,10 +51,17 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
     )
     for look in looks:
         try:
-            found.extend(look(plan))
+            found.extend(finding for finding in look(plan) if finding.code not in _unwanted(plan, finding.component))
         except Exception:
             logger.exception("a look at topology %r failed; it runs all the same", plan.name)
     return tuple(found)
+
+
+def _unwanted(plan: Plan, component: str) -> list[str]:
+    conf = dict(plan.config)
+    if component in {entry.name for entry in plan.components}:
+        conf = plan.conf_of(plan.component(component))
+    return parse(EngineOptions, conf).lint_off_codes
 
 
 def _batches_without_ticks(plan: Plan) -> Iterator[Finding]:

@@ -17,6 +17,8 @@ from pystorm_source import (
     TicklessBatchingBolt,
     Topology,
 )
+from pystorm_source.errors import OptionError
+from pystorm_source.options import LINT_CODES
 from pystorm_source.plan import compile_plan, lint
 
 
@@ -88,6 +90,26 @@ def test_one_finding_for_one_bolt():
     assert "by fields and globally inside each Spark task" in finding.meaning
     assert "groupBy" in finding.remedy
     assert str(finding) == f"b: {finding.meaning}; {finding.remedy} [grouping-per-task]"
+
+
+# --- what is not wanted ---
+
+
+def test_findings_may_be_switched_off():
+    lines = Offsets.spec()
+    own = {"config": {"topology.lint.off": "grouping-per-task"}}
+    by_line = {lines: Grouping.fields("line")}
+    assert found(lines=lines, b=Same.spec(inputs=by_line, **own), c=Same.spec(inputs=by_line)) == [
+        ("grouping-per-task", "c")
+    ]
+    loop = Same.spec(inputs=[lines, GlobalStreamId("loop")])
+    config = {"topology.lint.off": " grouping-per-task, cycle"}
+    assert found(lines=lines, b=Same.spec(inputs=by_line), loop=loop, config=config) == []
+
+
+def test_codes_that_there_are_not():
+    with pytest.raises(OptionError, match=r"topology.lint.off' takes batch-without-ticks, .*Given: 'loud'"):
+        found(lines=Plain.spec(), config={"topology.lint.off": "loud"})
 
 
 # --- cycles ---
@@ -355,3 +377,8 @@ def test_a_look_that_fails_fails_nothing_else(monkeypatch, caplog):
     with caplog.at_level(logging.ERROR, logger="pystorm.plan"):
         assert found(s=spec, a=Same.spec(inputs=[spec, GlobalStreamId("a")])) == [("cycle", "a -> a")]
     assert "it runs all the same" in caplog.text
+
+
+def test_every_code_is_looked_for():
+    source = inspect.getsource(inspect.getmodule(lint))
+    assert {code for code in LINT_CODES if f'"{code}",' in source} == set(LINT_CODES)
