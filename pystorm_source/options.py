@@ -230,14 +230,19 @@ def meaning_of(field: msgspec.structs.FieldInfo) -> str:
     return ""
 
 
-def check_known(given: Iterable[str], tables: Iterable[type[Options]]) -> None:
-    """Raises OptionError for the first key that no table has, with the nearest known one. Case does not count."""
-    known = {key.lower(): key for table in tables for key in fields_of(table)}
+def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Iterable[str] = ()) -> None:
+    """Raises OptionError for the first key that neither a table nor ``also`` has, with the nearest known one. Case does
+    not count."""
+    named = {key.lower(): key for table in tables for key in fields_of(table)}
+    known = {key.lower(): key for key in also} | named
     for key in given:
         if key.lower() not in known:
             near = difflib.get_close_matches(key.lower(), known, n=1)
-            remedy = f"did you mean {known[near[0]]!r}?" if near else f"known are: {', '.join(sorted(known.values()))}"
-            raise OptionError(f"unknown option {key!r}: {remedy} Given: {key!r}")
+            remedy = f"did you mean {known[near[0]]!r}?" if near else f"known are: {', '.join(sorted(named.values()))}."
+            raise OptionError(
+                f"unknown option {key!r}: {remedy} A key of your own goes into option 'config' or into "
+                f"Topology.config. Given: {key!r}"
+            )
 
 
 def parse(table: type[T], given: Mapping[str, Any]) -> T:

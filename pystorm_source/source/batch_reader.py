@@ -13,7 +13,6 @@ from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.micro_batch import waiting
 from pystorm_source.source.offsets import Key, Offsets, Range
 from pystorm_source.source.partitions import partitions_of
-from pystorm_source.source.positions import LATEST
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.task_read import read_range
 from pystorm_source.source.world_watch import WorldWatch
@@ -29,12 +28,7 @@ class PystormBatchReader(DataSourceReader):
     def __init__(self, request: ReadRequest, output: OutputPlan):
         self._request = request
         self._output = output
-        if request.starting.default == LATEST or LATEST in request.starting.named.values():
-            raise OptionError(
-                "option 'startingOffsets' of a batch read cannot be latest: nothing would be read. Say earliest, or "
-                "offsets. "
-                f"Given: {request.options.starting_offsets!r}"
-            )
+        request.check_batch()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._request, self._output)

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from pystorm_source.errors import OptionError
 from pystorm_source.plan import Plan
 from pystorm_source.source.batch_reader import PystormBatchReader
 from pystorm_source.source.refused_reader import RefusedReader
@@ -45,12 +44,7 @@ class PystormDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Streaming. What is wrong with the user's schema is raised by the first call of the reader."""
         try:
-            if self.request.options.ending_offsets.strip().lower() != "latest":
-                raise OptionError(
-                    "option 'endingOffsets' is for spark.read: a stream has no end; use Trigger.AvailableNow to stop "
-                    "at what is there. "
-                    f"Given: {self.request.options.ending_offsets!r}"
-                )
+            self.request.check_streaming()
             return PystormStreamReader(self.request, self.request.rows.output(schema))
         except Exception as error:
             return RefusedReader(error)

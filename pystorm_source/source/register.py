@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pystorm_source.api.topology import Topology
@@ -10,6 +11,7 @@ from pystorm_source.environment import ensure_worker_python
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.source.data_source import PystormDataSource
+from pystorm_source.source.request import ReadRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,15 +30,7 @@ def register(spark: "SparkSession", topology: type[Topology] | str, name: str | 
 
     Raises TopologyError, OptionError.
     """
-    cls = load_topology(topology) if isinstance(topology, str) else topology
-    plan = compile_plan(cls, any_environment=True)  # the reader's options choose
-    _refuse_tables_of_main(plan)
-    name = f"{PREFIX}{cls.__name__.lower()}" if name is None else name
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name):
-        raise OptionError(f"the name of a format is a letter and then letters, digits and underscores. Given: {name!r}")
-    _use_this_python(spark)
-    spark.dataSource.register(_source_of(plan, name))
-    return name
+    return _registered(spark, *_planned(topology, name))
 
 
 def read_stream(
@@ -46,25 +40,73 @@ def read_stream(
 
     ``options``: those of the source, as keywords; dotted ones by ``**{"topology.debug": True}``. A dict or list is
     passed as JSON, None is left out. ``schema``: where the topology declares no types, or others are wanted.
+
+    Raises OptionError, TopologyError or SchemaError before Spark is asked: where it is given a schema, it would tell
+    none of these before the query starts.
     """
-    return _loaded(spark.readStream, register(spark, topology), schema, options)
+    plan, name = _planned(topology)
+    texts = _texts(options)
+    if _is_ours_to_check(spark, texts):
+        _checked(plan, name, texts, schema).check_streaming()
+    return _loaded(spark.readStream.format(_registered(spark, plan, name)), schema, texts)
 
 
 def read(
     spark: "SparkSession", topology: type[Topology] | str, *, schema: "StructType | str | None" = None, **options: Any
 ) -> "DataFrame":
     """``read_stream`` as a batch: what is there now, once."""
-    return _loaded(spark.read, register(spark, topology), schema, options)
+    plan, name = _planned(topology)
+    texts = _texts(options)
+    if _is_ours_to_check(spark, texts):
+        _checked(plan, name, texts, schema).check_batch()
+    return _loaded(spark.read.format(_registered(spark, plan, name)), schema, texts)
 
 
-def _loaded(reader: Any, name: str, schema: "StructType | str | None", options: dict[str, Any]) -> "DataFrame":
-    reader = reader.format(name)
-    if schema is not None:
-        reader = reader.schema(schema)
+def _planned(topology: type[Topology] | str, name: str | None = None) -> tuple[Plan, str]:
+    """The plan, and the name of its format."""
+    cls = load_topology(topology) if isinstance(topology, str) else topology
+    plan = compile_plan(cls, any_environment=True)  # the reader's options choose
+    _refuse_tables_of_main(plan)
+    name = f"{PREFIX}{cls.__name__.lower()}" if name is None else name
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name):
+        raise OptionError(f"the name of a format is a letter and then letters, digits and underscores. Given: {name!r}")
+    return plan, name
+
+
+def _registered(spark: "SparkSession", plan: Plan, name: str) -> str:
+    _use_this_python(spark)
+    spark.dataSource.register(_source_of(plan, name))
+    return name
+
+
+def _texts(options: Mapping[str, Any]) -> dict[str, str]:
+    """The options as Spark hands them on; keys as they were typed, which Spark does not keep."""
+    texts = {}
     for key, value in options.items():
-        if value is not None:
-            reader = reader.option(key, json.dumps(value) if isinstance(value, (dict, list)) else value)
-    return reader.load()
+        if isinstance(value, (dict, list)):
+            texts[key] = json.dumps(value)
+        elif value is not None:
+            texts[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return texts
+
+
+def _is_ours_to_check(spark: "SparkSession", texts: Mapping[str, str]) -> bool:
+    """Whether the files that options name are on this machine: under Spark Connect the driver is elsewhere."""
+    return hasattr(spark, "_jsc") or texts.get("config", "{").lstrip().startswith("{")
+
+
+def _checked(plan: Plan, name: str, texts: Mapping[str, str], schema: "StructType | str | None") -> ReadRequest:
+    """What Spark will ask for. Looks at declarations alone: no component is made."""
+    request = ReadRequest.of(texts, name, plan)
+    if schema is None:
+        request.rows.schema()
+    elif not isinstance(schema, str):  # text is Spark's to read
+        request.rows.output(schema)
+    return request
+
+
+def _loaded(reader: Any, schema: "StructType | str | None", texts: Mapping[str, str]) -> "DataFrame":
+    return (reader if schema is None else reader.schema(schema)).options(**texts).load()
 
 
 def _refuse_tables_of_main(plan: Plan) -> None:

@@ -1,9 +1,9 @@
 """What one ``.load()`` asks for: every option read and checked, the topology compiled. Frozen and picklable.
 
 Options win over ``config`` (JSON or a file), which wins over ``Topology.config``; a component's own config stays on top
-for that component. Engine keys and the keys that the topology's components declare (a class attribute ``Options``) go
-into the plan's configuration, and so do ``path`` and ``failOnDataLoss``: what ``initialize(conf, context)`` sees, on
-the driver and in the tasks.
+for that component. Engine keys, the other keys that Storm has and the keys that the topology's components declare (a
+class attribute ``Options``) go into the plan's configuration, and so do ``path`` and ``failOnDataLoss``: what
+``initialize(conf, context)`` sees, on the driver and in the tasks.
 """
 
 import json
@@ -21,6 +21,7 @@ from pystorm_source.options import EngineOptions, Options, SourceOptions, check_
 from pystorm_source.plan import ComponentPlan, Plan, compile_plan, load_topology
 from pystorm_source.source.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
+from pystorm_source.storm_keys import STORM_KEYS
 
 # What Spark itself adds for tables made by CREATE TABLE ... USING.
 _SPARKS_OWN = re.compile(
@@ -58,7 +59,7 @@ class ReadRequest:
                 )
             plan = _configured(plan, config)
         tables = tuple(dict.fromkeys(table for component in plan.components for table in _tables_of(component)))
-        check_known(_without_sparks_own(given), (SourceOptions, EngineOptions, *tables))
+        check_known(_without_sparks_own(given), (SourceOptions, EngineOptions, *tables), STORM_KEYS)
         plan = _configured(plan, _conf_given(given, options, tables))
         plan = plan.in_environment(parse(EngineOptions, dict(plan.config)).environment)
         for component in plan.components:
@@ -82,6 +83,24 @@ class ReadRequest:
     def rows(self) -> Rows:
         """The rows that this request gives."""
         return Rows(self.plan, self.options)
+
+    def check_streaming(self) -> None:
+        """Raises OptionError for what only a batch read takes."""
+        if self.options.ending_offsets.strip().lower() != "latest":
+            raise OptionError(
+                "option 'endingOffsets' is for spark.read: a stream has no end; use Trigger.AvailableNow to stop "
+                "at what is there. "
+                f"Given: {self.options.ending_offsets!r}"
+            )
+
+    def check_batch(self) -> None:
+        """Raises OptionError for what only a stream takes."""
+        if self.starting.default == LATEST or LATEST in self.starting.named.values():
+            raise OptionError(
+                "option 'startingOffsets' of a batch read cannot be latest: nothing would be read. Say earliest, or "
+                "offsets. "
+                f"Given: {self.options.starting_offsets!r}"
+            )
 
     def _check_together(self) -> None:
         least, most = self.options.min_offsets_per_trigger, self.options.max_offsets_per_trigger
@@ -157,7 +176,8 @@ def _tables_of(component: ComponentPlan) -> tuple[type[Options], ...]:
 def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[type[Options], ...]) -> dict[str, Any]:
     """What the options add to the configuration of the topology, in the spelling of the tables."""
     known: tuple[type[Options], ...] = (EngineOptions, *tables)
-    keys = {key.lower(): key for table in known for key in fields_of(table)}
+    keys = {key.lower(): key for key in STORM_KEYS}
+    keys |= {key.lower(): key for table in known for key in fields_of(table)}
     conf: dict[str, Any] = {keys[key.lower()]: value for key, value in given.items() if key.lower() in keys}
     if options.path:
         conf["path"] = options.path

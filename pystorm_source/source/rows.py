@@ -153,7 +153,9 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
     streams = tuple(Open(*each) for each in plan.open_streams)
     if not streams:
         raise OptionError(
-            "no stream leaves this topology: leave one without a subscriber, so that its tuples become rows. "
+            "no stream leaves this topology, so it has no rows: give its last bolt `outputs`, such as outputs = "
+            "['written long'], and let it emit what it did, or nothing at all: a stream that emits nothing gives no "
+            "rows. "
             f"Given: topology {plan.name!r}"
         )
     names = ", ".join(map(str, streams))

@@ -7,6 +7,7 @@ import pytest
 
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.plan import compile_plan
+from pystorm_source.plan.lint import lint
 from pystorm_source.source.offsets import Key
 from pystorm_source.source.request import ReadRequest
 from tests.source import topologies
@@ -64,6 +65,14 @@ def test_the_environment_is_an_option_of_the_reader(world):
         ReadRequest.of(world.options("ByEnvironment"))
 
 
+def test_keys_of_storm_are_options_as_they_are_keys_of_config(world):
+    """They reach the configuration, and the lint names those without an effect."""
+    plan = ReadRequest.of(world.options("Doubled", TOPOLOGY__WORKERS="3")).plan
+    assert plan.conf_of(plan.component("numbers"))["topology.workers"] == "3"
+    (finding,) = [found for found in lint(plan) if found.code == "key-without-effect"]
+    assert "topology.workers" in finding.meaning
+
+
 @pytest.mark.parametrize("suffix", ["text", "json", "yaml", "yml"])
 def test_config_is_json_or_a_file(world, tmp_path, suffix):
     config = {"topology.name": "named", "topology.debug": True, "mine": {"a": [1, 2]}}
@@ -111,7 +120,8 @@ REFUSED = [
     ({"topology": "no.such.module:X"}, "module 'no.such.module' cannot be imported"),
     ({"topology": "tests.source.topologies:Nmbers"}, "has no Topology 'Nmbers'; it has: .*Numbers"),
     ({"maxOffsetPerTrigger": "5"}, "unknown option 'maxOffsetPerTrigger': did you mean 'maxOffsetsPerTrigger'"),
-    ({"step": "3"}, "unknown option 'step'"),
+    ({"step": "3"}, "unknown option 'step'.* A key of your own goes into option 'config' or into Topology.config"),
+    ({"topology.workrs": "3"}, "unknown option 'topology.workrs': did you mean 'topology.workers'"),
     ({"maxOffsetsPerTrigger": "many"}, "'maxOffsetsPerTrigger'.*Given: 'many'"),
     ({"maxOffsetsPerTrigger": "0"}, "'maxOffsetsPerTrigger'.*>= 1.*Given: '0'"),
     ({"maxOffsetsPerTrigger": "1.5"}, "'maxOffsetsPerTrigger'.*Given: '1.5'"),
@@ -136,7 +146,10 @@ REFUSED = [
     ({"topology.producer.batch.size": "1000"}, "at most half of topology.executor.receive.buffer.size"),
     ({"config": '{"topology.debug": "perhaps"}'}, "'topology.debug'"),
     ({"topology": "tests.source.topologies:Parted"}, "several streams leave topology 'Parted'"),
-    ({"topology": "tests.source.topologies:Closed"}, "no stream leaves this topology"),
+    (
+        {"topology": "tests.source.topologies:Closed"},
+        "no stream leaves this topology.*outputs = .'written long'.*emits nothing gives no rows",
+    ),
     ({"topology": "tests.source.topologies:WithOptions", "step": "three"}, "'step'.*Given: 'three'"),
     ({"topology": "tests.source.topologies:Ticks"}, "'ticks'.*PartitionedSpout.*delivery.guarantee=best-effort"),
 ]

@@ -1,0 +1,72 @@
+"""What `read_stream` and `read` refuse by themselves, before Spark is asked anything."""
+
+import pytest
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pystorm_source import Bolt, Topology
+from pystorm_source.errors import OptionError, SchemaError, UsageError
+from pystorm_source.source.register import read, read_stream
+from tests.source import topologies
+
+TEXTS = StructType([StructField("x", StringType())])
+
+
+class NoSpark:
+    """A session that answers nothing."""
+
+
+class Unmade(topologies.TickSpout):
+    def __init__(self, *arguments):
+        raise AssertionError("a check makes no component")
+
+
+class Passing(Bolt):
+    outputs = ["n"]
+
+    def process(self, tup):
+        self.emit(tup.values)
+
+
+class Untyped(Topology):
+    ticks = Unmade.spec()
+    passed = Passing.spec(inputs=[ticks])
+
+
+BEST = {"delivery.guarantee": "best-effort"}
+REFUSED = [
+    (topologies.Numbers, "n long", {"maxOffsetPerTrigger": 5}, OptionError, "unknown option 'maxOffsetPerTrigger'"),
+    (topologies.Numbers, "n long", {"maxOffsetsPerTrigger": 0}, OptionError, "'maxOffsetsPerTrigger'.*Given: '0'"),
+    (Untyped, "n long", {}, OptionError, "spout 'ticks'.*delivery.guarantee=best-effort"),
+    (topologies.Closed, "n long", {}, OptionError, "no stream leaves this topology"),
+    (topologies.Parted, "n long", {}, OptionError, "several streams leave topology 'Parted'"),
+    (Untyped, TEXTS, BEST, SchemaError, "names each column once, out of .'n'.*Given: .'x'"),
+    (Untyped, None, BEST, SchemaError, "declares fields without a type"),
+    (topologies.Misspelled, "n long", {}, SchemaError, "Given: "),
+]
+
+
+@pytest.mark.parametrize("reading", [read, read_stream])
+@pytest.mark.parametrize(("topology", "schema", "options", "error", "says"), REFUSED)
+def test_is_refused_before_spark_is_asked(reading, topology, schema, options, error, says):
+    with pytest.raises(error, match=f"(?s){says}"):
+        reading(NoSpark(), topology, schema=schema, **options)
+
+
+def test_each_refuses_what_is_the_others():
+    with pytest.raises(OptionError, match="'endingOffsets' is for spark.read"):
+        read_stream(NoSpark(), topologies.Numbers, schema="n long", endingOffsets={"numbers": {"a": 3}})
+    with pytest.raises(OptionError, match="'startingOffsets' of a batch read cannot be latest"):
+        read(NoSpark(), topologies.Numbers, schema="n long", startingOffsets="latest")
+
+
+def test_what_is_right_goes_on_to_spark():
+    with pytest.raises(AttributeError, match="NoSpark"):
+        read_stream(NoSpark(), Untyped, schema="n long", **BEST)
+
+
+def test_a_file_that_the_driver_elsewhere_has_is_not_looked_for():
+    """Under Spark Connect; so is all that depends on it."""
+    with pytest.raises(AttributeError, match="NoSpark"):
+        read_stream(NoSpark(), Untyped, schema="n long", config="/only/there.yaml", **BEST)
+    with pytest.raises(UsageError):
+        read_stream(NoSpark(), Untyped, schema="n long", config="{")
