@@ -8,13 +8,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from pystorm_source import compiled
 from pystorm_source.java import OLDEST, advice, find_java, start_home, supported
 from pystorm_source.version import __version__
+
+if TYPE_CHECKING:
+    from pystorm_source.plan import Plan
 
 PROBE = Path(__file__).resolve().parent.parent / "source" / "probe.py"
 PROBE_TIMEOUT_SECONDS = 120
@@ -81,8 +84,50 @@ def topology_findings(reference: str, environment: str = "") -> Iterator[Finding
         return
     tasks = sum(len(component.tasks) for component in plan.components)
     yield Finding("topology", "ok", f"{plan.name}: {len(plan.components)} components, {tasks} tasks")
+    yield from _rows_of(plan)
     for found in lint(plan):
         yield Finding(found.code, "warn", f"{found.component}: {found.meaning}", found.remedy)
+
+
+def _rows_of(plan: "Plan") -> Iterator[Finding]:
+    """What Spark will refuse, or refuse without an option of the reader's."""
+    streams = {f"{component.name}.{stream.name}": stream for component, stream in plan.open_streams}
+    if not streams:
+        remedy = "give the last bolt `outputs`, such as outputs = ['written long']; a stream need not emit"
+        yield Finding("open stream", "FAIL", "no stream leaves this topology, so it has no rows for Spark", remedy)
+    elif len(streams) > 1:
+        remedy = f"on the reader, option stream={next(iter(streams))}, or streams=all"
+        yield Finding("open streams", "warn", f"{', '.join(streams)}: Spark is to be told which", remedy)
+    yield from _misspelt_types(plan, set(streams))
+    for name, stream in streams.items():
+        untyped = [field for field, ddl in zip(stream.fields, stream.types, strict=True) if ddl is None]
+        if untyped:
+            declared = ", ".join(f"{field} string" for field in untyped)
+            remedy = f".schema('{declared}') on the reader with the types that fit, or types in `outputs`"
+            yield Finding("types", "warn", f"{name}: {', '.join(untyped)} without a type", remedy)
+    for spout in plan.spouts:
+        if not spout.is_partitioned:
+            remedy = "on the reader, option delivery.guarantee=best-effort, or write a PartitionedSpout"
+            found = f"{spout.name}: {spout.cls.__name__} has no offsets: what a failed task had read is lost"
+            yield Finding("delivery", "warn", found, remedy)
+
+
+def _misspelt_types(plan: "Plan", leaving: set[str]) -> Iterator[Finding]:
+    try:
+        from pystorm_source.source.ddl import parse_type
+    except ImportError:  # pyspark is missing, which is a finding of its own
+        return
+    from pystorm_source.errors import SchemaError
+
+    for component in plan.components:
+        for stream in component.streams:
+            name = f"{component.name}.{stream.name}"
+            for field, ddl in zip(stream.fields, stream.types, strict=True):
+                try:
+                    if ddl is not None:
+                        parse_type(ddl, f"field {field!r} of {name}")
+                except SchemaError as error:
+                    yield Finding("types", "FAIL" if name in leaving else "warn", str(error))
 
 
 def ask(executable: str, path: str = "") -> dict[str, Any]:

@@ -126,9 +126,16 @@ def topologies(tmp_path, monkeypatch):
         "class B(Bolt):\n    outputs = ['n']\n    def process(self, tup): pass\n"
         "class Silent(Bolt):\n    outputs = ['n']\n"
         "class Cycle(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s, GlobalStreamId('b')])\n"
+        "    c = B.spec(inputs=[s])\n"
         "class Plain(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n"
         "class Sized(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s], par={'small': 1, 'large': 8})\n"
         "class Wrong(Topology):\n    s = S.spec()\n    b = Silent.spec(inputs=[s])\n"
+        "class Written(Bolt):\n    def process(self, tup): pass\n"
+        "class Long(B):\n    outputs = ['n lng']\n"
+        "class Closed(Topology):\n    s = S.spec()\n    w = Written.spec(inputs=[s])\n"
+        "class Misspelt(Topology):\n    s = S.spec()\n    b = Long.spec(inputs=[s])\n"
+        "class Inner(Misspelt):\n    c = B.spec(inputs=[Misspelt.b])\n"
+        "class Several(Plain):\n    c = B.spec(inputs=[Plain.s])\n"
         "class Typo(Plain):\n    config = {'topology.executor.recieve.buffer.size': 2}\n"
     )
     monkeypatch.chdir(tmp_path)
@@ -138,11 +145,37 @@ def topologies(tmp_path, monkeypatch):
 def test_a_topology_is_looked_at(machine, topologies):
     status, found = run("looked_at:Plain")
     assert (status, found["topology"]["found"]) == (0, "Plain: 2 components, 2 tasks")
+    assert found["delivery"]["found"].startswith("s: S has no offsets")
+    assert "delivery.guarantee=best-effort" in found["delivery"]["remedy"]
+    assert (found["types"]["status"], found["types"]["found"]) == ("warn", "b.default: n without a type")
+    assert ".schema('n string')" in found["types"]["remedy"]
     _, found = run("looked_at:Sized", "--environment", "large")
     assert found["topology"]["found"] == "Sized: 2 components, 9 tasks"
     status, found = run("looked_at:Cycle")
     assert (status, found["cycle"]["status"]) == (0, "warn")
     assert found["cycle"]["found"].startswith("b -> b: ") and found["cycle"]["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("name", "item", "status", "words"),
+    [
+        ("Closed", "open stream", "FAIL", "no stream leaves this topology"),
+        ("Misspelt", "types", "FAIL", "'lng'"),
+        ("Several", "open streams", "warn", "c.default, b.default: Spark is to be told which"),
+    ],
+)
+def test_what_spark_would_refuse_is_found_without_it(machine, topologies, name, item, status, words):
+    exit_status, found = run(f"looked_at:{name}")
+    assert (exit_status, found[item]["status"]) == (1 if status == "FAIL" else 0, status)
+    assert words in found[item]["found"]
+
+
+def test_a_misspelt_type_between_bolts_is_only_a_warning(machine, topologies):
+    """It is of no row; looked at as a line, for several findings are about types."""
+    result = CliRunner().invoke(app, ["check", "looked_at:Inner"])
+    assert result.exit_code == 0
+    (line,) = [line for line in result.stdout.splitlines() if "lng" in line]
+    assert line.startswith("warn  types")
 
 
 @pytest.mark.parametrize(
