@@ -37,7 +37,7 @@ def draw(
     """Draw a topology: components, tasks, streams, groupings, and the streams that leave as rows."""
     with usage_errors():
         plan = plan_here(topology, environment)
-        picture = drawn(plan, form or SUFFIXES.get(output.suffix.lower() if output else "", Format.text))
+        picture = drawn(plan, form or _form_of(output))
         if output is None:
             typer.echo(picture, nl=False)
             return
@@ -48,6 +48,16 @@ def draw(
                 f"--output cannot be written ({error.strerror}): give a file in a folder that is there and writable. "
                 f"Given: {str(output)!r}"
             ) from None
+
+
+def _form_of(output: Path | None) -> Format:
+    suffix = output.suffix.lower() if output else ""
+    if suffix and suffix not in SUFFIXES:
+        raise OptionError(
+            f"--output takes a file that ends in {', '.join(SUFFIXES)}, or say by --format what to write. "
+            f"Given: {str(output)!r}"
+        )
+    return SUFFIXES.get(suffix, Format.text)
 
 
 def drawn(plan: Plan, form: Format) -> str:

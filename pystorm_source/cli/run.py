@@ -4,6 +4,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from typing import Annotated, Any
 
 import typer
@@ -39,7 +40,8 @@ def run(
     """
     clock = SystemClock()
     failure = ""
-    with usage_errors():
+    # Components print what they like: with --json, stdout is for the object alone.
+    with usage_errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         seconds = parse_duration("--for", duration) if duration else float("inf")
         plan = plan_here(topology, environment, config_of(options or []))
         streams = [(component.name, stream.name) for component, stream in plan.open_streams]

@@ -165,7 +165,7 @@ class TableDisplay(LinesDisplay):
         if now - since >= RATE_SECONDS:
             work = {row.component: row.rate * now for row in rows}
             past = {row.component: row.rate * since for row in before}
-            self._rates = {name: (work[name] - past.get(name, 0.0)) / (now - since) for name in work}
+            self._rates = {name: max(0.0, work[name] - past.get(name, 0.0)) / (now - since) for name in work}
             self._window = (now, rows)
         self._drawn = self._table([row._replace(rate=self._rates.get(row.component, row.rate)) for row in rows])
         return self._drawn

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from pystorm_source import Topology
 from pystorm_source.cli.main import app
 from pystorm_source.cli.run import config_of, follow
+from pystorm_source.cli.run_display import TableDisplay
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
 from pystorm_source.plan import compile_plan
@@ -46,6 +47,14 @@ MODULE = """
             self.conf = conf
         def process(self, tup):
             self.emit([repr(self.conf.get("a.key"))])
+
+    class Chatty(Split):
+        def process(self, tup):
+            print("a line of mine")
+
+    class Printing(Topology):
+        lines = MemorySpout.spec(fields=["line string"], rows=[["a"]])
+        words = Chatty.spec(inputs=[lines])
 
     class Words(Topology):
         lines = MemorySpout.spec(fields=["line string"], rows=[["the cow"], ["the moon"]])
@@ -129,6 +138,7 @@ def test_a_failure_is_named_and_exits_1(folder):
     result = run(f"{folder}:Failing", "--once")
     assert result.exit_code == 1
     assert "error: TupleFailed: component 'words', task 2: process() raised ValueError: no such line" in result.stderr
+    assert "in a local round" not in result.stderr
     assert "│ words" in result.stdout
     status, found = answer(f"{folder}:Failing", "--once")
     assert status == 1 and "no such line" in found["failure"]
@@ -163,6 +173,24 @@ def test_spouts_without_offsets_are_heard_until_the_time_is_over(folder):
 def test_what_json_cannot_hold_is_shown_as_it_prints(folder):
     _, found = answer(f"{folder}:Odd", "--once", "--rows", "1")
     assert found["rows"]["values.default"] == [["b'x'", "nan", "{(1, 2): 3}"]]
+
+
+def test_what_components_print_does_not_stand_before_the_json(folder):
+    result = run(f"{folder}:Printing", "--once", "--json")
+    assert json.loads(result.stdout)["components"]["words"]["executed"] == 1
+    assert "a line of mine" in result.stderr
+    assert "a line of mine" in run(f"{folder}:Printing", "--once").stdout
+
+
+def test_a_rate_is_never_below_zero(folder):
+    """Work that is worked out from a rate may come out a little less than it was."""
+    clock = ManualClock(now=1000.0)
+    display = TableDisplay(rate(clock, 1), clock)
+    display._window = (0.0, [row._replace(rate=1e9) for row in display.table_rows()])
+    clock.advance(3)
+    display._window = (1.0, display._window[1])
+    display._now()
+    assert [str(value) for value in display._rates.values()] == ["0.0"]
 
 
 def test_options_are_checked():
