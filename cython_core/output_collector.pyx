@@ -65,7 +65,8 @@ cdef class OutputCollector:
         if router is None:
             raise ValueError(
                 f"Unknown stream ID: {type(self.instance).__name__} declares the streams "
-                f"{', '.join(repr(name) for name in self.routers) or 'none'} in `outputs`; "
+                f"{', '.join(repr(name) for name in self.routers) or 'none'} in `outputs`; declare the fields, such as "
+                f"{example_of(stream)}. "
                 f"Given: {'default' if stream is None else stream!r}"
             )
         return router
@@ -94,6 +95,13 @@ cdef class OutputCollector:
                 task_ids.append(direct_task)
             self.emits += 1
         return task_ids if need_task_ids else None
+
+
+cdef str example_of(object stream):
+    """How a class declares that stream."""
+    if stream is None or stream == "default":
+        return "outputs = ['word', 'count']"
+    return f"outputs = [Stream(['word', 'count'], name={stream!r})]"
 
 
 cdef object fitting(StreamRouter router, object values):

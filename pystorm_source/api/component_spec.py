@@ -74,7 +74,7 @@ class ComponentSpec:
         self.streams = Stream.all_of(getattr(component_cls, "outputs", None), given_by=component_cls.__name__)
         self.par = self._checked_par(component_cls.par if par is None else par)
         self.config = self._checked_config(component_cls.config if config is None else config)
-        self.subscriptions = self._checked_inputs(inputs)
+        self.subscriptions = self._checked_inputs(inputs, component_cls.__name__)
 
     def __getitem__(self, stream: str) -> GlobalStreamId:
         names = [declared.name for declared in self.streams]
@@ -148,7 +148,7 @@ class ComponentSpec:
         return copy.deepcopy(config)
 
     @staticmethod
-    def _checked_inputs(inputs: Any) -> tuple[tuple[GlobalStreamId, Grouping | None], ...]:
+    def _checked_inputs(inputs: Any, of: str) -> tuple[tuple[GlobalStreamId, Grouping | None], ...]:
         if inputs is None:
             return ()
         if isinstance(inputs, (ComponentSpec, GlobalStreamId)):
@@ -157,14 +157,14 @@ class ComponentSpec:
         if isinstance(inputs, dict):
             for grouping in inputs.values():
                 if not isinstance(grouping, Grouping):
-                    raise TypeError(f"the grouping of an input must be a Grouping. Given: {grouping!r}")
+                    raise TypeError(f"the grouping of an input of {of} must be a Grouping. Given: {grouping!r}")
             pairs = list(inputs.items())
         elif isinstance(inputs, (list, tuple)):
             pairs = [(source, None) for source in inputs]
         else:
             raise TypeError(
-                "`inputs` must be a spec, a list of specs and streams, or a dict of these to Groupings; a component "
-                f"that is declared later is GlobalStreamId('its name'). Given: {inputs!r}"
+                f"`inputs` of {of} must be a spec, a list of specs and streams, or a dict of these to Groupings; "
+                f"{_remedy_for(inputs)}. Given: {inputs!r}"
             )
         checked: dict[GlobalStreamId, Grouping | None] = {}
         for source, grouping in pairs:
@@ -172,11 +172,18 @@ class ComponentSpec:
                 source = GlobalStreamId(source)
             elif not isinstance(source, GlobalStreamId):
                 raise TypeError(
-                    "an input must be a component spec or spec['stream']; a component that is declared later is "
-                    f"GlobalStreamId('its name'). Given: {source!r}"
+                    f"an input of {of} must be a component spec or spec['stream']; {_remedy_for(source)}. "
+                    f"Given: {source!r}"
                 )
             checked[source] = grouping
         return tuple(checked.items())
+
+
+def _remedy_for(source: Any) -> str:
+    if isinstance(source, type) and hasattr(source, "spec"):
+        name = source.__name__
+        return f"{name} is a class: assign {name}.spec() to an attribute of the Topology and name that"
+    return "a component that is declared later is GlobalStreamId('its name')"
 
 
 def _task_count(tasks: Any) -> int:

@@ -108,8 +108,9 @@ class Topology:
             same = found.setdefault((one.producer.label, one.stream.name), one)
             if same.grouping != one.grouping:
                 raise ValueError(
-                    f"input of {spec.label!r}: stream {one.stream.name!r} of {one.producer.label!r} is given twice, "
-                    f"with two groupings; keep one. Given: {same.grouping} and {one.grouping}"
+                    f"input of {spec.label!r} ({spec.component_cls.__name__}): stream {one.stream.name!r} of "
+                    f"{one.producer.label!r} is given twice, with two groupings; keep one. "
+                    f"Given: {same.grouping} and {one.grouping}"
                 )
         return tuple(found.values())
 
@@ -118,14 +119,14 @@ class Topology:
         producer = cls.resolve(source)
         if producer is None:
             raise ValueError(
-                f"input of {spec.label!r} is no component of {cls.__name__}, which has "
+                f"input of {spec.label!r} ({spec.component_cls.__name__}) is no component of {cls.__name__}, which has "
                 f"{[known.label for known in cls.specs]!r}: assign it to an attribute of the Topology. "
                 f"Given: {source.component!r}"
             )
         stream = producer.stream(source.stream)
         if stream is None:
             raise ValueError(
-                f"input of {spec.label!r}: {producer.label!r} declares the streams "
+                f"input of {spec.label!r} ({spec.component_cls.__name__}): {producer.label!r} declares the streams "
                 f"{[declared.name for declared in producer.streams]!r}. Given: {source.stream!r}"
             )
         if grouping is None:
@@ -137,12 +138,12 @@ class Topology:
                 else f"stream {stream.name!r} of {producer.label!r} is not direct: declare it as "
                 f"Stream(..., name={stream.name!r}, direct=True), or take another grouping"
             )
-            raise ValueError(f"input of {spec.label!r}: {remedy}. Given: {grouping}")
+            raise ValueError(f"input of {spec.label!r} ({spec.component_cls.__name__}): {remedy}. Given: {grouping}")
         unknown = [name for name in grouping.names if name not in stream.fields]
         if unknown:
             raise ValueError(
-                f"{grouping.kind} grouping of {spec.label!r}: stream {stream.name!r} of {producer.label!r} has the "
-                f"fields {list(stream.fields)!r}. Given: {unknown!r}"
+                f"{grouping.kind} grouping of {spec.label!r} ({spec.component_cls.__name__}): stream {stream.name!r} "
+                f"of {producer.label!r} has the fields {list(stream.fields)!r}. Given: {unknown!r}"
             )
         return Subscription(producer, stream, grouping)
 

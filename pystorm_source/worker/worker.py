@@ -134,12 +134,12 @@ class Worker:
         """
         if deadline is None and not until_idle:
             raise ValueError("a round needs a deadline or an end where the spouts are idle. Given: neither")
-        self._start_where_needed("a local round")
+        self._start_where_needed("")
         shares = {
-            name: self._shares(self._begin(name, partition, "a local round"), partition, start, end)
+            name: self._shares(self._begin(name, partition, ""), partition, start, end)
             for name, (partition, start, end) in ranges.items()
         }
-        self._where = "a local round"
+        self._where = ""
 
         def open_all() -> None:
             for spout in self._all_spouts():

@@ -82,6 +82,12 @@ def test_other_inputs_are_refused(inputs):
         Words.spec(inputs=inputs)
 
 
+@pytest.mark.parametrize("inputs", [Lines, [Lines], {Lines: Grouping.ALL}])
+def test_a_class_among_the_inputs_is_told_how_it_becomes_a_component(inputs):
+    with pytest.raises(TypeError, match=r"of Words must be .*Lines is a class: assign Lines\.spec\(\) to an attribute"):
+        Words.spec(inputs=inputs)
+
+
 @pytest.mark.parametrize("grouping", ["shuffle", None, 5, Grouping])
 def test_other_groupings_are_refused(grouping):
     with pytest.raises(TypeError, match="must be a Grouping. Given: "):

@@ -49,6 +49,22 @@ def test_time_passes_without_waiting():
     assert machine.monotonic() - began < 10
 
 
+def test_second_verdicts_are_counted():
+    class Twice(Bolt):
+        auto_ack = False
+
+        def process(self, tup):
+            self.ack(tup)
+            self.ack(tup)
+
+    class Verdicts(Topology):
+        lines = MemorySpout.spec(fields=["line string"], rows=[["a"], ["b"]])
+        twice = Twice.spec(inputs=[lines])
+
+    result = run_topology(Verdicts)
+    assert (result.acked["twice"], result.second_verdicts) == (2, {"lines": 0, "twice": 2})
+
+
 def test_a_day_is_no_longer_than_a_second():
     clock = ManualClock()
     made = scripted(["a"], PAUSE(86_400), ["b"], bolts=lambda words: {"total": Total.spec(inputs=[words])})

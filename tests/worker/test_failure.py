@@ -90,7 +90,8 @@ def test_without_a_call_of_super_init():
     [
         ("x", None, "All Tuples must be either lists or tuples, received <class 'str'> instead."),
         ((1, 2), None, "wrong number of fields: stream 'default' of 'b' declares ['n']; Given: (1, 2)"),
-        ((1,), "other", "Unknown stream ID: Emits declares the streams 'default' in `outputs`; Given: 'other'"),
+        ((1,), "other", "Unknown stream ID: Emits declares the streams 'default' in `outputs`; declare the fields"),
+        ((1,), "other", "outputs = [Stream(['word', 'count'], name='other')]. Given: 'other'"),
         (("abc",), None, "Given: 'abc'"),
     ],
 )
