@@ -199,3 +199,20 @@ def test_long_values_are_cut(values):
     assert len(text) == 201
     assert text.endswith("…")
     assert text.startswith("(")
+
+
+def test_a_value_that_does_not_fit_its_column_is_an_exception_like_any_other():
+    """Of a bolt that goes on after exceptions: the rows before and after it are whole."""
+
+    class Misfit(Pass):
+        exit_on_exception = False
+        auto_fail = False
+
+        def process(self, tup):
+            self.emit(["abc"] if tup.values.n == 1 else tup.values)
+
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=Misfit.spec(inputs=[s])), "b")
+    assert rows(worker.run("s", "p", 0, 3)) == [(0,), (2,)]
+    (failure,) = worker.errors
+    assert failure.component == "b" and "'abc'" in str(failure.__cause__)
