@@ -69,6 +69,7 @@ def test_the_other_commands_of_its_readme_work(project):
     assert "bolt counts (CountBolt, 2 tasks)" in drawn.stdout
     checked = python(project, "-m", "pystorm_source", "check", "word_tally.topology:WordCount")
     assert "ok    topology               WordCount: 3 components, 5 tasks" in checked.stdout
+    assert checked.stdout.splitlines()[-1].startswith("ok    topology"), "its topology is without findings"
     readme = (project / "README.md").read_text()
     for command in ("python -m pytest", "pystorm-source run", "pystorm-source draw", "spark-submit job.py"):
         assert command in readme
