@@ -4,13 +4,14 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.environment import ensure_worker_python
-from pystorm_source.errors import OptionError, TopologyError
+from pystorm_source.errors import OptionError, SchemaError, TopologyError
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.source.data_source import PystormDataSource
+from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.request import ReadRequest
 
 if TYPE_CHECKING:
@@ -100,9 +101,20 @@ def _checked(plan: Plan, name: str, texts: Mapping[str, str], schema: "StructTyp
     request = ReadRequest.of(texts, name, plan)
     if schema is None:
         request.rows.schema()
-    elif not isinstance(schema, str):  # text is Spark's to read
-        request.rows.output(schema)
+    elif (columns := _columns_of(schema)) is not None:
+        request.rows.output(columns)
     return request
+
+
+def _columns_of(schema: "StructType | str") -> "StructType | None":
+    """None where it is a text that only Spark reads, such as one with comments."""
+    if not isinstance(schema, str):
+        return schema
+    try:
+        columns, _ = parse_type(f"struct<{schema}>", "schema")
+    except SchemaError:
+        return None
+    return cast("StructType", columns)
 
 
 def _loaded(reader: Any, schema: "StructType | str | None", texts: Mapping[str, str]) -> "DataFrame":

@@ -40,6 +40,8 @@ REFUSED = [
     (topologies.Closed, "n long", {}, OptionError, "no stream leaves this topology"),
     (topologies.Parted, "n long", {}, OptionError, "several streams leave topology 'Parted'"),
     (Untyped, TEXTS, BEST, SchemaError, "names each column once, out of .'n'.*Given: .'x'"),
+    (Untyped, "x string", BEST, SchemaError, "names each column once, out of .'n'.*Given: .'x'"),
+    (topologies.Numbers, "n array<long>", {}, SchemaError, "column 'n' is declared bigint"),
     (Untyped, None, BEST, SchemaError, "declares fields without a type"),
     (topologies.Misspelled, "n long", {}, SchemaError, "Given: "),
 ]
@@ -59,9 +61,10 @@ def test_each_refuses_what_is_the_others():
         read(NoSpark(), topologies.Numbers, schema="n long", startingOffsets="latest")
 
 
-def test_what_is_right_goes_on_to_spark():
+@pytest.mark.parametrize("schema", ["n long", "N: decimal(10, 2) not null", "n long comment 'what Spark alone reads'"])
+def test_what_is_right_goes_on_to_spark(schema):
     with pytest.raises(AttributeError, match="NoSpark"):
-        read_stream(NoSpark(), Untyped, schema="n long", **BEST)
+        read_stream(NoSpark(), Untyped, schema=schema, **BEST)
 
 
 def test_a_file_that_the_driver_elsewhere_has_is_not_looked_for():
