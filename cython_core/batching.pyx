@@ -11,7 +11,7 @@ Threading law: as the executor.
 
 from collections import defaultdict
 
-from cython_core.output_collector cimport BoltBase, BoltOutputCollector, collector_of, collector_or_none
+from cython_core.output_collector cimport NOT_YET, BoltBase, BoltOutputCollector, collector_of, collector_or_none
 from cython_core.tuple cimport OPEN, Tuple
 
 
@@ -27,8 +27,18 @@ cdef class BatchingBase(BoltBase):
         self._held = 0
 
     def process(self, tup):
-        """Puts the tuple into the batch of its group. Override ``group_key`` and ``process_batch``, not this."""
-        self._batches[self.group_key(tup)].append(tup)
+        """Puts the tuple into the batch of its group. Override ``group_key`` and ``process_batch``, not this.
+
+        Raises TypeError for a key that is not hashable.
+        """
+        key = self.group_key(tup)
+        try:
+            self._batches[key].append(tup)
+        except TypeError:
+            raise TypeError(
+                f"{type(self).__name__}.group_key must answer something hashable, such as a str or a tuple; "
+                f"Given: {key!r:.200}"
+            ) from None
         wanted = self.tuples_between_batches
         if wanted is not None:
             self._held += 1
@@ -46,31 +56,37 @@ cdef class BatchingBase(BoltBase):
     def process_batches(self):
         """Calls ``process_batch`` for each group, oldest first, and acks its tuples (``auto_ack``)."""
         cdef BoltOutputCollector collector
-        cdef Tuple outer
-        cdef Tuple tup
-        cdef list batch
+        cdef Tuple outer, tup
+        cdef list tups
         if collector_or_none(self) is None:
             return self._process_batches_alone()
         collector = <BoltOutputCollector?>collector_of(self)
         outer = collector.current
-        collector.current = None
         try:
             while self._batches:
                 key = next(iter(self._batches))
                 batch = self._batches[key]
+                tups = [tup for tup in batch if isinstance(tup, Tuple)]  # whatever the bolt does to its list
                 self._current_key = key
-                collector.batch = batch
+                collector.current = None
+                collector.batch = tups
+                collector.batch_trees = NOT_YET
                 if batch:
-                    self.process_batch(key, batch)
+                    try:
+                        self.process_batch(key, batch)
+                    except Exception as error:
+                        collector.broken = (error, tups, key)
+                        raise
                     if self.auto_ack:
-                        for tup in batch:
+                        for tup in tups:
                             collector.ack(tup)
                 # Order: gone only now, so that an exception still finds the group.
-                collector.batch = None
-                self._current_key = None
                 self._batches.pop(key, None)
             self._held = 0
         finally:
+            self._current_key = None
+            collector.batch = None
+            collector.batch_trees = None
             collector.current = outer
 
     def _process_batches_alone(self):
@@ -87,15 +103,16 @@ cdef class BatchingBase(BoltBase):
             self._batches.pop(key, None)
         self._held = 0
 
-    def _fail_batches(self, everything):
+    def _fail_batches(self, everything, key, tups):
         """After an exception in ``process_batch``: fails the group that it was in, or all; what is failed is gone."""
         cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
-        cdef Tuple tup
-        keys = list(self._batches) if everything else [self._current_key]
-        for key in keys:
-            for tup in self._batches.pop(key, ()):
-                if self.auto_fail and tup.verdict == OPEN:
-                    collector.fail(tup)
+        groups = [list(tups)]
+        self._batches.pop(key, None)
+        if everything:
+            groups += list(self._batches.values())
+            self._batches.clear()
+        for group in groups:
+            for tup in group:
+                if self.auto_fail and isinstance(tup, Tuple) and (<Tuple>tup).verdict == OPEN:
+                    collector.fail(<Tuple>tup)
         self._held = sum([len(batch) for batch in self._batches.values()])
-        collector.batch = None
-        self._current_key = None

@@ -21,6 +21,7 @@ from cython_core.stream_router cimport Route, StreamRouter
 from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, new_tuple
 from cython_core.tuple_tree cimport TupleTree
 
+import logging
 from collections import deque
 
 import pyarrow as pa
@@ -50,8 +51,13 @@ class ComponentFailed(Exception):
         self.offset = offset
 
 
+logger = logging.getLogger("pystorm.worker")
+
 cdef object NEVER = float("inf")
 cdef int MOST_REPORTED = 100
+cdef int MOST_RAISES = 100    # in a row, of a spout that goes on, before it counts as having nothing
+cdef int MOST_REPLAYS = 8
+cdef long long SOMEWHERE = -2  # the offset of a tuple of a range whose place in it nobody knows
 
 
 cdef class Executor:
@@ -79,6 +85,13 @@ cdef class Executor:
 
     cdef long turn(self, long quota) except -1:
         raise NotImplementedError
+
+    cdef bint late(self, uint64_t until, long calls) noexcept:
+        """Whether a turn must end early: asked after each call, looks at the clock after every fourth one."""
+        if until == 0 or (not self.slow and (calls & 3) != 0):
+            return 0
+        self.slow = ps_coarse_nanos() >= until
+        return self.slow
 
     cdef bint flush(self) noexcept:
         """Non-blocking. Publishes every batch as far as there is room; 1 where nothing is left, pending or batched."""
@@ -113,7 +126,10 @@ cdef class Executor:
         report = getattr(self.instance, "raise_exception", None)
         if report is not None:
             last = self.last_report()
-            report(error, tup)
+            try:
+                report(error, tup)
+            except Exception:
+                logger.exception("raise_exception() of component %r, task %d raised", self.component, self.task)
             if self.last_report() is not last:
                 self.reported.pop()  # the component's own entry says less
         self.errors += 1
@@ -163,6 +179,10 @@ cdef class SpoutExecutor(Executor):
         """
         self.permits = permits
         self.until_idle = until_idle
+        self.raises = 0
+        self.cut = False
+        self.collector.settlements[:0] = self.collector.deferred
+        self.collector.deferred.clear()
         self._begin(False)
 
     def _begin(self, bint batched):
@@ -173,7 +193,7 @@ cdef class SpoutExecutor(Executor):
 
     def close(self):
         """No further turn asks the spout, and no offset is in range, until the next open."""
-        self.exhausted = True
+        self.exhausted = self.cut = True
         self.collector.end = self.collector.start
 
     @property
@@ -189,18 +209,22 @@ cdef class SpoutExecutor(Executor):
     @property
     def unsettled(self):
         """Trees without a verdict yet."""
-        return self.collector.rooted - self.acks - self.fails - len(self.collector.settlements)
+        told = self.acks + self.fails
+        return self.collector.rooted - told - len(self.collector.settlements) - len(self.collector.deferred)
 
     cdef long turn(self, long quota) except -1:
         cdef long calls = 0
         cdef long told = 0
         cdef unsigned long long before
         cdef PyObject *answer
+        cdef uint64_t until = ps_coarse_nanos() + self.patience if self.patience > 0 else 0
         if self.pending.count > 0 and not self.pending.drain():
             self.stalls += 1
             return 0
         if len(self.collector.settlements) > 0:
+            before = self.collector.emits
             told = self.tell()
+            self.charge(self.collector.emits - before)
             if self.pending.count > 0:
                 self.flush()
                 return told
@@ -217,7 +241,11 @@ cdef class SpoutExecutor(Executor):
             calls += 1
             if answer is NULL:
                 self.caught("next_tuple")
+                self.raises += 1
+                if self.raises <= MOST_RAISES:
+                    break  # it is asked again: a spout that has raised may have more
             else:
+                self.raises = 0
                 ps_decref(answer)
                 if answer is ps_false:
                     self.exhausted = True
@@ -227,27 +255,45 @@ cdef class SpoutExecutor(Executor):
                 if self.collector.bounded and self.collector.highest_offset == self.collector.end - 1:
                     self.exhausted = True
                 break
-            if not self.collector.bounded:
-                if self.permits <= self.collector.emits - before:
-                    self.exhausted = True
-                    break
-                self.permits -= self.collector.emits - before
-            if self.pending.count > 0:
+            self.charge(self.collector.emits - before)
+            if self.exhausted:
+                break
+            if self.pending.count > 0 or self.late(until, calls):
                 break
         self.executed += calls
         self.flush()
         return told + calls
 
+    cdef int charge(self, unsigned long long emits) noexcept:
+        """A slice pays for its emits, and ends where it cannot."""
+        if not self.collector.bounded and not self.exhausted:
+            if self.permits <= emits:
+                self.exhausted = self.cut = True
+            else:
+                self.permits -= emits
+        return 0
+
     cdef long tell(self) except -1:
-        """Tells the spout the verdicts of its trees, oldest first, until one of its answers finds no room."""
+        """Tells the spout the verdicts of its trees, oldest first, until one of its answers finds no room.
+
+        Once its slice was cut off by deadline or permits, what it emits in answer is new: its acks wait for the next
+        slice, and so do its fails from the ``MOST_REPLAYS``th replay on, or a spout that always answers would never let
+        the slice end.
+        """
         cdef list settled = self.collector.settlements[:]
         cdef TupleTree tree
         cdef long told = 0
+        cdef long at = 0
         self.collector.settlements.clear()
         enter(self.collector)
         try:
             for tree in settled:
+                at += 1
+                if self.cut and tree.generation > (MOST_REPLAYS if tree.failed else 0):
+                    self.collector.deferred.append(tree)
+                    continue
                 told += 1
+                self.collector.generation = tree.generation + 1 if self.cut else 0
                 if tree.failed:
                     self.fails += 1
                 else:
@@ -265,8 +311,9 @@ cdef class SpoutExecutor(Executor):
                 if self.pending.count > 0:
                     break
         finally:
+            self.collector.generation = 0
             # What the spout was not told yet goes first again.
-            self.collector.settlements[:0] = settled[told:]
+            self.collector.settlements[:0] = settled[at:]
         return told
 
     cdef int caught(self, str method) except -1:
@@ -294,7 +341,7 @@ cdef class SpoutExecutor(Executor):
                 router.emitted += batch.num_rows
             else:
                 for values in zip(*[column.to_pylist() for column in batch.columns]):
-                    self.collector.send(values, None, -1, None, None)
+                    self.collector.send(values, None, SOMEWHERE, None, None)
         except Exception as error:
             raise ComponentFailed(self.component, self.task, "next_batch", None, -1) from error
         self.executed += 1
@@ -324,6 +371,7 @@ cdef class BoltExecutor(Executor):
         self.batching = None
         if isinstance(instance, BatchingBase):
             self.batching = instance
+            self.collector.batching = True
             instance._reset_batches()
         self.tick_due = self.fire_due = NEVER
         self.ready()
@@ -336,6 +384,9 @@ cdef class BoltExecutor(Executor):
         self.auto_ack = self.batching is None and bool(getattr(instance, "auto_ack", True))
         self.auto_fail = bool(getattr(instance, "auto_fail", True))
         self.collector.auto_anchor = bool(getattr(instance, "auto_anchor", True))
+        self.batch_override = (
+            self.batching is not None and type(instance).process_batches is not BatchingBase.process_batches
+        )
         base = BoltBase if self.batching is None else BatchingBase
         tick = getattr(instance.process_tick, "__func__", None)
         self.has_tick = (
@@ -392,11 +443,11 @@ cdef class BoltExecutor(Executor):
         if self.due:
             self.due = False
             self.fire_timers()
-            calls = 1
             if self.pending.count > 0:
                 self.flush()
-                return calls
-        calls += self.feed(quota)
+                return 0
+        # A timer is no progress: what it emitted is in the queues, and timers alone must not keep a run going.
+        calls = self.feed(quota)
         self.flush()
         return calls
 
@@ -406,6 +457,11 @@ cdef class BoltExecutor(Executor):
         cdef void *item
         cdef PyObject *answer
         cdef BoltOutputCollector collector = self.collector
+        cdef uint64_t until = 0
+        if ps_ring_size(&self.queue.ring) == 0:
+            return 0
+        if self.patience > 0:
+            until = ps_coarse_nanos() + self.patience
         enter(collector)
         while calls < quota:
             item = ps_ring_poll(&self.queue.ring)
@@ -429,8 +485,14 @@ cdef class BoltExecutor(Executor):
                 if collector.failed is not None:
                     ps_decref(<PyObject *>item)
                     self.raise_tuple_failed("fail", None)
-                give_up(<PyObject *>item)
-            if self.pending.count > 0:
+                # Not where a call of process_batches from elsewhere has put another tuple in its place.
+                if <PyObject *>collector.current is <PyObject *>item:
+                    give_up(<PyObject *>item)
+                else:
+                    ps_decref(<PyObject *>item)
+            if self.batch_override:
+                self.forget_tups()
+            if self.pending.count > 0 or self.late(until, calls):
                 break
         collector.current = None
         self.executed += calls
@@ -448,16 +510,24 @@ cdef class BoltExecutor(Executor):
         """Handles an exception of the bolt, inside its ``except``: fails the tuple or the batch that it worked on."""
         cdef BoltOutputCollector collector = self.collector
         cdef Tuple tup = collector.current
-        cdef list batch = collector.batch
+        batch, broken = None, collector.broken
+        collector.broken = None
+        if broken is not None and broken[0] is cause:
+            batch, key = broken[1:]
+        elif self.batch_override and getattr(self.instance, "_current_tups", None):
+            batch, key = self.instance._current_tups, getattr(self.instance, "_current_key", None)
         if batch is not None:
             method = "process_batch"
-            tup = <Tuple>batch[0] if batch else None
+            tup = next((each for each in batch if isinstance(each, Tuple)), None)
+        self.errors += self.exits
         if not self.exits:
             self.survive(method, tup, -1 if tup is None else tup.offset, cause)
         if batch is not None:
-            self.batching._fail_batches(self.exits)
+            self.batching._fail_batches(self.exits, key, batch)
         elif self.auto_fail and tup is not None and tup.verdict == OPEN:
             collector.fail(tup)
+        if self.batch_override:
+            self.forget_tups()
         if self.exits:
             raise ComponentFailed(
                 self.component, self.task, method, tup, -1 if tup is None else tup.offset
@@ -465,6 +535,12 @@ cdef class BoltExecutor(Executor):
         if collector.failed is not None:
             self.raise_tuple_failed(method, cause)
         collector.current = None
+        return 0
+
+    cdef int forget_tups(self) except -1:
+        """What an override of process_batches said that it works on, it does no more."""
+        if getattr(self.instance, "_current_tups", None):
+            self.instance._current_tups = []
         return 0
 
     cdef int raise_tuple_failed(self, str method, object cause) except -1:
@@ -492,6 +568,8 @@ cdef class BoltExecutor(Executor):
         except Exception as error:
             self.fail_current("process_tick", error)
         self.collector.current = None
+        if self.batch_override:
+            self.forget_tups()
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)
         return 0
@@ -504,25 +582,33 @@ cdef class BoltExecutor(Executor):
             self.batching.process_batches()
             self.batching._tick_counter = 0
         except Exception as error:
-            self.fail_current("process_batch", error)
+            self.fail_current("process_batches", error)
+        if self.batch_override:
+            self.forget_tups()
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)
         return 0
 
-    def wants_final_tick(self):
-        """Whether the bolt has not had the tick of the micro-batch's end, or has got tuples since."""
-        if self.final_ticked and self.executed == self.executed_at_final_tick:
-            return False
-        return self.has_tick or (self.batching is not None and bool(self.batching._batches))
+    def wants_final_tick(self, unsigned long long rooted):
+        """Whether the micro-batch's end still owes the bolt something: its tick, or the batches that it holds.
 
-    def final_tick(self):
+        ``rooted``: emits of all spouts so far. Where one has emitted since the bolt's tick, as in answer to a fail, the
+        bolt gets another. What only goes round in a cycle gives none: each tick could send it round once more.
+        """
+        if self.batching is not None and self.batching._batches:
+            return not self.final_ticked or self.executed != self.executed_at_final_tick
+        return self.has_tick and (not self.final_ticked or self.rooted_at_final_tick != rooted)
+
+    def final_tick(self, unsigned long long rooted):
         """The tick of the micro-batch's end. A batching bolt processes what it holds, whatever its tick counter says.
 
         Order: only where the pending emits are drained, as any call of a component.
         """
+        cdef bint ticks = self.has_tick and (not self.final_ticked or self.rooted_at_final_tick != rooted)
+        self.rooted_at_final_tick = rooted
         self.final_ticked = True
         self.executed_at_final_tick = self.executed
-        if self.has_tick:
+        if ticks:
             self.give_tick()
         # A group that fails is gone and the others stay, so a failure leaves fewer.
         groups = 0 if self.batching is None else len(self.batching._batches)
@@ -533,7 +619,7 @@ cdef class BoltExecutor(Executor):
         self.flush()
 
     cdef bint idle(self) noexcept:
-        return self.pending.count == 0 and ps_ring_size(&self.queue.ring) == 0 and not self.due
+        return self.pending.count == 0 and ps_ring_size(&self.queue.ring) == 0
 
 
 cdef extern from *:

@@ -4,8 +4,6 @@ from typing import final
 from cython_core.executor import Executor
 from cython_core.row_batch import RowBatchBuilder
 
-TIMED_QUOTA: int
-
 @final
 class InlineScheduler:
     def __init__(
@@ -17,6 +15,7 @@ class InlineScheduler:
         quota: int = 256,
         idle_sleep: float = 0.001,
         seed: int | None = None,
+        patience: float = 0.0,
     ) -> None: ...
     @property
     def executors(self) -> tuple[Executor, ...]: ...

@@ -21,9 +21,6 @@ from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
 
 
-TIMED_QUOTA = 16
-
-
 cdef bint over(SpoutExecutor spout) except -1:
     """Whether the run need not wait for this spout, which has just had nothing to emit."""
     if spout.exhausted:
@@ -34,13 +31,14 @@ cdef bint over(SpoutExecutor spout) except -1:
 
 @cython.final
 cdef class InlineScheduler:
-    """``InlineScheduler(executors, output, monotonic, sleep, quota, idle_sleep, seed)``.
+    """``InlineScheduler(executors, output, monotonic, sleep, quota, idle_sleep, seed, patience)``.
 
     ``executors``: most downstream first. ``output``: the RowBatchBuilder whose finished batches end a ``run``, or None.
     ``monotonic``: a clock in seconds, read once per pass where a run has a deadline or a bolt a timer; ``sleep`` waits
-    by it. ``quota``: calls per turn, at most ``TIMED_QUOTA`` where a bolt has a timer. ``idle_sleep``: seconds slept
-    when the spouts have nothing. ``seed``: an int makes order and length of the turns random, the same for the same
-    seed: other interleavings for tests.
+    by it. ``quota``: calls per turn; a turn that takes longer than ``patience`` seconds (0: any time) ends early, with
+    the next call, so that slow components keep nobody from deadlines and timers. ``idle_sleep``: seconds slept when the
+    spouts have nothing. ``seed``: an int makes order and length of the turns random, the same for the same seed: other
+    interleavings for tests.
     """
 
     cdef readonly tuple executors
@@ -64,12 +62,15 @@ cdef class InlineScheduler:
         long quota=256,
         double idle_sleep=0.001,
         seed=None,
+        double patience=0.0,
     ):
         if quota < 1:
             raise ValueError(f"a turn makes at least one call; Given: {quota!r}")
         if not all(isinstance(executor, Executor) for executor in executors):
             raise TypeError(f"a scheduler turns Executors; Given: {executors!r}")
         self.executors = executors
+        for executor in executors:
+            executor.patience = <unsigned long long>(patience * 1e9)
         self.output = output
         self.monotonic = monotonic
         self.sleep = sleep
@@ -92,10 +93,11 @@ cdef class InlineScheduler:
         Order: after a ``run`` that answered False, and again after the next one, until it answers False: what a bolt
         emits at its tick is processed before the bolts below get theirs.
         """
+        rooted = sum([executor.emits for executor in self.executors if isinstance(executor, SpoutExecutor)])
         for executor in reversed(self.executors):
-            if isinstance(executor, BoltExecutor) and executor.wants_final_tick():
+            if isinstance(executor, BoltExecutor) and executor.wants_final_tick(rooted):
                 try:
-                    executor.final_tick()
+                    executor.final_tick(rooted)
                 finally:
                     enter(None)
                 return True
@@ -128,19 +130,17 @@ cdef class InlineScheduler:
     def one_pass(self):
         """A turn of every executor; returns how many calls of components they made."""
         cdef long calls = 0
-        cdef long quota = self.quota
         cdef tuple order = self.executors
         if self.timed:
             now = self.monotonic()
             for executor in self.timed:
                 (<BoltExecutor>executor).pass_time(now)
-            quota = min(quota, TIMED_QUOTA)
         if self.random is None:
             for executor in order:
-                calls += (<Executor>executor).turn(quota)
+                calls += (<Executor>executor).turn(self.quota)
         else:
             for executor in self.random.sample(order, len(order)):
-                calls += (<Executor>executor).turn(self.random.randint(1, quota))
+                calls += (<Executor>executor).turn(self.random.randint(1, self.quota))
         self.passes += 1
         return calls
 

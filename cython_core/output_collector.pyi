@@ -1,10 +1,15 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, final, overload
+from weakref import WeakKeyDictionary
 
 from typing_extensions import disjoint_base
 
 from cython_core.stream_router import StreamRouter
 from cython_core.tuple import Tuple
+
+own_emits: WeakKeyDictionary[type[Any], int]
+
+def has_subclass(cls: type[Any]) -> None: ...
 
 @disjoint_base
 class OutputCollector:

@@ -11,6 +11,8 @@ instance's ``_pystorm_collector`` attribute.
 Threading law: a collector belongs to the thread of its executor.
 """
 
+import weakref
+
 cimport cython
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyObject_GenericSetAttr
@@ -22,17 +24,19 @@ cdef extern from "Python.h":
 
 from cython_core.stream_router cimport StreamRouter
 from cython_core.tuple cimport ACKED, FAILED, OPEN, Tuple, tuple_named
-from cython_core.tuple_tree cimport TupleTree, ack_edge, fail_edge, union_of
+from cython_core.tuple_tree cimport TupleTree, ack_edge, add_trees, fail_edge, united
 
 
 cdef extern from "own_emit.h":
     ctypedef int (*ps_try_emit)(PyObject *, PyObject *, PyObject *) except -1
     int ps_own_emit_set(ps_try_emit spout, ps_try_emit bolt, object spout_base, object bolt_base) except -1
     int ps_own_emit(object cls, bint is_bolt) except -1
+    int ps_own_emit_back(object cls, bint is_bolt) except -1
 
 
 cdef OutputCollector running = None
 cdef str ATTRIBUTE = "_pystorm_collector"
+cdef object NOT_YET = object()
 cdef str HEARER = "_pystorm_told"
 
 
@@ -51,10 +55,17 @@ cdef class OutputCollector:
         self.routers = routers
         self.default_router = routers.get("default")
         PyObject_GenericSetAttr(instance, ATTRIBUTE, self)
-        ps_own_emit(type(instance), isinstance(self, BoltOutputCollector))
+        self.given_class = give_own_emit(type(instance), isinstance(self, BoltOutputCollector))
+
+    def __reduce__(self):
+        """A component's state may be pickled: its way out stays where it is."""
+        return type(None), ()
 
     def detach(self):
         """What the component emits from now on is refused."""
+        if self.given_class is not None:
+            take_own_emit(self.given_class, isinstance(self, BoltOutputCollector))
+            self.given_class = None
         if getattr(self.instance, ATTRIBUTE, None) is self:
             PyObject_GenericSetAttr(self.instance, ATTRIBUTE, None)
         if running is self:
@@ -104,6 +115,36 @@ cdef str example_of(object stream):
     return f"outputs = [Stream(['word', 'count'], name={stream!r})]"
 
 
+# Classes that have an `emit` of their own from here → collectors that use it.
+own_emits = weakref.WeakKeyDictionary()
+
+
+cdef object give_own_emit(object cls, bint is_bolt):
+    """The class, where it has an emit of its own now; else None. What has subclasses keeps the one that it inherits:
+    its own would come before that of another base of theirs."""
+    if cls not in own_emits and (type.__subclasses__(cls) or not ps_own_emit(cls, is_bolt)):
+        return None
+    own_emits[cls] = own_emits.get(cls, 0) + 1
+    return cls
+
+
+cdef int take_own_emit(object cls, bint is_bolt) except -1:
+    used = own_emits.get(cls, 0) - 1
+    if used > 0:
+        own_emits[cls] = used
+    elif used == 0:
+        del own_emits[cls]
+        ps_own_emit_back(cls, is_bolt)
+    return 0
+
+
+def has_subclass(cls):
+    """Called for every new component class: its bases have no emit of their own any more."""
+    for base in cls.__mro__[1:]:
+        if own_emits.pop(base, 0):
+            ps_own_emit_back(base, issubclass(base, BoltBase))
+
+
 cdef object fitting(StreamRouter router, object values):
     """The values, a list or tuple of the stream's arity. Raises TypeError and ValueError."""
     cdef Py_ssize_t n
@@ -130,6 +171,7 @@ cdef class SpoutOutputCollector(OutputCollector):
 
     def __cinit__(self):
         self.settlements = []
+        self.deferred = []
 
     cdef int check_range(self, object tup_id) except -1:
         cdef long long offset
@@ -159,24 +201,35 @@ cdef class BoltOutputCollector(OutputCollector):
         self.auto_anchor = True
 
     cdef object trees_of_current(self, long long *offset):
-        """The trees that an emit without ``anchors`` belongs to; ``offset``: that of its first anchor."""
-        if self.current is not None:
+        """The trees that an emit without ``anchors`` belongs to; ``offset``: that of its first anchor that has one."""
+        cdef object trees
+        if self.batch is not None:
+            trees = self.trees_of_batch(offset)
+        elif self.current is not None and not (self.batching and self.current.source.task < 0):
             offset[0] = self.current.offset
-            if not self.auto_anchor:
-                return None
-            check_open(self, self.current)
-            return self.current.trees
-        if self.batch is None:
-            return None
-        if not self.auto_anchor:
-            offset[0] = (<Tuple>self.batch[0]).offset if self.batch else -1
-            return None
-        return self.trees_of(self.batch, offset)
+            if self.auto_anchor:
+                check_open(self, self.current)
+            trees = self.current.trees
+        elif self.batching:
+            # An override of process_batches says here what it works on, as pystorm's own does.
+            trees = self.trees_of(getattr(self.instance, "_current_tups", None) or (), offset)
+        else:
+            trees = None
+        return trees if self.auto_anchor else None
 
-    cdef object trees_of(self, object anchors, long long *offset):
+    cdef object trees_of_batch(self, long long *offset):
+        """Once per batch: only a verdict can change what an emit may be anchored to."""
+        cdef unsigned long long verdicts = self.acks + self.fails
+        if self.batch_trees is NOT_YET or (self.auto_anchor and self.batch_verdicts != verdicts):
+            self.batch_offset = -1
+            self.batch_trees = self.trees_of(self.batch, &self.batch_offset, self.auto_anchor)
+            self.batch_verdicts = verdicts
+        offset[0] = self.batch_offset
+        return self.batch_trees
+
+    cdef object trees_of(self, object anchors, long long *offset, bint must_be_open=True):
         cdef Tuple tup
-        cdef object trees = None
-        cdef bint first = True
+        cdef dict trees = {}
         if isinstance(anchors, (Tuple, str, bytes)) or not hasattr(anchors, "__iter__"):
             raise TypeError(
                 f"{type(self.instance).__name__}.emit: anchors is a list of Tuples or of ids; Given: {anchors!r:.200}"
@@ -188,12 +241,12 @@ cdef class BoltOutputCollector(OutputCollector):
                     f"{type(self.instance).__name__}.emit: an anchor is a Tuple that the bolt still holds, or its id; "
                     f"Given: {anchor!r:.200}"
                 )
-            check_open(self, tup)
-            trees = union_of(trees, tup.trees)
-            if first:
+            if must_be_open:
+                check_open(self, tup)
+            add_trees(trees, tup.trees)
+            if offset[0] == -1:
                 offset[0] = tup.offset
-                first = False
-        return trees
+        return united(trees)
 
     cdef int ack(self, Tuple tup) except -1:
         if tup.verdict != OPEN:
@@ -213,7 +266,7 @@ cdef class BoltOutputCollector(OutputCollector):
         self.fails += tup.source.task >= 0
         if tup.trees is not None:
             fail_edge(tup.trees)
-        if tup.offset >= 0:
+        if tup.offset != -1:
             if self.failed is None:
                 self.failed = tup
         elif tup.trees is None and tup.source.task >= 0:
@@ -302,10 +355,16 @@ cdef class SpoutBase:
             collector.check_range(tup_id)
         elif tup_id is not None:
             tree = TupleTree(tup_id, collector.settlements)
-        if direct_task is None and not need_task_ids:
-            collector.send(tup, stream, collector.last_offset, tree, None)
-        else:
-            task_ids = collector.send_with(tup, stream, collector.last_offset, tree, direct_task, need_task_ids)
+            tree.generation = collector.generation
+        try:
+            if direct_task is None and not need_task_ids:
+                collector.send(tup, stream, collector.last_offset, tree, None)
+            else:
+                task_ids = collector.send_with(tup, stream, collector.last_offset, tree, direct_task, need_task_ids)
+        except BaseException:
+            if tree is not None:
+                tree.settled = 1  # an emit that raises is told to nobody, though some of its tuples may be on their way
+            raise
         if tree is not None:
             collector.rooted += 1
             ack_edge(tree)
@@ -380,6 +439,8 @@ cdef int settle(object component, str method, object given, bint failed) except 
         return 0
     collector = <BoltOutputCollector?>collector_of(component)
     tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
+    if tup is not None and tup.trees is None and tup.key is not None:
+        tup = tuple_named(tup.key) or tup  # a copy stands for what it is a copy of
     if tup is None:
         collector.second_verdicts += 1  # nobody holds a tuple of that id any more
     elif failed:
@@ -414,7 +475,7 @@ cdef int try_bolt_emit(PyObject *component, PyObject *values, PyObject *none) ex
         return 0
     collector = <BoltOutputCollector>running
     current = collector.current
-    if current is None or current.verdict != OPEN or not collector.auto_anchor:
+    if current is None or current.verdict != OPEN or not collector.auto_anchor or collector.batching:
         return 0
     collector.send(<object>values, None, current.offset, current.trees, None)
     return 1

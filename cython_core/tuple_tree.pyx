@@ -14,6 +14,7 @@ Threading law: all executors of the trees run in one thread.
 """
 
 cimport cython
+from cpython.object cimport PyObject
 
 
 @cython.final
@@ -65,14 +66,19 @@ cdef int fail_edge(object trees) except -1:
     return 0
 
 
-cdef object union_of(object trees, object others):
-    """The trees of two anchors, each once."""
-    if others is None or trees is others:
-        return trees
-    if trees is None:
-        return others
-    united = list(trees) if type(trees) is tuple else [trees]
-    for tree in others if type(others) is tuple else (others,):
-        if not any(tree is known for known in united):
-            united.append(tree)
-    return united[0] if len(united) == 1 else tuple(united)
+cdef int add_trees(dict found, object trees) except -1:
+    """Adds the trees of an anchor, each once, in order."""
+    if type(trees) is TupleTree:
+        found[<size_t><PyObject *>trees] = trees
+    elif trees is not None:
+        for tree in <tuple>trees:
+            found[<size_t><PyObject *>tree] = tree
+    return 0
+
+
+cdef object united(dict found):
+    """What a tuple that is an edge of all these trees refers to."""
+    if not found:
+        return None
+    trees = tuple(found.values())
+    return trees[0] if len(trees) == 1 else trees

@@ -63,12 +63,13 @@ static int ps_own_emit_set(ps_try_emit spout, ps_try_emit bolt, PyObject *spout_
     return 0;
 }
 
-/* Gives `cls` the descriptor where its `emit` is the engine's and not its own. A class that takes no attributes stays as
- * it is: its emits go the long way. */
+/* Gives `cls` the descriptor where its `emit` is the engine's and not its own: 1 where it has it now. A class that takes
+ * no attributes stays as it is: its emits go the long way. */
 static int ps_own_emit(PyObject *cls, int is_bolt) {
     PyTypeObject *type = (PyTypeObject *)cls;
     ps_fast_method general = is_bolt ? ps_general_bolt : ps_general_spout;
     PyObject *own, *found;
+    int given = 0;
     if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || PyType_HasFeature(type, Py_TPFLAGS_IMMUTABLETYPE)) return 0;
     found = PyObject_GetAttrString(cls, "emit");
     if (found == NULL) return -1;
@@ -77,8 +78,21 @@ static int ps_own_emit(PyObject *cls, int is_bolt) {
         if (method == &ps_emits[is_bolt] || (ps_fast_method)(void (*)(void))method->ml_meth == general) {
             own = PyDescr_NewMethod(type, &ps_emits[is_bolt]);
             if (own == NULL || PyObject_SetAttrString(cls, "emit", own) < 0) PyErr_Clear();
+            else given = 1;
             Py_XDECREF(own);
         }
+    }
+    Py_DECREF(found);
+    return given;
+}
+
+/* Takes the descriptor away again, so that a test that replaces the base's `emit` is heard. */
+static int ps_own_emit_back(PyObject *cls, int is_bolt) {
+    PyObject *found = PyObject_GetAttrString(cls, "emit");
+    if (found == NULL) return -1;
+    if (Py_IS_TYPE(found, &PyMethodDescr_Type) && PyDescr_TYPE(found) == (PyTypeObject *)cls &&
+        ((PyMethodDescrObject *)found)->d_method == &ps_emits[is_bolt]) {
+        if (PyObject_DelAttrString(cls, "emit") < 0) PyErr_Clear();
     }
     Py_DECREF(found);
     return 0;

@@ -6,6 +6,7 @@ import traceback
 from numbers import Real
 from typing import Any, ClassVar, NoReturn
 
+from cython_core.output_collector import has_subclass
 from cython_core.tuple import Tuple
 from pystorm_source.api.component_log import logger_of
 from pystorm_source.api.component_spec import ComponentSpec
@@ -54,6 +55,10 @@ class Component:
             )
         self.pid = os.getpid()
         self.serializer = serializer
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        has_subclass(cls)
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         """Called once before the first tuple, positionally. ``conf``: merged configuration; ``context``: who we are."""

@@ -1,6 +1,7 @@
 """``spark.read.format("pystorm")``: from ``startingOffsets`` to ``endingOffsets``, once."""
 
 import logging
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,7 +57,8 @@ class PystormBatchReader(DataSourceReader):
                     )
                 if end > start:
                     found.append(Range(key, start, end))
-            return list(partitions_of(found, request.plan, spouts, request.options.min_partitions))
+            run = uuid.uuid4().hex
+            return list(partitions_of(found, request.plan, spouts, request.options.min_partitions, run))
         finally:
             spouts.cleanup()
 

@@ -3,7 +3,7 @@
 import hashlib
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql.datasource import InputPartition
 
@@ -19,7 +19,11 @@ TASK = "task"
 
 @dataclass(frozen=True)
 class RangePartition(InputPartition):
-    """Offsets [start, end) of a partition, and by which version and plan it was made."""
+    """Offsets [start, end) of a partition, and by which version and plan it was made.
+
+    ``run``: of which run of a query. Workers stay warm within one: what a bolt remembers is no other query's. It makes
+    no two partitions different: a replay after a restart reads alike.
+    """
 
     component: str
     partition: str
@@ -27,6 +31,7 @@ class RangePartition(InputPartition):
     end: int
     version: str
     plan: str
+    run: str = field(default="", compare=False)
 
     def check(self, plan: Plan) -> None:
         """Raises UsageError where this process runs another pystorm-source or another plan than the driver."""
@@ -51,7 +56,7 @@ def fingerprint(plan: Plan) -> str:
 
 
 def partitions_of(
-    ranges: Iterable[Range], plan: Plan, spouts: DriverSpouts, wished: int | None
+    ranges: Iterable[Range], plan: Plan, spouts: DriverSpouts, wished: int | None, run: str = ""
 ) -> list[RangePartition]:
     """One partition per range, the larger ones split by their spout until there are ``wished``. Pure, so that a replay
     reads alike. A spout may refuse to split; spouts without offsets always do."""
@@ -61,7 +66,7 @@ def partitions_of(
     for (key, start, end), parts in zip(ranges, _parts(ranges, spouts, wished), strict=True):
         cuts = spouts.split(key, start, end, parts) if parts > 1 else []
         for low, high in zip([start, *cuts], [*cuts, end], strict=True):
-            made.append(RangePartition(key.component, key.partition, low, high, __version__, mark))
+            made.append(RangePartition(key.component, key.partition, low, high, __version__, mark, run))
     return made
 
 

@@ -12,6 +12,7 @@ nothing. Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit: the 
 import logging
 import signal
 import sys
+import uuid
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._backlog: Backlog | None = None
         self._said: set[str] = set()
         self._linted = False
+        self._run = uuid.uuid4().hex
         _stop_on_sigterm()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -123,9 +125,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         since, upto = (wire.parse(offset, self._components) for offset in (start, end))
         self._at = upto
-        return partitions_of(
-            wire.ranges(since, upto), self._request.plan, self._spouts, self._request.options.min_partitions
-        )
+        ranges = wire.ranges(since, upto)
+        return partitions_of(ranges, self._request.plan, self._spouts, self._request.options.min_partitions, self._run)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Passes on to the spouts what Spark has finished."""

@@ -12,7 +12,7 @@ from pystorm_source.worker.output import OutputPlan
 
 
 def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The rows of one range, from a warm worker of this process where there is one.
+    """The rows of one range, from a warm worker of this process and this run of the query where there is one.
 
     The worker is kept for the next range only if this one came to its end. An exception, or a reader that stops early
     (LIMIT closes the iterator: GeneratorExit), stops it. Raises UsageError where driver and executor differ in version
@@ -22,7 +22,7 @@ def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartiti
         return  # what Spark makes up for a batch read that plans nothing
     partition.check(request.plan)
     component = request.plan.component(partition.component)
-    worker = warm.take(request.plan, output)
+    worker = warm.take(request.plan, output, partition.run)
     clean = False
     try:
         if component.is_partitioned:

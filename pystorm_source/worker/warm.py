@@ -1,7 +1,8 @@
 """Workers kept warm between the micro-batches of one Python process.
 
 A cache, never a promise: Spark moves partitions between processes, and ends idle ones. Holds at most one worker per
-plan, and few plans: a process that serves many queries must not collect their topologies.
+plan and run of a query, so that no query sees what the components of another remember, and few in all: a process that
+serves many queries must not collect their topologies.
 """
 
 import io
@@ -60,15 +61,18 @@ def _key_of_grouping(custom: Any) -> tuple[object, ...] | None:
     return (state.getvalue(), *pickler.code)
 
 
-def take(plan: Plan, output: OutputPlan) -> Worker:
-    """A worker of an equal plan and output that is idle in this process, else a new one."""
-    worker = _idle.pop(_key(plan, output), None)
-    return worker if worker is not None else Worker(plan, output)
+def take(plan: Plan, output: OutputPlan, run: str = "") -> Worker:
+    """A worker of an equal plan and output and the same run that is idle in this process, else a new one."""
+    worker = _idle.pop((run, *_key(plan, output)), None)
+    if worker is None:
+        worker = Worker(plan, output)
+        worker.query_run = run
+    return worker
 
 
 def give_back(worker: Worker) -> None:
     """Keeps the worker for the next range; stops it where it is broken or another is idle already."""
-    key = _key(worker.plan, worker.output)
+    key = (worker.query_run, *_key(worker.plan, worker.output))
     if worker.broken or key in _idle:
         worker.stop()
         return

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import time
 import types
 import unittest.mock
 from functools import partial
@@ -110,6 +111,45 @@ def test_a_slow_bolt_holds_the_spout():
     assert spout.executed <= 2 * (4 + 2 + 1) + 2
     assert spout.pending.high_mark <= 1
     assert bolt.pending.high_mark <= 1
+
+
+# --- turns that take long ---
+
+
+def test_a_slow_component_ends_its_turn_early():
+    """After four calls, then after each: whatever else has to happen is not kept waiting for 256 of them."""
+
+    class SlowSpout(Numbers):
+        def next_tuple(self):
+            time.sleep(0.03)
+            return super().next_tuple()
+
+    class SlowBolt(Collect):
+        def process(self, tup):
+            time.sleep(0.03)
+            super().process(tup)
+
+    wired = Wired({"s": Part(SlowSpout), "b": Part(SlowBolt)}, [("s", "default", "b", "shuffle", ())], queue=64)
+    wired.open("s", 0, 20)
+    spout, bolt = wired.executors
+    spout.patience = bolt.patience = 5_000_000
+    assert [spout.take_turn() for _ in range(4)] == [4, 1, 1, 1]
+    assert [bolt.take_turn() for _ in range(4)] == [4, 1, 1, 1]
+    spout.patience = bolt.patience = 0
+    assert spout.take_turn(10) == 10
+
+
+def test_a_component_that_was_slow_once_gets_whole_turns_again():
+    class SlowFirst(Numbers):
+        def next_tuple(self):
+            if self.at == 0:
+                time.sleep(0.1)
+            return super().next_tuple()
+
+    wired = Wired({"s": Part(SlowFirst)}).open("s", 0, 10_000)
+    wired.executors[0].patience = 60_000_000
+    turns = [wired.executors[0].take_turn(64) for _ in range(3)]
+    assert turns == [4, 1, 64] or turns == [4, 64, 64]
 
 
 # --- the end of a range ---

@@ -367,6 +367,31 @@ def test_a_user_may_override_emit():
     assert wired.instances("b")[0].values == [((n + 1) * 2,) for n in range(10)]
 
 
+def test_a_class_is_as_before_once_its_worker_is_given_up():
+    """A unit test that replaces the base's emit is heard after the class has run, too."""
+
+    class Mine(BoltBase):
+        def process(self, tup):
+            self.emit(tup.values)
+
+    class Own(Numbers):
+        pass
+
+    parts = {"s": Part(Own), "a": Part(Mine), "b": Part(Mine, par=2)}
+    edges = [("s", "default", "a", "shuffle", ()), ("a", "default", "b", "shuffle", ())]
+    first, second = Wired(parts, edges), Wired(parts, edges)
+    for wired in (first, second):
+        wired.open("s", 0, 10).run()
+        assert "emit" in vars(Mine)
+        for executor in wired.executors:
+            executor.discard()
+            executor.discard()
+    assert "emit" not in vars(Mine)
+    assert "emit" not in vars(Own)
+    Wired(parts, edges).open("s", 0, 10).run()
+    assert "emit" in vars(Mine)
+
+
 def test_odd_attribute_access_does_not_come_between():
     """Slots, a refusing ``__setattr__``, an all-knowing ``__getattr__``, attributes named like the engine's words."""
 

@@ -174,3 +174,12 @@ def test_best_effort(spark, world, query):
     options = world.options("Ticks", delivery__guarantee="best-effort", maxOffsetsPerTrigger=6)
     (rows,) = query.run(stream(spark, options))
     assert [tick for (tick,) in rows] == list(range(6))
+
+
+def test_a_query_does_not_see_what_the_components_of_another_remember(spark, world, tmp_path):
+    """A cell that is run twice: the second query starts with initialize(), in the same Python workers."""
+    options = world.options("Ticks", delivery__guarantee="best-effort", maxOffsetsPerTrigger=6)
+    for name in ("first", "second"):
+        found = stream(spark, options).writeStream.format("memory").queryName(f"ticks_of_{name}")
+        found.trigger(availableNow=True).start().awaitTermination()
+        assert sorted(row.tick for row in spark.table(f"ticks_of_{name}").collect()) == list(range(6))

@@ -112,6 +112,14 @@ def stopped(worker):
     return worker.broken
 
 
+def test_another_run_of_a_query_starts_cold():
+    worker = warm.take(plan_of(), OUTPUT, "one")
+    warm.give_back(worker)
+    assert warm.take(plan_of(), OUTPUT, "two") is not worker
+    assert warm.take(plan_of(), OUTPUT) is not worker
+    assert warm.take(plan_of(), OUTPUT, "one") is worker
+
+
 def test_a_broken_worker_is_stopped():
     worker = warm.take(plan_of(), OUTPUT)
     run = worker.run("s", "p", 0, 100_000)
