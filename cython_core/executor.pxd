@@ -70,7 +70,7 @@ cdef class BoltExecutor(Executor):
     cdef bint auto_ack                    # after process; a batching bolt acks by itself
     cdef bint auto_fail
     cdef object batching                  # the instance, where it is a BatchingBase
-    cdef readonly bint has_tick           # the component defines process_tick, or batches
+    cdef readonly bint has_tick           # the component defines process_tick
     cdef readonly object tick_frequency   # seconds, as configured; None: no ticks but the final one
     cdef TupleSource tick_source
     cdef readonly unsigned long long ticks

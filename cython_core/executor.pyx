@@ -418,7 +418,9 @@ cdef class BoltExecutor(Executor):
         """A micro-batch begins at this reading of the scheduler's clock: timers start, the final tick is due again."""
         self.final_ticked = False
         self.due = False
-        self.tick_due = now + self.tick_frequency if self.tick_frequency is not None else NEVER
+        self.ready()
+        ticks = self.tick_frequency is not None and (self.has_tick or self.batching is not None)
+        self.tick_due = now + self.tick_frequency if ticks else NEVER
         seconds = getattr(self.instance, "secs_between_batches", None) if self.batching is not None else None
         self.fire_due = now + seconds if seconds is not None else NEVER
 
