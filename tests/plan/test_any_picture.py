@@ -1,15 +1,13 @@
 """Whatever is drawn: boxes and labels lie on the page and not on each other."""
 
 import xml.etree.ElementTree as ET
-from itertools import combinations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystorm_source.plan.layered_svg import as_svg
 from pystorm_source.plan.picture import Arrow, Box, Picture
-
-SVG = "{http://www.w3.org/2000/svg}"
+from tests.plan.drawn import SVG, areas_of, check_apart
 
 
 @st.composite
@@ -38,21 +36,11 @@ def pictures(draw):
 def test_any_picture(picture):
     root = ET.fromstring(as_svg(picture))
     width, height = float(root.get("width")), float(root.get("height"))
-    areas = []
-    for rect in root.iter(f"{SVG}rect"):
-        if rect.get("class") != "page":
-            x, y = float(rect.get("x")), float(rect.get("y"))
-            areas.append((x, y, x + float(rect.get("width")), y + float(rect.get("height"))))
-    assert len(areas) == len(picture.boxes)
-    labels = [text for text in root.iter(f"{SVG}text") if text.get("class") == "label"]
+    boxes, labels = areas_of(root)
+    assert len(boxes) == len(picture.boxes)
     assert len(labels) == sum(len(arrow.labels) for arrow in picture.arrows)
-    for label in labels:
-        x, y = float(label.get("x")), float(label.get("y"))
-        areas.append((x, y - 9, x + 7.2 * len(label.text), y + 2))
-    for left, top, right, bottom in areas:
+    for left, top, right, bottom in boxes + labels:
         assert 0 <= left <= right <= width and 0 <= top < bottom <= height
-    for one, two in combinations(areas, 2):
-        apart = one[2] <= two[0] or two[2] <= one[0] or one[3] <= two[1] or two[3] <= one[1]
-        assert apart, (one, two)
+    check_apart(boxes + labels)
     heads = [path for path in root.iter(f"{SVG}path") if path.get("class") == "head"]
     assert len(heads) == len(picture.arrows)

@@ -2,7 +2,6 @@
 
 import re
 import xml.etree.ElementTree as ET
-from itertools import combinations
 
 import pytest
 
@@ -10,8 +9,8 @@ from pystorm_source import Bolt, GlobalStreamId, Grouping, Spout, Stream, Topolo
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.layered_svg import as_svg
 from pystorm_source.plan.picture import Picture, as_mermaid, as_text
+from tests.plan.drawn import SVG, areas_of, check_apart
 
-SVG = "{http://www.w3.org/2000/svg}"
 AWFUL = 'a <b> & "c" | `d` ] end --> 日本 \x00'
 
 
@@ -140,21 +139,12 @@ def test_no_name_is_markup(plan):
 def test_boxes_and_labels_do_not_lie_on_each_other(plan):
     root = drawing(plan)
     width, height = float(root.get("width")), float(root.get("height"))
-    areas = []
-    for rect in root.iter(f"{SVG}rect"):
-        if rect.get("class") != "page":
-            x, y = float(rect.get("x")), float(rect.get("y"))
-            areas.append((x, y, x + float(rect.get("width")), y + float(rect.get("height"))))
-    for text in root.iter(f"{SVG}text"):
-        if text.get("class") == "label":
-            x, y = float(text.get("x")), float(text.get("y"))
-            areas.append((x, y - 9, x + 7.2 * len(text.text), y + 2))
+    boxes, labels = areas_of(root)
+    areas = boxes + labels
     assert len(areas) == 6 + len(plan.open_streams) + 12
     for left, top, right, bottom in areas:
         assert 0 <= left < right <= width and 0 <= top < bottom <= height
-    for one, two in combinations(areas, 2):
-        apart = one[2] <= two[0] or two[2] <= one[0] or one[3] <= two[1] or two[3] <= one[1]
-        assert apart, (one, two)
+    check_apart(areas)
 
 
 def test_arrows_have_one_head_each_and_end_where_a_box_begins(plan):
