@@ -79,7 +79,7 @@ cdef class BoltExecutor(Executor):
     cdef bint due                         # a timer has gone off
     cdef double now
     cdef unsigned long long executed_at_final_tick
-    cdef unsigned long long rooted_at_final_tick
+    cdef unsigned long long emits_at_final_tick
     cdef bint batch_override              # the component has its own process_batches
     cdef bint final_ticked
     cdef long feed(self, long quota) except -1

@@ -295,19 +295,17 @@ cdef class SpoutExecutor(Executor):
                 told += 1
                 self.collector.generation = tree.generation + 1 if self.cut else 0
                 if tree.failed:
+                    method = "fail"
                     self.fails += 1
                 else:
+                    method = "ack"
                     self.acks += 1
                 try:
-                    if tree.failed:
-                        self.instance.fail(tree.key)
-                    else:
-                        self.instance.ack(tree.key)
+                    getattr(self.instance, method)(tree.key)
                 except Exception as error:
                     if self.exits:
-                        method = "fail" if tree.failed else "ack"
                         raise ComponentFailed(self.component, self.task, method, None, -1) from error
-                    self.survive("fail" if tree.failed else "ack", None, -1, error)
+                    self.survive(method, None, -1, error)
                 if self.pending.count > 0:
                     break
         finally:
@@ -591,23 +589,23 @@ cdef class BoltExecutor(Executor):
             self.raise_tuple_failed("fail", None)
         return 0
 
-    def wants_final_tick(self, unsigned long long rooted):
+    def wants_final_tick(self, unsigned long long emits):
         """Whether the micro-batch's end still owes the bolt something: its tick, or the batches that it holds.
 
-        ``rooted``: emits of all spouts so far. Where one has emitted since the bolt's tick, as in answer to a fail, the
+        ``emits``: of all spouts so far. Where one has emitted since the bolt's tick, as in answer to a fail, the
         bolt gets another. What only goes round in a cycle gives none: each tick could send it round once more.
         """
         if self.batching is not None and self.batching._batches:
             return not self.final_ticked or self.executed != self.executed_at_final_tick
-        return self.has_tick and (not self.final_ticked or self.rooted_at_final_tick != rooted)
+        return self.has_tick and (not self.final_ticked or self.emits_at_final_tick != emits)
 
-    def final_tick(self, unsigned long long rooted):
+    def final_tick(self, unsigned long long emits):
         """The tick of the micro-batch's end. A batching bolt processes what it holds, whatever its tick counter says.
 
         Order: only where the pending emits are drained, as any call of a component.
         """
-        cdef bint ticks = self.has_tick and (not self.final_ticked or self.rooted_at_final_tick != rooted)
-        self.rooted_at_final_tick = rooted
+        cdef bint ticks = self.has_tick and (not self.final_ticked or self.emits_at_final_tick != emits)
+        self.emits_at_final_tick = emits
         self.final_ticked = True
         self.executed_at_final_tick = self.executed
         if ticks:

@@ -93,11 +93,11 @@ cdef class InlineScheduler:
         Order: after a ``run`` that answered False, and again after the next one, until it answers False: what a bolt
         emits at its tick is processed before the bolts below get theirs.
         """
-        rooted = sum([executor.emits for executor in self.executors if isinstance(executor, SpoutExecutor)])
+        emits = sum([executor.emits for executor in self.executors if isinstance(executor, SpoutExecutor)])
         for executor in reversed(self.executors):
-            if isinstance(executor, BoltExecutor) and executor.wants_final_tick(rooted):
+            if isinstance(executor, BoltExecutor) and executor.wants_final_tick(emits):
                 try:
-                    executor.final_tick(rooted)
+                    executor.final_tick(emits)
                 finally:
                     enter(None)
                 return True
