@@ -1,0 +1,117 @@
+/* Atomic words with the memory order in the name of each operation: the one file that knows <stdatomic.h>.
+ *
+ *     relaxed   a whole value, in no order with others: an index by the only thread that writes it, a count to look at
+ *     acquire   what the storing thread wrote before its release is seen from here on
+ *     release   what this thread wrote before is seen by whoever acquires this value
+ *
+ * On x86-64 acquire and release are plain moves and only hold the compiler back; an exchange-add or compare-exchange
+ * is one locked instruction whatever its order. Standalone fences are not offered: ThreadSanitizer cannot follow them,
+ * and what it cannot follow is not tested here.
+ *
+ * PYSTORM_NEGATIVE_CONTROL makes every order relaxed. Tests that must then fail compile with it, nobody else.
+ */
+#ifndef PYSTORM_ATOMICS_H
+#define PYSTORM_ATOMICS_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+#ifdef PYSTORM_NEGATIVE_CONTROL
+#define PS_ACQUIRE memory_order_relaxed
+#define PS_RELEASE memory_order_relaxed
+#define PS_ACQ_REL memory_order_relaxed
+#else
+#define PS_ACQUIRE memory_order_acquire
+#define PS_RELEASE memory_order_release
+#define PS_ACQ_REL memory_order_acq_rel
+#endif
+
+/* Two lines of 64 bytes: processors that prefetch the neighbour of a line share it as much as the line itself. */
+#define PS_APART_BYTES 128
+#define PS_APART alignas(PS_APART_BYTES)
+
+#if defined(__GNUC__)
+#define PS_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define PS_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#else
+#define PS_LIKELY(condition) (condition)
+#define PS_UNLIKELY(condition) (condition)
+#endif
+
+typedef struct {
+    _Atomic uint64_t value;
+} ps_word;
+
+typedef struct {
+    void *_Atomic value;
+} ps_slot;
+
+static inline uint64_t ps_load_relaxed(const ps_word *word) {
+    return atomic_load_explicit(&((ps_word *)(uintptr_t)word)->value, memory_order_relaxed);
+}
+
+static inline uint64_t ps_load_acquire(const ps_word *word) {
+    return atomic_load_explicit(&((ps_word *)(uintptr_t)word)->value, PS_ACQUIRE);
+}
+
+static inline void ps_store_relaxed(ps_word *word, uint64_t value) {
+    atomic_store_explicit(&word->value, value, memory_order_relaxed);
+}
+
+static inline void ps_store_release(ps_word *word, uint64_t value) {
+    atomic_store_explicit(&word->value, value, PS_RELEASE);
+}
+
+/* Adds; the value before. */
+static inline uint64_t ps_fetch_add_relaxed(ps_word *word, uint64_t more) {
+    return atomic_fetch_add_explicit(&word->value, more, memory_order_relaxed);
+}
+
+/* 1 where *word was *seen and is `wanted` now; else 0 and *seen is what it was. May fail for no reason. */
+static inline int ps_exchange_if_relaxed(ps_word *word, uint64_t *seen, uint64_t wanted) {
+    return atomic_compare_exchange_weak_explicit(&word->value, seen, wanted, memory_order_relaxed, memory_order_relaxed);
+}
+
+static inline void *ps_slot_load_relaxed(const ps_slot *slot) {
+    return atomic_load_explicit(&((ps_slot *)(uintptr_t)slot)->value, memory_order_relaxed);
+}
+
+static inline void *ps_slot_load_acquire(const ps_slot *slot) {
+    return atomic_load_explicit(&((ps_slot *)(uintptr_t)slot)->value, PS_ACQUIRE);
+}
+
+static inline void ps_slot_store_relaxed(ps_slot *slot, void *item) {
+    atomic_store_explicit(&slot->value, item, memory_order_relaxed);
+}
+
+static inline void ps_slot_store_release(ps_slot *slot, void *item) {
+    atomic_store_explicit(&slot->value, item, PS_RELEASE);
+}
+
+/* Zeroed memory for `head` bytes and count * width behind them, aligned as PS_APART asks; free() lets it go. NULL where
+ * there is none. */
+static inline void *ps_alloc_apart(size_t head, uint64_t count, size_t width) {
+    if (width == 0 || count > (SIZE_MAX - head - PS_APART_BYTES) / width) return NULL;
+    size_t size = (head + (size_t)count * width + PS_APART_BYTES - 1) & ~(size_t)(PS_APART_BYTES - 1);
+    void *memory = aligned_alloc(PS_APART_BYTES, size);
+    if (memory != NULL) memset(memory, 0, size);
+    return memory;
+}
+
+/* Tells the core that this is a waiting loop. */
+static inline void ps_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" ::: "memory");
+#endif
+}
+
+#endif

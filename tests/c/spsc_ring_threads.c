@@ -1,0 +1,131 @@
+/* Two threads and the rings between them: each item is there once, in order, and its content with it.
+ *
+ * With PYSTORM_NEGATIVE_CONTROL (atomics.h) nothing orders the content any more: ThreadSanitizer must say so. */
+#define _DEFAULT_SOURCE
+#include "atomics.h"
+#include "spsc_ring.h"
+#include "spsc_values.h"
+#include "wait.h"
+
+#include "stress.h"
+
+#define ITEMS 20000
+#define MOST 50
+
+typedef struct {
+    ps_spsc_ring *ring;
+    ps_spsc_values *values;
+    payload *payloads;
+    int batched;
+} hand_over;
+
+static void *offer_items(void *argument) {
+    const hand_over *over = argument;
+    ps_wait wait = ps_wait_of(PS_WAIT_YIELD, 0);
+    void *batch[MOST];
+    for (uint64_t n = 0; n < ITEMS; ps_wait_over(&wait)) {
+        uint64_t count = over->batched ? 1 + n % MOST : 1, went = 0;
+        if (count > ITEMS - n) count = ITEMS - n;
+        for (uint64_t i = 0; i < count; i++) {
+            over->payloads[n + i] = payload_of(7, n + i);
+            batch[i] = &over->payloads[n + i];
+        }
+        while (went < count) {
+            uint64_t more = over->batched ? ps_spsc_offer_batch(over->ring, batch + went, count - went)
+                                          : (uint64_t)ps_spsc_offer(over->ring, batch[went]);
+            if (more == 0) ps_wait_turn(&wait);
+            went += more;
+        }
+        n += count;
+    }
+    return NULL;
+}
+
+static void *poll_items(void *argument) {
+    const hand_over *over = argument;
+    ps_wait wait = ps_wait_of(PS_WAIT_YIELD, 0);
+    void *batch[MOST];
+    for (uint64_t n = 0; n < ITEMS;) {
+        uint64_t count = 1;
+        CHECK(ps_spsc_size(over->ring) <= ps_spsc_capacity(over->ring));
+        if (over->batched) count = ps_spsc_drain(over->ring, batch, 1 + n % MOST);
+        else count = (batch[0] = ps_spsc_poll(over->ring)) != NULL;
+        if (count == 0) ps_wait_turn(&wait);
+        else ps_wait_over(&wait);
+        for (uint64_t i = 0; i < count; i++, n++) payload_check(batch[i], 7, n);
+    }
+    CHECK(ps_spsc_poll(over->ring) == NULL);
+    return NULL;
+}
+
+static void *write_values(void *argument) {
+    const hand_over *over = argument;
+    ps_wait wait = ps_wait_of(PS_WAIT_YIELD, 0);
+    for (uint64_t n = 0; n < ITEMS;) {
+        payload batch[MOST];
+        uint64_t count = 1 + n % MOST;
+        if (count > ITEMS - n) count = ITEMS - n;
+        if (!over->batched) {
+            batch[0] = payload_of(7, n);
+            count = (uint64_t)ps_spsc_values_offer(over->values, batch, sizeof(payload));
+        } else if (n & 1) {
+            for (uint64_t i = 0; i < count; i++) batch[i] = payload_of(7, n + i);
+            count = ps_spsc_values_offer_batch(over->values, batch, count, sizeof(payload));
+        } else {
+            payload *cells = ps_spsc_values_claim(over->values, &count, sizeof(payload));
+            for (uint64_t i = 0; i < count; i++) cells[i] = payload_of(7, n + i);
+            ps_spsc_values_publish(over->values, count);
+        }
+        if (count == 0) ps_wait_turn(&wait);
+        else ps_wait_over(&wait);
+        n += count;
+    }
+    return NULL;
+}
+
+static void *read_values(void *argument) {
+    const hand_over *over = argument;
+    ps_wait wait = ps_wait_of(PS_WAIT_YIELD, 0);
+    for (uint64_t n = 0; n < ITEMS;) {
+        payload batch[MOST];
+        uint64_t count = 1 + n % MOST;
+        if (!over->batched) {
+            count = (uint64_t)ps_spsc_values_poll(over->values, batch, sizeof(payload));
+            if (count) payload_check(batch, 7, n);
+        } else if (n & 1) {
+            count = ps_spsc_values_drain(over->values, batch, count, sizeof(payload));
+            for (uint64_t i = 0; i < count; i++) payload_check(&batch[i], 7, n + i);
+        } else {
+            const payload *cells = ps_spsc_values_peek(over->values, &count, sizeof(payload));
+            for (uint64_t i = 0; i < count; i++) payload_check(&cells[i], 7, n + i);
+            ps_spsc_values_release(over->values, count);
+        }
+        if (count == 0) ps_wait_turn(&wait);
+        else ps_wait_over(&wait);
+        n += count;
+    }
+    CHECK(ps_spsc_values_size(over->values) == 0);
+    return NULL;
+}
+
+static void hands_over_everything(uint64_t capacity, int batched) {
+    hand_over over = {ps_spsc_new(capacity), ps_spsc_values_new(capacity, sizeof(payload)),
+                      calloc(ITEMS, sizeof(payload)), batched};
+    void *(*items[])(void *) = {offer_items, poll_items};
+    void *(*values[])(void *) = {write_values, read_values};
+    void *arguments[] = {&over, &over};
+    CHECK(over.ring != NULL && over.values != NULL && over.payloads != NULL);
+    run_threads(items, arguments, 2);
+    run_threads(values, arguments, 2);
+    ps_spsc_free(over.ring);
+    ps_spsc_values_free(over.values);
+    free(over.payloads);
+}
+
+int main(void) {
+    static const uint64_t capacities[] = {1, 2, 8, 64};
+    deadline(60);
+    for (int i = 0; i < 4; i++)
+        for (int batched = 0; batched < 2; batched++) hands_over_everything(capacities[i], batched);
+    return 0;
+}
