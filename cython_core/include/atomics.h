@@ -23,14 +23,19 @@
 #include <immintrin.h>
 #endif
 
+/* Two slots a move. ThreadSanitizer sees atomics only, so for it, as for other processors, each slot is one. */
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+#define PS_SLOT_PAIRS 1
+#else
+#define PS_SLOT_PAIRS 0
+#endif
+
 #ifdef PYSTORM_NEGATIVE_CONTROL
 #define PS_ACQUIRE memory_order_relaxed
 #define PS_RELEASE memory_order_relaxed
-#define PS_ACQ_REL memory_order_relaxed
 #else
 #define PS_ACQUIRE memory_order_acquire
 #define PS_RELEASE memory_order_release
-#define PS_ACQ_REL memory_order_acq_rel
 #endif
 
 /* Two lines of 64 bytes: processors that prefetch the neighbour of a line share it as much as the line itself. */
@@ -69,14 +74,10 @@ static inline void ps_store_release(ps_word *word, uint64_t value) {
     atomic_store_explicit(&word->value, value, PS_RELEASE);
 }
 
-/* Adds; the value before. */
-static inline uint64_t ps_fetch_add_relaxed(ps_word *word, uint64_t more) {
-    return atomic_fetch_add_explicit(&word->value, more, memory_order_relaxed);
-}
-
 /* 1 where *word was *seen and is `wanted` now; else 0 and *seen is what it was. May fail for no reason. */
 static inline int ps_exchange_if_relaxed(ps_word *word, uint64_t *seen, uint64_t wanted) {
-    return atomic_compare_exchange_weak_explicit(&word->value, seen, wanted, memory_order_relaxed, memory_order_relaxed);
+    return atomic_compare_exchange_weak_explicit(
+        &word->value, seen, wanted, memory_order_relaxed, memory_order_relaxed);
 }
 
 static inline void *ps_slot_load_relaxed(const ps_slot *slot) {
@@ -93,6 +94,37 @@ static inline void ps_slot_store_relaxed(ps_slot *slot, void *item) {
 
 static inline void ps_slot_store_release(ps_slot *slot, void *item) {
     atomic_store_explicit(&slot->value, item, PS_RELEASE);
+}
+
+/* Many slots at once, one after the other as far as anybody can see: the pairs rely on what x86-64 processors do, never
+ * to tear the aligned 8 bytes within a vector move, and to keep plain stores in order; the signal fence keeps the
+ * compiler to that, too. A line is taken over in 4 stores in place of 8, which is what the speed of batches comes from. */
+static inline void ps_slots_fill_release(ps_slot *slots, void *const *items, uint64_t count) {
+    uint64_t i = 0;
+#if PS_SLOT_PAIRS
+    atomic_signal_fence(memory_order_release);
+    for (; i + 2 <= count; i += 2) {
+        _mm_storeu_si128((__m128i *)(slots + i), _mm_loadu_si128((const __m128i *)(items + i)));
+        atomic_signal_fence(memory_order_seq_cst);
+    }
+#endif
+    for (; i < count; i++) ps_slot_store_release(&slots[i], items[i]);
+}
+
+/* Moves the items out of slots that are known to be filled and leaves NULL, one after the other. */
+static inline void ps_slots_take_release(ps_slot *slots, void **items, uint64_t count) {
+    uint64_t i = 0;
+#if PS_SLOT_PAIRS
+    for (; i + 2 <= count; i += 2) {
+        _mm_storeu_si128((__m128i *)(items + i), _mm_loadu_si128((const __m128i *)(slots + i)));
+        _mm_storeu_si128((__m128i *)(slots + i), _mm_setzero_si128());
+        atomic_signal_fence(memory_order_seq_cst);
+    }
+#endif
+    for (; i < count; i++) {
+        items[i] = ps_slot_load_relaxed(&slots[i]);
+        ps_slot_store_release(&slots[i], NULL);
+    }
 }
 
 /* Zeroed memory for `head` bytes and count * width behind them, aligned as PS_APART asks; free() lets it go. NULL where

@@ -89,10 +89,11 @@ static inline int ps_mpsc_offer(ps_mpsc_ring *ring, void *item) {
 
 /* Offers the first items of a batch, in one piece, as many as there is room for; returns how many went in. */
 static inline uint64_t ps_mpsc_offer_batch(ps_mpsc_ring *ring, void *const *items, uint64_t count) {
-    uint64_t index = 0;
     if (count == 0) return 0;
-    index = ps_mpsc_claim(ring, &count);
-    for (uint64_t i = 0; i < count; i++) ps_slot_store_release(&ring->slots[(index + i) & ring->mask], items[i]);
+    uint64_t at = ps_mpsc_claim(ring, &count) & ring->mask, piece = ring->mask + 1 - at;
+    if (piece > count) piece = count;
+    ps_slots_fill_release(ring->slots + at, items, piece);
+    ps_slots_fill_release(ring->slots, items + piece, count - piece);
     return count;
 }
 

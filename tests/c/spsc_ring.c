@@ -18,7 +18,7 @@ static void follows_the_model(uint64_t capacity, uint64_t start, unsigned long l
     CHECK(ring != NULL && ps_spsc_capacity(ring) == capacity);
     ps_store_relaxed(&ring->head, start);
     ps_store_relaxed(&ring->tail, start);
-    ring->limit = start;
+    ring->limit = ring->tail_seen = start;
     for (int step = 0; step < 20000; step++) {
         unsigned long long dice = check_random(&seed);
         uint64_t room = capacity - (offered - polled), count = (dice >> 8) % 40, went, wanted;
