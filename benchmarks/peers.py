@@ -1,10 +1,13 @@
-"""The peers: released packages, each in a virtual environment of its own in the ignored folder ``.peers/``.
+"""The peers: released packages, in the ignored folder ``.peers/``.
 
-Made on first use by pip, with the Python that runs the benchmark. A peer that cannot be had here (no network, no wheel
-for this Python) is reported in the record and costs the other cases nothing.
+Those of Python have a virtual environment each, made on first use by pip, with the Python that runs the benchmark;
+those of Java are fetched by Maven. A peer that cannot be had here (no network, no wheel for this Python, no Java) is
+reported in the record and costs the other cases nothing.
 """
 
 import functools
+import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -32,8 +35,18 @@ class Peer(NamedTuple):
         return _environment(self.name, self.version)
 
 
+class Jar(NamedTuple):
+    """A released artifact of Maven Central."""
+
+    group: str
+    name: str
+    version: str
+
+
 PYSTORM = Peer("pystorm", "3.1.4")
 BYTEWAX = Peer("bytewax", "0.21.1")
+JCTOOLS = Jar("org.jctools", "jctools-core", "4.0.5")
+DISRUPTOR = Jar("com.lmax", "disruptor", "4.0.0")
 
 
 @functools.cache
@@ -54,6 +67,36 @@ def _environment(name: str, version: str) -> Path:
             raise PeerMissing(f"{name} {version} cannot be installed here: {error}") from error
     ready.touch()
     return python
+
+
+def java_classes(program: str, *jars: Jar) -> str:
+    """The class path of a program of ``peer_programs``, compiled against these jars. Raises PeerMissing."""
+    source = PROGRAMS / f"{program}.java"
+    digest = hashlib.sha256(source.read_bytes() + repr(jars).encode()).hexdigest()[:12]
+    home = FOLDER / f"{program}-{digest}"
+    if not (home / ".ready").exists():
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir(parents=True)
+        wanted = "".join(_DEPENDENCY.format(*jar) for jar in jars)
+        (home / "pom.xml").write_text(_POM.format(wanted))
+        copy = ["mvn", "-q", "-B", "-f", "pom.xml", "dependency:copy-dependencies", "-DoutputDirectory=jars"]
+        for command in (copy, ["javac", "-cp", "jars/*", "-d", "classes", str(source)]):
+            try:
+                subprocess.run(command, cwd=home, check=True, capture_output=True, text=True, timeout=300)
+            except subprocess.CalledProcessError as error:
+                why = _last_line(error.stdout or error.stderr)
+                raise PeerMissing(f"{program} cannot be built here: {command[0]}: {why}") from error
+            except (OSError, subprocess.TimeoutExpired) as error:
+                raise PeerMissing(f"{program} cannot be built here: {error}") from error
+        (home / ".ready").touch()
+    return f"{home / 'classes'}{os.pathsep}{home / 'jars'}/*"
+
+
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>benchmarks</groupId><artifactId>peers</artifactId><version>1</version>
+<dependencies>{}</dependencies></project>
+"""
 
 
 def _last_line(text: str) -> str:

@@ -4,8 +4,8 @@ References: an offer takes one reference to each object that goes in, poll and d
 refused keeps its own. What is in it when the queue goes, goes too. The garbage collector does not look into it: a cycle
 through a queue lasts until the queue is emptied.
 
-Threading law: the interpreter's lock is held in every method, so that threads of Python may share a queue as they like. C code
-without the lock may use the ring itself, any threads as producers and one as consumer.
+Threading law: the interpreter's lock is held in every method, so that threads of Python may share a queue as they like.
+C code without the lock may use the ring itself, any threads as producers and one as consumer.
 """
 
 cimport cython
