@@ -7,6 +7,7 @@ or that others used more than a tenth of a core of, are dropped, and near is com
 """
 
 import os
+import select
 import shlex
 import statistics
 import subprocess
@@ -23,6 +24,8 @@ from pystorm_source.clock import SystemClock
 CLOCK = SystemClock()
 NEAR_NS = 200
 """A cache line there and back takes 50 to 120 ns between cores that share a cache, 280 to 400 between others."""
+SILENCE = 60.0
+"""Seconds after which a program that does not answer is ended."""
 OTHERS = 0.1
 """Of one core, for other processes."""
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -44,8 +47,10 @@ class Program:
         return [float(word) for word in self.line().split()]
 
     def line(self) -> str:
-        """Its next line. Raises RuntimeError where it has ended."""
+        """Its next line. Raises RuntimeError where it has ended or is silent."""
         assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], SILENCE)[0]:
+            self._process.kill()
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"{self._process.args!r} ended with {self._process.wait()}")

@@ -169,12 +169,9 @@ public final class RingPeers {
         seconds = (System.nanoTime() - from) * 1e-9;
         taken = count;
         stop = true;
-        Thread.sleep(2); // the writers end while somebody still reads
         for (BatchEventProcessor<?> processor : processors) {
-            while (processor.isRunning() && !Thread.interrupted()) {
-                processor.halt();
-                Thread.sleep(1);
-            }
+            processor.halt();
+            ring.removeGatingSequence(processor.getSequence()); // a writer that waits for it is let go
         }
         done.await();
     }
@@ -240,11 +237,7 @@ public final class RingPeers {
         }, answering);
         Thread.sleep(millis);
         stop = true;
-        Thread.sleep(2);
-        while (answering.isRunning()) {
-            answering.halt();
-            Thread.sleep(1);
-        }
+        answering.halt();
         done.await();
     }
 
