@@ -97,7 +97,7 @@ def _record(bench_name: str, match: Match, seen: dict[str, list[Window]], missin
         distance=distance,
         ours=summary(ours),
         theirs=summary(theirs) or None,
-        note=None if theirs else missing,
+        note=None if peers else missing if not theirs else "no window of the peer was as far apart as one of ours",
     )
 
 

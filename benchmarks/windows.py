@@ -184,7 +184,7 @@ def _busy() -> float:
 
 
 def measure(bench: Bench, cases: Sequence[str], windows: int, millis: int) -> dict[str, list[Window]]:
-    """So many windows of each case, in turn. One after the other is dropped and made again, at most as often again."""
+    """So many windows of each case, in turn; those that are dropped are made again, at most as many again."""
     kept: dict[str, list[Window]] = {case: [] for case in cases}
     spare: dict[str, list[Window]] = {case: [] for case in cases}
     for case in cases:
@@ -198,7 +198,7 @@ def measure(bench: Bench, cases: Sequence[str], windows: int, millis: int) -> di
         if all(len(seen) == windows for seen in kept.values()):
             break
     # A machine that is never quiet shows something, too, and the record says so.
-    return {case: kept[case] or spare[case] for case in cases}
+    return {case: kept[case] or spare[case][-windows:] for case in cases}
 
 
 def summary(windows: Iterable[Window]) -> dict[str, Any]:
