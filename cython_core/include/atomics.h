@@ -4,9 +4,9 @@
  *     acquire   what the storing thread wrote before its release is seen from here on
  *     release   what this thread wrote before is seen by whoever acquires this value
  *
- * On x86-64 acquire and release are plain moves and only hold the compiler back; an exchange-add or compare-exchange
- * is one locked instruction whatever its order. Standalone fences are not offered: ThreadSanitizer cannot follow them,
- * and what it cannot follow is not tested here.
+ * On x86-64 acquire and release are plain moves and only hold the compiler back; a compare-exchange is one locked
+ * instruction whatever its order. Standalone fences are not offered: ThreadSanitizer cannot follow them, and what it
+ * cannot follow is not tested here.
  *
  * PYSTORM_NEGATIVE_CONTROL makes every order relaxed. Tests that must then fail compile with it, nobody else.
  */
@@ -96,28 +96,38 @@ static inline void ps_slot_store_release(ps_slot *slot, void *item) {
     atomic_store_explicit(&slot->value, item, PS_RELEASE);
 }
 
-/* Many slots at once, one after the other as far as anybody can see: the pairs rely on what x86-64 processors do, never
- * to tear the aligned 8 bytes within a vector move, and to keep plain stores in order; the signal fence keeps the
- * compiler to that, too. A line is taken over in 4 stores in place of 8, which is what the speed of batches comes from. */
+/* Many slots at once, filled one after the other as far as anybody can see. Pairs rely on what x86-64 processors do: an
+ * aligned vector move never tears the 8 bytes of a slot, and plain stores stay in order; the signal fences keep the
+ * compiler to that, too. A line is written in 4 stores in place of 8, which is what the speed of batches comes from. */
 static inline void ps_slots_fill_release(ps_slot *slots, void *const *items, uint64_t count) {
     uint64_t i = 0;
 #if PS_SLOT_PAIRS
-    atomic_signal_fence(memory_order_release);
+    if (count && (uintptr_t)slots % 16) {
+        ps_slot_store_release(&slots[0], items[0]);
+        i = 1;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
     for (; i + 2 <= count; i += 2) {
-        _mm_storeu_si128((__m128i *)(slots + i), _mm_loadu_si128((const __m128i *)(items + i)));
+        _mm_store_si128((__m128i *)(slots + i), _mm_loadu_si128((const __m128i *)(items + i)));
         atomic_signal_fence(memory_order_seq_cst);
     }
 #endif
     for (; i < count; i++) ps_slot_store_release(&slots[i], items[i]);
 }
 
-/* Moves the items out of slots that are known to be filled and leaves NULL, one after the other. */
+/* Moves the items out of slots that are known to be filled and leaves NULL, likewise one after the other. */
 static inline void ps_slots_take_release(ps_slot *slots, void **items, uint64_t count) {
     uint64_t i = 0;
 #if PS_SLOT_PAIRS
+    if (count && (uintptr_t)slots % 16) {
+        items[0] = ps_slot_load_relaxed(&slots[0]);
+        ps_slot_store_release(&slots[0], NULL);
+        i = 1;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
     for (; i + 2 <= count; i += 2) {
-        _mm_storeu_si128((__m128i *)(items + i), _mm_loadu_si128((const __m128i *)(slots + i)));
-        _mm_storeu_si128((__m128i *)(slots + i), _mm_setzero_si128());
+        _mm_storeu_si128((__m128i *)(items + i), _mm_load_si128((const __m128i *)(slots + i)));
+        _mm_store_si128((__m128i *)(slots + i), _mm_setzero_si128());
         atomic_signal_fence(memory_order_seq_cst);
     }
 #endif
