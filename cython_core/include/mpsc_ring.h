@@ -25,6 +25,7 @@
 
 typedef struct {
     uint64_t mask;
+    uint64_t ahead; /* how far an offer asks for lines */
     PS_APART ps_word tail;  /* next index to claim; every producer's */
     PS_APART ps_word limit; /* no index from here on may be claimed before head was looked at again */
     PS_APART ps_word head;  /* next index to poll; the consumer's */
@@ -38,6 +39,7 @@ static inline ps_mpsc_ring *ps_mpsc_new(uint64_t capacity) {
     ring = (ps_mpsc_ring *)ps_alloc_apart(sizeof(ps_mpsc_ring), capacity, sizeof(ps_slot));
     if (ring == NULL) return NULL;
     ring->mask = capacity - 1;
+    ring->ahead = capacity / 4 < PS_SLOTS_AHEAD ? capacity / 4 : PS_SLOTS_AHEAD;
     ps_store_relaxed(&ring->limit, capacity);
     return ring;
 }
@@ -83,6 +85,7 @@ static inline int ps_mpsc_offer(ps_mpsc_ring *ring, void *item) {
     uint64_t count = 1;
     uint64_t index = ps_mpsc_claim(ring, &count);
     if (PS_UNLIKELY(count == 0)) return 0;
+    ps_prefetch_to_write(&ring->slots[(index + ring->ahead) & ring->mask]);
     ps_slot_store_release(&ring->slots[index & ring->mask], item);
     return 1;
 }
@@ -111,14 +114,17 @@ static inline void *ps_mpsc_poll(ps_mpsc_ring *ring) {
 
 /* Polls up to `limit` items into `items`; returns how many there were. */
 static inline uint64_t ps_mpsc_drain(ps_mpsc_ring *ring, void **items, uint64_t limit) {
-    uint64_t head = ps_load_relaxed(&ring->head);
-    uint64_t drained = 0;
+    uint64_t head = ps_load_relaxed(&ring->head), drained = 0;
+    if (limit > ring->mask + 1) limit = ring->mask + 1;
     while (drained < limit) {
-        ps_slot *slot = &ring->slots[(head + drained) & ring->mask];
-        void *item = ps_slot_load_acquire(slot);
-        if (item == NULL) break;
-        ps_slot_store_relaxed(slot, NULL);
-        items[drained++] = item;
+        /* A line of slots at a time: seen filled, then taken, before a producer has it back. */
+        uint64_t at = (head + drained) & ring->mask, filled = 0, most = 8 - at % 8;
+        if (most > limit - drained) most = limit - drained;
+        if (most > ring->mask + 1 - at) most = ring->mask + 1 - at;
+        while (filled < most && ps_slot_load_acquire(&ring->slots[at + filled]) != NULL) filled++;
+        ps_slots_take_release(ring->slots + at, items + drained, filled);
+        drained += filled;
+        if (filled < most) break;
     }
     if (drained) ps_store_release(&ring->head, head + drained);
     return drained;

@@ -26,7 +26,8 @@
 
 typedef struct {
     uint64_t mask;
-    uint64_t step; /* how far an offer looks ahead */
+    uint64_t step;  /* how far an offer looks ahead */
+    uint64_t ahead; /* how far it asks for lines */
     PS_APART ps_word tail; /* next index to offer; the producer's line */
     uint64_t limit; /* every slot below this index is known to be free */
     PS_APART ps_word head; /* next index to poll; the consumer's line */
@@ -42,6 +43,7 @@ static inline ps_spsc_ring *ps_spsc_new(uint64_t capacity) {
     if (ring == NULL) return NULL;
     ring->mask = capacity - 1;
     ring->step = capacity < 4 ? 1 : capacity / 4 < 4096 ? capacity / 4 : 4096;
+    ring->ahead = ring->step < PS_SLOTS_AHEAD ? ring->step : PS_SLOTS_AHEAD;
     return ring;
 }
 
@@ -73,6 +75,7 @@ static inline int ps_spsc_look_ahead(ps_spsc_ring *ring, uint64_t tail) {
 static inline int ps_spsc_offer(ps_spsc_ring *ring, void *item) {
     uint64_t tail = ps_load_relaxed(&ring->tail);
     if (PS_UNLIKELY((int64_t)(ring->limit - tail) <= 0) && !ps_spsc_look_ahead(ring, tail)) return 0;
+    ps_prefetch_to_write(&ring->slots[(tail + ring->ahead) & ring->mask]);
     ps_slot_store_release(&ring->slots[tail & ring->mask], item);
     ps_store_release(&ring->tail, tail + 1);
     return 1;
