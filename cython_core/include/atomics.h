@@ -50,9 +50,7 @@
 #define PS_UNLIKELY(condition) (condition)
 #endif
 
-/* How many slots ahead a producer asks for its line: 8 lines, for which a far core takes as long as for one. Never more
- * than a quarter of the ring, as what lies further may be the consumer's. */
-#define PS_SLOTS_AHEAD 64
+#define PS_LINE_SLOTS 8 /* of 8 bytes in a line of 64 */
 
 typedef struct {
     _Atomic uint64_t value;

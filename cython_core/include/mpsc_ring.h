@@ -23,6 +23,10 @@
 
 #include "atomics.h"
 
+/* How far ahead an offer asks for its line: 8 lines, for which a far core takes as long as for one. At most a quarter of
+ * the ring, as what lies further may be the consumer's. */
+#define PS_MPSC_AHEAD (8 * PS_LINE_SLOTS)
+
 typedef struct {
     uint64_t mask;
     uint64_t ahead; /* how far an offer asks for lines */
@@ -39,7 +43,7 @@ static inline ps_mpsc_ring *ps_mpsc_new(uint64_t capacity) {
     ring = (ps_mpsc_ring *)ps_alloc_apart(sizeof(ps_mpsc_ring), capacity, sizeof(ps_slot));
     if (ring == NULL) return NULL;
     ring->mask = capacity - 1;
-    ring->ahead = capacity / 4 < PS_SLOTS_AHEAD ? capacity / 4 : PS_SLOTS_AHEAD;
+    ring->ahead = capacity / 4 < PS_MPSC_AHEAD ? capacity / 4 : PS_MPSC_AHEAD;
     ps_store_relaxed(&ring->limit, capacity);
     return ring;
 }
@@ -118,7 +122,7 @@ static inline uint64_t ps_mpsc_drain(ps_mpsc_ring *ring, void **items, uint64_t 
     if (limit > ring->mask + 1) limit = ring->mask + 1;
     while (drained < limit) {
         /* A line of slots at a time: seen filled, then taken, before a producer has it back. */
-        uint64_t at = (head + drained) & ring->mask, filled = 0, most = 8 - at % 8;
+        uint64_t at = (head + drained) & ring->mask, filled = 0, most = PS_LINE_SLOTS - at % PS_LINE_SLOTS;
         if (most > limit - drained) most = limit - drained;
         if (most > ring->mask + 1 - at) most = ring->mask + 1 - at;
         while (filled < most && ps_slot_load_acquire(&ring->slots[at + filled]) != NULL) filled++;

@@ -24,10 +24,11 @@
 
 #include "atomics.h"
 
+#define PS_SPSC_STEP 256 /* at most: 32 lines */
+
 typedef struct {
     uint64_t mask;
-    uint64_t step;  /* how far an offer looks ahead */
-    uint64_t ahead; /* how far it asks for lines */
+    uint64_t step; /* how far an offer looks ahead */
     PS_APART ps_word tail; /* next index to offer; the producer's line */
     uint64_t limit; /* every slot below this index is known to be free */
     PS_APART ps_word head; /* next index to poll; the consumer's line */
@@ -42,8 +43,7 @@ static inline ps_spsc_ring *ps_spsc_new(uint64_t capacity) {
     ring = (ps_spsc_ring *)ps_alloc_apart(sizeof(ps_spsc_ring), capacity, sizeof(ps_slot));
     if (ring == NULL) return NULL;
     ring->mask = capacity - 1;
-    ring->step = capacity < 4 ? 1 : capacity / 4 < 4096 ? capacity / 4 : 4096;
-    ring->ahead = ring->step < PS_SLOTS_AHEAD ? ring->step : PS_SLOTS_AHEAD;
+    ring->step = capacity < 4 ? 1 : capacity / 4 < PS_SPSC_STEP ? capacity / 4 : PS_SPSC_STEP;
     return ring;
 }
 
@@ -66,6 +66,9 @@ static inline int ps_spsc_look_ahead(ps_spsc_ring *ring, uint64_t tail) {
     /* Order: the consumer's release of a slot also covers those that it cleared before. */
     if (ps_slot_load_acquire(&ring->slots[(tail + ring->step) & ring->mask]) == NULL) {
         ring->limit = tail + ring->step;
+        /* The consumer has written these lines last. To ask for all of them at once costs little more than for one. */
+        for (uint64_t i = 0; i < ring->step; i += PS_LINE_SLOTS)
+            ps_prefetch_to_write(&ring->slots[(tail + i) & ring->mask]);
         return 1;
     }
     return ps_slot_load_acquire(&ring->slots[tail & ring->mask]) == NULL;
@@ -75,7 +78,6 @@ static inline int ps_spsc_look_ahead(ps_spsc_ring *ring, uint64_t tail) {
 static inline int ps_spsc_offer(ps_spsc_ring *ring, void *item) {
     uint64_t tail = ps_load_relaxed(&ring->tail);
     if (PS_UNLIKELY((int64_t)(ring->limit - tail) <= 0) && !ps_spsc_look_ahead(ring, tail)) return 0;
-    ps_prefetch_to_write(&ring->slots[(tail + ring->ahead) & ring->mask]);
     ps_slot_store_release(&ring->slots[tail & ring->mask], item);
     ps_store_release(&ring->tail, tail + 1);
     return 1;
