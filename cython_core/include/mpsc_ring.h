@@ -110,6 +110,7 @@ static inline void *ps_mpsc_poll(ps_mpsc_ring *ring) {
     ps_slot *slot = &ring->slots[head & ring->mask];
     void *item = ps_slot_load_acquire(slot);
     if (item == NULL) return NULL;
+    if (head % PS_LINE_SLOTS == 0) ps_prefetch_to_write(&ring->slots[(head + PS_POLL_AHEAD) & ring->mask]);
     ps_slot_store_relaxed(slot, NULL);
     /* Order: the slot is NULL before a producer may claim it. */
     ps_store_release(&ring->head, head + 1);

@@ -110,6 +110,7 @@ static inline void *ps_spsc_poll(ps_spsc_ring *ring) {
     ps_slot *slot = &ring->slots[head & ring->mask];
     void *item = ps_slot_load_acquire(slot);
     if (item == NULL) return NULL;
+    if (head % PS_LINE_SLOTS == 0) ps_prefetch_to_write(&ring->slots[(head + PS_POLL_AHEAD) & ring->mask]);
     /* Order: slots become NULL one after the other, also for the producer that looks at one of them only. */
     ps_slot_store_release(slot, NULL);
     ps_store_release(&ring->head, head + 1);
