@@ -52,9 +52,6 @@
 
 #define PS_LINE_SLOTS 8 /* of 8 bytes in a line of 64 */
 
-/* How far ahead a consumer asks for a line, while it takes the first slot of one: near enough to be filled by then. */
-#define PS_POLL_AHEAD (2 * PS_LINE_SLOTS)
-
 typedef struct {
     _Atomic uint64_t value;
 } ps_word;
