@@ -16,9 +16,9 @@ import org.jctools.queues.MpscArrayQueue;
 import org.jctools.queues.SpscArrayQueue;
 
 /**
- * The queues of JCTools and the ring of the Disruptor, doing what rings.c does: reads lines "case milliseconds", answers
- * "items seconds" or, for round trips, "p50 p99" in nanoseconds. Its threads are called t0 to t3, so that who started it
- * can pin them. A thread that finds nothing spins a hundred times, then yields, as in rings.c.
+ * The queues of JCTools and the ring of the Disruptor, doing what rings.c does: reads lines "case milliseconds",
+ * answers "items seconds" or, for round trips, "p50 p99" in nanoseconds. Its threads are called t0 to t3, so that who
+ * started it can pin them. A thread that finds nothing spins a hundred times, then yields, as in rings.c.
  */
 public final class RingPeers {
     static final int CAPACITY = 1024;
@@ -143,7 +143,9 @@ public final class RingPeers {
         BatchEventProcessor<?>[] processors = new BatchEventProcessor<?>[readers];
         Reading[] reading = new Reading[readers];
         for (int i = 0; i < readers; i++) {
-            Sequence[] upstream = pipeline && i > 0 ? new Sequence[] {processors[i - 1].getSequence()} : new Sequence[0];
+            Sequence[] upstream = pipeline && i > 0
+                ? new Sequence[] {processors[i - 1].getSequence()}
+                : new Sequence[0];
             reading[i] = new Reading();
             processors[i] = new BatchEventProcessorBuilder().build(ring, ring.newBarrier(upstream), reading[i]);
         }

@@ -2,9 +2,9 @@
  *
  *     rings CPU CPU
  *
- * reads lines "case milliseconds" and answers each with one line: "items seconds", or "p50 p99" in nanoseconds for round
- * trips, or nanoseconds for "ping", a cache line's way there and back. The Java program beside answers the same. Threads
- * t0 and t2 run on the first processor, t1 and t3 on the second. */
+ * reads lines "case milliseconds" and answers each with one line: "items seconds", or "p50 p99" in nanoseconds for
+ * round trips, or nanoseconds for "ping", a cache line's way there and back. The Java program beside answers the same.
+ * Threads t0 and t2 run on the first processor, t1 and t3 on the second. */
 #define _GNU_SOURCE
 #include "broadcast_ring.h"
 #include "mpsc_ring.h"

@@ -1,8 +1,9 @@
 /* A bounded ring that every reader reads whole: the Disruptor's ring, sequences and barriers.
  *
- * Follows LMAX Disruptor 4. A sequence counts what has been published or read, so it is the next one to publish or read.
- * Readers are added before the first claim. A reader without others upstream of it reads behind the writers, one with
- * others reads behind the slowest of those. Writers wait for the readers that nobody reads behind: the others are ahead.
+ * Follows LMAX Disruptor 4. A sequence counts what has been published or read, so it is the next one to publish or
+ * read. Readers are added before the first claim. A reader without others upstream of it reads behind the writers, one
+ * with others reads behind the slowest of those. Writers wait for the readers that nobody reads behind: the others are
+ * ahead.
  *
  *     capacity 8, mask 7, cell = sequence & mask          journal ──┐
  *                                              writers ─┤           ├─ application
@@ -15,9 +16,9 @@
  *     replica, application may read up to 8, as replica is at 9. Two more claims go through (13 and 14 fit while 7 is
  *     unread: 7 + 8 = 15), the next waits until application has released 7.
  *
- * One writer publishes by raising `published` past all that it claimed. Several writers claim by one compare-exchange of
- * `claimed` and mark each cell with its lap; a reader stops at the first cell that bears an older lap, so a writer that
- * was stopped between claim and publish holds back what lies behind its cells, and nothing is lost or overtaken.
+ * One writer publishes by raising `published` past all that it claimed. Several writers claim by one compare-exchange
+ * of `claimed` and mark each cell with its lap; a reader stops at the first cell that bears an older lap, so a writer
+ * that was stopped between claim and publish holds back what lies behind its cells, and nothing is lost or overtaken.
  *
  * Threading law: claim and publish from one thread, or from any where the ring was made for several writers; a reader
  * belongs to one thread. What is called try does not block, nor does anything that takes no ps_wait; the others wait as
@@ -87,8 +88,8 @@ static inline ps_broadcast_ring *ps_broadcast_new(uint64_t capacity, size_t widt
     return ring;
 }
 
-/* A reader of all that is published, behind `width` others of this ring; the ring owns it. NULL where memory is short or
- * something was claimed already. */
+/* A reader of all that is published, behind `width` others of this ring; the ring owns it. NULL where memory is short
+ * or something was claimed already. */
 static inline ps_reader *ps_broadcast_add_reader(ps_broadcast_ring *ring, ps_reader *const *upstream, size_t width) {
     if (ps_load_relaxed(&ring->claimed) != 0) return NULL;
     /* Room first, so that nothing is to be undone. */

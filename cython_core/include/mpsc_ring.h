@@ -13,8 +13,8 @@
  *     nobody waits in here; a consumer that wants to tell this gap from an empty ring asks for the size, which is 3.
  *     No claim passes limit: 2 more go in before a producer looks at head again.
  *
- * A batch claims its n slots by one compare-exchange and lies in the ring in one piece. Nobody asks for lines ahead as in
- * spsc_ring.h: near, where a claim costs more than a line, that took a tenth of the speed.
+ * A batch claims its n slots by one compare-exchange and lies in the ring in one piece. Nobody asks for lines ahead as
+ * in spsc_ring.h: near, where a claim costs more than a line, that took a tenth of the speed.
  *
  * Threading law: any thread offers, one thread polls, which may change hands where something else orders the change.
  * Nothing blocks. Items of one thread come out in the order in which it offered them. Any thread may ask for the size.

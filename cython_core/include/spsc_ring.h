@@ -26,8 +26,8 @@
 
 #define PS_SPSC_STEP 256 /* at most: 32 lines */
 
-/* How far ahead poll asks for a line, while it takes the first slot of one. Measured: 2 lines ahead half as much again is
- * handed over as without, 3 lines ahead a third, as that line is still being filled. */
+/* How far ahead poll asks for a line, while it takes the first slot of one. Measured: 2 lines ahead half as much again
+ * is handed over as without, 3 lines ahead a third, as that line is still being filled. */
 #define PS_SPSC_AHEAD (2 * PS_LINE_SLOTS)
 
 typedef struct {
