@@ -1,11 +1,12 @@
-cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.batch_inserter cimport PendingEmits
-from cython_core.output_collector cimport BoltOutputCollector, SpoutOutputCollector
-from cython_core.receive_queue cimport ReceiveQueue
-from cython_core.tuple cimport Tuple, TupleSource
+from cython_core.tuple cimport Tuple
+
+
+cdef extern from "Python.h":
+    void ps_decref "Py_DECREF"(PyObject *)
 
 
 cdef extern from "component_call.h":
@@ -36,57 +37,21 @@ cdef class Executor:
     cdef readonly unsigned long long stalls     # turns spent waiting for room downstream
     cdef readonly unsigned long long errors     # exceptions that did not fail the run
     cdef long turn(self, long quota) except -1
-    cdef bint late(self, uint64_t until, long calls) noexcept
     cdef bint flush(self) noexcept
     cdef bint idle(self) noexcept
     cdef object survive(self, str method, Tuple tup, long long offset, object error)
 
 
-@cython.final
-cdef class SpoutExecutor(Executor):
-    cdef SpoutOutputCollector collector
-    cdef object call                      # bound next_tuple, or next_batch
-    cdef ps_call entry                    # the same, resolved
-    cdef bint batched                     # call gives Arrow batches
-    cdef readonly bint exhausted
-    cdef bint cut                         # exhausted by deadline or permits: the spout may have more
-    cdef readonly bint until_idle         # the slice ends where the spout has nothing, as the scheduler sees it
-    cdef unsigned long long permits       # unbounded spouts: emits that this slice may still make
-    cdef int raises                       # of next_tuple, in a row
-    cdef readonly unsigned long long acks    # trees whose ack was told to the spout
-    cdef readonly unsigned long long fails
-    cdef long turn_batch(self) except -1
-    cdef long tell(self) except -1
-    cdef int charge(self, unsigned long long emits) noexcept
-    cdef int caught(self, str method) except -1
+cdef inline bint late(Executor executor, uint64_t until, long calls) noexcept:
+    # Whether a turn must end early: asked after each call, looks at the clock after every fourth one.
+    if until == 0 or (not executor.slow and (calls & 3) != 0):  # hot
+        return 0  # hot
+    executor.slow = ps_coarse_nanos() >= until
+    return executor.slow
 
 
-@cython.final
-cdef class BoltExecutor(Executor):
-    cdef readonly ReceiveQueue queue
-    cdef BoltOutputCollector collector
-    cdef object call                      # bound process
-    cdef ps_call entry                    # the same, resolved
-    cdef bint auto_ack                    # after process; a batching bolt acks by itself
-    cdef bint auto_fail
-    cdef object batching                  # the instance, where it is a BatchingBase
-    cdef readonly bint has_tick           # the component defines process_tick
-    cdef readonly object tick_frequency   # seconds, as configured; None: no ticks but the final one
-    cdef TupleSource tick_source
-    cdef readonly unsigned long long ticks
-    cdef double tick_due                  # readings of the scheduler's clock
-    cdef double fire_due
-    cdef bint due                         # a timer has gone off
-    cdef double now
-    cdef unsigned long long executed_at_final_tick
-    cdef unsigned long long emits_at_final_tick
-    cdef bint batch_override              # the component has its own process_batches
-    cdef bint final_ticked
-    cdef long feed(self, long quota) except -1
-    cdef int raise_tuple_failed(self, str method, object cause) except -1
-    cdef int fail_current(self, str method, object cause) except -1
-    cdef int caught(self, str method) except -1
-    cdef int forget_tups(self) except -1
-    cdef int fire_timers(self) except -1
-    cdef int give_tick(self) except -1
-    cdef int fire_batches(self) except -1
+cdef extern from *:
+    """
+    static int ps_reraise(void) { return -1; }
+    """
+    int reraise "ps_reraise"() except -1   # of the exception that is set

@@ -16,7 +16,9 @@ import time
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 
-from cython_core.executor cimport BoltExecutor, Executor, SpoutExecutor
+from cython_core.bolt_executor cimport BoltExecutor
+from cython_core.executor cimport Executor
+from cython_core.spout_executor cimport SpoutExecutor
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
 

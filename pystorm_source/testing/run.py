@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from cython_core.executor import BoltExecutor
+from cython_core.bolt_executor import BoltExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
 from pystorm_source.errors import OptionError, TopologyError, TupleFailed

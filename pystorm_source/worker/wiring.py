@@ -3,9 +3,11 @@
 from typing import Any
 
 from cython_core.batch_inserter import BatchInserter, PendingEmits
-from cython_core.executor import BoltExecutor, ComponentFailed, Executor, SpoutExecutor
+from cython_core.bolt_executor import BoltExecutor
+from cython_core.executor import ComponentFailed, Executor
 from cython_core.receive_queue import ReceiveQueue
 from cython_core.row_batch import RowBatchBuilder, RowView
+from cython_core.spout_executor import SpoutExecutor
 from cython_core.stream_router import Route, StreamRouter
 from cython_core.tuple import TupleSource
 from pystorm_source.api.component_spec import GlobalStreamId

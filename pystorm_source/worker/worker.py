@@ -8,9 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from cython_core.executor import BoltExecutor, ComponentFailed, Executor, SpoutExecutor
+from cython_core.bolt_executor import BoltExecutor
+from cython_core.executor import ComponentFailed, Executor
 from cython_core.inline_scheduler import InlineScheduler
 from cython_core.row_batch import RowBatchBuilder
+from cython_core.spout_executor import SpoutExecutor
 from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 from cython_core.batch_inserter import PendingEmits
-from cython_core.executor import BoltExecutor, ComponentFailed, Executor, SpoutExecutor
+from cython_core.bolt_executor import BoltExecutor
+from cython_core.executor import ComponentFailed, Executor
 from cython_core.output_collector import BoltBase
 from cython_core.receive_queue import ReceiveQueue
+from cython_core.spout_executor import SpoutExecutor
 from tests.core.wired import Collect, Numbers, Part, Pass, Wired, numbers_as
 
 TO_SINK = [("s", "default", "b", "shuffle", ())]

@@ -6,8 +6,10 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from cython_core.executor import BoltExecutor, ComponentFailed, SpoutExecutor
+from cython_core.bolt_executor import BoltExecutor
+from cython_core.executor import ComponentFailed
 from cython_core.output_collector import BoltBase, BoltOutputCollector, OutputCollector, SpoutBase
+from cython_core.spout_executor import SpoutExecutor
 from cython_core.tuple import Tuple
 from tests.core.wired import Collect, Keep, Numbers, Part, Pass, Wired, numbers_as, slice_of
 

@@ -14,11 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cython_core.batch_inserter import BatchInserter, PendingEmits
-from cython_core.executor import BoltExecutor, SpoutExecutor
+from cython_core.bolt_executor import BoltExecutor
 from cython_core.inline_scheduler import InlineScheduler
 from cython_core.output_collector import BoltBase, SpoutBase
 from cython_core.receive_queue import ReceiveQueue
 from cython_core.row_batch import RowBatchBuilder, RowView
+from cython_core.spout_executor import SpoutExecutor
 from cython_core.stream_router import Route, StreamRouter
 from cython_core.tuple import TupleSource
 

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from cython_core.batch_inserter import PendingEmits
-from cython_core.executor import SpoutExecutor
 from cython_core.row_batch import RowBatchBuilder, RowView
+from cython_core.spout_executor import SpoutExecutor
 from cython_core.stream_router import StreamRouter
 from cython_core.tuple import TupleSource
 from pystorm_source.api import ComponentSpec, PartitionedSpout

@@ -1,0 +1,37 @@
+cimport cython
+
+from cython_core.executor cimport Executor, ps_call
+from cython_core.output_collector cimport BoltOutputCollector
+from cython_core.receive_queue cimport ReceiveQueue
+from cython_core.tuple cimport TupleSource
+
+
+@cython.final
+cdef class BoltExecutor(Executor):
+    cdef readonly ReceiveQueue queue
+    cdef BoltOutputCollector collector
+    cdef object call                      # bound process
+    cdef ps_call entry                    # the same, resolved
+    cdef bint auto_ack                    # after process; a batching bolt acks by itself
+    cdef bint auto_fail
+    cdef object batching                  # the instance, where it is a BatchingBase
+    cdef readonly bint has_tick           # the component defines process_tick
+    cdef readonly object tick_frequency   # seconds, as configured; None: no ticks but the final one
+    cdef TupleSource tick_source
+    cdef readonly unsigned long long ticks
+    cdef double tick_due                  # readings of the scheduler's clock
+    cdef double fire_due
+    cdef bint due                         # a timer has gone off
+    cdef double now
+    cdef unsigned long long executed_at_final_tick
+    cdef unsigned long long emits_at_final_tick
+    cdef bint batch_override              # the component has its own process_batches
+    cdef bint final_ticked
+    cdef long feed(self, long quota) except -1
+    cdef int raise_tuple_failed(self, str method, object cause) except -1
+    cdef int fail_current(self, str method, object cause) except -1
+    cdef int caught(self, str method) except -1
+    cdef int forget_tups(self) except -1
+    cdef int fire_timers(self) except -1
+    cdef int give_tick(self) except -1
+    cdef int fire_batches(self) except -1

@@ -1,0 +1,292 @@
+"""A bolt's turn: the timers that went off (ticks, batches by time), then the tuples of its receive queue.
+
+Threading law: as every executor.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
+from cython_core.batch_inserter cimport PendingEmits
+from cython_core.executor cimport Executor, late, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
+from cython_core.output_collector cimport BoltOutputCollector, enter
+from cython_core.receive_queue cimport ReceiveQueue, ps_ring_poll, ps_ring_size
+from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, new_tuple
+
+from cython_core.batching import BatchingBase
+from cython_core.executor import ComponentFailed
+from cython_core.output_collector import BoltBase, SpoutBase
+
+cdef object NEVER = float("inf")
+
+
+@cython.final
+cdef class BoltExecutor(Executor):
+    """Feeds a bolt from its receive queue.
+
+    ``tick_frequency``: seconds between tick tuples, None for none but the final one of a micro-batch.
+    """
+
+    def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None,
+                 ReceiveQueue queue not None, tick_frequency=None):
+        if not isinstance(instance, BoltBase) or isinstance(instance, SpoutBase):
+            raise TypeError(f"component {component!r} is run as a bolt and must be one; Given: {type(instance)!r}")
+        super().__init__(component, task, instance, pending, routers)
+        self.queue = queue
+        self.collector = BoltOutputCollector(instance, routers)
+        self.tick_frequency = tick_frequency
+        self.tick_source = TupleSource("__system", "__tick", -1, ("rate_secs",))
+        self.batching = None
+        if isinstance(instance, BatchingBase):
+            self.batching = instance
+            self.collector.batching = True
+            instance._reset_batches()
+        self.tick_due = self.fire_due = NEVER
+        self.ready()
+
+    def ready(self):
+        Executor.ready(self)
+        instance = self.instance
+        self.call = instance.process
+        ps_call_resolve(&self.entry, <PyObject *>self.call)
+        self.auto_ack = self.batching is None and bool(getattr(instance, "auto_ack", True))
+        self.auto_fail = bool(getattr(instance, "auto_fail", True))
+        self.collector.auto_anchor = bool(getattr(instance, "auto_anchor", True))
+        self.batch_override = (
+            self.batching is not None and type(instance).process_batches is not BatchingBase.process_batches
+        )
+        base = BoltBase if self.batching is None else BatchingBase
+        tick = getattr(instance.process_tick, "__func__", None)
+        self.has_tick = (
+            tick is not None or type(instance).process_tick is not base.process_tick
+            or "process_tick" in getattr(instance, "__dict__", ())
+        )
+
+    @property
+    def acks(self):
+        """Tuples that were acked."""
+        return self.collector.acks
+
+    @property
+    def fails(self):
+        """Tuples that were failed."""
+        return self.collector.fails
+
+    @property
+    def second_verdicts(self):
+        """Acks and fails of tuples that had their verdict: without effect."""
+        return self.collector.second_verdicts
+
+    @property
+    def unheard_fails(self):
+        """Of the failed tuples, those that no spout can replay: they were emitted without a message id."""
+        return self.collector.unheard_fails
+
+    def begin(self, double now):
+        """A micro-batch begins at this reading of the scheduler's clock: timers start, the final tick is due again."""
+        self.final_ticked = False
+        self.due = False
+        self.ready()
+        ticks = self.tick_frequency is not None and (self.has_tick or self.batching is not None)
+        self.tick_due = now + self.tick_frequency if ticks else NEVER
+        seconds = getattr(self.instance, "secs_between_batches", None) if self.batching is not None else None
+        self.fire_due = now + seconds if seconds is not None else NEVER
+
+    @property
+    def next_due(self):
+        """When the next timer goes off; infinity where none runs."""
+        return min(self.tick_due, self.fire_due)
+
+    def pass_time(self, double now):
+        """The scheduler's clock as it reads before a turn."""
+        if now >= self.tick_due or now >= self.fire_due:
+            self.due = True
+            self.now = now
+
+    cdef long turn(self, long quota) except -1:
+        cdef long calls = 0
+        if self.pending.count > 0 and not self.pending.drain():
+            self.stalls += 1
+            return 0
+        if self.collector.failed is not None:  # by a thread, or in initialize
+            self.raise_tuple_failed("fail", None)
+        if self.due:
+            self.due = False
+            self.fire_timers()
+            if self.pending.count > 0:
+                self.flush()
+                return 0
+        # A timer is no progress: what it emitted is in the queues, and timers alone must not keep a run going.
+        calls = self.feed(quota)
+        self.flush()
+        return calls
+
+    cdef long feed(self, long quota) except -1:
+        """At most ``quota`` tuples to the bolt, stopping at the first that leaves an emit pending."""
+        cdef long calls = 0
+        cdef void *item
+        cdef PyObject *answer
+        cdef BoltOutputCollector collector = self.collector
+        cdef uint64_t until = 0
+        if ps_ring_size(&self.queue.ring) == 0:
+            return 0
+        if self.patience > 0:
+            until = ps_coarse_nanos() + self.patience
+        enter(collector)
+        while calls < quota:
+            item = ps_ring_poll(&self.queue.ring)
+            if item is NULL:
+                break
+            # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.
+            collector.current = <Tuple>item
+            answer = ps_call_one(&self.entry, <PyObject *>item)
+            calls += 1
+            if answer is NULL:
+                ps_decref(<PyObject *>item)
+                self.caught("process")
+            else:
+                ps_decref(answer)
+                if self.auto_ack:
+                    if (<Tuple>item).verdict == OPEN and (<Tuple>item).trees is None:
+                        (<Tuple>item).verdict = ACKED  # hot
+                        collector.acks += 1  # hot
+                    else:
+                        collector.ack(collector.current)
+                if collector.failed is not None:
+                    ps_decref(<PyObject *>item)
+                    self.raise_tuple_failed("fail", None)
+                # Not where a call of process_batches from elsewhere has put another tuple in its place.
+                if <PyObject *>collector.current is <PyObject *>item:
+                    give_up(<PyObject *>item)
+                else:
+                    ps_decref(<PyObject *>item)
+            if self.batch_override:
+                self.forget_tups()
+            if self.pending.count > 0 or late(self, until, calls):
+                break
+        collector.current = None
+        self.executed += calls
+        return calls
+
+    cdef int caught(self, str method) except -1:
+        """With an exception of the bolt's set; what is no Exception (KeyboardInterrupt) goes through."""
+        try:
+            reraise()
+        except Exception as error:
+            self.fail_current(method, error)
+        return 0
+
+    cdef int fail_current(self, str method, object cause) except -1:
+        """Handles an exception of the bolt, inside its ``except``: fails the tuple or the batch that it worked on."""
+        cdef BoltOutputCollector collector = self.collector
+        cdef Tuple tup = collector.current
+        batch, broken = None, collector.broken
+        collector.broken = None
+        if broken is not None and broken[0] is cause:
+            batch, key = broken[1:]
+        elif self.batch_override and getattr(self.instance, "_current_tups", None):
+            batch, key = self.instance._current_tups, getattr(self.instance, "_current_key", None)
+        if batch is not None:
+            method = "process_batch"
+            tup = next((each for each in batch if isinstance(each, Tuple)), None)
+        self.errors += self.exits
+        if not self.exits:
+            self.survive(method, tup, -1 if tup is None else tup.offset, cause)
+        if batch is not None:
+            self.batching._fail_batches(self.exits, key, batch)
+        elif self.auto_fail and tup is not None and tup.verdict == OPEN:
+            collector.fail(tup)
+        if self.batch_override:
+            self.forget_tups()
+        if self.exits:
+            raise ComponentFailed(
+                self.component, self.task, method, tup, -1 if tup is None else tup.offset
+            ) from cause
+        if collector.failed is not None:
+            self.raise_tuple_failed(method, cause)
+        collector.current = None
+        return 0
+
+    cdef int forget_tups(self) except -1:
+        """What an override of process_batches said that it works on, it does no more."""
+        if getattr(self.instance, "_current_tups", None):
+            self.instance._current_tups = []
+        return 0
+
+    cdef int raise_tuple_failed(self, str method, object cause) except -1:
+        cdef Tuple failed = <Tuple>self.collector.failed
+        raise ComponentFailed(self.component, self.task, method, failed, failed.offset) from cause
+
+    cdef int fire_timers(self) except -1:
+        if self.now >= self.tick_due:
+            # Ticks that were missed are not made up for.
+            while self.tick_due <= self.now:
+                self.tick_due += self.tick_frequency
+            self.give_tick()
+        if self.now >= self.fire_due:
+            self.fire_due = self.now + self.instance.secs_between_batches
+            self.fire_batches()
+        return 0
+
+    cdef int give_tick(self) except -1:
+        enter(self.collector)
+        frequency = 0 if self.tick_frequency is None else self.tick_frequency
+        self.collector.current = new_tuple(self.tick_source, (frequency,), -1, None)
+        self.ticks += 1
+        try:
+            self.instance.process_tick(self.collector.current)
+        except Exception as error:
+            self.fail_current("process_tick", error)
+        self.collector.current = None
+        if self.batch_override:
+            self.forget_tups()
+        if self.collector.failed is not None:
+            self.raise_tuple_failed("fail", None)
+        return 0
+
+    cdef int fire_batches(self) except -1:
+        enter(self.collector)
+        if not self.batching._batches:
+            return 0
+        try:
+            self.batching.process_batches()
+            self.batching._tick_counter = 0
+        except Exception as error:
+            self.fail_current("process_batches", error)
+        if self.batch_override:
+            self.forget_tups()
+        if self.collector.failed is not None:
+            self.raise_tuple_failed("fail", None)
+        return 0
+
+    def wants_final_tick(self, unsigned long long emits):
+        """Whether the micro-batch's end still owes the bolt something: its tick, or the batches that it holds.
+
+        ``emits``: of all spouts so far. Where one has emitted since the bolt's tick, as in answer to a fail, the
+        bolt gets another. What only goes round in a cycle gives none: each tick could send it round once more.
+        """
+        if self.batching is not None and self.batching._batches:
+            return not self.final_ticked or self.executed != self.executed_at_final_tick
+        return self.has_tick and (not self.final_ticked or self.emits_at_final_tick != emits)
+
+    def final_tick(self, unsigned long long emits):
+        """The tick of the micro-batch's end. A batching bolt processes what it holds, whatever its tick counter says.
+
+        Order: only where the pending emits are drained, as any call of a component.
+        """
+        cdef bint ticks = self.has_tick and (not self.final_ticked or self.emits_at_final_tick != emits)
+        self.emits_at_final_tick = emits
+        self.final_ticked = True
+        self.executed_at_final_tick = self.executed
+        if ticks:
+            self.give_tick()
+        # A group that fails is gone and the others stay, so a failure leaves fewer.
+        groups = 0 if self.batching is None else len(self.batching._batches)
+        while groups > 0:
+            self.fire_batches()
+            left = len(self.batching._batches)
+            groups = left if left < groups else 0
+        self.flush()
+
+    cdef bint idle(self) noexcept:
+        return self.pending.count == 0 and ps_ring_size(&self.queue.ring) == 0
