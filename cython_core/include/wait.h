@@ -31,7 +31,17 @@ typedef struct {
     int64_t nanos;
 } ps_wait;
 
-/* `nanos`: how long a parked turn sleeps, at least; below one second. */
+/* Lets other threads run for so long, at least; 0: only where one is ready. A signal may end it early. */
+static inline void ps_sleep_nanos(int64_t nanos) {
+    if (nanos <= 0) {
+        thrd_yield();
+    } else {
+        struct timespec span = {(time_t)(nanos / 1000000000), (long)(nanos % 1000000000)};
+        thrd_sleep(&span, NULL);
+    }
+}
+
+/* `nanos`: how long a parked turn sleeps, at least. */
 static inline ps_wait ps_wait_of(enum ps_wait_kind kind, int64_t nanos) {
     ps_wait wait = {kind, 0, nanos};
     return wait;
@@ -43,10 +53,9 @@ static inline void ps_wait_turn(ps_wait *wait) {
         ps_pause();
     } else if (wait->kind == PS_WAIT_YIELD || wait->turns < 2 * PS_WAIT_PATIENCE) {
         wait->turns++;
-        thrd_yield();
+        ps_sleep_nanos(0);
     } else {
-        struct timespec span = {0, (long)wait->nanos};
-        thrd_sleep(&span, NULL);
+        ps_sleep_nanos(wait->nanos);
     }
 }
 

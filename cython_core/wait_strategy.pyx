@@ -1,0 +1,145 @@
+"""How long an executor waits that has nothing to do: the wait strategies of Storm 2.
+
+    counter = 0
+    while True:
+        if turn() > 0:
+            counter = 0                                  # something was done: the next wait is a first one
+            continue
+        nanos = strategy.idle_nanos(counter)
+        if nanos < 0:
+            counter = strategy.idle(counter)             # a user's strategy waits by itself
+        else:
+            wait_without_the_lock(at_most=nanos)         # an arrival ends it at once
+            counter += 1
+
+    counter          0 .. level 1 count    .. + level 2 count         from there on
+    progressive      0: lets others run    1: the shortest time       level 3 sleep
+    park             the park time at any counter
+
+Follows ``IWaitStrategy``, ``WaitStrategyPark`` and ``WaitStrategyProgressive`` of Apache Storm 2. Different here:
+
+- A strategy says how long, the scheduler waits: on the executor's wake-up, so that an arrival ends the wait. In Storm
+  the strategy sleeps, and what arrives meanwhile lies there until the sleep is over.
+- As arrivals need no looking, a strategy that ``grows`` (a bolt's) doubles its longest wait once it has been waited
+  out ``STEADY_WAITS`` times in a row, up to ``LONGEST_GROWN_NANOS``: an idle bolt costs nothing. Who must look, as a
+  spout at the world or a producer at a full queue, waits no longer than it was told to.
+- Where nothing is waited, the interpreter's lock is given up once: Storm's threads have none that others wait for.
+
+The shortest time is 1 ns and lasts as long as the machine takes to sleep and wake: some 60 µs on Linux.
+
+Threading law: the counter is the caller's; ``idle_nanos`` of ``ParkWait`` and ``ProgressiveWait`` may be called by any
+thread. A ``UserWait`` belongs to one executor.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+
+cdef extern from "wait.h" nogil:
+    void ps_sleep_nanos(int64_t nanos)
+
+
+cdef int64_t SHORTEST_NANOS = 1
+cdef int64_t STEADY_WAITS = 100
+cdef int64_t LONGEST_GROWN_NANOS = 100_000_000
+cdef int64_t MOST = 1 << 62
+
+
+cdef class WaitStrategy:
+    """Base of the strategies, for one situation of one executor."""
+
+    cdef int64_t idle_nanos(self, int64_t idle_counter) noexcept nogil:
+        """How long to wait now, as the ``idle_counter``-th wait in a row, counted from 0.
+
+        0: only let others run. Negative: call ``idle`` instead, which waits by itself.
+        """
+        return 0
+
+    cpdef int64_t idle(self, int64_t idle_counter) except? -1:
+        """Blocking. Waits, without the interpreter's lock, and returns the counter of the next wait in a row."""
+        cdef int64_t nanos = self.idle_nanos(idle_counter)
+        with nogil:
+            ps_sleep_nanos(nanos)
+        return idle_counter + 1
+
+    def nanos_at(self, int64_t idle_counter):
+        """How long the ``idle_counter``-th wait in a row lasts, in nanoseconds. 0: it only lets others run. -1: only
+        a user's strategy knows."""
+        return self.idle_nanos(idle_counter)
+
+
+cdef int64_t grown(int64_t nanos, int64_t waits) noexcept nogil:
+    """The longest wait of a strategy that grows, after ``waits`` of them in a row."""
+    while waits > STEADY_WAITS and 0 < nanos < LONGEST_GROWN_NANOS:
+        nanos = min(2 * nanos, LONGEST_GROWN_NANOS)
+        waits -= 1
+    return nanos
+
+
+cdef int64_t scaled(str name, object value, int64_t unit) except -1:
+    if not 0 <= value <= MOST // unit:
+        raise ValueError(f"{name} of a wait strategy is from 0 to {MOST // unit}; Given: {value!r}")
+    return <int64_t>value * unit
+
+
+@cython.final
+cdef class ParkWait(WaitStrategy):
+    """``ParkWait(microsec, grows)``: the same wait each time; 0: none.
+
+    Raises ValueError for less than 0.
+    """
+
+    def __init__(self, microsec, bint grows=False):
+        self.park_nanos = scaled("park.microsec", microsec, 1_000)
+        self.grows = grows
+
+    cdef int64_t idle_nanos(self, int64_t idle_counter) noexcept nogil:
+        return grown(self.park_nanos, idle_counter + 1) if self.grows else self.park_nanos
+
+
+@cython.final
+cdef class ProgressiveWait(WaitStrategy):
+    """``ProgressiveWait(level1_count, level2_count, level3_sleep_millis, grows)``: the longer idle, the longer a wait.
+
+    Level 1 does not wait, level 2 waits for the shortest time, level 3 sleeps. Raises ValueError for less than 0.
+    """
+
+    def __init__(self, level1_count, level2_count, level3_sleep_millis, bint grows=False):
+        self.level1_count = scaled("progressive.level1.count", level1_count, 1)
+        self.level2_count = scaled("progressive.level2.count", level2_count, 1)
+        self.level3_nanos = scaled("progressive.level3.sleep.millis", level3_sleep_millis, 1_000_000)
+        self.grows = grows
+
+    cdef int64_t idle_nanos(self, int64_t idle_counter) noexcept nogil:
+        if idle_counter < self.level1_count:
+            return 0
+        idle_counter -= self.level1_count
+        if idle_counter < self.level2_count:
+            return SHORTEST_NANOS
+        idle_counter -= self.level2_count
+        return grown(self.level3_nanos, idle_counter + 1) if self.grows else self.level3_nanos
+
+
+@cython.final
+cdef class UserWait(WaitStrategy):
+    """``UserWait(strategy)``: an object of the user with ``idle(idle_counter)``, which waits and returns the next
+    counter.
+
+    It is called with the interpreter's lock, and nothing ends its wait but itself.
+    """
+
+    def __init__(self, strategy not None):
+        self.strategy = strategy
+
+    cdef int64_t idle_nanos(self, int64_t idle_counter) noexcept nogil:
+        return -1
+
+    cpdef int64_t idle(self, int64_t idle_counter) except? -1:
+        """Blocking. Raises what the user's strategy does, TypeError where it returns no int."""
+        counter = self.strategy.idle(idle_counter)
+        if type(counter) is not int:
+            raise TypeError(
+                f"{type(self.strategy).__name__}.idle(idle_counter) must return the next counter, an int; "
+                f"Given: {counter!r:.200}"
+            )
+        return counter
