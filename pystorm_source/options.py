@@ -9,7 +9,7 @@ import logging
 import re
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -35,25 +35,142 @@ LOG_LEVELS = {
 }
 
 
+PROGRESSIVE = "org.apache.storm.policy.WaitStrategyProgressive"
+_STORMS_WAITS = "WaitStrategyProgressive, WaitStrategyPark (with or without org.apache.storm.policy.)"
+_OWN_WAIT = "or a class of your own, as module:Class, with prepare(conf, situation) and idle(idle_counter)."
+_ParkMicros = Annotated[
+    int, Meta(ge=0, le=60_000_000, description="WaitStrategyPark: microseconds of a wait; 0: it does not wait.")
+]
+_Level1Count = Annotated[
+    int,
+    Meta(ge=0, le=1 << 31, description="WaitStrategyProgressive: waits in a row that end at once, before level 2."),
+]
+_Level2Count = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=1 << 31,
+        description="WaitStrategyProgressive: waits in a row behind them of the shortest time, before level 3.",
+    ),
+]
+_Level3Millis = Annotated[
+    int, Meta(ge=0, le=60_000, description="WaitStrategyProgressive: milliseconds of every further wait.")
+]
+
+
+class WaitOptions(NamedTuple):
+    """How one situation waits: the five keys ``topology.SITUATION.wait.*``."""
+
+    strategy: str
+    park_microsec: int
+    level1_count: int
+    level2_count: int
+    level3_sleep_millis: int
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of option tables. A spout declares its own by subclassing it and naming it in ``Spout.Options``."""
+
+    @classmethod
+    def defaults_beside(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Field → default, of fields that are not ``given`` and whose default depends on those that are."""
+        return {}
 
 
 class EngineOptions(Options, frozen=True, kw_only=True):
     """How a topology runs inside one Spark task; set by option or in ``Topology.config``."""
 
+    scheduler: Annotated[
+        Literal["inline", "threads"],
+        Meta(
+            description="inline: one thread takes turns for all executors. threads: a thread per executor, for bolts "
+            "that release the interpreter's lock (I/O, numpy, Arrow)."
+        ),
+    ] = msgspec.field(name="topology.scheduler", default="inline")
     receive_buffer_size: Annotated[
         int,
         Meta(
-            ge=2, le=1 << 24, description="Tuples that a bolt task's receive queue holds; rounded up to a power of two."
+            ge=2,
+            le=1 << 24,
+            description="Tuples that a bolt task's receive queue holds; rounded up to a power of two. Storm: 32768; "
+            "less here, as short queues stay in the processor's cache and hold the spout back sooner.",
         ),
     ] = msgspec.field(name="topology.executor.receive.buffer.size", default=1024)
     producer_batch_size: Annotated[
         int,
         Meta(
-            ge=1, le=1 << 23, description="Tuples that a producer publishes to a queue at once; at most half the queue."
+            ge=1,
+            le=1 << 23,
+            description="Tuples that a producer publishes to a queue at once; at most half the queue, which the "
+            "default keeps to by itself; 1: each goes straight in. Storm: 1; more here, as batches end with the "
+            "component's turn, so that they delay no tuple for long.",
         ),
     ] = msgspec.field(name="topology.producer.batch.size", default=100)
+    producer_batch_dynamic: Annotated[
+        bool,
+        Meta(
+            description="Batches grow by one tuple with each full one, up to topology.producer.batch.size, and are "
+            "halved with each that is published before it is full."
+        ),
+    ] = msgspec.field(name="topology.producer.batch.dynamic", default=False)
+    flush_interval_millis: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=60_000,
+            description="Milliseconds after which batches that are not full are published, too, under the scheduler "
+            "threads; 0: with the end of a turn only. Off where batches hold one tuple.",
+        ),
+    ] = msgspec.field(name="topology.batch.flush.interval.millis", default=1)
+    spout_recvq_skips: Annotated[
+        int,
+        Meta(ge=0, le=1 << 31, description="Turns of a spout between two in which it looks for acks and fails."),
+    ] = msgspec.field(name="topology.spout.recvq.skips", default=3)
+
+    spout_wait_strategy: Annotated[
+        str, Meta(description=f"How a spout waits that has nothing to emit: {_STORMS_WAITS}, {_OWN_WAIT}")
+    ] = msgspec.field(name="topology.spout.wait.strategy", default=PROGRESSIVE)
+    spout_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.spout.wait.park.microsec", default=100)
+    spout_wait_level1_count: _Level1Count = msgspec.field(
+        name="topology.spout.wait.progressive.level1.count", default=0
+    )
+    spout_wait_level2_count: _Level2Count = msgspec.field(
+        name="topology.spout.wait.progressive.level2.count", default=0
+    )
+    spout_wait_level3_sleep_millis: _Level3Millis = msgspec.field(
+        name="topology.spout.wait.progressive.level3.sleep.millis", default=1
+    )
+    bolt_wait_strategy: Annotated[
+        str,
+        Meta(
+            description=f"How a bolt waits whose queue is empty: {_STORMS_WAITS}, {_OWN_WAIT} A tuple ends the wait, "
+            "so an idle bolt waits longer and longer, up to 100 ms; a class of your own is waited out."
+        ),
+    ] = msgspec.field(name="topology.bolt.wait.strategy", default=PROGRESSIVE)
+    bolt_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.bolt.wait.park.microsec", default=100)
+    bolt_wait_level1_count: _Level1Count = msgspec.field(name="topology.bolt.wait.progressive.level1.count", default=1)
+    bolt_wait_level2_count: _Level2Count = msgspec.field(
+        name="topology.bolt.wait.progressive.level2.count", default=1000
+    )
+    bolt_wait_level3_sleep_millis: _Level3Millis = msgspec.field(
+        name="topology.bolt.wait.progressive.level3.sleep.millis", default=1
+    )
+    backpressure_wait_strategy: Annotated[
+        str, Meta(description=f"How a producer waits whose destination is full: {_STORMS_WAITS}, {_OWN_WAIT}")
+    ] = msgspec.field(name="topology.backpressure.wait.strategy", default=PROGRESSIVE)
+    backpressure_wait_park_microsec: _ParkMicros = msgspec.field(
+        name="topology.backpressure.wait.park.microsec", default=100
+    )
+    backpressure_wait_level1_count: _Level1Count = msgspec.field(
+        name="topology.backpressure.wait.progressive.level1.count", default=1
+    )
+    backpressure_wait_level2_count: _Level2Count = msgspec.field(
+        name="topology.backpressure.wait.progressive.level2.count", default=1000
+    )
+    backpressure_wait_level3_sleep_millis: _Level3Millis = msgspec.field(
+        name="topology.backpressure.wait.progressive.level3.sleep.millis", default=1
+    )
+
     debug: Annotated[bool, Meta(description="Component.debug, and components log at level DEBUG.")] = msgspec.field(
         name="topology.debug", default=False
     )
@@ -113,6 +230,23 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         bool,
         Meta(description="For tests: the values of every tuple are deep-copied, where else they go by reference."),
     ] = msgspec.field(name="topology.testing.always.try.serialize", default=False)
+
+    @classmethod
+    def defaults_beside(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """A batch size that nobody asked for is at most half the queue, as in Storm."""
+        if "producer_batch_size" in given or "receive_buffer_size" not in given:
+            return {}
+        default = fields_of(cls)["topology.producer.batch.size"].default
+        return {"producer_batch_size": min(default, given["receive_buffer_size"] // 2)}
+
+    @property
+    def flush_interval_nanos(self) -> int:
+        """Nanoseconds between two flush ticks; 0: none, also where no batch waits to be full."""
+        return self.flush_interval_millis * 1_000_000 if self.producer_batch_size > 1 else 0
+
+    def wait_options(self, situation: Literal["spout", "bolt", "backpressure"]) -> WaitOptions:
+        """The keys of one situation."""
+        return WaitOptions(*(getattr(self, f"{situation}_wait_{name}") for name in WaitOptions._fields))
 
     @property
     def lint_off_codes(self) -> list[str]:
@@ -262,4 +396,4 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
             values[field.name] = msgspec.convert(value, field.type, strict=False)
         except msgspec.ValidationError as error:
             raise OptionError(f"option {key!r}: {error}. {meaning_of(field)} Given: {shown(key, value)}") from None
-    return table(**values)
+    return table(**table.defaults_beside(values), **values)

@@ -1,5 +1,6 @@
 """The option table: types, bounds, near misses, and errors that name key, value and meaning."""
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -18,8 +19,36 @@ from pystorm_source.options import (
     parse,
 )
 
+ROOT = Path(__file__).resolve().parents[1]
+
 QUEUE = "topology.executor.receive.buffer.size"
 BATCH = "topology.producer.batch.size"
+DYNAMIC = "topology.producer.batch.dynamic"
+FLUSH = "topology.batch.flush.interval.millis"
+SKIPS = "topology.spout.recvq.skips"
+SCHEDULER = "topology.scheduler"
+WAIT = "topology.{}.wait.{}"
+
+# Every key of queues, batches and waits that Storm 2 has, and its defaults; where ours is another: ours.
+QUEUE_KEYS = {
+    QUEUE: 1024,
+    BATCH: 100,
+    DYNAMIC: False,
+    FLUSH: 1,
+    SKIPS: 3,
+    SCHEDULER: "inline",
+    **{
+        WAIT.format(who, what): default
+        for who, (level1, level2) in {"spout": (0, 0), "bolt": (1, 1000), "backpressure": (1, 1000)}.items()
+        for what, default in {
+            "strategy": "org.apache.storm.policy.WaitStrategyProgressive",
+            "park.microsec": 100,
+            "progressive.level1.count": level1,
+            "progressive.level2.count": level2,
+            "progressive.level3.sleep.millis": 1,
+        }.items()
+    },
+}
 
 
 def test_every_option_has_a_meaning_of_one_line_and_a_default():
@@ -69,6 +98,16 @@ def test_optional_numbers(key):
 BAD = [
     (EngineOptions, QUEUE, ["1", 0, -5, (1 << 24) + 1, "many", "", None, True, [1], 2.5, "0x10"]),
     (EngineOptions, BATCH, [0, "0", -1, "a hundred", None, False]),
+    (EngineOptions, DYNAMIC, ["often", None, 2]),
+    (EngineOptions, FLUSH, [-1, 0.5, "1ms", None, 60_001]),
+    (EngineOptions, SKIPS, [-1, "few", None, (1 << 31) + 1]),
+    (EngineOptions, SCHEDULER, ["thread", "Inline", "", None, 2]),
+    *[(EngineOptions, key, [5, None, ["x"]]) for key in QUEUE_KEYS if key.endswith("wait.strategy")],
+    *[
+        (EngineOptions, key, [-1, "-1", "long", None, 1.5, 1 << 32])
+        for key in QUEUE_KEYS
+        if ".wait." in key and not key.endswith("wait.strategy")
+    ],
     (EngineOptions, "topology.debug", ["yes", "on", 2, None, "", []]),
     (EngineOptions, "topology.name", [5, None, ["x"]]),
     (SourceOptions, "topology", [5, None]),
@@ -98,6 +137,41 @@ def test_bad_values_name_key_meaning_and_value(table, key, value):
     assert caught.value.__cause__ is None
 
 
+def test_every_queue_key_is_taken():
+    taken = fields_of(EngineOptions)
+    assert len(QUEUE_KEYS) == 21
+    defaults = parse(EngineOptions, {})
+    for key, default in QUEUE_KEYS.items():
+        assert getattr(defaults, taken[key].name) == default, key
+        other = {str: "mine:Own", bool: True, int: 2}[type(default)] if key != SCHEDULER else "threads"
+        assert getattr(parse(EngineOptions, {key.upper(): str(other)}), taken[key].name) == other, key
+
+
+def test_every_queue_key_is_in_the_pages():
+    for page in ("docs/OPTIONS.md", "conf/defaults.yaml"):
+        text = (ROOT / page).read_text()
+        for key in QUEUE_KEYS:
+            assert f"`{key}`" in text or f"\n{key}: " in text, (page, key)
+
+
+def test_the_keys_of_a_situation_go_together():
+    given = {"strategy": "a:B", "park.microsec": 1, "progressive.level1.count": 2, "progressive.level2.count": 3,
+             "progressive.level3.sleep.millis": 4}  # fmt: skip
+    for who in ("spout", "bolt", "backpressure"):
+        engine = parse(EngineOptions, {WAIT.format(who, what): value for what, value in given.items()})
+        assert engine.wait_options(who) == ("a:B", 1, 2, 3, 4)
+        others = {"spout", "bolt", "backpressure"} - {who}
+        assert all(engine.wait_options(other).park_microsec == 100 for other in others)
+
+
+@pytest.mark.parametrize(
+    ("given", "nanos"),
+    [({}, 1_000_000), ({FLUSH: 7}, 7_000_000), ({FLUSH: 0}, 0), ({BATCH: 1}, 0), ({QUEUE: 3}, 0), ({QUEUE: 4}, 10**6)],
+)
+def test_flush_ticks_are_off_where_asked_and_where_no_batch_waits_to_be_full(given, nanos):
+    assert parse(EngineOptions, given).flush_interval_nanos == nanos
+
+
 @pytest.mark.parametrize(("queue", "batch"), [(4, 3), (100, 51), (2, 2)])
 def test_a_batch_is_at_most_half_the_queue(queue, batch):
     with pytest.raises(OptionError, match=rf"at most half of {QUEUE}.*\({queue}\).*Given: {batch}"):
@@ -105,9 +179,9 @@ def test_a_batch_is_at_most_half_the_queue(queue, batch):
     assert parse(EngineOptions, {QUEUE: queue, BATCH: queue // 2}).producer_batch_size == queue // 2
 
 
-def test_a_queue_alone_below_twice_the_default_batch_says_what_to_lower():
-    with pytest.raises(OptionError, match=f"{BATCH} is at most half.*lower the batch or enlarge the queue. Given: 100"):
-        parse(EngineOptions, {QUEUE: 128})
+@pytest.mark.parametrize(("queue", "batch"), [(2, 1), (3, 1), (128, 64), ("199", 99), (200, 100), (4096, 100)])
+def test_the_default_batch_is_at_most_half_of_a_queue_that_was_asked_for(queue, batch):
+    assert parse(EngineOptions, {QUEUE: queue}).producer_batch_size == batch
 
 
 @pytest.mark.parametrize(

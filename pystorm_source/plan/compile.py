@@ -15,6 +15,7 @@ from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
+from pystorm_source.wait_strategy import check_wait_strategies
 
 
 def load_topology(reference: str) -> type[Topology]:
@@ -66,6 +67,7 @@ def compile_plan(
         raise TopologyError(f"a topology needs components, such as lines = MySpout.spec(). Given: {topology.__name__}")
     config = {**topology.merged_config(), **(overrides or {})}
     engine = parse(EngineOptions, config)
+    check_wait_strategies(config)
     tasks: dict[str, tuple[int, ...]] = {}
     next_task = 1
     for spec in topology.specs:
@@ -144,7 +146,7 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
 
 def _check_config(spec: ComponentSpec, config: Mapping[str, Any]) -> None:
     try:
-        parse(EngineOptions, {**config, **spec.config})
+        check_wait_strategies({**config, **spec.config})  # and with them all of the engine's keys
     except OptionError as error:
         raise OptionError(f"config of component {spec.label!r}: {error}") from None
 

@@ -22,6 +22,7 @@ from pystorm_source.plan import ComponentPlan, Plan, compile_plan, load_topology
 from pystorm_source.source.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
 from pystorm_source.storm_keys import STORM_KEYS
+from pystorm_source.wait_strategy import check_wait_strategies
 
 # What Spark itself adds for tables made by CREATE TABLE ... USING.
 _SPARKS_OWN = re.compile(
@@ -192,6 +193,7 @@ def _configured(plan: Plan, config: Mapping[str, Any]) -> Plan:
     except (TypeError, ValueError) as error:
         raise OptionError(f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}") from None
     engine = parse(EngineOptions, merged)
+    check_wait_strategies(merged)
     return replace(plan, name=engine.name or plan.name, config=tuple(sorted(merged.items())))
 
 

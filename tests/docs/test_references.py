@@ -18,7 +18,7 @@ KNOWN = {key for table in (*TABLES, FilesOptions, RateOptions) for key in fields
 # Spark's own words that look like options of ours.
 FOREIGN = {"maxFailures"}
 KEY = re.compile(
-    r"\b(?:topology|delivery|batch|output|files)\.[a-z]+(?:\.[a-z]+)*\b(?!\()"
+    r"\b(?:topology|delivery|batch|output|files)\.[a-z]+(?:\.[a-z]+\d*)*\b(?!\()"
     r"|\b(?:max|min|starting|ending|failOn|include)[A-Z]\w+"
 )
 

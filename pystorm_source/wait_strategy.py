@@ -1,0 +1,96 @@
+"""Wait strategies by the keys ``topology.{spout,bolt,backpressure}.wait.*``: Storm's two, or a class of the user's.
+
+A class of the user's is built without arguments, once per executor and situation, and has what Storm's interface
+``IWaitStrategy`` asks for:
+
+    class Patient:
+        def prepare(self, conf: dict, situation: WaitSituation) -> None: ...
+        def idle(self, idle_counter: int) -> int:
+            time.sleep(0.01)             # nothing else ends this wait, a stop of the worker neither
+            return idle_counter + 1      # what the next call in a row gets; the first one gets 0
+"""
+
+import enum
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from cython_core.wait_strategy import ParkWait, ProgressiveWait, UserWait, WaitStrategy
+from pystorm_source.errors import OptionError
+from pystorm_source.options import EngineOptions, parse
+
+_STORMS_PACKAGE = "org.apache.storm.policy."
+_STORMS = ("WaitStrategyProgressive", "WaitStrategyPark")
+
+
+class WaitSituation(enum.Enum):
+    """What is waited for, by Storm's names. The value is the part of the keys that names it."""
+
+    SPOUT_WAIT = "spout"
+    BOLT_WAIT = "bolt"
+    BACK_PRESSURE_WAIT = "backpressure"
+
+    @property
+    def key(self) -> str:
+        """The key that names the strategy."""
+        return f"topology.{self.value}.wait.strategy"
+
+
+def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStrategy:
+    """A new strategy for one executor, by the keys of the situation in its configuration.
+
+    Raises OptionError for a wrong value, a class that is not found or is no wait strategy, and where it or its
+    ``prepare`` raises.
+    """
+    options = parse(EngineOptions, conf).wait_options(situation.value)
+    grows = situation is WaitSituation.BOLT_WAIT
+    name = options.strategy.removeprefix(_STORMS_PACKAGE)
+    if name == "WaitStrategyPark":
+        return ParkWait(options.park_microsec, grows)
+    if name == "WaitStrategyProgressive":
+        return ProgressiveWait(options.level1_count, options.level2_count, options.level3_sleep_millis, grows)
+    cls = _load(situation.key, options.strategy)
+    try:
+        strategy = cls()
+        strategy.prepare(dict(conf), situation)
+    except Exception as error:
+        raise OptionError(
+            f"option {situation.key!r}: {cls.__name__}() or its prepare(conf, situation) raised "
+            f"{type(error).__name__}: {error}. Given: {options.strategy!r}"
+        ) from error
+    return UserWait(strategy)
+
+
+def check_wait_strategies(conf: Mapping[str, Any]) -> None:
+    """Raises OptionError where a wait strategy of this configuration cannot be had. Builds none."""
+    engine = parse(EngineOptions, conf)
+    for situation in WaitSituation:
+        name = engine.wait_options(situation.value).strategy
+        if name.removeprefix(_STORMS_PACKAGE) not in _STORMS:
+            _load(situation.key, name)
+
+
+def _load(key: str, given: str) -> type[Any]:
+    module_name, colon, class_name = given.partition(":")
+    if not colon:
+        module_name, _, class_name = given.rpartition(".")
+    if not module_name or not class_name or module_name.startswith("."):
+        raise OptionError(
+            f"option {key!r} is {', '.join(_STORMS)} or a class as module:Class, such as 'jobs.waits:Patient'. "
+            f"Given: {given!r}"
+        )
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ImportError as error:
+        raise OptionError(
+            f"option {key!r}: module {module_name!r} cannot be imported by this Python ({error}); install it where "
+            f"driver and executors run, or name one of {', '.join(_STORMS)}. Given: {given!r}"
+        ) from error
+    for part in class_name.split("."):
+        found = getattr(found, part, None)
+    if not isinstance(found, type):
+        raise OptionError(f"option {key!r}: {module_name!r} has no class {class_name!r}. Given: {given!r}")
+    for method in ("prepare(conf, situation)", "idle(idle_counter)"):
+        if not callable(getattr(found, method.partition("(")[0], None)):
+            raise OptionError(f"option {key!r}: a wait strategy defines {method}. Given: {given!r}")
+    return found
