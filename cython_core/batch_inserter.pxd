@@ -15,22 +15,27 @@ cdef class BatchInserter:
     # The one level of batching: what one producer has for one destination and has not published yet.
     cdef readonly ReceiveQueue queue
     cdef readonly int task          # the destination's task id
-    cdef PyObject **items           # owned references, oldest first
-    cdef uint64_t count
-    cdef readonly uint64_t size
+    cdef PyObject **items           # owned references, oldest first; NULL where tuples go straight in
+    cdef uint64_t count             # at most `limit`
+    cdef readonly uint64_t limit    # tuples that make a batch full now; 0: they go straight in
+    cdef readonly uint64_t size     # most that `limit` may be
+    cdef readonly bint dynamic      # `limit` follows the load
+    # Counters, read from outside.
+    cdef readonly unsigned long long published   # tuples
+    cdef readonly unsigned long long refusals    # publishes that left tuples behind: the queue was full
+    cdef unsigned long long batches              # publishes of a batch that took something
     cdef bint flush(self) noexcept
+    cdef bint insert_at_limit(self, Tuple tup) noexcept
 
 
 cdef inline bint insert(BatchInserter batch, Tuple tup) noexcept:
     # Non-blocking, producer's thread only. 0 where both the batch and the queue are full; the tuple is then not taken.
-    if batch.count == batch.size:  # hot
-        batch.flush()  # hot
-        if batch.count == batch.size:  # hot
-            return 0  # hot
+    if batch.count == batch.limit:  # hot
+        return batch.insert_at_limit(tup)  # hot
     ps_incref(<PyObject *>tup)  # hot
     batch.items[batch.count] = <PyObject *>tup  # hot
     batch.count += 1  # hot
-    if batch.count == batch.size:  # hot
+    if batch.count == batch.limit:  # hot
         batch.flush()  # hot
     return 1  # hot
 

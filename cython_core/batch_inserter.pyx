@@ -8,6 +8,18 @@ One batch per (producer, destination), STORM-2306 §3.3; the pending emits are i
 executor's component is not called, so they hold what one call emitted and no more: memory stays bounded without an
 overflow list, and order per destination survives because nothing overtakes them.
 
+The three inserters of Storm's JCQueue are one class here, so that an emit calls through no table:
+
+    direct     size 1: a tuple goes straight into the queue
+    batch      published when it holds `size` tuples, or by a flush
+    dynamic    published when it holds `limit` tuples, or by a flush; `limit` begins with 1, then
+
+               a full batch is published, or finds no room       limit + 1, at most `size`      the load is heavy
+               a flush empties a batch that is not full          limit / 2, at least 1          the load is light
+
+That is additive increase and multiplicative decrease, as in Storm's DynamicBatchInserter. Storm halves also where a
+flush leaves something of a batch that is not full; here the limit stays then, as a full queue is no light load.
+
 Threading law: producer's thread only.
 """
 
@@ -24,36 +36,73 @@ from cython_core.tuple cimport Tuple
 
 @cython.final
 cdef class BatchInserter:
-    """``BatchInserter(queue, task, size)``: publishes ``size`` tuples at once; size 1 goes straight in.
+    """``BatchInserter(queue, task, size, dynamic)``: publishes at most ``size`` tuples at once; 1 goes straight in.
 
     Raises ValueError for a size below 1.
     """
 
-    def __cinit__(self, ReceiveQueue queue not None, int task, long long size):
+    def __cinit__(self, ReceiveQueue queue not None, int task, long long size, bint dynamic=False):
         if size < 1:
             raise ValueError(f"a producer batch holds at least one tuple; Given: {size!r}")
         self.queue = queue
         self.task = task
         self.size = <uint64_t>size
+        if size == 1:
+            return
+        self.dynamic = dynamic
+        self.limit = 1 if dynamic else self.size
         self.items = <PyObject **>calloc(size, sizeof(PyObject *))
         if self.items is NULL:
             raise MemoryError(f"no memory for a producer batch of {size} tuples")
 
     def __dealloc__(self):
-        if self.items is not NULL:
-            self.clear()
-            free(self.items)
+        self.clear()
+        free(self.items)
+
+    @property
+    def flushes(self):
+        """Publishes that took something; ``published / flushes`` is how full a batch was, on average."""
+        return self.published if self.limit == 0 else self.batches
+
+    cdef bint insert_at_limit(self, Tuple tup) noexcept:
+        """Non-blocking. The way in where there is no batch, or where a full one found no room before."""
+        if self.limit > 0:
+            self.flush()
+            return 0 if self.count == self.limit else insert(self, tup)
+        if not self.queue.offer(tup):
+            self.refusals += 1
+            return 0
+        self.published += 1
+        return 1
 
     cdef bint flush(self) noexcept:
         """Non-blocking. Publishes as many as the queue has room for, oldest first; 1 where nothing is left."""
         cdef uint64_t n
+        cdef bint full = self.count == self.limit
         if self.count == 0:
             return 1
         n = self.queue.offer_batch(self.items, self.count)
         self.count -= n
-        if self.count > 0 and n > 0:
-            memmove(self.items, self.items + n, self.count * sizeof(PyObject *))
+        self.published += n
+        self.batches += n > 0
+        if self.count > 0:
+            self.refusals += 1
+            if n > 0:
+                memmove(self.items, self.items + n, self.count * sizeof(PyObject *))
+        if self.dynamic:
+            if full:
+                self.limit = min(self.limit + 1, self.size)
+            elif self.count == 0:
+                self.limit = max(self.limit >> 1, <uint64_t>1)
         return self.count == 0
+
+    def put(self, Tuple tup not None):
+        """Non-blocking. What an emit does: False where batch and queue are full, and the tuple is not taken."""
+        return bool(insert(self, tup))
+
+    def publish(self):
+        """Non-blocking. What a flush does: False where tuples are left."""
+        return bool(self.flush())
 
     def clear(self):
         """Drops what is not published; returns how many there were."""

@@ -64,11 +64,14 @@ class Wiring:
         return BoltExecutor(component.name, task, instance, pending, routers, self._queues[task], frequency or None)
 
     def _routes(self, component: ComponentPlan, stream: str, task: int) -> tuple[Route, ...]:
-        size = self.engine.producer_batch_size
+        size, dynamic = self.engine.producer_batch_size, self.engine.producer_batch_dynamic
         return tuple(
             Route(
                 edge.grouping,
-                tuple(BatchInserter(self._queues[to], to, size) for to in self.plan.component(edge.consumer).tasks),
+                tuple(
+                    BatchInserter(self._queues[to], to, size, dynamic)
+                    for to in self.plan.component(edge.consumer).tasks
+                ),
                 edge.positions,
                 task,
                 self.engine.fields_grouping_hash == "java",

@@ -42,7 +42,7 @@ class Wired:
     An edge is (producer, stream, consumer, grouping, positions); a grouping that is no str is a custom one's maker.
     """
 
-    def __init__(self, parts, edges=(), queue=8, batch=2, quota=256, output=None, views=()):
+    def __init__(self, parts, edges=(), queue=8, batch=2, quota=256, output=None, views=(), dynamic=False):
         self.tasks, task = {}, 1
         for name, part in parts.items():
             self.tasks[name] = range(task, task + part.par)
@@ -59,7 +59,7 @@ class Wired:
                     routes = tuple(
                         Route(
                             grouping if isinstance(grouping, str) else "custom",
-                            tuple(BatchInserter(self.queues[to], to, batch) for to in self.tasks[consumer]),
+                            tuple(BatchInserter(self.queues[to], to, batch, dynamic) for to in self.tasks[consumer]),
                             tuple(positions),
                             task,
                             custom=None if isinstance(grouping, str) else grouping(),
