@@ -148,6 +148,46 @@ class CountBolt(Bolt):
         self.emit((word, self.counts[word]))
 
 
+class SplitByIndex(Bolt):
+    """SplitBolt as a first attempt has it: values by index, lists emitted."""
+
+    outputs = ["word string"]
+
+    def process(self, tup: Tuple) -> None:
+        for word in tup.values[0].split():
+            self.emit([word])
+
+
+class CountSilently(Bolt):
+    """Counts words by index, and emits nothing."""
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.counts: defaultdict[str, int] = defaultdict(int)
+
+    def process(self, tup: Tuple) -> None:
+        self.counts[tup.values[0]] += 1
+
+
+class SplitByName(Bolt):
+    """SplitBolt with lists emitted."""
+
+    outputs = ["word string"]
+
+    def process(self, tup: Tuple) -> None:
+        for word in tup.values.sentence.split():
+            self.emit([word])
+
+
+class CountSilentlyByName(Bolt):
+    """Counts words by name, and emits nothing."""
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.counts: defaultdict[str, int] = defaultdict(int)
+
+    def process(self, tup: Tuple) -> None:
+        self.counts[tup.values.word] += 1
+
+
 class ConstNull(Topology):
     """ConstSpout → NullBolt."""
 
@@ -190,6 +230,30 @@ class WordCount(Topology):
     spout = SentenceSpout.spec()
     split = SplitBolt.spec(inputs=[spout])
     last = CountBolt.spec(inputs={split: Grouping.fields("word")}, par=2)
+
+
+class SplitCount(Topology):
+    """SentenceSpout → SplitByIndex → CountSilently."""
+
+    spout = SentenceSpout.spec()
+    split = SplitByIndex.spec(inputs=[spout])
+    last = CountSilently.spec(inputs={split: Grouping.fields("word")})
+
+
+class SplitCountByName(Topology):
+    """SentenceSpout → SplitByName → CountSilentlyByName."""
+
+    spout = SentenceSpout.spec()
+    split = SplitByName.spec(inputs=[spout])
+    last = CountSilentlyByName.spec(inputs={split: Grouping.fields("word")})
+
+
+class SplitCountInTwo(Topology):
+    """SplitCount with two counting tasks."""
+
+    spout = SentenceSpout.spec()
+    split = SplitByIndex.spec(inputs=[spout])
+    last = CountSilently.spec(inputs={split: Grouping.fields("word")}, par=2)
 
 
 class PairOut(Topology):

@@ -41,6 +41,7 @@ LADDER = (
     Benchmark("queues", "items/s between two cores, objects/s between threads of Python; against JCTools"),
     Benchmark("broadcast", "items/s of one writer and several readers between two cores; against the Disruptor"),
     Benchmark("core", "tuples/s of topologies in one process without Spark; against pystorm over its pipe and bytewax"),
+    Benchmark("topologies", "tuples/s at the last bolt of topologies in one thread; against Storm on all cores"),
     Benchmark("instructions", "machine instructions per tuple of the core's topologies, counted by valgrind"),
     Benchmark("memory", "how flat resident memory stays while a slow consumer takes 50 million tuples"),
     Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),

@@ -47,6 +47,7 @@ PYSTORM = Peer("pystorm", "3.1.4")
 BYTEWAX = Peer("bytewax", "0.21.1")
 JCTOOLS = Jar("org.jctools", "jctools-core", "4.0.5")
 DISRUPTOR = Jar("com.lmax", "disruptor", "4.0.0")
+STORM = Jar("org.apache.storm", "storm-server", "2.8.3")
 
 
 @functools.cache

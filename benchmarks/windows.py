@@ -35,9 +35,9 @@ JAVA_FLAGS = ("-XX:+UseParallelGC", "-XX:+UseCondCardMark", "-Xms512m", "-Xmx512
 class Program:
     """A program that answers each line "case milliseconds" with a line of numbers."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], stderr: int | None = None) -> None:
         self._process = subprocess.Popen(
-            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True, bufsize=1
         )
 
     def ask(self, case: str, millis: int) -> list[float]:
@@ -62,6 +62,10 @@ class Program:
             name = (task / "comm").read_text().strip()
             if name in ("t0", "t1", "t2", "t3"):
                 os.sched_setaffinity(int(task.name), {cpus[int(name[1]) % 2]})
+
+    def send_signal(self, number: int) -> None:
+        """Such as SIGSTOP."""
+        self._process.send_signal(number)
 
     def used(self) -> float:
         """Seconds of processor time that it has used."""

@@ -1,0 +1,192 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.storm.Config;
+import org.apache.storm.LocalCluster;
+import org.apache.storm.generated.StormTopology;
+import org.apache.storm.spout.SpoutOutputCollector;
+import org.apache.storm.task.OutputCollector;
+import org.apache.storm.task.TopologyContext;
+import org.apache.storm.topology.OutputFieldsDeclarer;
+import org.apache.storm.topology.TopologyBuilder;
+import org.apache.storm.topology.base.BaseRichBolt;
+import org.apache.storm.topology.base.BaseRichSpout;
+import org.apache.storm.tuple.Fields;
+import org.apache.storm.tuple.Tuple;
+
+/**
+ * A topology of Storm in its LocalCluster, without a network: "StormPeers case batch parkMicros acked sentence...".
+ * Says "ready" once tuples arrive; answers each line "case milliseconds" with "tuples seconds", taken by the last bolt.
+ */
+public final class StormPeers {
+    static final int COUNT_EVERY = 256;
+
+    /** Written by the last bolt's one task alone. */
+    static volatile long taken;
+
+    static final class ConstSpout extends BaseRichSpout {
+        private final String[] rows;
+        private final boolean acked;
+        private SpoutOutputCollector collector;
+        private int next;
+        private long id;
+
+        ConstSpout(String[] rows, boolean acked) {
+            this.rows = rows;
+            this.acked = acked;
+        }
+
+        @Override
+        public void open(Map<String, Object> conf, TopologyContext context, SpoutOutputCollector collector) {
+            this.collector = collector;
+        }
+
+        @Override
+        public void nextTuple() {
+            String row = rows[next];
+            next = next + 1 < rows.length ? next + 1 : 0;
+            if (acked) {
+                collector.emit(Collections.singletonList(row), id++);
+            } else {
+                collector.emit(Collections.singletonList(row));
+            }
+        }
+
+        @Override
+        public void declareOutputFields(OutputFieldsDeclarer declarer) {
+            declarer.declare(new Fields("row"));
+        }
+    }
+
+    abstract static class Step extends BaseRichBolt {
+        protected transient OutputCollector collector;
+
+        @Override
+        public void prepare(Map<String, Object> conf, TopologyContext context, OutputCollector collector) {
+            this.collector = collector;
+        }
+
+        @Override
+        public void declareOutputFields(OutputFieldsDeclarer declarer) {
+            declarer.declare(new Fields("word"));
+        }
+    }
+
+    static final class IdBolt extends Step {
+        @Override
+        public void execute(Tuple tuple) {
+            collector.emit(tuple, tuple.getValues());
+            collector.ack(tuple);
+        }
+    }
+
+    static final class SplitBolt extends Step {
+        @Override
+        public void execute(Tuple tuple) {
+            for (String word : tuple.getString(0).split(" ")) {
+                collector.emit(tuple, Collections.singletonList(word));
+            }
+            collector.ack(tuple);
+        }
+    }
+
+    abstract static class LastBolt extends Step {
+        private long count;
+
+        @Override
+        public void execute(Tuple tuple) {
+            take(tuple);
+            collector.ack(tuple);
+            if (++count % COUNT_EVERY == 0) {
+                taken = count;
+            }
+        }
+
+        abstract void take(Tuple tuple);
+
+        @Override
+        public void declareOutputFields(OutputFieldsDeclarer declarer) {}
+    }
+
+    static final class NullBolt extends LastBolt {
+        @Override
+        void take(Tuple tuple) {}
+    }
+
+    static final class CountBolt extends LastBolt {
+        private final HashMap<String, Long> counts = new HashMap<>();
+
+        @Override
+        void take(Tuple tuple) {
+            counts.merge(tuple.getString(0), 1L, Long::sum);
+        }
+    }
+
+    static StormTopology topology(String name, boolean acked, String[] rows) {
+        TopologyBuilder builder = new TopologyBuilder();
+        builder.setSpout("spout", new ConstSpout(rows, acked), 1);
+        switch (name) {
+            case "null":
+                builder.setBolt("last", new NullBolt(), 1).localOrShuffleGrouping("spout");
+                break;
+            case "id-null":
+                builder.setBolt("id", new IdBolt(), 1).localOrShuffleGrouping("spout");
+                builder.setBolt("last", new NullBolt(), 1).localOrShuffleGrouping("id");
+                break;
+            case "word-count":
+                builder.setBolt("split", new SplitBolt(), 1).localOrShuffleGrouping("spout");
+                builder.setBolt("last", new CountBolt(), 1).fieldsGrouping("split", new Fields("word"));
+                break;
+            default:
+                throw new IllegalArgumentException(name);
+        }
+        return builder.createTopology();
+    }
+
+    static Config settings(int batch, int parkMicros, boolean acked) {
+        String park = "org.apache.storm.policy.WaitStrategyPark";
+        Config conf = new Config();
+        conf.setNumWorkers(1);
+        conf.setNumAckers(acked ? 1 : 0);
+        conf.setNumEventLoggers(0);
+        conf.put(Config.TOPOLOGY_PRODUCER_BATCH_SIZE, batch);
+        conf.put(Config.TOPOLOGY_EXECUTOR_RECEIVE_BUFFER_SIZE, 32768);
+        conf.put(Config.TOPOLOGY_SPOUT_RECVQ_SKIPS, 8);
+        conf.put(Config.TOPOLOGY_DISABLE_LOADAWARE_MESSAGING, true);
+        conf.put(Config.TOPOLOGY_STATS_SAMPLE_RATE, 0.0005);
+        conf.put(Config.TOPOLOGY_SPOUT_WAIT_STRATEGY, park);
+        conf.put(Config.TOPOLOGY_SPOUT_WAIT_PARK_MICROSEC, parkMicros);
+        conf.put(Config.TOPOLOGY_BOLT_WAIT_STRATEGY, park);
+        conf.put(Config.TOPOLOGY_BOLT_WAIT_PARK_MICROSEC, parkMicros);
+        conf.put(Config.TOPOLOGY_BACKPRESSURE_WAIT_STRATEGY, park);
+        conf.put(Config.TOPOLOGY_BACKPRESSURE_WAIT_PARK_MICROSEC, parkMicros);
+        return conf;
+    }
+
+    public static void main(String[] args) throws Exception {
+        PrintStream answers = System.out;
+        System.setOut(System.err); // Storm logs there
+        boolean acked = args[3].equals("acked");
+        String[] rows = Arrays.copyOfRange(args, 4, args.length);
+        Config conf = settings(Integer.parseInt(args[1]), Integer.parseInt(args[2]), acked);
+        LocalCluster cluster = new LocalCluster();
+        cluster.submitTopology(args[0], conf, topology(args[0], acked, rows));
+        while (taken == 0) {
+            Thread.sleep(10);
+        }
+        answers.println("ready");
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            long millis = Long.parseLong(line.split(" ")[1]);
+            long before = taken;
+            long began = System.nanoTime();
+            Thread.sleep(millis);
+            answers.println((taken - before) + " " + (System.nanoTime() - began) / 1e9);
+        }
+        Runtime.getRuntime().halt(0);
+    }
+}

@@ -1,0 +1,163 @@
+"""Tuples per second at the last bolt, components in Python, one thread, against Storm's, in Java, on all cores.
+
+    null          constant spout → null bolt
+    id-null       constant spout → id bolt → null bolt
+    word-count    sentence → split → count, values by index; -named: values by name; -two: two counting tasks
+
+Nothing is acked. Storm runs in its LocalCluster at the best setting found for it: batches of 1000 (word count: of 1),
+WaitStrategyPark of 100 µs everywhere, no ackers, ParallelGC. How well its machine compiles it differs from start to
+start, up to eightfold: it is started three times, and the quickest is the peer (``peer_starts``: what they showed).
+It is stopped (SIGSTOP) while ours is measured.
+"""
+
+import signal
+import statistics
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from benchmarks import components as c
+from benchmarks.core import ROW, SENTENCE, WORD, WORDS, Case, tuples_per_second
+from benchmarks.floor import bolt_nanos, spout_nanos
+from benchmarks.ladder import Settings
+from benchmarks.peers import STORM, PeerMissing, java_classes
+from benchmarks.record import Record, cores, record, rounded, spread
+from benchmarks.windows import Program
+from pystorm_source.api import Bolt
+
+JAVA_FLAGS = ("-XX:+UseParallelGC", "-Xms2g", "-Xmx2g")
+WARM_UP_MILLIS = 12_000
+WINDOW_MILLIS = 2_000
+PARK_MICROS = 100
+STARTS = 3
+
+
+class StormCase(NamedTuple):
+    """The topology of ``StormPeers.java`` that does the same, its batch size, and the rows of its spout."""
+
+    name: str
+    batch: int
+    rows: tuple[str, ...]
+
+
+NULL = StormCase("null", 1000, ("some data",))
+ID_NULL = StormCase("id-null", 1000, ("some data",))
+WORD_COUNT = StormCase("word-count", 1, c.SENTENCES)
+
+
+def _null_floor(calls: int) -> float:
+    return spout_nanos(c.ConstSpout, calls) + bolt_nanos(c.NullBolt, ROW, calls)
+
+
+def _id_floor(calls: int) -> float:
+    return _null_floor(calls) + bolt_nanos(c.IdBolt, ROW, calls)
+
+
+def _words_floor(split: type[Bolt], count: type[Bolt]) -> Callable[[int], float]:
+    def floor(calls: int) -> float:
+        sentences = calls * len(c.SENTENCES) // len(WORDS)
+        per_sentence = spout_nanos(c.SentenceSpout, sentences) + bolt_nanos(split, SENTENCE, sentences)
+        return per_sentence * len(c.SENTENCES) / len(WORDS) + bolt_nanos(count, WORD, calls)
+
+    return floor
+
+
+_BY_INDEX = _words_floor(c.SplitByIndex, c.CountSilently)
+_BY_NAME = _words_floor(c.SplitByName, c.CountSilentlyByName)
+
+CASES = {
+    NULL: (Case("null", c.ConstNull, 16_000_000, 0.9, _null_floor),),
+    ID_NULL: (Case("id-null", c.ConstIdNull, 8_000_000, 0.8, _id_floor),),
+    WORD_COUNT: (
+        Case("word-count", c.SplitCount, 800_000, 0.5, _BY_INDEX),
+        Case("word-count-named", c.SplitCountByName, 800_000, None, _BY_NAME),
+        Case("word-count-two", c.SplitCountInTwo, 800_000, None, _BY_INDEX),
+    ),
+}
+
+
+class Storm:
+    """A topology of Storm, running only within windows. Raises PeerMissing, RuntimeError, OSError."""
+
+    def __init__(self, case: StormCase, window_millis: int, warm_up_millis: int) -> None:
+        classes = java_classes("StormPeers", STORM)
+        settings = (str(case.batch), str(PARK_MICROS), "unacked")
+        command = ["java", *JAVA_FLAGS, "-cp", classes, "StormPeers", case.name, *settings, *case.rows]
+        self._window_millis = window_millis
+        self._program = Program(command, stderr=subprocess.DEVNULL)
+        self._program.line()
+        self._program.ask("warm-up", warm_up_millis)
+        self._program.send_signal(signal.SIGSTOP)
+
+    def tuples_per_second(self) -> float:
+        """Of one window, after a short while in which it gets under way again."""
+        self._program.send_signal(signal.SIGCONT)
+        self._program.ask("settle", self._window_millis // 8)
+        tuples, seconds = self._program.ask("window", self._window_millis)
+        self._program.send_signal(signal.SIGSTOP)
+        return tuples / seconds
+
+    def end(self) -> None:
+        """Ends it and waits for that."""
+        self._program.send_signal(signal.SIGCONT)
+        self._program.end()
+
+
+def run(settings: Settings) -> Iterator[Record]:
+    """Measures the cases in turn with Storm's topology that does the same, ``runs`` times over."""
+    for peer_case in CASES:
+        yield from measure(peer_case, settings)
+
+
+def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
+    """The cases that this topology of Storm is the peer of."""
+    ours: dict[str, list[float]] = defaultdict(list)
+    floors: dict[str, list[float]] = defaultdict(list)
+    theirs: list[float] = []
+    starts: list[float] = []
+    storm, missing = _quickest(peer_case, settings, starts)
+    small = 40 if settings.quick else 1
+    try:
+        for _ in range(settings.runs_of(7)):
+            for case in CASES[peer_case]:
+                ours[case.name].append(tuples_per_second(case, case.emits // small))
+                floors[case.name].append(case.floor(case.emits // small // 8))
+            if storm is not None:
+                theirs.append(storm.tuples_per_second())
+    finally:
+        if storm is not None:
+            storm.end()
+    for case in CASES[peer_case]:
+        yield record(
+            "topologies",
+            case.name,
+            ours[case.name],
+            "tuples/s",
+            peer=f"Storm LocalCluster in Java, {cores()} cores",
+            peer_version=STORM.version,
+            peer_values=theirs,
+            asked=case.asked,
+            peer_spread=spread(theirs),
+            peer_starts=[rounded(value) for value in starts] or None,
+            floor_ns=round(statistics.median(floors[case.name]), 1),
+            note=missing,
+        )
+
+
+def _quickest(case: StormCase, settings: Settings, starts: list[float]) -> tuple[Storm | None, str | None]:
+    """The quickest of several, or why there is none; ``starts`` gets what each of them showed."""
+    if not settings.peers or settings.quick:
+        return None, "the peer was not asked for (--no-peers, --quick)"
+    best: Storm | None = None
+    try:
+        for _ in range(STARTS):
+            storm = Storm(case, WINDOW_MILLIS, WARM_UP_MILLIS)
+            starts.append(storm.tuples_per_second())
+            if best is None or starts[-1] == max(starts):
+                storm, best = best or storm, storm
+            if storm is not best:
+                storm.end()
+    except (PeerMissing, RuntimeError, OSError) as error:
+        return best, None if best else str(error)
+    return best, None
