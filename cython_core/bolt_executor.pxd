@@ -27,7 +27,9 @@ cdef class BoltExecutor(Executor):
     cdef unsigned long long emits_at_final_tick
     cdef bint batch_override              # the component has its own process_batches
     cdef bint final_ticked
+    cdef long work(self, long quota) except -1
     cdef long feed(self, long quota) except -1
+    cdef long consume(self, long quota) except -1
     cdef int raise_tuple_failed(self, str method, object cause) except -1
     cdef int fail_current(self, str method, object cause) except -1
     cdef int caught(self, str method) except -1

@@ -12,6 +12,7 @@ from cython_core.executor cimport Executor, late, ps_call_one, ps_call_resolve, 
 from cython_core.output_collector cimport BoltOutputCollector, enter
 from cython_core.receive_queue cimport ReceiveQueue, ps_ring_poll, ps_ring_size
 from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, new_tuple
+from cython_core.turn_times cimport TurnTimes, end_call
 
 from cython_core.batching import BatchingBase
 from cython_core.executor import ComponentFailed
@@ -104,29 +105,50 @@ cdef class BoltExecutor(Executor):
             self.now = now
 
     cdef long turn(self, long quota) except -1:
-        cdef long calls = 0
-        if self.pending.count > 0 and not self.pending.drain():
-            self.stalls += 1
+        cdef unsigned long long before = self.executed
+        if self.held_back():
             return 0
         if self.collector.failed is not None:  # by a thread, or in initialize
             self.raise_tuple_failed("fail", None)
+        if not self.due and self.idle():
+            self.flush()
+            return 0
+        self.times.begin_turn()
+        try:
+            return self.work(quota)
+        finally:
+            self.end_turn(self.executed - before)
+
+    cdef long work(self, long quota) except -1:
+        cdef long calls
         if self.due:
             self.due = False
             self.fire_timers()
+            self.times.end_prelude()
             if self.pending.count > 0:
                 self.flush()
                 return 0
         # A timer is no progress: what it emitted is in the queues, and timers alone must not keep a run going.
-        calls = self.feed(quota)
+        calls = self.consume(quota)
         self.flush()
         return calls
 
     cdef long feed(self, long quota) except -1:
+        """A turn that feeds the bolt although emits may be pending. For who resolves a cycle of full queues."""
+        cdef unsigned long long before = self.executed
+        self.times.begin_turn()
+        try:
+            return self.consume(quota)
+        finally:
+            self.end_turn(self.executed - before)
+
+    cdef long consume(self, long quota) except -1:
         """At most ``quota`` tuples to the bolt, stopping at the first that leaves an emit pending."""
         cdef long calls = 0
         cdef void *item
         cdef PyObject *answer
         cdef BoltOutputCollector collector = self.collector
+        cdef TurnTimes times = self.times
         cdef uint64_t until = 0
         if ps_ring_size(&self.queue.ring) == 0:
             return 0
@@ -141,6 +163,7 @@ cdef class BoltExecutor(Executor):
             collector.current = <Tuple>item
             answer = ps_call_one(&self.entry, <PyObject *>item)
             calls += 1
+            self.executed += 1  # hot
             if answer is NULL:
                 ps_decref(<PyObject *>item)
                 self.caught("process")
@@ -162,10 +185,11 @@ cdef class BoltExecutor(Executor):
                     ps_decref(<PyObject *>item)
             if self.batch_override:
                 self.forget_tups()
+            if times.singly:  # hot
+                end_call(times)  # hot
             if self.pending.count > 0 or late(self, until, calls):
                 break
         collector.current = None
-        self.executed += calls
         return calls
 
     cdef int caught(self, str method) except -1:
@@ -278,15 +302,19 @@ cdef class BoltExecutor(Executor):
         self.emits_at_final_tick = emits
         self.final_ticked = True
         self.executed_at_final_tick = self.executed
-        if ticks:
-            self.give_tick()
-        # A group that fails is gone and the others stay, so a failure leaves fewer.
-        groups = 0 if self.batching is None else len(self.batching._batches)
-        while groups > 0:
-            self.fire_batches()
-            left = len(self.batching._batches)
-            groups = left if left < groups else 0
-        self.flush()
+        self.times.begin_turn()
+        try:
+            if ticks:
+                self.give_tick()
+            # A group that fails is gone and the others stay, so a failure leaves fewer.
+            groups = 0 if self.batching is None else len(self.batching._batches)
+            while groups > 0:
+                self.fire_batches()
+                left = len(self.batching._batches)
+                groups = left if left < groups else 0
+            self.flush()
+        finally:
+            self.end_turn(0)
 
     cdef bint idle(self) noexcept:
         return self.pending.count == 0 and ps_ring_size(&self.queue.ring) == 0

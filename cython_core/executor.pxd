@@ -3,6 +3,7 @@ from libc.stdint cimport uint64_t
 
 from cython_core.batch_inserter cimport PendingEmits
 from cython_core.tuple cimport Tuple
+from cython_core.turn_times cimport StallReason, TurnTimes
 
 
 cdef extern from "Python.h":
@@ -28,6 +29,7 @@ cdef class Executor:
     cdef readonly PendingEmits pending
     cdef readonly dict routers            # stream name → StreamRouter
     cdef readonly tuple inserters         # every batch that this executor fills
+    cdef bint writes_output               # one of its streams is an output
     cdef bint exits                       # an exception of the component fails the run
     cdef readonly object reported         # deque: ComponentFailed that did not, or (exception, tuple) that it reported
     cdef public uint64_t patience         # nanoseconds that a turn may take before it ends early; 0: no limit
@@ -36,7 +38,12 @@ cdef class Executor:
     cdef readonly unsigned long long executed   # calls of next_tuple, next_batch or process
     cdef readonly unsigned long long stalls     # turns spent waiting for room downstream
     cdef readonly unsigned long long errors     # exceptions that did not fail the run
+    cdef readonly TurnTimes times
     cdef long turn(self, long quota) except -1
+    cdef bint held_back(self) noexcept
+    cdef void end_turn(self, unsigned long long calls) noexcept
+    cdef void stall_begin(self, StallReason reason) noexcept
+    cdef void stall_end(self) noexcept
     cdef bint flush(self) noexcept
     cdef bint idle(self) noexcept
     cdef object survive(self, str method, Tuple tup, long long offset, object error)

@@ -6,6 +6,7 @@ from typing_extensions import disjoint_base
 from cython_core.batch_inserter import BatchInserter, PendingEmits
 from cython_core.stream_router import StreamRouter
 from cython_core.tuple import Tuple
+from cython_core.turn_times import TurnTimes
 
 class ComponentFailed(Exception):
     component: str
@@ -38,6 +39,8 @@ class Executor:
     def stalls(self) -> int: ...
     @property
     def errors(self) -> int: ...
+    @property
+    def times(self) -> TurnTimes: ...
     @property
     def reported(self) -> deque[Any]: ...
     def last_report(self) -> Any: ...

@@ -14,6 +14,7 @@ from cython_core.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.output_collector cimport OutputCollector
 from cython_core.stream_router cimport Route, StreamRouter
 from cython_core.tuple cimport Tuple
+from cython_core.turn_times cimport DOWNSTREAM_FULL, StallReason, TurnTimes, ps_stopwatch_stop
 
 import logging
 from collections import deque
@@ -60,11 +61,36 @@ cdef class Executor:
             for route in (<StreamRouter>router).routes
             for inserter in (<Route>route).inserters
         )
+        self.writes_output = any([(<StreamRouter>router).view is not None for router in routers.values()])
         self.exits = True
         self.reported = deque(maxlen=MOST_REPORTED)
+        self.times = TurnTimes()
 
     cdef long turn(self, long quota) except -1:
         raise NotImplementedError
+
+    cdef bint held_back(self) noexcept:
+        """1 where emits are pending still and the component may not be called: the executor stalls."""
+        if self.pending.count == 0 or self.pending.drain():
+            return 0
+        self.stalls += 1
+        self.times.stall(DOWNSTREAM_FULL)
+        return 1
+
+    cdef void end_turn(self, unsigned long long calls) noexcept:
+        """After a turn that began by ``times.begin_turn`` and made so many calls."""
+        self.times.end_turn(calls)
+        if self.pending.count > 0:
+            self.times.stall(DOWNSTREAM_FULL)
+
+    cdef void stall_begin(self, StallReason reason) noexcept:
+        """Its thread waits from here on. Where the executor stalls already for that reason, this goes on."""
+        self.times.stall(reason)
+        ps_stopwatch_stop(&self.times.stopwatch.watch)
+
+    cdef void stall_end(self) noexcept:
+        """It stalls no more; a turn that does anything ends a stall by itself."""
+        self.times.leave()
 
     cdef bint flush(self) noexcept:
         """Non-blocking. Publishes every batch as far as there is room; 1 where nothing is left, pending or batched."""
@@ -114,6 +140,7 @@ cdef class Executor:
         instance_collector = getattr(self.instance, "_pystorm_collector", None)
         if isinstance(instance_collector, OutputCollector):
             instance_collector.detach()
+        self.times.leave()
         self.pending.clear()
         for inserter in self.inserters:
             (<BatchInserter>inserter).clear()

@@ -21,6 +21,7 @@ from cython_core.executor cimport Executor
 from cython_core.spout_executor cimport SpoutExecutor
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
+from cython_core.turn_times cimport OUTPUT_FULL, Stopwatch
 
 
 cdef bint over(SpoutExecutor spout) except -1:
@@ -48,6 +49,7 @@ cdef class InlineScheduler:
     cdef object monotonic
     cdef object sleep
     cdef object random
+    cdef Stopwatch stopwatch
     cdef tuple timed                               # bolts of this run that have timers
     cdef readonly long quota
     cdef readonly double idle_sleep
@@ -71,8 +73,10 @@ cdef class InlineScheduler:
         if not all(isinstance(executor, Executor) for executor in executors):
             raise TypeError(f"a scheduler turns Executors; Given: {executors!r}")
         self.executors = executors
+        self.stopwatch = Stopwatch()
         for executor in executors:
             executor.patience = <unsigned long long>(patience * 1e9)
+            executor.times.share(self.stopwatch)
         self.output = output
         self.monotonic = monotonic
         self.sleep = sleep
@@ -113,10 +117,23 @@ cdef class InlineScheduler:
         """
         for executor in self.executors:
             executor.ready()
+            (<Executor>executor).stall_end()
         try:
             return self._run(deadline)
         finally:
             enter(None)
+            self.leave()
+
+    cdef int leave(self) except -1:
+        """Until the next run, who writes the output waits for it to be taken; the others' time is nobody's."""
+        cdef bint full = self.output is not None and len(self.output.done) > 0
+        cdef Executor executor
+        for executor in self.executors:
+            executor.stall_end()
+        for executor in self.executors:
+            if full and executor.writes_output:
+                executor.stall_begin(OUTPUT_FULL)
+        return 0
 
     cdef bint _run(self, object deadline) except -1:
         while True:
@@ -133,6 +150,7 @@ cdef class InlineScheduler:
         """A turn of every executor; returns how many calls of components they made."""
         cdef long calls = 0
         cdef tuple order = self.executors
+        self.stopwatch.stop()
         if self.timed:
             now = self.monotonic()
             for executor in self.timed:

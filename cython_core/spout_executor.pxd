@@ -1,4 +1,5 @@
 cimport cython
+from libc.stdint cimport uint64_t
 
 from cython_core.executor cimport Executor, ps_call
 from cython_core.output_collector cimport SpoutOutputCollector
@@ -17,7 +18,9 @@ cdef class SpoutExecutor(Executor):
     cdef int raises                       # of next_tuple, in a row
     cdef readonly unsigned long long acks    # trees whose ack was told to the spout
     cdef readonly unsigned long long fails
-    cdef long turn_batch(self) except -1
+    cdef long work(self, long quota) except -1
+    cdef long ask(self, long quota, uint64_t until) except -1
+    cdef long ask_batch(self) except -1
     cdef long tell(self) except -1
     cdef int charge(self, unsigned long long emits) noexcept
     cdef int caught(self, str method) except -1

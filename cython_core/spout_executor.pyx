@@ -12,6 +12,7 @@ from cython_core.executor cimport Executor, late, ps_call_none, ps_call_resolve,
 from cython_core.output_collector cimport SpoutOutputCollector, enter
 from cython_core.stream_router cimport StreamRouter
 from cython_core.tuple_tree cimport TupleTree
+from cython_core.turn_times cimport NOTHING_TO_EMIT, TurnTimes, end_call
 
 import pyarrow as pa
 
@@ -94,32 +95,41 @@ cdef class SpoutExecutor(Executor):
         return self.collector.rooted - told - len(self.collector.settlements) - len(self.collector.deferred)
 
     cdef long turn(self, long quota) except -1:
-        cdef long calls = 0
+        cdef unsigned long long before = self.executed
+        if self.held_back() or (self.exhausted and len(self.collector.settlements) == 0):
+            return 0
+        self.times.begin_turn()
+        try:
+            return self.work(quota)
+        finally:
+            self.end_turn(self.executed - before)
+
+    cdef long work(self, long quota) except -1:
         cdef long told = 0
         cdef unsigned long long before
-        cdef PyObject *answer
         cdef uint64_t until = ps_coarse_nanos() + self.patience if self.patience > 0 else 0
-        if self.pending.count > 0 and not self.pending.drain():
-            self.stalls += 1
-            return 0
         if len(self.collector.settlements) > 0:
             before = self.collector.emits
             told = self.tell()
             self.charge(self.collector.emits - before)
-            if self.pending.count > 0:
-                self.flush()
-                return told
-        if self.exhausted:
-            if told > 0:
-                self.flush()
-            return told
-        enter(self.collector)
-        if self.batched:
-            return told + self.turn_batch()
+            self.times.end_prelude()
+        if self.pending.count == 0 and not self.exhausted:
+            enter(self.collector)
+            told += self.ask_batch() if self.batched else self.ask(quota, until)
+        self.flush()
+        return told
+
+    cdef long ask(self, long quota, uint64_t until) except -1:
+        """At most ``quota`` calls of next_tuple, stopping at the first that leaves an emit pending or emits nothing."""
+        cdef long calls = 0
+        cdef unsigned long long before
+        cdef PyObject *answer
+        cdef TurnTimes times = self.times
         while calls < quota:
             before = self.collector.emits
             answer = ps_call_none(&self.entry)
             calls += 1
+            self.executed += 1  # hot
             if answer is NULL:
                 self.caught("next_tuple")
                 self.raises += 1
@@ -133,17 +143,20 @@ cdef class SpoutExecutor(Executor):
                     break
             if self.collector.emits == before:
                 calls -= 1
+                self.executed -= 1
                 if self.collector.bounded and self.collector.highest_offset == self.collector.end - 1:
                     self.exhausted = True
+                elif calls == 0:
+                    times.stall(NOTHING_TO_EMIT)
                 break
+            if times.singly:  # hot
+                end_call(times)  # hot
             self.charge(self.collector.emits - before)
             if self.exhausted:
                 break
             if self.pending.count > 0 or late(self, until, calls):
                 break
-        self.executed += calls
-        self.flush()
-        return told + calls
+        return calls
 
     cdef int charge(self, unsigned long long emits) noexcept:
         """A slice pays for its emits, and ends where it cannot."""
@@ -205,7 +218,7 @@ cdef class SpoutExecutor(Executor):
             self.survive(method, None, -1, error)
         return 0
 
-    cdef long turn_batch(self) except -1:
+    cdef long ask_batch(self) except -1:
         cdef StreamRouter router
         try:
             router = self.collector.router_of("default")
@@ -224,7 +237,6 @@ cdef class SpoutExecutor(Executor):
         except Exception as error:
             raise ComponentFailed(self.component, self.task, "next_batch", None, -1) from error
         self.executed += 1
-        self.flush()
         return 1
 
     cdef bint idle(self) noexcept:

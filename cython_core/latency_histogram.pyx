@@ -1,0 +1,78 @@
+"""How long calls took: a histogram of nanoseconds with logarithmic buckets, the coat of ``histogram.h``.
+
+``count``, ``total`` and ``maximum`` are exact. A quantile is at most a sixteenth off the duration that a sorted list of
+all of them has at that place, up to 9.8 hours; longer ones share a bucket.
+
+Threading law: one thread records. Any thread that holds the interpreter's lock may read; as recording under that lock
+is never interrupted, it reads all of each recording or nothing. C code that has not the lock copies as ``histogram.h``
+says.
+"""
+
+cimport cython
+
+
+@cython.final
+cdef class LatencyHistogram:
+    """``LatencyHistogram()``: empty; 5.4 KB, whatever it counts. Durations are whole nanoseconds."""
+
+    @staticmethod
+    def of(buckets, unsigned long long total, unsigned long long maximum):
+        """What ``buckets()``, ``total`` and ``maximum`` of another one describe."""
+        cdef LatencyHistogram made = LatencyHistogram()
+        for low, count in buckets:
+            ps_histogram_record_many(&made.counted, low, count)
+        ps_store_relaxed(&made.counted.sum, total)
+        ps_store_relaxed(&made.counted.maximum, maximum)
+        return made
+
+    def record(self, unsigned long long nanos, unsigned long long count=1):
+        """Counts ``count`` durations of ``nanos`` each."""
+        ps_histogram_record_many(&self.counted, nanos, count)
+
+    def record_mean(self, unsigned long long total, unsigned long long count):
+        """Counts ``count`` durations that took ``total`` together, each as their mean, rounded down."""
+        ps_histogram_record_mean(&self.counted, total, count)
+
+    def copy(self):
+        """A LatencyHistogram of what is counted now, that nobody records into."""
+        cdef LatencyHistogram taken = LatencyHistogram()
+        ps_histogram_copy(&taken.counted, &self.counted)
+        return taken
+
+    def merge(self, LatencyHistogram other not None):
+        """Counts also what ``other`` counts."""
+        ps_histogram_merge(&self.counted, &other.counted)
+
+    def quantile(self, double share):
+        """The shortest duration, in nanoseconds, that a share of at least ``share`` does not exceed; 0.0 where empty.
+
+        Between the bounds of its bucket the answer is linear, as if the durations there were spread evenly; quantile 1
+        is the maximum. Raises ValueError for a share outside 0..1.
+        """
+        if not 0 <= share <= 1:
+            raise ValueError(f"a quantile is asked for by a share from 0 to 1; Given: {share!r}")
+        return ps_histogram_quantile(&self.counted, share)
+
+    def buckets(self):
+        """(shortest duration in nanoseconds, how many) of each bucket that counts any, shortest first."""
+        cdef int slot
+        return [
+            (ps_histogram_low(slot), ps_load_relaxed(&self.counted.slots[slot]))
+            for slot in range(PS_HISTOGRAM_SLOTS)
+            if ps_load_relaxed(&self.counted.slots[slot]) > 0
+        ]
+
+    @property
+    def count(self):
+        """How many durations."""
+        return ps_histogram_count(&self.counted)
+
+    @property
+    def total(self):
+        """Their sum, in nanoseconds."""
+        return ps_load_relaxed(&self.counted.sum)
+
+    @property
+    def maximum(self):
+        """The longest, in nanoseconds; 0 where there is none."""
+        return ps_load_relaxed(&self.counted.maximum)
