@@ -10,7 +10,7 @@ from libc.stdint cimport uint64_t
 from cython_core.batch_inserter cimport PendingEmits
 from cython_core.executor cimport Executor, late, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
 from cython_core.output_collector cimport BoltOutputCollector, enter
-from cython_core.receive_queue cimport ReceiveQueue, ps_ring_poll, ps_ring_size
+from cython_core.receive_queue cimport ReceiveQueue, queue_poll, queue_size
 from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, new_tuple
 from cython_core.turn_times cimport TurnTimes, end_call
 
@@ -150,13 +150,13 @@ cdef class BoltExecutor(Executor):
         cdef BoltOutputCollector collector = self.collector
         cdef TurnTimes times = self.times
         cdef uint64_t until = 0
-        if ps_ring_size(&self.queue.ring) == 0:
+        if queue_size(self.queue) == 0:
             return 0
         if self.patience > 0:
             until = ps_coarse_nanos() + self.patience
         enter(collector)
         while calls < quota:
-            item = ps_ring_poll(&self.queue.ring)
+            item = queue_poll(self.queue)
             if item is NULL:
                 break
             # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.
@@ -317,4 +317,4 @@ cdef class BoltExecutor(Executor):
             self.end_turn(0)
 
     cdef bint idle(self) noexcept:
-        return self.pending.count == 0 and ps_ring_size(&self.queue.ring) == 0
+        return self.pending.count == 0 and queue_size(self.queue) == 0

@@ -85,6 +85,24 @@ cdef class InlineScheduler:
         self.quota = quota
         self.idle_sleep = idle_sleep
 
+    def call(self, executor, function, *args):
+        """Calls a component's function, here."""
+        return function(*args)
+
+    def call_if_free(self, executor, function, *args):
+        """As ``call``: the one thread is here."""
+        return function(*args)
+
+    def halt(self):
+        """Nothing runs between two calls of ``run``."""
+
+    def busy(self):
+        """None is in a call of its component, where anybody can ask."""
+        return []
+
+    def stop(self):
+        """There is no thread to stop."""
+
     def begin(self):
         """A micro-batch begins: timers start, final ticks are due again."""
         now = self.monotonic()

@@ -2,7 +2,16 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
+from cython_core.mpsc_queue cimport (
+    ps_mpsc_capacity, ps_mpsc_free, ps_mpsc_new, ps_mpsc_offer, ps_mpsc_offer_batch, ps_mpsc_poll, ps_mpsc_ring,
+    ps_mpsc_size,
+)
+from cython_core.spsc_queue cimport (
+    ps_spsc_capacity, ps_spsc_free, ps_spsc_new, ps_spsc_offer, ps_spsc_offer_batch, ps_spsc_poll, ps_spsc_ring,
+    ps_spsc_size,
+)
 from cython_core.tuple cimport Tuple
+from cython_core.wake_up cimport WakeUp
 
 
 cdef extern from "ring.h" nogil:
@@ -23,9 +32,37 @@ cdef extern from "ring.h" nogil:
 
 @cython.final
 cdef class ReceiveQueue:
-    # Holds one reference to each tuple between offer and poll.
-    cdef ps_ring ring
+    # Holds one reference to each tuple between offer and poll. One of the three rings is in use.
+    cdef ps_ring ring            # all in one thread
+    cdef ps_spsc_ring *spsc      # one thread offers, another one polls
+    cdef ps_mpsc_ring *mpsc      # several threads offer
+    cdef public WakeUp consumer  # of the thread that polls, woken by what arrives; None where there is but one thread
+    cdef readonly list blocked   # WakeUps of the threads that wait for room
     cdef readonly unsigned long long insert_failures  # offers of tuples or batches that did not go in as a whole
     cdef readonly unsigned long long high_mark        # largest population seen
     cdef bint offer(self, Tuple tup) noexcept
     cdef uint64_t offer_batch(self, PyObject **tuples, uint64_t count) noexcept
+    cdef void wake_blocked(self) noexcept
+
+
+cdef inline void *queue_poll(ReceiveQueue queue) noexcept nogil:
+    # The oldest tuple, whose reference the caller takes over; NULL where the queue is empty.
+    if queue.ring.slots is not NULL:  # hot
+        return ps_ring_poll(&queue.ring)  # hot
+    if queue.spsc is not NULL:  # hot
+        return ps_spsc_poll(queue.spsc)  # hot
+    return ps_mpsc_poll(queue.mpsc)  # hot
+
+
+cdef inline uint64_t queue_size(ReceiveQueue queue) noexcept nogil:
+    if queue.ring.slots is not NULL:  # hot
+        return ps_ring_size(&queue.ring)  # hot
+    if queue.spsc is not NULL:  # hot
+        return ps_spsc_size(queue.spsc)  # hot
+    return ps_mpsc_size(queue.mpsc)  # hot
+
+
+cdef inline uint64_t queue_capacity(ReceiveQueue queue) noexcept nogil:
+    if queue.ring.slots is not NULL:
+        return queue.ring.mask + 1
+    return ps_spsc_capacity(queue.spsc) if queue.spsc is not NULL else ps_mpsc_capacity(queue.mpsc)

@@ -1,10 +1,14 @@
 from typing import Self, final
 
 from cython_core.tuple import Tuple
+from cython_core.wake_up import WakeUp
 
 @final
 class ReceiveQueue:
-    def __new__(cls, capacity: int) -> Self: ...
+    def __new__(cls, capacity: int, producers: int = 0) -> Self: ...
+    consumer: WakeUp | None
+    @property
+    def blocked(self) -> list[WakeUp]: ...
     @property
     def capacity(self) -> int: ...
     @property

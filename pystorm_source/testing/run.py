@@ -6,11 +6,11 @@ from typing import Any, Literal
 from cython_core.bolt_executor import BoltExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
-from pystorm_source.errors import OptionError, TopologyError, TupleFailed
+from pystorm_source.errors import TopologyError, TupleFailed
 from pystorm_source.plan import Plan, compile_plan
 from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
-from pystorm_source.testing.watch import TooLong, Watchdog, WatchedClock, interrupted_call
+from pystorm_source.testing.watch import TooLong, Watchdog, WatchedClock, interrupted_call, interrupted_threads
 from pystorm_source.worker import Worker
 from pystorm_source.worker.local_run import LocalRun
 
@@ -18,7 +18,7 @@ from pystorm_source.worker.local_run import LocalRun
 def run_topology(
     topology: type[Topology],
     config: Mapping[str, Any] | None = None,
-    scheduler: Literal["inline"] = "inline",
+    scheduler: Literal["inline", "threads"] | None = None,
     clock: Clock | None = None,
     seed: int | None = None,
     timeout: float = 60.0,
@@ -29,7 +29,8 @@ def run_topology(
         topology: the class. Its PartitionedSpouts are read from their earliest offsets to what is the latest now; a
             spout without offsets is asked until it has nothing.
         config: goes over ``Topology.config``, as options of a query do; a component's own config stays on top.
-        scheduler: "inline", one thread, is the only one.
+        scheduler: goes over ``topology.scheduler``: "inline", one thread, or "threads", one per executor, whose
+            interleaving no seed decides.
         clock: the engine's; components that have a ``clock`` get it, too. Default: a ManualClock for the engine alone.
         seed: shuffles the order and the length of turns; the same seed gives the same run.
         timeout: seconds of the machine's clock. A component is interrupted between two instructions of Python.
@@ -37,8 +38,8 @@ def run_topology(
     Raises TimeoutError, naming what was still running. TopologyError and OptionError for what cannot run as it is
     declared. What components raise is in ``Result.errors``.
     """
-    if scheduler != "inline":
-        raise OptionError(f"the scheduler of run_topology is 'inline', one thread. Given: {scheduler!r}")
+    if scheduler is not None:
+        config = {**(config or {}), "topology.scheduler": scheduler}
     plan = compile_plan(topology, config)
     watched = WatchedClock(clock or ManualClock(), timeout)
     plays = _plays_of(plan, watched)
@@ -63,7 +64,8 @@ def run_topology(
             except TupleFailed as error:
                 errors.append(error)
             except TooLong as error:
-                running = interrupted_call(error) or _still_running(run)
+                threads = [thread for _, thread in run.worker.busy()] if run.worker is not None else []
+                running = interrupted_call(error) or interrupted_threads(threads) or _still_running(run)
                 raise
             finally:
                 run.stop()

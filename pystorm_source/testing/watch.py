@@ -1,9 +1,11 @@
 """Keeps a run from going on for ever: a clock that looks at the time, and a thread for calls that do not come back."""
 
 import ctypes
+import sys
 import threading
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Iterable
+from threading import Thread
+from types import FrameType, TracebackType
 from typing import Self
 
 from pystorm_source.api import Component
@@ -85,17 +87,40 @@ class Watchdog:
             self._raise(None)  # what was to be raised and is not yet must not hit who comes after us
 
     def _raise(self, what: type[BaseException] | None) -> None:
-        given = ctypes.py_object(what) if what is not None else None
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._watched), given)
+        raise_in(self._watched, what)
+
+
+def raise_in(thread: int, what: type[BaseException] | None) -> None:
+    """Has that thread raise ``what`` between two instructions of Python; None: what was to be raised is not."""
+    given = ctypes.py_object(what) if what is not None else None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), given)
+
+
+def interrupted_threads(threads: Iterable[Thread]) -> str:
+    """As ``interrupted_call``, of one of these threads that is in a component; each of them is interrupted."""
+    found = ""
+    for thread in threads:
+        assert thread.ident is not None
+        frame = sys._current_frames().get(thread.ident)
+        while frame is not None:
+            found = _call_in(frame) or found
+            frame = frame.f_back
+        raise_in(thread.ident, TooLong)
+    return found
 
 
 def interrupted_call(error: BaseException) -> str:
     """``'words' has not returned from process()``, by the traceback; empty where no component was in a call."""
     trace = error.__traceback__
     while trace is not None:
-        component = trace.tb_frame.f_locals.get("self")
-        if isinstance(component, Component):
-            name = component.component_name or type(component).__name__
-            return f"{name!r} has not returned from {trace.tb_frame.f_code.co_name}()"
+        if found := _call_in(trace.tb_frame):
+            return found
         trace = trace.tb_next
     return ""
+
+
+def _call_in(frame: FrameType) -> str:
+    component = frame.f_locals.get("self")
+    if not isinstance(component, Component):
+        return ""
+    return f"{component.component_name or type(component).__name__!r} has not returned from {frame.f_code.co_name}()"

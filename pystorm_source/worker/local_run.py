@@ -75,6 +75,7 @@ class LocalRun:
                 finished = True
             except TaskDied:
                 logger.info("the task died; micro-batch %d is run again in a new worker", self.micro_batches + 1)
+                worker.die()
                 self.worker = None
                 self._before = self._reached
         self.unread.done(ranges)

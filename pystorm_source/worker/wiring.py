@@ -28,7 +28,7 @@ class Wiring:
         self.engine = parse(EngineOptions, dict(plan.config))
         self.views: list[RowView] = []
         self._queues = {
-            task: ReceiveQueue(self.engine.receive_buffer_size)
+            task: ReceiveQueue(self.engine.receive_buffer_size, self._threads_that_offer_to(component))
             for component in plan.components
             if not component.is_spout
             for task in component.tasks
@@ -40,6 +40,13 @@ class Wiring:
         ]
         for executor in self.executors:
             self._prepare_groupings(executor)
+
+    def _threads_that_offer_to(self, consumer: ComponentPlan) -> int:
+        """0 where one thread does all."""
+        if self.engine.scheduler == "inline":
+            return 0
+        producers = {edge.producer for edge in self.plan.edges if edge.consumer == consumer.name}
+        return sum(len(self.plan.component(producer).tasks) for producer in producers)
 
     def _executor(self, component: ComponentPlan, task: int, output: OutputPlan, builder: RowBatchBuilder) -> Executor:
         pending = PendingEmits()

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +14,13 @@ from cython_core.executor import ComponentFailed, Executor
 from cython_core.inline_scheduler import InlineScheduler
 from cython_core.row_batch import RowBatchBuilder
 from cython_core.spout_executor import SpoutExecutor
+from cython_core.threads_scheduler import ThreadsScheduler
+from cython_core.wait_strategy import WaitStrategy
 from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
 from pystorm_source.plan.plan import Plan
+from pystorm_source.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.wiring import Wiring
@@ -66,15 +70,7 @@ class Worker:
         except ComponentFailed as failure:
             raise tuple_failed(failure) from failure.__cause__
         self.executors = self._wiring.executors
-        self._scheduler = InlineScheduler(
-            tuple(reversed(self.executors)),
-            self._builder,
-            self.clock.monotonic,
-            self.clock.sleep,
-            seed=seed,
-            # Where time is not the machine's, nothing may depend on how long a call really takes.
-            patience=PATIENCE_SECONDS if isinstance(self.clock, SystemClock) else 0,
-        )
+        self._scheduler = self._new_scheduler(seed)
         for executor in self.executors:
             executor.instance._pystorm_metrics = {}
             executor.instance._pystorm_reported = executor.reported
@@ -82,6 +78,23 @@ class Worker:
         self._rows = 0
         self._batches = 0
         self._seconds = 0.0
+
+    def _new_scheduler(self, seed: int | None) -> InlineScheduler | ThreadsScheduler:
+        executors = tuple(reversed(self.executors))
+        clock = (self.clock.monotonic, self.clock.sleep)
+        manual = not isinstance(self.clock, SystemClock)
+        # Where time is not the machine's, nothing may depend on how long a call really takes.
+        patience = 0 if manual else PATIENCE_SECONDS
+        if self._wiring.engine.scheduler == "threads":
+            waits = [self._waits_of(executor) for executor in executors]
+            return ThreadsScheduler(executors, waits, self._builder, *clock, manual=manual, patience=patience)
+        return InlineScheduler(executors, self._builder, *clock, seed=seed, patience=patience)
+
+    def _waits_of(self, executor: Executor) -> tuple[WaitStrategy, WaitStrategy]:
+        component = self.plan.component(executor.component)
+        conf = self.plan.conf_of(component)
+        idle = WaitSituation.SPOUT_WAIT if component.is_spout else WaitSituation.BOLT_WAIT
+        return wait_strategy(idle, conf), wait_strategy(WaitSituation.BACK_PRESSURE_WAIT, conf)
 
     def start(self) -> None:
         """Initializes every component, bolts before spouts; ``run`` does it where it was not done.
@@ -92,7 +105,7 @@ class Worker:
         for executor in reversed(self.executors):
             conf = self.plan.conf_of(self.plan.component(executor.component))
             with self._named(executor, "initialize"):
-                executor.instance._start(conf, self._wiring.context_of(executor))
+                self._scheduler.call(executor, executor.instance._start, conf, self._wiring.context_of(executor))
             self._initialized.append(executor)
         self.broken = False
 
@@ -114,7 +127,7 @@ class Worker:
     def _open(self, partition: str, shares: _Shares) -> None:
         for spout, (low, high) in shares:
             with self._named(spout, "open"):
-                spout.instance.open(partition, low, high)
+                self._scheduler.call(spout, spout.instance.open, partition, low, high)
             self._opened.append(spout)
             spout.open_range(low, high, type(spout.instance).gives_batches())
 
@@ -182,7 +195,7 @@ class Worker:
         if len(spouts) == 1:
             return []
         with self._named(spouts[0], "split"):
-            cuts = list(spouts[0].instance.split(partition, start, end, len(spouts)))
+            cuts = list(self._scheduler.call(spouts[0], spouts[0].instance.split, partition, start, end, len(spouts)))
         ascending = all(isinstance(cut, int) for cut in cuts) and all(a < b for a, b in pairwise([start, *cuts, end]))
         if cuts and (not ascending or len(cuts) >= len(spouts)):
             raise TopologyError(
@@ -199,7 +212,7 @@ class Worker:
         try:
             for spout in self._all_spouts():
                 with self._named(spout, "activate"):
-                    spout.instance.activate()
+                    self._scheduler.call(spout, spout.instance.activate)
             opening()
             self._scheduler.begin()
             yield from self._drained(deadline)
@@ -209,6 +222,7 @@ class Worker:
             self._builder.seal()
             yield from self._done()
         finally:
+            self._scheduler.halt()
             self._close_quietly()
         self._seconds = self.clock.monotonic() - began
         self.broken = False
@@ -225,11 +239,11 @@ class Worker:
         while self._opened:
             spout = self._opened.pop(0)
             with self._named(spout, "close"):
-                spout.instance.close()
+                self._scheduler.call(spout, spout.instance.close)
         for spout in self._all_spouts():
             spout.close()
             with self._named(spout, "deactivate"):
-                spout.instance.deactivate()
+                self._scheduler.call(spout, spout.instance.deactivate)
 
     def _turn(self, deadline: float | None) -> bool:
         with self._failures():
@@ -303,7 +317,7 @@ class Worker:
         while self._opened:
             spout = self._opened.pop(0)
             try:
-                spout.instance.close()
+                self._scheduler.call_if_free(spout, spout.instance.close)
             except Exception:
                 logger.exception("close() of component %r, task %d raised", spout.component, spout.task)
 
@@ -365,13 +379,25 @@ class Worker:
     def stop(self) -> None:
         """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""
         self.broken = True
+        self._scheduler.halt()
         for executor in self.executors:
             executor.discard()
         while self._initialized:
             self._clean_up(self._initialized.pop())
+        self._scheduler.stop()
+
+    def die(self) -> None:
+        """Ends without a word to any component, as a killed task does."""
+        self.broken = True
+        self._opened.clear()
+        self._scheduler.stop()
+
+    def busy(self) -> list[tuple[Executor, Thread]]:
+        """Executors with threads of their own whose component has been called and has not returned."""
+        return self._scheduler.busy()
 
     def _clean_up(self, executor: Executor) -> None:
         try:
-            executor.instance.cleanup()
+            self._scheduler.call_if_free(executor, executor.instance.cleanup)
         except Exception:
             logger.exception("cleanup() of component %r, task %d raised", executor.component, executor.task)

@@ -144,9 +144,9 @@ def test_keys_of_storm_and_of_the_user_pass():
     assert run_topology(scripted(["x"]), config=config).errors == []
 
 
-def test_there_is_one_scheduler():
-    with pytest.raises(OptionError, match="Given: 'threads'"):
-        run_topology(scripted(["x"]), scheduler="threads")
+def test_a_scheduler_that_is_none_is_told():
+    with pytest.raises(OptionError, match="'topology.scheduler'.*Given: 'fibers'"):
+        run_topology(scripted(["x"]), scheduler="fibers")
 
 
 def test_what_is_no_topology_raises():

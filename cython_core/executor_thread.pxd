@@ -1,0 +1,62 @@
+cimport cython
+from libc.stdint cimport int64_t
+
+from cython_core.bolt_executor cimport BoltExecutor
+from cython_core.executor cimport Executor
+from cython_core.receive_queue cimport ReceiveQueue
+from cython_core.row_batch cimport RowBatchBuilder
+from cython_core.spout_executor cimport SpoutExecutor
+from cython_core.turn_times cimport StallReason
+from cython_core.wait_strategy cimport WaitStrategy
+from cython_core.wake_up cimport WakeUp
+
+
+@cython.final
+cdef class ThreadsRun:
+    # What the threads of a worker share with the one that drives them.
+    cdef readonly WakeUp driver              # of the thread that drives
+    cdef readonly bint running               # turns are taken
+    cdef readonly bint ended                 # threads end
+    cdef readonly object failure             # the first exception, while nobody has taken it
+    cdef RowBatchBuilder output
+    cdef object monotonic
+    cdef bint manual                         # time passes only where the driver says so
+    cdef long quota
+    cdef readonly list threads               # ExecutorThreads
+    cdef list spouts                         # of these, those of spouts
+    cdef dict consumers                      # ReceiveQueue → ExecutorThread that polls it
+    cdef readonly unsigned long long progress   # turns in which a component was called
+    cdef readonly unsigned long long unjams     # cycles of full queues that were resolved
+    cdef bint all_parked(self) noexcept
+    cdef int fail(self, object error) except -1
+
+
+@cython.final
+cdef class ExecutorThread:
+    cdef readonly Executor executor
+    cdef SpoutExecutor spout                 # the executor, or None
+    cdef BoltExecutor bolt                   # the executor, or None
+    cdef ThreadsRun run
+    cdef readonly WakeUp wake_up
+    cdef readonly object thread
+    cdef readonly bint busy                  # in a turn or in a call that was handed over
+    cdef object handed                       # a Call, or None
+    cdef WaitStrategy idle_wait
+    cdef WaitStrategy full_wait
+    cdef int64_t idle                        # waits in a row
+    cdef bint asked                          # the spout was found to have nothing, since turns are taken,
+    cdef unsigned long long asked_at         # at this progress of the run
+    cdef ReceiveQueue blocked_on             # full, and the head of the pending emits goes there
+    cdef bint rests(self) noexcept
+    cdef bint clean(self) noexcept
+    cdef bint over(self) except -1
+    cdef int take_turn(self) except -1
+    cdef int tell_others(self) except -1
+    cdef int wait(self) except -1
+    cdef ReceiveQueue full_queue(self)
+    cdef bint closes_a_cycle(self)
+    cdef bint has_work(self, ReceiveQueue full)
+    cdef bint may_be_the_last(self) noexcept
+    cdef int64_t until_due(self) except? -1
+    cdef int park(self, WaitStrategy strategy, int64_t most, ReceiveQueue full, StallReason reason) except -1
+    cdef int sleep_by(self, WaitStrategy strategy, int64_t most, ReceiveQueue full) except -1

@@ -1,0 +1,356 @@
+"""One thread per executor (STORM-2306 §3.2): it takes turns while there is work, and sleeps while there is none.
+
+    driver:  call(executor, f) ──► handed ──► f()            every method of a component is called by its own thread
+             run() ──► running ──► turn, turn, turn ...      until all rests, a batch is finished or a component raises
+
+    thread:  a turn with calls       ──► wakes: who waits for room in its queue, spouts with verdicts, the driver
+             pending emits left      ──► sleeps until their destination has room
+             spout with nothing      ──► sleeps by its wait strategy, then asks again
+             bolt with nothing       ──► sleeps until a tuple arrives or a timer goes off
+
+A turn holds the interpreter's lock, except where the component gives it away; so whoever holds it sees every executor
+between two calls, or in a call (``busy``), and what the driver concludes from that stays true while it holds the lock.
+
+A cycle whose bolts all wait for room in each other's queue would wait for ever: the thread that closes such a cycle
+feeds its bolt one tuple beyond the pending emits, which lets the cycle turn on.
+
+Threading law: as said; the methods that the driver calls are the driver's.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+
+from cython_core.batch_inserter cimport BatchInserter
+from cython_core.bolt_executor cimport BoltExecutor
+from cython_core.executor cimport Executor
+from cython_core.receive_queue cimport ReceiveQueue, queue_capacity, queue_size
+from cython_core.row_batch cimport RowBatchBuilder
+from cython_core.spout_executor cimport SpoutExecutor
+from cython_core.turn_times cimport (
+    DOWNSTREAM_FULL, INPUT_EMPTY, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL, StallReason,
+)
+from cython_core.wait_strategy cimport WaitStrategy
+from cython_core.wake_up cimport WakeUp, ps_wake, ps_wake_cancel, ps_wake_is_parked, ps_wake_park, ps_wake_prepare
+
+import threading
+
+cdef extern from "wait.h" nogil:
+    void ps_sleep_nanos(int64_t nanos)
+
+cdef int64_t FOREVER = -1
+cdef double NEVER = float("inf")
+cdef int MOST_FINISHED = 4    # batches that wait for the driver, before those that write rows wait, too
+
+
+class Call:
+    """A call that the driver hands over: ``begun``, then ``done``, with ``result`` or ``error``."""
+
+    def __init__(self, function, args):
+        self.function = function
+        self.args = args
+        self.begun = False
+        self.done = False
+        self.result = None
+        self.error = None
+
+    def answer(self):
+        """Blocking: makes the call."""
+        self.begun = True
+        try:
+            self.result = self.function(*self.args)
+        except BaseException as error:
+            self.error = error
+        self.done = True
+
+
+@cython.final
+cdef class ThreadsRun:
+    """What threads and driver share. ``manual``: nobody sleeps for a time, the driver moves the clock and wakes all."""
+
+    def __init__(self, RowBatchBuilder output, object monotonic, bint manual, long quota):
+        self.driver = WakeUp()
+        self.output = output
+        self.monotonic = monotonic
+        self.manual = manual
+        self.quota = quota
+        self.threads = []
+        self.spouts = []
+        self.consumers = {}
+
+    cdef bint all_parked(self) noexcept:
+        """Whether every thread sleeps and nobody has woken it."""
+        cdef ExecutorThread thread
+        for thread in self.threads:
+            if not ps_wake_is_parked(&thread.wake_up.place):
+                return False
+        return True
+
+    cdef int fail(self, object error) except -1:
+        """The first exception stops all turns; what others raise while they stop says nothing new."""
+        if self.failure is None:
+            self.failure = error
+        self.running = False
+        ps_wake(&self.driver.place)
+        return 0
+
+
+@cython.final
+cdef class ExecutorThread:
+    """``ExecutorThread(executor, run, name, idle_wait, full_wait)``; ``start()`` starts the thread, a daemon, which
+    ends with the run.
+
+    ``idle_wait``: how a spout waits that has nothing, or a bolt whose queue is empty; ``full_wait``: either, where a
+    destination is full (back-pressure).
+    """
+
+    def __init__(
+        self,
+        Executor executor not None,
+        ThreadsRun run not None,
+        str name not None,
+        WaitStrategy idle_wait not None,
+        WaitStrategy full_wait not None,
+    ):
+        self.idle_wait = idle_wait
+        self.full_wait = full_wait
+        self.executor = executor
+        self.spout = executor if isinstance(executor, SpoutExecutor) else None
+        self.bolt = executor if isinstance(executor, BoltExecutor) else None
+        self.run = run
+        self.wake_up = WakeUp()
+        self.thread = threading.Thread(target=self.serve, name=name, daemon=True)
+        run.threads.append(self)
+        if self.bolt is not None:
+            self.bolt.queue.consumer = self.wake_up
+            run.consumers[self.bolt.queue] = self
+        else:
+            run.spouts.append(self)
+
+    def start(self):
+        """Starts the thread."""
+        self.thread.start()
+
+    def hand(self, call):
+        """Hands a Call over; it is made between two turns, as soon as the one before it is done."""
+        self.handed = call
+        ps_wake(&self.wake_up.place)
+
+    def wake(self):
+        """Has the thread look for work."""
+        ps_wake(&self.wake_up.place)
+
+    @property
+    def parked(self):
+        """Whether the thread sleeps and nobody has woken it."""
+        return ps_wake_is_parked(&self.wake_up.place)
+
+    def rested(self):
+        """Whether there is nothing for this executor to do, and nothing that it holds back. For the driver."""
+        return self.rests() and self.clean() and (self.spout is None or self.over())
+
+    def serve(self):
+        """The thread."""
+        while True:
+            if self.handed is not None:
+                self.answer()
+            elif self.run.ended:
+                return
+            elif self.run.running:
+                self.take_turn()
+            else:
+                self.executor.stall_end()
+                ps_wake(&self.run.driver.place)
+                self.park(None, FOREVER, None, NOT_STALLED)
+
+    def answer(self):
+        """Makes the call that was handed over."""
+        self.busy = True
+        call = self.handed
+        call.answer()
+        self.handed = None
+        self.busy = False
+        ps_wake(&self.run.driver.place)
+
+    cdef int take_turn(self) except -1:
+        cdef long calls = 0
+        if self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED:
+            ps_wake(&self.run.driver.place)
+            return self.park(None, FOREVER, None, OUTPUT_FULL)
+        self.busy = True
+        try:
+            if self.bolt is not None and self.bolt.next_due != NEVER:
+                self.bolt.pass_time(self.run.monotonic())
+            calls = self.executor.turn(self.run.quota)
+            if calls == 0 and self.executor.pending.count > 0 and self.closes_a_cycle():
+                calls = self.bolt.feed(1)
+                self.run.unjams += calls
+        except BaseException as error:
+            self.run.fail(error)
+            return 0
+        finally:
+            self.busy = False
+        if calls > 0:
+            self.idle = 0
+            self.run.progress += 1
+            return self.tell_others()
+        try:
+            return self.wait()
+        except BaseException as error:  # a wait strategy of the user's, or a clock that says that it is too late
+            self.run.fail(error)
+        return 0
+
+    cdef int tell_others(self) except -1:
+        """After calls: whoever may go on because of them is woken."""
+        cdef ExecutorThread other
+        if self.bolt is not None:
+            self.bolt.queue.wake_blocked()
+        for other in self.run.spouts:
+            if len(other.spout.collector.settlements) > 0:
+                ps_wake(&other.wake_up.place)
+        if self.run.output is not None and len(self.run.output.done) > 0:
+            ps_wake(&self.run.driver.place)
+        return 0
+
+    cdef int wait(self) except -1:
+        """After a turn without a call."""
+        cdef ReceiveQueue full = self.full_queue()
+        cdef WaitStrategy strategy = self.full_wait if full is not None else self.idle_wait
+        cdef StallReason reason = DOWNSTREAM_FULL if full is not None else INPUT_EMPTY
+        cdef int64_t most = FOREVER
+        if full is None and self.spout is not None:
+            if self.spout.exhausted:
+                return self.park(None, FOREVER, None, NOT_STALLED)
+            reason = NOTHING_TO_EMIT
+            self.asked = True
+            self.asked_at = self.run.progress
+        if self.bolt is not None:
+            self.bolt.queue.wake_blocked()
+            most = self.until_due()
+        if self.run.manual:
+            return self.park(None, FOREVER, full, reason)
+        if strategy.idle_nanos(self.idle) >= 0:
+            return self.park(strategy, most, full, reason)
+        self.executor.stall_begin(reason)
+        self.idle = strategy.idle(self.idle)
+        return 0
+
+    cdef int64_t until_due(self) except? -1:
+        """Nanoseconds until the bolt's next timer goes off; ``FOREVER`` where it has none."""
+        if self.bolt.next_due == NEVER:
+            return FOREVER
+        return <int64_t>(max(0.0, self.bolt.next_due - self.run.monotonic()) * 1e9)
+
+    cdef int park(self, WaitStrategy strategy, int64_t most, ReceiveQueue full, StallReason reason) except -1:
+        """Sleeps, unless there is something to do, for ``most`` nanoseconds, or until it is woken.
+
+        ``full``: the queue in which it waits for room, or None. By a ``strategy`` a spout sleeps once, as the world
+        does not wake it, and the others as often as it takes.
+        """
+        if full is not None:
+            full.blocked.append(self.wake_up)
+        self.blocked_on = full if self.executor.pending.count > 0 else None
+        ps_wake_prepare(&self.wake_up.place)
+        # Order: prepared, then looked once more.
+        if not self.has_work(full):
+            if self.may_be_the_last() and self.run.all_parked():
+                ps_wake(&self.run.driver.place)
+            if reason != NOT_STALLED:
+                self.executor.stall_begin(reason)
+            if strategy is None:
+                with nogil:
+                    ps_wake_park(&self.wake_up.place, most)
+            else:
+                self.sleep_by(strategy, most, full)
+        ps_wake_cancel(&self.wake_up.place)
+        self.blocked_on = None
+        if full is not None and self.wake_up in full.blocked:
+            full.blocked.remove(self.wake_up)
+        return 0
+
+    cdef int sleep_by(self, WaitStrategy strategy, int64_t most, ReceiveQueue full) except -1:
+        cdef int64_t nanos, slept = 0
+        cdef bint once = self.spout is not None and full is None
+        with nogil:
+            while True:
+                nanos = strategy.idle_nanos(self.idle)
+                self.idle += 1
+                if most != FOREVER and nanos > most - slept:
+                    nanos = most - slept
+                slept += nanos
+                if nanos == 0:
+                    ps_sleep_nanos(0)
+                if ps_wake_park(&self.wake_up.place, nanos) or once or slept == most:
+                    break
+                if full is not None and queue_size(full) < queue_capacity(full):
+                    break
+        return 0
+
+    cdef bint has_work(self, ReceiveQueue full):
+        """Whether there is something that nobody would wake it for any more."""
+        if self.handed is not None or self.run.ended:
+            return True
+        if not self.run.running or (self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED):
+            return False
+        if full is not None and queue_size(full) < queue_capacity(full):
+            return True
+        return self.executor.pending.count == 0 and not self.rests()
+
+    cdef bint may_be_the_last(self) noexcept:
+        """Whether the driver could conclude something once this thread sleeps, too."""
+        return self.spout is None or self.spout.exhausted or self.spout.until_idle or self.run.manual
+
+    cdef ReceiveQueue full_queue(self):
+        """The queue in which this executor waits for room, or None."""
+        cdef BatchInserter inserter
+        if self.executor.pending.count > 0:
+            return (<BatchInserter>self.executor.pending.entries[2 * self.executor.pending.first]).queue
+        if not self.executor.flush():
+            for inserter in self.executor.inserters:
+                if inserter.count > 0:
+                    return inserter.queue
+        return None
+
+    cdef bint closes_a_cycle(self):
+        """Whether the pending emits wait for an executor that waits for another one, and so on, back to this one.
+
+        Each waits for one queue at a time, that of its oldest pending emit, so there is one way to follow.
+        """
+        cdef ExecutorThread at = self
+        cdef ReceiveQueue full = self.full_queue()
+        cdef Py_ssize_t _step
+        if self.bolt is None:
+            return False
+        for _step in range(len(self.run.consumers)):
+            at = self.run.consumers.get(full)
+            if at is None:
+                return False
+            if at is self:
+                return True
+            full = at.blocked_on
+            if full is None:
+                return False
+        return False
+
+    cdef bint rests(self) noexcept:
+        """No call under way, nothing in the queue or to be told, nothing pending."""
+        return not self.busy and self.handed is None and self.executor.idle()
+
+    cdef bint clean(self) noexcept:
+        """No batch that is not published."""
+        cdef BatchInserter inserter
+        for inserter in self.executor.inserters:
+            if inserter.count > 0:
+                return False
+        return True
+
+    cdef bint over(self) except -1:
+        """Whether the run need not wait for this spout."""
+        if self.spout.exhausted:
+            return True
+        # A spout of the test kit may be in a pause and say so.
+        return (
+            self.spout.until_idle
+            and self.asked
+            and self.asked_at == self.run.progress
+            and not getattr(self.spout.instance, "_pystorm_waits", False)
+        )
