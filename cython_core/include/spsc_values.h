@@ -131,10 +131,11 @@ static inline uint64_t ps_spsc_values_offer_batch(
     uint64_t tail = ps_load_relaxed(&ring->tail);
     uint64_t n = ps_spsc_values_room(ring, tail, count);
     uint64_t piece = ring->mask + 1 - (tail & ring->mask);
+    if (n == 0) return 0;
     if (piece > n) piece = n;
     memcpy(ps_spsc_values_cell(ring, tail, width), values, (size_t)piece * width);
     memcpy(ring->cells, (const unsigned char *)values + (size_t)piece * width, (size_t)(n - piece) * width);
-    if (n) ps_store_release(&ring->tail, tail + n);
+    ps_store_release(&ring->tail, tail + n);
     return n;
 }
 
@@ -143,10 +144,11 @@ static inline uint64_t ps_spsc_values_drain(ps_spsc_values *ring, void *values, 
     uint64_t head = ps_load_relaxed(&ring->head);
     uint64_t n = ps_spsc_values_there(ring, head, limit);
     uint64_t piece = ring->mask + 1 - (head & ring->mask);
+    if (n == 0) return 0;
     if (piece > n) piece = n;
     memcpy(values, ps_spsc_values_cell(ring, head, width), (size_t)piece * width);
     memcpy((unsigned char *)values + (size_t)piece * width, ring->cells, (size_t)(n - piece) * width);
-    if (n) ps_store_release(&ring->head, head + n);
+    ps_store_release(&ring->head, head + n);
     return n;
 }
 

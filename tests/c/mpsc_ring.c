@@ -16,9 +16,7 @@ static void follows_the_model(uint64_t capacity, uint64_t start, unsigned long l
     uint64_t offered = 0, polled = 0;
     void *batch[40];
     CHECK(ring != NULL && ps_mpsc_capacity(ring) == capacity);
-    ps_store_relaxed(&ring->head, start);
-    ps_store_relaxed(&ring->tail, start);
-    ps_store_relaxed(&ring->limit, start + capacity);
+    ps_mpsc_indices_start(&ring->at, capacity, start);
     for (int step = 0; step < 20000; step++) {
         unsigned long long dice = check_random(&seed);
         uint64_t room = capacity - (offered - polled), count = (dice >> 8) % 40, went, wanted;
@@ -55,7 +53,7 @@ static void nothing_passes_a_gap_and_nothing_is_lost(void) {
     void *items[8];
     uint64_t count = 2;
     CHECK(ps_mpsc_offer(ring, cells) == 1);
-    uint64_t gap = ps_mpsc_claim(ring, &count);
+    uint64_t gap = ps_mpsc_indices_claim(&ring->at, &count, 0);
     CHECK(gap == 1 && count == 2);
     for (int i = 3; i < 8; i++) CHECK(ps_mpsc_offer(ring, cells + i) == 1);
     CHECK(ps_mpsc_offer(ring, cells + 8) == 0); /* the gap counts: no one takes its slots */
