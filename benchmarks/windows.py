@@ -89,16 +89,17 @@ def processors() -> tuple[int, int]:
     return usable[0], usable[-1]
 
 
-def build_rings(folder: Path) -> Path:
-    """Compiles rings.c into the folder. Raises PeerMissing."""
+def build_program(name: str, folder: Path) -> Path:
+    """Compiles a C program of ``peer_programs`` into the folder. Raises PeerMissing."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
-    program = folder / "rings"
+    program = folder / name
     include = ROOT / "cython_core" / "include"
-    command = [compiler, "-O3", "-std=c11", "-pthread", f"-I{include}", str(PROGRAMS / "rings.c"), "-o", str(program)]
+    source = PROGRAMS / f"{name}.c"
+    command = [compiler, "-O3", "-std=c11", "-pthread", f"-I{include}", str(source), "-o", str(program)]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.SubprocessError) as error:
-        raise PeerMissing(f"rings.c cannot be compiled here: {error}") from error
+        raise PeerMissing(f"{source.name} cannot be compiled here: {error}") from error
     return program
 
 
@@ -129,7 +130,7 @@ class Bench:
         self.missing: str | None = None
         self.warm_up = warm_up
         arguments = [str(cpu) for cpu in self.cpus]
-        self._programs["rings"] = Program([str(build_rings(Path(self._folder.name))), *arguments])
+        self._programs["rings"] = Program([str(build_program("rings", Path(self._folder.name))), *arguments])
         if not peers:
             self.missing = "not measured (--no-peers)"
             return

@@ -1,0 +1,15 @@
+"""Instructions of the rings, as valgrind counts them: the same in every run."""
+
+import shutil
+
+import pytest
+
+from benchmarks.instructions import RINGS, instructions_per_item
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="counts are valgrind's")
+def test_counts_of_rings_are_repeatable(tmp_path):
+    assert "mpsc" in RINGS
+    counted = [instructions_per_item("mpsc", tmp_path) for _ in range(2)]
+    assert counted[0] == counted[1]
+    assert 10 < counted[0] < 200
