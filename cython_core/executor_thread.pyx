@@ -180,6 +180,7 @@ cdef class ExecutorThread:
         try:
             if self.bolt is not None and self.bolt.next_due != NEVER:
                 self.bolt.pass_time(self.run.monotonic())
+            self.executor.times.stopwatch.stop()  # others have had the interpreter's lock
             calls = self.executor.turn(self.run.quota)
             if calls == 0 and self.executor.pending.count > 0 and self.closes_a_cycle():
                 calls = self.bolt.feed(1)
@@ -219,6 +220,7 @@ cdef class ExecutorThread:
         cdef int64_t most = FOREVER
         if full is None and self.spout is not None:
             if self.spout.exhausted:
+                self.executor.stall_end()
                 return self.park(None, FOREVER, None, NOT_STALLED)
             reason = NOTHING_TO_EMIT
             self.asked = True
@@ -254,7 +256,7 @@ cdef class ExecutorThread:
         if not self.has_work(full):
             if self.may_be_the_last() and self.run.all_parked():
                 ps_wake(&self.run.driver.place)
-            if reason != NOT_STALLED:
+            if reason != NOT_STALLED and self.run.running:
                 self.executor.stall_begin(reason)
             if strategy is None:
                 with nogil:

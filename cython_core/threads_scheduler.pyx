@@ -250,6 +250,9 @@ cdef class ThreadsScheduler:
         waited = time.monotonic()
         while any([thread.busy for thread in self.threads]) and time.monotonic() - waited < HALT_SECONDS:
             self.look_at_threads()
+        for thread in self.threads:
+            if not thread.busy:
+                (<ExecutorThread>thread).executor.stall_end()
         enter(None)
 
     cdef int look_at_threads(self) except -1:
