@@ -12,6 +12,7 @@ from pystorm_source.plan.plan import Plan
 from pystorm_source.storm_keys import check_topology_keys
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.report import added
 from pystorm_source.worker.unread import Range, Unread, give_clock
 from pystorm_source.worker.worker import Worker
 
@@ -147,20 +148,4 @@ class Counts:
 
     def plus(self, later: "Counts") -> "Counts":
         """Both together."""
-        return Counts(_added(self.report, later.report), [*self.errors, *later.errors])
-
-
-def _added(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
-    added = dict(one)
-    for key, value in two.items():
-        if key not in one:
-            added[key] = value
-        elif isinstance(value, Mapping):
-            added[key] = _added(one[key], value)
-        elif key == "queue_high_mark":
-            added[key] = max(one[key], value)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool) and key != "last":
-            added[key] = one[key] + value
-        else:
-            added[key] = value
-    return added
+        return Counts(added(self.report, later.report), [*self.errors, *later.errors])

@@ -23,6 +23,7 @@ from pystorm_source.plan.plan import Plan
 from pystorm_source.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.report import components_of, metrics_of
 from pystorm_source.worker.wiring import Wiring
 
 logger = logging.getLogger("pystorm.worker")
@@ -32,19 +33,6 @@ _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
 PATIENCE_SECONDS = 0.01
 
 _UNLIMITED = 1 << 62
-_COUNTS = (
-    "executed",
-    "emitted",
-    "transferred",
-    "acked",
-    "failed",
-    "second_verdicts",
-    "unsettled",
-    "errors",
-    "ticks",
-    "stalls",
-    "queue_high_mark",
-)
 
 
 class Worker:
@@ -327,7 +315,7 @@ class Worker:
         task."""
         found = []
         for executor in self.executors:
-            for entry in executor.reported:
+            for entry in list(executor.reported):
                 if not isinstance(entry, ComponentFailed):
                     error, tup = entry
                     entry = ComponentFailed(executor.component, executor.task, "raise_exception", tup, -1)
@@ -336,44 +324,18 @@ class Worker:
         return found
 
     def report(self) -> dict[str, Any]:
-        """Counts since the start by component, and of the last run: JSON-able. Durations in seconds.
+        """Counts since the start by component and task, and of the last run: JSON-able. Durations in seconds.
 
-        Of a spout, ``acked``, ``failed`` and ``unsettled`` count tuple trees; of a bolt, tuples.
+        Of a spout, ``acked``, ``failed`` and ``unsettled`` count tuple trees; of a bolt, tuples. May be called from any
+        thread while a run goes on.
         """
-        components: dict[str, dict[str, int]] = {}
-        metrics: dict[str, dict[str, dict[str, Any]]] = {}
-        for executor in self.executors:
-            counts = components.setdefault(executor.component, dict.fromkeys(_COUNTS, 0))
-            counts["executed"] += executor.executed
-            counts["stalls"] += executor.stalls
-            counts["errors"] += executor.errors
-            for router in executor.routers.values():
-                counts["emitted"] += router.emitted
-                counts["transferred"] += router.transferred
-            if isinstance(executor, SpoutExecutor):
-                counts["acked"] += executor.acks
-                counts["failed"] += executor.fails
-                counts["unsettled"] += executor.unsettled
-            if isinstance(executor, BoltExecutor):
-                counts["acked"] += executor.acks
-                counts["failed"] += executor.fails
-                counts["second_verdicts"] += executor.second_verdicts
-                counts["ticks"] += executor.ticks
-                counts["queue_high_mark"] = max(counts["queue_high_mark"], executor.queue.high_mark)
-            for name, metric in executor.instance._pystorm_metrics.items():
-                united = metrics.setdefault(executor.component, {}).setdefault(
-                    name, {"count": 0, "last": None, "sum": 0}
-                )
-                united["count"] += metric["count"]
-                united["sum"] += metric["sum"]
-                united["last"] = metric["last"]
         return {
             "topology": self.plan.name,
             "rows": self._rows,
             "batches": self._batches,
             "seconds": self._seconds,
-            "components": components,
-            "metrics": metrics,
+            "components": components_of(self.executors),
+            "metrics": metrics_of(self.executors),
         }
 
     def stop(self) -> None:

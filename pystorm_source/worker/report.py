@@ -1,0 +1,144 @@
+"""What the executors of a worker have counted, as plain data: docs/COUNTERS.md says what each count means.
+
+Read without stopping anything, from any thread. Each count is whole; one that a turn counts at its end is as old as
+the turn that is under way.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cython_core.bolt_executor import BoltExecutor
+from cython_core.executor import Executor
+from cython_core.latency_histogram import LatencyHistogram
+from cython_core.spout_executor import SpoutExecutor
+
+SUMMED = (
+    "executed",
+    "emitted",
+    "transferred",
+    "acked",
+    "failed",
+    "second_verdicts",
+    "unsettled",
+    "errors",
+    "ticks",
+    "stalls",
+    "insert_failures",
+    "queue_population",
+    "tuples_published",
+    "batches_published",
+)
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+NANOS = 1_000_000_000
+
+
+def components_of(executors: Sequence[Executor]) -> dict[str, dict[str, Any]]:
+    """Component → its counts, with those of each of its tasks under ``tasks``, by the task's id as text.
+
+    ``executors``: upstream first. Those downstream are read first, so that no more is taken than was sent.
+    """
+    counted = [task_counts(executor) for executor in reversed(executors)]
+    tasks: dict[str, dict[str, dict[str, Any]]] = {}
+    for executor, counts in zip(executors, reversed(counted), strict=True):
+        tasks.setdefault(executor.component, {})[str(executor.task)] = counts
+    return {name: {**_united_tasks(counts.values()), "tasks": counts} for name, counts in tasks.items()}
+
+
+def task_counts(executor: Executor) -> dict[str, Any]:
+    """The counts of one task; durations in seconds."""
+    # Order: calls are counted before their times are.
+    latency = executor.times.latency.copy()
+    counts: dict[str, Any] = dict.fromkeys(SUMMED, 0)
+    counts |= {"executed": executor.executed, "stalls": executor.stalls, "errors": executor.errors}
+    for router in executor.routers.values():
+        counts["emitted"] += router.emitted
+        counts["transferred"] += router.transferred
+    for inserter in executor.inserters:
+        counts["tuples_published"] += inserter.published
+        counts["batches_published"] += inserter.flushes
+    counts["queue_high_mark"] = 0
+    if isinstance(executor, SpoutExecutor):
+        counts |= {"acked": executor.acks, "failed": executor.fails, "unsettled": executor.unsettled}
+    elif isinstance(executor, BoltExecutor):
+        counts |= {
+            "acked": executor.acks,
+            "failed": executor.fails,
+            "second_verdicts": executor.second_verdicts,
+            "ticks": executor.ticks,
+            "insert_failures": executor.queue.insert_failures,
+            "queue_population": len(executor.queue),
+            "queue_high_mark": executor.queue.high_mark,
+        }
+    counts["batch_fill"] = _fill(counts)
+    counts["busy_seconds"] = executor.times.busy / NANOS
+    counts["stall_seconds"] = {reason: nanos / NANOS for reason, nanos in executor.times.stalls.items()}
+    counts["latency"] = _latency(latency)
+    return counts
+
+
+def added(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tasks, or two workers, counted as one: sums, the larger high mark, latencies of all calls together.
+
+    What is no number (a metric's ``last``, the topology's name) is the second one's.
+    """
+    both = {**one, **two}
+    for key in one.keys() & two.keys():
+        if key == "latency":
+            both[key] = _latency(_united(one[key], two[key]))
+        elif isinstance(two[key], Mapping):
+            both[key] = added(one[key], two[key])
+        elif key == "queue_high_mark":
+            both[key] = max(one[key], two[key])
+        elif isinstance(two[key], (int, float)) and not isinstance(two[key], bool) and key != "last":
+            both[key] = one[key] + two[key]
+    if "batch_fill" in both:
+        both["batch_fill"] = _fill(both)
+    return both
+
+
+def _united_tasks(tasks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    united: dict[str, Any] = {}
+    for counts in tasks:
+        united = added(united, counts)
+    return united
+
+
+def metrics_of(executors: Iterable[Executor]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Component → metric → what its tasks have reported by ``report_metric``."""
+    metrics: dict[str, dict[str, dict[str, Any]]] = {}
+    for executor in executors:
+        # Guarantee: a copy is made at once, while a component in another thread may report a metric that is new.
+        for name, metric in executor.instance._pystorm_metrics.copy().items():
+            united = metrics.setdefault(executor.component, {})
+            united[name] = added(united.get(name, {"count": 0, "last": None, "sum": 0}), metric)
+    return metrics
+
+
+def _fill(counts: Mapping[str, Any]) -> float:
+    """Tuples of a published batch, on average; 0.0 where none was."""
+    return counts["tuples_published"] / counts["batches_published"] if counts["batches_published"] else 0.0
+
+
+def _latency(histogram: LatencyHistogram) -> dict[str, Any]:
+    count, total = histogram.count, histogram.total
+    return {
+        "count": count,
+        "total": total / NANOS,
+        "mean": total / count / NANOS if count else 0.0,
+        **{name: histogram.quantile(share) / NANOS for name, share in QUANTILES.items()},
+        "max": histogram.maximum / NANOS,
+        "buckets": [[low / NANOS, calls] for low, calls in histogram.buckets()],
+    }
+
+
+def _united(one: Mapping[str, Any], two: Mapping[str, Any]) -> LatencyHistogram:
+    histograms = [
+        LatencyHistogram.of(
+            [(round(low * NANOS), calls) for low, calls in latency["buckets"]],
+            round(latency["total"] * NANOS),
+            round(latency["max"] * NANOS),
+        )
+        for latency in (one, two)
+    ]
+    histograms[0].merge(histograms[1])
+    return histograms[0]
