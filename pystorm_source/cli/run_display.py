@@ -17,8 +17,14 @@ RATE_SECONDS = 2.0
 COUNTED = ("emitted", "executed", "acked", "failed", "queue_high_mark", "errors")
 
 
+WIDE = 100  # columns of a terminal that has room for times, too
+
+
 class Row(NamedTuple):
-    """One component's counts since the begin; ``rate`` is its work per second: what it emitted or, a bolt, executed."""
+    """One component's counts since the begin; ``rate`` is its work per second: what it emitted or, a bolt, executed.
+
+    ``capacity``: the share of the time that its tasks were busy. ``latency``: of its calls, as in a worker's report.
+    """
 
     component: str
     emitted: int
@@ -28,6 +34,15 @@ class Row(NamedTuple):
     rate: float
     queue_high_mark: int
     errors: int
+    capacity: float
+    latency: dict[str, float]
+
+    def cells(self, wide: bool) -> list[str]:
+        """As the table shows it."""
+        times = [f"{self.capacity:.3f}", f"{self.latency.get('p99', 0.0) * 1e6:,.1f}"] if wide else []
+        first = (self.emitted, self.executed, self.acked, self.failed, self.rate)
+        last = (self.queue_high_mark, self.errors)
+        return [self.component, *[f"{n:,.0f}" for n in first], *times, *[f"{n:,.0f}" for n in last]]
 
 
 class Display:
@@ -73,7 +88,15 @@ class Display:
             counts = components.get(component.name, {})
             work = counts.get("emitted" if component.is_spout else "executed", 0)
             shown = {name: counts.get(name, 0) for name in COUNTED}
-            rows.append(Row(component.name, rate=work / self.seconds if self.seconds > 0 else 0.0, **shown))
+            latency = {name: value for name, value in counts.get("latency", {}).items() if name != "buckets"}
+            seconds = self.seconds
+            rate = work / seconds if seconds > 0 else 0.0
+            busy = counts.get("busy_seconds", 0.0) / max(1, len(counts.get("tasks", {})))
+            rows.append(
+                Row(
+                    component.name, rate=rate, capacity=busy / seconds if seconds > 0 else 0.0, latency=latency, **shown
+                )
+            )
         return rows
 
     def _samples(self) -> dict[str, list[tuple[Any, ...]]]:
@@ -88,6 +111,7 @@ class JsonDisplay(Display):
         for counts in components.values():
             del counts["component"]
             counts["per_second"] = round(counts.pop("rate"), 1)
+            counts["capacity"] = round(counts["capacity"], 4)
         found = {
             "topology": self.local.plan.name,
             "seconds": round(self.seconds, 3),
@@ -112,7 +136,7 @@ class LinesDisplay(Display):
             typer.echo(f"{self.seconds:7.1f} s  executed: " + ", ".join(parts))
 
     def show_end(self, failure: str) -> None:
-        Console(width=None if Console().is_terminal else 120).print(self._table(self.table_rows()))
+        self._console().print(self._table(self.table_rows()))
         for stream, tuples in self._samples().items():
             typer.echo(f"\n{stream}:" if tuples else f"\n{stream}: no rows")
             for values in tuples:
@@ -120,15 +144,20 @@ class LinesDisplay(Display):
         if failure:
             typer.echo(f"\nerror: {failure}", err=True)
 
+    def _console(self) -> Console:
+        return Console(width=None if Console().is_terminal else 120)
+
     def _table(self, rows: list[Row]) -> Table:
         done = self.local.micro_batches
         title = f"{self.local.plan.name}, {self.seconds:.1f} s, {done:,} micro-batch{'' if done == 1 else 'es'}"
         table = Table(title=title, title_justify="left", title_style="bold")
         table.add_column("component", overflow="fold")
-        for name in ("emitted", "executed", "acked", "failed", "per second", "queue high mark", "errors"):
+        wide = self._console().width >= WIDE
+        times = ("capacity", "p99 µs") if wide else ()
+        for name in ("emitted", "executed", "acked", "failed", "per second", *times, "queue high mark", "errors"):
             table.add_column(name, justify="right")
         for row in rows:
-            table.add_row(row.component, *(f"{value:,.0f}" for value in row[1:]))
+            table.add_row(*row.cells(wide))
         return table
 
 
@@ -139,7 +168,6 @@ class TableDisplay(LinesDisplay):
         super().__init__(local, clock, most_rows)
         self._window: tuple[float, list[Row]] = (0.0, [])
         self._rates: dict[str, float] = {}
-        self._drawn = self._table([])
         self._live = Live(get_renderable=self._now, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> Self:
@@ -156,19 +184,15 @@ class TableDisplay(LinesDisplay):
         Display.beat(self)
 
     def _now(self) -> Table:
-        """Called from the thread that draws: the counts are read while they are written, each as it happens to be."""
-        try:
-            rows, now = self.table_rows(), self.seconds
-        except RuntimeError:  # a dict grew while it was read
-            return self._drawn
+        """Called from the thread that draws, while the topology runs."""
+        rows, now = self.table_rows(), self.seconds
         since, before = self._window
         if now - since >= RATE_SECONDS:
             work = {row.component: row.rate * now for row in rows}
             past = {row.component: row.rate * since for row in before}
             self._rates = {name: max(0.0, work[name] - past.get(name, 0.0)) / (now - since) for name in work}
             self._window = (now, rows)
-        self._drawn = self._table([row._replace(rate=self._rates.get(row.component, row.rate)) for row in rows])
-        return self._drawn
+        return self._table([row._replace(rate=self._rates.get(row.component, row.rate)) for row in rows])
 
 
 def _json(value: Any) -> Any:

@@ -207,6 +207,11 @@ def test_testing():
         test()
 
 
+def test_counters():
+    names = run(None, "docs/COUNTERS.md")
+    assert names["double"]["executed"] == names["double"]["latency"]["count"] == 1000
+
+
 def test_every_python_block_belongs_to_a_test():
-    tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md", "MIGRATING.md", "TESTING.md"}
+    tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md", "MIGRATING.md", "TESTING.md", "COUNTERS.md"}
     assert {page.name for page in pages() if blocks(page, "python")} <= tested
