@@ -4,13 +4,17 @@ import json
 import sys
 import threading
 import time
+from typing import NamedTuple
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cython_core.latency_histogram import LatencyHistogram
-from pystorm_source import Bolt
+from pystorm_source import Bolt, Grouping
+from pystorm_source.plan import compile_plan
+from pystorm_source.worker import OutputPlan, Worker
 from pystorm_source.worker.report import added
 from tests.worker.running import Numbers, Pass, rows, topology, worker_of
 
@@ -54,6 +58,15 @@ def latency_of(*nanos):
         "max": histogram.maximum / 1e9,
         "buckets": [[low / 1e9, count] for low, count in histogram.buckets()],
     }
+
+
+class Fan(Bolt):
+    outputs = ["n long"]
+    width = 1
+
+    def process(self, tup):
+        for _ in range(self.width):
+            self.emit(tup.values)
 
 
 @pytest.fixture
@@ -210,6 +223,81 @@ def test_nobody_stalls_between_two_runs(chain, scheduler):
     before = worker.report()
     time.sleep(0.03)
     assert worker.report() == before
+
+
+class Node(NamedTuple):
+    """A bolt of a drawn topology: what it emits for each tuple, and (index of a component before it, grouping)."""
+
+    par: int
+    width: int
+    inputs: list[tuple[int, str]]
+
+
+@st.composite
+def drawn_nodes(draw):
+    nodes = []
+    for index in range(draw(st.integers(1, 4))):
+        inputs = draw(st.lists(st.integers(0, index), min_size=1, max_size=2, unique=True))
+        kinds = st.sampled_from(["SHUFFLE", "fields", "ALL", "GLOBAL"])
+        nodes.append(Node(draw(st.integers(1, 3)), draw(st.integers(0, 2)), [(i, draw(kinds)) for i in inputs]))
+    return nodes
+
+
+def expected_counts(nodes, emits):
+    """Component → (executed, emitted, transferred), by multiplying."""
+    emitted, executed, transferred = [emits], [None], [0]
+    for node in nodes:
+        sent = [emitted[i] * (node.par if kind == "ALL" else 1) for i, kind in node.inputs]
+        for (i, _), count in zip(node.inputs, sent, strict=True):
+            transferred[i] += count
+        executed.append(sum(sent))
+        emitted.append(executed[-1] * node.width)
+        transferred.append(0)
+    return list(zip(executed, emitted, transferred, strict=True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    nodes=drawn_nodes(),
+    emits=st.integers(0, 150),
+    queue=st.sampled_from([4, 8, 1024]),
+    batch=st.sampled_from([1, 2]),
+    scheduler=st.sampled_from(["inline", "threads"]),
+    slow_nanos=st.sampled_from([0, 1 << 40]),
+)
+def test_counts_are_those_of_the_model_in_any_topology(nodes, emits, queue, batch, scheduler, slow_nanos):
+    specs = [Numbers.spec()]
+    for node in nodes:
+        inputs = {}
+        for i, kind in node.inputs:
+            inputs[specs[i]["default"]] = Grouping.fields("n") if kind == "fields" else getattr(Grouping, kind)
+        specs.append(type("Fan", (Fan,), {"width": node.width}).spec(inputs=inputs, par=node.par))
+    overrides = {
+        "topology.scheduler": scheduler,
+        "topology.executor.receive.buffer.size": queue,
+        "topology.producer.batch.size": batch,
+    }
+    made = topology(**{f"c{i}": spec for i, spec in enumerate(specs)})
+    worker = Worker(compile_plan(made, overrides), OutputPlan(pa.schema([]), ()))
+    for executor in worker.executors:
+        executor.times.slow_nanos = slow_nanos
+    try:
+        for _ in worker.run("c0", "p", 0, emits):
+            pass
+        components = worker.report()["components"]
+    finally:
+        worker.stop()
+    for i, (executed, emitted, transferred) in enumerate(expected_counts(nodes, emits)):
+        counts = components[f"c{i}"]
+        assert counts["emitted"] == emitted
+        assert counts["transferred"] == counts["tuples_published"] == transferred
+        assert counts["latency"]["count"] == counts["executed"]
+        assert counts["queue_population"] == counts["failed"] == counts["errors"] == 0
+        if executed is not None:
+            assert counts["executed"] == counts["acked"] == executed
+        for task in counts["tasks"].values():
+            assert task["latency"]["count"] == task["executed"]
+            assert sum(calls for _, calls in task["latency"]["buckets"]) == task["executed"]
 
 
 @given(st.lists(st.integers(0, 10**13)), st.lists(st.integers(0, 10**13)))
