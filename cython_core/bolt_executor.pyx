@@ -11,7 +11,7 @@ from cython_core.batch_inserter cimport PendingEmits
 from cython_core.executor cimport Executor, late, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
 from cython_core.output_collector cimport BoltOutputCollector, enter
 from cython_core.receive_queue cimport ReceiveQueue, queue_poll, queue_size
-from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, new_tuple
+from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, name_values, new_tuple
 from cython_core.turn_times cimport TurnTimes, end_call
 
 from cython_core.batching import BatchingBase
@@ -57,11 +57,8 @@ cdef class BoltExecutor(Executor):
             self.batching is not None and type(instance).process_batches is not BatchingBase.process_batches
         )
         base = BoltBase if self.batching is None else BatchingBase
-        tick = getattr(instance.process_tick, "__func__", None)
-        self.has_tick = (
-            tick is not None or type(instance).process_tick is not base.process_tick
-            or "process_tick" in getattr(instance, "__dict__", ())
-        )
+        # Order: never instance.__dict__, which once asked for keeps CPython from finding the attributes in their slots.
+        self.has_tick = instance.process_tick != base.process_tick.__get__(instance)
 
     @property
     def acks(self):
@@ -161,6 +158,7 @@ cdef class BoltExecutor(Executor):
                 break
             # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.
             collector.current = <Tuple>item
+            name_values(<Tuple>item)
             answer = ps_call_one(&self.entry, <PyObject *>item)
             calls += 1
             self.executed += 1  # hot
@@ -256,6 +254,7 @@ cdef class BoltExecutor(Executor):
         enter(self.collector)
         frequency = 0 if self.tick_frequency is None else self.tick_frequency
         self.collector.current = new_tuple(self.tick_source, (frequency,), -1, None)
+        name_values(self.collector.current)
         self.ticks += 1
         try:
             self.instance.process_tick(self.collector.current)

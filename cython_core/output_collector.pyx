@@ -22,8 +22,8 @@ cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
 
 
-from cython_core.stream_router cimport StreamRouter
-from cython_core.tuple cimport ACKED, FAILED, OPEN, Tuple, tuple_named
+from cython_core.stream_router cimport StreamRouter, send_straight
+from cython_core.tuple cimport ACKED, FAILED, OPEN, Tuple, named_values, tuple_named
 from cython_core.tuple_tree cimport TupleTree, ack_edge, add_trees, fail_edge, united
 
 
@@ -450,35 +450,56 @@ cdef int settle(object component, str method, object given, bint failed) except 
     return 0
 
 
+cdef inline int send_plain(PyObject *collector, PyObject *values, long long offset, PyObject *trees) except -1:
+    # As `send` does what has no stream and no task ids. Borrowed pointers: the caller keeps all of them alive.
+    cdef PyObject *router = <PyObject *>(<OutputCollector>collector).default_router
+    cdef Py_ssize_t arity
+    if router is not <PyObject *>None and (<StreamRouter>router).straight:  # hot
+        arity = (<StreamRouter>router).arity  # hot
+        if PyTuple_Check(<object>values) and PyTuple_GET_SIZE(<object>values) == arity:  # hot
+            send_straight(<StreamRouter>router, <object>values, offset, <object>trees)  # hot
+            (<OutputCollector>collector).emits += 1  # hot
+            return 1  # hot
+        if PyList_CheckExact(<object>values) and PyList_GET_SIZE(<object>values) == arity:  # hot
+            send_straight(
+                <StreamRouter>router,
+                named_values(<object>values, (<StreamRouter>router).source.values_class),
+                offset,
+                <object>trees,
+            )
+            (<OutputCollector>collector).emits += 1  # hot
+            return 1  # hot
+    (<OutputCollector>collector).send(<object>values, None, offset, <object>trees, None)
+    return 1
+
+
 # The plain emits, `emit(values)` and a partitioned spout's `emit(values, offset)`, from inside the scheduler's call: 1
 # where that is what it was, 0 where the general method has to look.
 cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id) except -1:
-    cdef SpoutOutputCollector collector
-    if running is None or <PyObject *>running.instance is not component:
+    cdef PyObject *collector = <PyObject *>running
+    if collector is <PyObject *>None or <PyObject *>(<OutputCollector>collector).instance is not component:  # hot
         return 0
-    collector = <SpoutOutputCollector>running
     if tup_id is NULL:
-        if collector.bounded:
+        if (<SpoutOutputCollector>collector).bounded:  # hot
             return 0
-    elif collector.bounded:
-        collector.check_range(<object>tup_id)
-    elif <object>tup_id is not None:
+    elif (<SpoutOutputCollector>collector).bounded:
+        (<SpoutOutputCollector>collector).check_range(<object>tup_id)
+    elif tup_id is not <PyObject *>None:
         return 0
-    collector.send(<object>values, None, collector.last_offset, None, None)
-    return 1
+    return send_plain(collector, values, (<SpoutOutputCollector>collector).last_offset, <PyObject *>None)
 
 
 cdef int try_bolt_emit(PyObject *component, PyObject *values, PyObject *none) except -1:
-    cdef BoltOutputCollector collector
-    cdef Tuple current
-    if running is None or <PyObject *>running.instance is not component:
+    cdef PyObject *collector = <PyObject *>running
+    cdef PyObject *current
+    if collector is <PyObject *>None or <PyObject *>(<OutputCollector>collector).instance is not component:  # hot
         return 0
-    collector = <BoltOutputCollector>running
-    current = collector.current
-    if current is None or current.verdict != OPEN or not collector.auto_anchor or collector.batching:
+    current = <PyObject *>(<BoltOutputCollector>collector).current
+    if current is <PyObject *>None or (<Tuple>current).verdict != OPEN:  # hot
         return 0
-    collector.send(<object>values, None, current.offset, current.trees, None)
-    return 1
+    if not (<BoltOutputCollector>collector).auto_anchor or (<BoltOutputCollector>collector).batching:  # hot
+        return 0
+    return send_plain(collector, values, (<Tuple>current).offset, <PyObject *>(<Tuple>current).trees)
 
 
 ps_own_emit_set(try_spout_emit, try_bolt_emit, SpoutBase, BoltBase)

@@ -2,9 +2,9 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
-from cython_core.batch_inserter cimport BatchInserter, PendingEmits
+from cython_core.batch_inserter cimport BatchInserter, PendingEmits, insert
 from cython_core.row_batch cimport RowView
-from cython_core.tuple cimport TupleSource
+from cython_core.tuple cimport Tuple, TupleSource, new_tuple
 
 
 cdef enum GroupingKind:
@@ -46,6 +46,7 @@ cdef class StreamRouter:
     cdef readonly PendingEmits pending
     cdef readonly tuple routes
     cdef BatchInserter only            # the sole subscribing task, or None
+    cdef bint straight                 # there is one, and neither output nor tap: `send_straight` will do
     cdef readonly bint copies          # every tuple gets values of its own
     cdef readonly bint direct          # the producer names the task: route_direct and not route
     cdef readonly RowView view         # the output that takes this open stream, or None
@@ -60,3 +61,16 @@ cdef class StreamRouter:
     cdef object wrong_answer(self, Route route, str wanted, object answer)
     cdef int refuse(self, str why, object given) except -1
     cpdef int route_direct(self, object values, long long offset, object task, object trees=*) except -1
+
+
+cdef inline int transfer(PendingEmits pending, BatchInserter inserter, Tuple tup) except -1:
+    if pending.count == 0 and insert(inserter, tup):  # hot
+        return 0  # hot
+    return pending.push(inserter, tup)
+
+
+cdef inline int send_straight(StreamRouter router, object payload, long long offset, object trees) except -1:
+    # An emit on a stream that is `straight`.
+    router.emitted += 1  # hot
+    router.transferred += 1  # hot
+    return transfer(router.pending, router.only, new_tuple(router.source, payload, offset, trees))

@@ -17,17 +17,17 @@ Threading law: producer's thread only.
 from copy import deepcopy
 
 cimport cython
-from cpython.list cimport PyList_AsTuple, PyList_CheckExact
+from cpython.list cimport PyList_CheckExact
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
-from cython_core.batch_inserter cimport BatchInserter, PendingEmits, insert
+from cython_core.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.java_hash cimport java_hash_of_all
 from cython_core.row_batch cimport RowView
 from cython_core.stable_hash cimport stable_hash
-from cython_core.tuple cimport Tuple, TupleSource, new_tuple
+from cython_core.tuple cimport TupleSource, named_values, new_tuple
 
 
 cdef extern from "mix.h" nogil:
@@ -47,12 +47,6 @@ cdef dict KINDS = {
 }
 
 cdef uint64_t SECOND_HASH = 0xA0761D6478BD642F
-
-
-cdef inline int transfer(PendingEmits pending, BatchInserter inserter, Tuple tup) except -1:
-    if pending.count == 0 and insert(inserter, tup):  # hot
-        return 0  # hot
-    return pending.push(inserter, tup)
 
 
 @cython.final
@@ -188,6 +182,7 @@ cdef class StreamRouter:
             route = <Route>routes[0]
             if route.fan == 1 and route.kind != GROUPING_CUSTOM:
                 self.only = route.inserters[0]
+        self.straight = self.only is not None and self.view is None
 
     @property
     def tap(self):
@@ -197,6 +192,7 @@ cdef class StreamRouter:
     @tap.setter
     def tap(self, list values):
         self.tapped = values
+        self.straight = self.only is not None and self.view is None and values is None
 
     cdef int route(self, object values, long long offset, object trees, list task_ids) except -1:
         """Takes one emit. `values`: tuple or list of the stream's arity. `trees`: what each of its tuples is an edge
@@ -212,9 +208,9 @@ cdef class StreamRouter:
             self.tapped.append(tuple(values))
         if self.view is not None:
             return self.view.append(values, offset)
-        payload = PyList_AsTuple(values) if PyList_CheckExact(values) else values
+        payload = named_values(values, self.source.values_class) if PyList_CheckExact(values) else values
         if self.only is not None and task_ids is None:
-            self.transferred += 1  # hot
+            self.transferred += 1
             return transfer(self.pending, self.only, new_tuple(self.source, payload, offset, trees))
         return self.route_to_all(payload, offset, trees, task_ids)
 
@@ -304,7 +300,7 @@ cdef class StreamRouter:
         if self.view is not None:
             self.view.append(values, offset)
             return 0
-        payload = PyList_AsTuple(values) if PyList_CheckExact(values) else values
+        payload = named_values(values, self.source.values_class) if PyList_CheckExact(values) else values
         for entry in self.routes:
             route = <Route>entry
             target = route.by_task.get(task)

@@ -34,7 +34,8 @@ cdef class TupleSource:
 
 @cython.final
 cdef class Tuple:
-    cdef object payload         # the values, a tuple: as emitted, as a named tuple once they were asked for
+    # Order: first. `values`, to Python: a tuple, the named one of the source's class when the bolt gets it.
+    cdef object payload
     cdef TupleSource source
     cdef long long offset       # of the spout tuple that it stems from; -1: none
     cdef object key             # the id; None until somebody asks for it
@@ -54,6 +55,17 @@ cdef Tuple tuple_named(object key)
 cdef int forget_name(PyObject *tup, object key) except -1
 
 
+cdef object named_values(object values, object values_class)
+cdef int give_names(Tuple tup) except -1
+
+
+cdef inline int name_values(Tuple tup) except -1:
+    # Order: before user code gets the tuple.
+    if type(tup.payload) is not tup.source.values_class and tup.source.values_class is not None:  # hot
+        return give_names(tup)
+    return 0
+
+
 cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset, object trees):
     global pooled
     cdef Tuple tup
@@ -63,7 +75,8 @@ cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset
         ps_decref_tuple(pool[pooled])  # hot
     else:
         tup = Tuple.__new__(Tuple)
-    tup.source = source
+    if tup.source is not source:  # hot
+        tup.source = source
     tup.payload = payload
     tup.offset = offset
     if trees is not None:  # hot

@@ -1,8 +1,8 @@
 """The tuple that bolts get, and where it comes from.
 
 A ``Tuple`` looks like streamparse's named tuple ``(id, component, stream, task, values)``: unpackable, indexable,
-comparable, hashable. The named tuple of the declared fields is built when ``.values`` is first read, not at the emit:
-a bolt that never looks at its values does not pay for it.
+comparable, hashable. ``.values`` is a member, the named tuple of the declared fields, so that CPython's specialised
+attribute opcodes read it where it lies: it is made at the emit of a list, of a tuple when it reaches its bolt.
 
 Threading law: a tuple is owned by one executor at a time.
 """
@@ -13,11 +13,17 @@ from collections import namedtuple
 
 cimport cython
 from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_AsUTF8
 
 cdef extern from "values_tuple.h":
+    ctypedef struct PyMemberDef:
+        pass
+    PyMemberDef *ps_field_member(const char *name, Py_ssize_t index) except NULL
+    int ps_values_place(object values_class, PyMemberDef *member) except -1
     void ps_values_adopt(object values_class)
     bint ps_values_rename(PyObject *payload, PyObject *values_class)
-    object ps_values_copy(object payload, object values_class)
+    object ps_values_made(object values, object values_class)
+    int ps_tuple_has_values(object tuple_class, object probe, object values) except -1
 
 
 cdef unsigned long long last_id = 0
@@ -48,9 +54,22 @@ def _named_class(name, fields):
         except ValueError:
             return None
         made.__reduce__ = _reduce_values
+        _place_fields(made, fields)
         ps_values_adopt(made)
         _classes[name, fields] = made
     return made
+
+
+# (field's name, index) → address of its PyMemberDef, kept for good with the name: there are as many as distinct fields.
+cdef dict _members = {}
+
+
+cdef int _place_fields(object values_class, tuple fields) except -1:
+    for index, name in enumerate(fields):
+        if (name, index) not in _members:
+            _members[name, index] = <size_t>ps_field_member(PyUnicode_AsUTF8(name), index)
+        ps_values_place(values_class, <PyMemberDef *><size_t>_members[name, index])
+    return 0
 
 
 @cython.binding(True)  # a method of the classes
@@ -60,6 +79,21 @@ def _reduce_values(values):
 
 def _values_again(name, fields, values):
     return _named_class(name, fields)._make(values)
+
+
+cdef object named_values(object values, object values_class):
+    """A list or tuple as an instance of the class; as a plain tuple where that is None."""
+    if values_class is None:
+        return tuple(values)
+    return ps_values_made(values, values_class)
+
+
+cdef int give_names(Tuple tup) except -1:
+    cdef object payload = None
+    if not ps_values_rename(<PyObject *>tup.payload, <PyObject *>tup.source.values_class):
+        payload = tup.payload
+        tup.payload = ps_values_made(payload, tup.source.values_class)
+    return 0
 
 
 cdef Tuple tuple_named(object key):
@@ -81,6 +115,7 @@ cdef int forget_name(PyObject *tup, object key) except -1:
 
 def _tuple_again(component, stream, task, fields, values, offset, id):
     tup = new_tuple(TupleSource(component, stream, task, fields), values, offset, None)
+    name_values(tup)
     tup.key = id
     return tup
 
@@ -150,18 +185,8 @@ cdef class Tuple:
     def task(self):
         return self.source.task if self.source.odd is None else self.source.odd[2]
 
-    @property
-    def values(self):
-        cdef object values_class = self.source.values_class
-        cdef object payload
-        if values_class is not None and type(self.payload) is not values_class:
-            if not ps_values_rename(<PyObject *>self.payload, <PyObject *>values_class):
-                payload = self.payload
-                self.payload = ps_values_copy(payload, values_class)
-        return self.payload
-
     def __iter__(self):
-        return iter((self.id, self.component, self.stream, self.task, self.values))
+        return iter((self.id, self.component, self.stream, self.task, self.payload))
 
     def __len__(self):
         return 5
@@ -199,5 +224,14 @@ cdef class Tuple:
     def __repr__(self):
         return (
             f"Tuple(id={self.id!r}, component={self.component!r}, stream={self.stream!r}, "
-            f"task={self.task!r}, values={self.values!r})"
+            f"task={self.task!r}, values={self.payload!r})"
         )
+
+
+cdef int _place_values() except -1:
+    cdef Tuple probe = Tuple.__new__(Tuple)
+    probe.payload = ("probe",)
+    return ps_tuple_has_values(Tuple, probe, probe.payload)
+
+
+_place_values()

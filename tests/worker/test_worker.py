@@ -1,5 +1,6 @@
 """One plan in one task: ranges in, batches out; kept warm, broken off, stopped."""
 
+import dis
 import gc
 import json
 import weakref
@@ -24,6 +25,23 @@ SMALLEST = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch
 def chain(spout=Numbers, bolt=Pass, **settings):
     s = spout.spec(par=settings.pop("spouts", None))
     return worker_of(topology(s=s, b=bolt.spec(inputs=[s], par=settings.pop("par", None))), "b", **settings)
+
+
+def test_attributes_of_components_are_read_where_they_lie():
+    """Nobody asks for the instance's __dict__: CPython would look its attributes up there from then on."""
+
+    class Sums(Bolt):
+        def initialize(self, conf, context):
+            self.total = 0
+
+        def process(self, tup):
+            self.total += 1
+
+    worker = chain(bolt=Sums)
+    rows(worker.run("s", "p", 0, 200))
+    assert {executor.component: executor.instance for executor in worker.executors}["b"].total == 200
+    names = [instruction.opname for instruction in dis.get_instructions(Sums.process, adaptive=True)]
+    assert "LOAD_ATTR_INSTANCE_VALUE" in names
 
 
 # --- ranges ---
