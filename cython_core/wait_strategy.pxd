@@ -10,7 +10,7 @@ cdef class WaitStrategy:
 @cython.final
 cdef class ParkWait(WaitStrategy):
     cdef int64_t park_nanos
-    cdef readonly bint grows
+    cdef readonly bint woken
 
 
 @cython.final
@@ -18,7 +18,7 @@ cdef class ProgressiveWait(WaitStrategy):
     cdef int64_t level1_count
     cdef int64_t level2_count
     cdef int64_t level3_nanos
-    cdef readonly bint grows
+    cdef readonly bint woken
 
 
 @cython.final

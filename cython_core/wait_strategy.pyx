@@ -14,18 +14,20 @@
 
     counter          0 .. level 1 count    .. + level 2 count         from there on
     progressive      0: lets others run    1: the shortest time       level 3 sleep
-    park             the park time at any counter
+    the same, woken  0: lets others run    level 3 sleep, which doubles
+    park             the park time at any counter; woken, it doubles
 
 Follows ``IWaitStrategy``, ``WaitStrategyPark`` and ``WaitStrategyProgressive`` of Apache Storm 2. Different here:
 
 - A strategy says how long, the scheduler waits: on the executor's wake-up, so that an arrival ends the wait. In Storm
   the strategy sleeps, and what arrives meanwhile lies there until the sleep is over.
-- As arrivals need no looking, a strategy that ``grows`` (a bolt's) doubles its longest wait once it has been waited
-  out ``STEADY_WAITS`` times in a row, up to ``LONGEST_GROWN_NANOS``: an idle bolt costs nothing. Who must look, as a
-  spout at the world or a producer at a full queue, waits no longer than it was told to.
+- Who is ``woken`` by all that it waits for, as a bolt is, need not look again and again. So it passes over level 2, and
+  its longest wait doubles from the ``STEADY_WAITS``-th in a row on, up to ``LONGEST_WOKEN_NANOS``: a bolt that is idle,
+  or seldom gets a tuple, costs nothing. Who must look, as a spout at the world, waits no longer than it was told to.
 - Where nothing is waited, the interpreter's lock is given up once: Storm's threads have none that others wait for.
 
-The shortest time is 1 ns and lasts as long as the machine takes to sleep and wake: some 60 µs on Linux.
+The shortest time is 1 ns and lasts as long as the machine takes to sleep and wake: some 60 to 90 µs on Linux, of which
+it computes for up to 25.
 
 Threading law: the counter is the caller's; ``idle_nanos`` of ``ParkWait`` and ``ProgressiveWait`` may be called by any
 thread. A ``UserWait`` belongs to one executor.
@@ -40,8 +42,8 @@ cdef extern from "wait.h" nogil:
 
 
 cdef int64_t SHORTEST_NANOS = 1
-cdef int64_t STEADY_WAITS = 100
-cdef int64_t LONGEST_GROWN_NANOS = 100_000_000
+cdef int64_t STEADY_WAITS = 10
+cdef int64_t LONGEST_WOKEN_NANOS = 100_000_000
 cdef int64_t MOST = 1 << 62
 
 
@@ -68,10 +70,10 @@ cdef class WaitStrategy:
         return self.idle_nanos(idle_counter)
 
 
-cdef int64_t grown(int64_t nanos, int64_t waits) noexcept nogil:
-    """The longest wait of a strategy that grows, after ``waits`` of them in a row."""
-    while waits > STEADY_WAITS and 0 < nanos < LONGEST_GROWN_NANOS:
-        nanos = min(2 * nanos, LONGEST_GROWN_NANOS)
+cdef int64_t doubled(int64_t nanos, int64_t waits) noexcept nogil:
+    """The longest wait of who is woken, after ``waits`` of them in a row."""
+    while waits >= STEADY_WAITS and 0 < nanos < LONGEST_WOKEN_NANOS:
+        nanos = min(2 * nanos, LONGEST_WOKEN_NANOS)
         waits -= 1
     return nanos
 
@@ -84,40 +86,40 @@ cdef int64_t scaled(str name, object value, int64_t unit) except -1:
 
 @cython.final
 cdef class ParkWait(WaitStrategy):
-    """``ParkWait(microsec, grows)``: the same wait each time; 0: none.
+    """``ParkWait(microsec, woken)``: the same wait each time; 0: none.
 
     Raises ValueError for less than 0.
     """
 
-    def __init__(self, microsec, bint grows=False):
+    def __init__(self, microsec, bint woken=False):
         self.park_nanos = scaled("park.microsec", microsec, 1_000)
-        self.grows = grows
+        self.woken = woken
 
     cdef int64_t idle_nanos(self, int64_t idle_counter) noexcept nogil:
-        return grown(self.park_nanos, idle_counter + 1) if self.grows else self.park_nanos
+        return doubled(self.park_nanos, idle_counter) if self.woken else self.park_nanos
 
 
 @cython.final
 cdef class ProgressiveWait(WaitStrategy):
-    """``ProgressiveWait(level1_count, level2_count, level3_sleep_millis, grows)``: the longer idle, the longer a wait.
+    """``ProgressiveWait(level1_count, level2_count, level3_sleep_millis, woken)``: the longer idle, the longer a wait.
 
-    Level 1 does not wait, level 2 waits for the shortest time, level 3 sleeps. Raises ValueError for less than 0.
+    Level 1 does not wait, level 2 waits for the shortest time, level 3 sleeps; there is no level 2 for who is
+    ``woken``. Raises ValueError for less than 0.
     """
 
-    def __init__(self, level1_count, level2_count, level3_sleep_millis, bint grows=False):
+    def __init__(self, level1_count, level2_count, level3_sleep_millis, bint woken=False):
         self.level1_count = scaled("progressive.level1.count", level1_count, 1)
         self.level2_count = scaled("progressive.level2.count", level2_count, 1)
         self.level3_nanos = scaled("progressive.level3.sleep.millis", level3_sleep_millis, 1_000_000)
-        self.grows = grows
+        self.woken = woken
 
     cdef int64_t idle_nanos(self, int64_t idle_counter) noexcept nogil:
         if idle_counter < self.level1_count:
             return 0
         idle_counter -= self.level1_count
-        if idle_counter < self.level2_count:
-            return SHORTEST_NANOS
-        idle_counter -= self.level2_count
-        return grown(self.level3_nanos, idle_counter + 1) if self.grows else self.level3_nanos
+        if self.woken:
+            return doubled(self.level3_nanos, idle_counter)
+        return SHORTEST_NANOS if idle_counter < self.level2_count else self.level3_nanos
 
 
 @cython.final

@@ -144,7 +144,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(
             description=f"How a bolt waits whose queue is empty: {_STORMS_WAITS}, {_OWN_WAIT} A tuple ends the wait, "
-            "so an idle bolt waits longer and longer, up to 100 ms; a class of your own is waited out."
+            "so Storm's two sleep at once instead of looking often, and ever longer, up to 100 ms; a class of your own "
+            "is waited out."
         ),
     ] = msgspec.field(name="topology.bolt.wait.strategy", default=PROGRESSIVE)
     bolt_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.bolt.wait.park.microsec", default=100)

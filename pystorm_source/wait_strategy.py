@@ -43,12 +43,12 @@ def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStra
     ``prepare`` raises.
     """
     options = parse(EngineOptions, conf).wait_options(situation.value)
-    grows = situation is WaitSituation.BOLT_WAIT
+    woken = situation is WaitSituation.BOLT_WAIT
     name = options.strategy.removeprefix(_STORMS_PACKAGE)
     if name == "WaitStrategyPark":
-        return ParkWait(options.park_microsec, grows)
+        return ParkWait(options.park_microsec, woken)
     if name == "WaitStrategyProgressive":
-        return ProgressiveWait(options.level1_count, options.level2_count, options.level3_sleep_millis, grows)
+        return ProgressiveWait(options.level1_count, options.level2_count, options.level3_sleep_millis, woken)
     cls = _load(situation.key, options.strategy)
     try:
         strategy = cls()

@@ -43,15 +43,18 @@ def test_progressive_stays_at_its_last_level():
     assert set(spans(ProgressiveWait(1, 1000, 7), [1001, 1100, 1102, 5_000, 1 << 60])) == {7 * MILLI}
 
 
-def test_storms_defaults_of_a_bolt():
+def test_storms_defaults_of_back_pressure():
     assert spans(ProgressiveWait(1, 1000, 1), [0, 1, 1000, 1001]) == [0, 1, 1, MILLI]
 
 
-@pytest.mark.parametrize(("first", "strategy"), [(0, ParkWait(1000, True)), (1001, ProgressiveWait(1, 1000, 1, True))])
-def test_what_grows_doubles_after_a_hundred_longest_waits_and_ends_at_a_tenth_of_a_second(first, strategy):
-    longest = spans(strategy, range(first, first + 120))
-    assert longest[:100] == [MILLI] * 100
-    assert longest[100:108] == [n * MILLI for n in (2, 4, 8, 16, 32, 64, 100, 100)]
+def test_who_is_woken_looks_once_and_then_sleeps():
+    assert spans(ProgressiveWait(1, 1000, 1, True), [0, 1, 2]) == [0, MILLI, MILLI]
+
+
+@pytest.mark.parametrize(("first", "strategy"), [(0, ParkWait(1000, True)), (1, ProgressiveWait(1, 1000, 1, True))])
+def test_who_is_woken_sleeps_ever_longer_up_to_a_tenth_of_a_second(first, strategy):
+    assert spans(strategy, range(first, first + 10)) == [MILLI] * 10
+    assert spans(strategy, range(first + 10, first + 18)) == [n * MILLI for n in (2, 4, 8, 16, 32, 64, 100, 100)]
     assert strategy.nanos_at(1 << 60) == LONGEST
 
 
