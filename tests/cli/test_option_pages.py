@@ -12,6 +12,7 @@ from pystorm_source.cli import option_pages
 from pystorm_source.options import TABLES, EngineOptions, SourceOptions, fields_of, parse
 from pystorm_source.spouts.files_options import FilesOptions
 from pystorm_source.spouts.rate import RateOptions
+from pystorm_source.wait_strategy import check_wait_strategies
 
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m pystorm_source.cli.option_pages --write"
@@ -53,11 +54,17 @@ def test_every_key_is_a_row_of_its_table():
         assert widths == {6}
 
 
+def default(key):
+    return fields_of(EngineOptions)[key].default
+
+
 @pytest.mark.parametrize("preset", ["latency", "throughput"])
 def test_presets_are_taken(preset):
     given = yaml.safe_load((ROOT / "conf" / f"{preset}.yaml").read_text())
     assert set(given) <= set(fields_of(EngineOptions))
-    assert parse(EngineOptions, given) != EngineOptions()
+    engine = parse(EngineOptions, given)
+    assert all(getattr(engine, fields_of(EngineOptions)[key].name) != default(key) for key in given)
+    check_wait_strategies(given)
 
 
 def test_the_command_line_prints_and_refuses():
