@@ -135,6 +135,7 @@ static inline uint64_t ps_broadcast_slowest(ps_reader *const *readers, size_t co
 
 /* 1 and the first of `count` sequences in a row, 0 where not all of them fit now (never, above the capacity). */
 static inline int ps_broadcast_try_claim(ps_broadcast_ring *ring, uint64_t count, uint64_t *first) {
+    if (PS_UNLIKELY(count > ring->mask + 1)) return 0;
     uint64_t claimed = ps_load_relaxed(&ring->claimed);
     /* Order: whoever raised the limit saw the cells below it read, and hands that on with it. */
     uint64_t limit = ps_load_acquire(&ring->limit);

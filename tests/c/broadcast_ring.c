@@ -67,6 +67,7 @@ static void nobody_is_lapped(int several) {
     CHECK(turn(slow, 9, &slow_seen) == 2 && slow_seen.ends == 1 && !slow_seen.at_end);
     CHECK(turn(slow, 9, &slow_seen) == 2 && turn(slow, 9, &slow_seen) == 0);
     CHECK(!write_cells(ring, 5)); /* never fits */
+    CHECK(!write_cells(ring, UINT64_MAX) && !write_cells(ring, UINT64_C(1) << 63));
     CHECK(write_cells(ring, 3));
     ps_broadcast_free(ring);
 }
