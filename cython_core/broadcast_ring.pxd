@@ -1,6 +1,9 @@
 cimport cython
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t
+
+from cython_core.wake_up cimport WakeUp, ps_wake
 
 
 cdef extern from "broadcast_ring.h" nogil:
@@ -30,9 +33,12 @@ cdef class BroadcastRing:
     cdef uint64_t written
     cdef uint64_t dropped  # sequences below have been read by all, and their references were let go
     cdef tuple names
+    cdef readonly list consumers  # WakeUps of the threads that read, woken by what arrives
+    cdef readonly list blocked    # WakeUps of the threads that wait for room
     cdef void **at(self, uint64_t sequence) noexcept
+    cdef uint64_t slowest(self) noexcept
     cdef void drop(self) noexcept
-    cdef uint64_t put(self, PyObject **objects, uint64_t count) noexcept
+    cdef uint64_t offer_batch(self, PyObject **objects, uint64_t count) noexcept
 
 
 @cython.final
@@ -40,3 +46,27 @@ cdef class BroadcastReader:
     cdef BroadcastRing owner
     cdef ps_reader *reader
     cdef readonly str name
+
+
+cdef inline PyObject *reader_poll(BroadcastReader reader) noexcept:
+    # The next object, a reference of its own that the caller takes over; NULL where there is none for this reader yet.
+    cdef uint64_t sequence = ps_reader_next(reader.reader)
+    cdef void *item
+    if ps_reader_available(reader.reader, 1) == sequence:
+        return NULL
+    item = reader.owner.at(sequence)[0]
+    Py_INCREF(<object>item)
+    ps_reader_release(reader.reader, sequence + 1)
+    reader.owner.drop()
+    return <PyObject *>item
+
+
+cdef inline uint64_t reader_size(BroadcastReader reader) noexcept:
+    # Objects that this reader may read now.
+    cdef uint64_t all = ps_broadcast_capacity(reader.owner.ring)
+    return ps_reader_available(reader.reader, all) - ps_reader_next(reader.reader)
+
+
+cdef inline uint64_t ring_room(BroadcastRing ring) noexcept:
+    # Objects that go in now.
+    return ps_broadcast_capacity(ring.ring) - (ring.written - ring.slowest())

@@ -1,6 +1,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Self, final
 
+from cython_core.wake_up import WakeUp
+
 @final
 class BroadcastReader:
     def __new__(cls, ring: BroadcastRing, name: str) -> Self: ...
@@ -13,6 +15,10 @@ class BroadcastReader:
 @final
 class BroadcastRing:
     def __new__(cls, capacity: int, readers: Mapping[str, Iterable[str]]) -> Self: ...
+    @property
+    def consumers(self) -> list[WakeUp]: ...
+    @property
+    def blocked(self) -> list[WakeUp]: ...
     @property
     def capacity(self) -> int: ...
     @property

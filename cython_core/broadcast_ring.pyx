@@ -3,12 +3,16 @@
     ring = BroadcastRing(1024, {"journal": (), "replica": (), "application": ("journal", "replica")})
     journal, replica, application = ring.readers
 
+Threads that read sleep where they find nothing, and are woken by what arrives: ``consumers``; threads that find the
+ring full leave their ``WakeUp`` in ``blocked`` and are woken once half of it is free.
+
 References: the ring holds one to each object until the slowest reader has passed it; a reader gives out new ones. What
 is in it when the ring goes, goes too. The garbage collector does not look into it: a cycle through a ring lasts until
 all readers have passed it.
 
 Threading law: the interpreter's lock is held in every method, so that threads of Python may share ring and readers as
-they like. C code without the lock uses a ring of its own.
+they like, as several writers, too. So it is in what compiled code calls: ``offer_batch``, ``reader_poll``,
+``reader_size``, ``ring_room``. C code without the lock uses a ring of its own.
 """
 
 cimport cython
@@ -16,6 +20,8 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
+
+from cython_core.wake_up cimport WakeUp, ps_wake
 
 
 cdef extern from "Python.h":
@@ -45,6 +51,8 @@ cdef class BroadcastRing:
         if self.ring is NULL:
             raise MemoryError(f"no memory for a ring of {capacity} objects")
         self.names = ()
+        self.consumers = []
+        self.blocked = []
         for name, upstream in readers.items():
             unknown = [other for other in upstream if other not in self.names]
             if unknown:
@@ -64,32 +72,46 @@ cdef class BroadcastRing:
     cdef void **at(self, uint64_t sequence) noexcept:
         return <void **>ps_broadcast_at(self.ring, sequence, sizeof(void *))
 
+    cdef uint64_t slowest(self) noexcept:
+        """The sequence that the slowest reader reads next."""
+        return ps_broadcast_slowest(self.ring.gates, self.ring.gates_count, self.written)
+
     cdef void drop(self) noexcept:
-        """Lets go what all have read. That may run code which uses the ring, so all is counted before."""
+        """Lets go what all have read, and wakes those that wait for room once half of the ring is free.
+
+        Letting go may run code which uses the ring, so all is counted before.
+        """
         cdef void *item
-        while self.dropped != ps_broadcast_slowest(self.ring.gates, self.ring.gates_count, self.written):
+        while self.dropped != self.slowest():
             item = self.at(self.dropped)[0]
             self.dropped += 1
             Py_DECREF(<object>item)
+        while len(self.blocked) > 0 and 2 * ring_room(self) >= ps_broadcast_capacity(self.ring):
+            ps_wake(&(<WakeUp>self.blocked.pop()).place)
 
-    cdef uint64_t put(self, PyObject **objects, uint64_t count) noexcept:
-        """Behind drop(): no code runs between, so that every cell that can be claimed is empty."""
+    cdef uint64_t offer_batch(self, PyObject **objects, uint64_t count) noexcept:
+        """Non-blocking. Takes over the references of the first n objects, as many as there is room for; returns n."""
         cdef uint64_t first, i
-        count = min(count, ps_broadcast_capacity(self.ring) - (self.written - self.dropped))
+        self.drop()
+        # Order: no code runs from here on, so that every cell that can be claimed is empty.
+        count = min(count, ring_room(self))
         if count == 0 or not ps_broadcast_try_claim(self.ring, count, &first):
             return 0
         for i in range(count):
-            Py_INCREF(<object>objects[i])
             self.at(first + i)[0] = <void *>objects[i]
         ps_broadcast_publish(self.ring, first, count)
         self.written = first + count
+        for i in range(<uint64_t>len(self.consumers)):
+            ps_wake(&(<WakeUp>self.consumers[i]).place)
         return count
 
     def offer(self, item):
         """Non-blocking. True where the object went in, False where the slowest reader is ``capacity`` behind."""
         cdef PyObject *one = <PyObject *>item
-        self.drop()
-        return self.put(&one, 1) == 1
+        if self.offer_batch(&one, 1) == 0:
+            return False
+        Py_INCREF(item)
+        return True
 
     def offer_many(self, items):
         """Non-blocking. Offers the first objects, in order, as many as there is room for; returns how many went in.
@@ -99,10 +121,16 @@ cdef class BroadcastRing:
         cdef object sequence = PySequence_Fast(items, b"offer_many takes an iterable")
         # Order: first, as letting go may run code, which may change the list.
         self.drop()
-        return self.put(PySequence_Fast_ITEMS(sequence), <uint64_t>PySequence_Fast_GET_SIZE(sequence))
+        cdef PyObject **objects = PySequence_Fast_ITEMS(sequence)
+        cdef uint64_t n = self.offer_batch(objects, <uint64_t>PySequence_Fast_GET_SIZE(sequence))
+        cdef uint64_t i
+        # Order: behind the offer, which says how many. Who reads needs the interpreter's lock to use what it gets.
+        for i in range(n):
+            Py_INCREF(<object>objects[i])
+        return n
 
     def __len__(self):
-        return self.written - ps_broadcast_slowest(self.ring.gates, self.ring.gates_count, self.written)
+        return self.written - self.slowest()
 
     @property
     def capacity(self):
@@ -146,13 +174,12 @@ cdef class BroadcastReader:
 
     def poll(self, default=None):
         """Non-blocking. The next object, or ``default`` where there is none for this reader yet."""
-        cdef uint64_t sequence = ps_reader_next(self.reader)
-        if ps_reader_available(self.reader, 1) == sequence:
+        cdef PyObject *item = reader_poll(self)
+        if item is NULL:
             return default
-        item = <object>self.owner.at(sequence)[0]
-        ps_reader_release(self.reader, sequence + 1)
-        self.owner.drop()
-        return item
+        polled = <object>item
+        Py_DECREF(polled)
+        return polled
 
     def drain(self, Py_ssize_t limit):
         """Non-blocking. The next objects, at most ``limit``, in order. Raises ValueError for a limit below 0."""
@@ -169,5 +196,4 @@ cdef class BroadcastReader:
         return drained
 
     def __len__(self):
-        cdef uint64_t all = ps_broadcast_capacity(self.owner.ring)
-        return ps_reader_available(self.reader, all) - ps_reader_next(self.reader)
+        return reader_size(self)
