@@ -1,4 +1,4 @@
-"""``python -m benchmarks NAME [--quick] [--json] [--runs N] [--no-peers]``; ``--list`` names them.
+"""``python -m benchmarks NAME [--quick] [--json] [--runs N] [--no-peers] [--case C]``; ``--list`` names them.
 
 Prints a table, or with ``--json`` one JSON line per case. The exit status is 0 whether or not a figure is reached.
 """
@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works, not how quick it is")
     parser.add_argument("--json", action="store_true", help="one JSON line per case")
     parser.add_argument("--runs", type=int, help="runs per case (medians are printed)")
+    parser.add_argument("--case", action="append", default=[], help="of queues and broadcast: only this one, or these")
     parser.add_argument("--no-peers", action="store_true", help="only ours: nothing is downloaded")
     asked = parser.parse_args(arguments)
     if asked.list:
@@ -38,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"there is no such benchmark; there are {names}. Given: {asked.name!r}")
     if asked.runs is not None and asked.runs < 1:
         parser.error(f"--runs is at least 1. Given: {asked.runs!r}")
-    settings = Settings(asked.quick, asked.runs, not asked.no_peers)
+    settings = Settings(asked.quick, asked.runs, not asked.no_peers, frozenset(asked.case))
     seen = []
     for entry in benchmark.run(settings):
         seen.append(entry)

@@ -20,6 +20,12 @@ class Settings(NamedTuple):
     """Runs per case; None: the benchmark's own number."""
     peers: bool = True
     """Whether the peers are measured as well (they are downloaded once)."""
+    cases: frozenset[str] = frozenset()
+    """Those to measure, where a benchmark can choose; none: all."""
+
+    def wants(self, case: str) -> bool:
+        """Whether this case is to be measured."""
+        return not self.cases or case in self.cases
 
     def runs_of(self, thorough: int) -> int:
         """The number of runs, where a benchmark makes ``thorough`` by itself."""

@@ -3,6 +3,7 @@
     spsc, spsc-batch        pointers from one thread to one, one at a time, and 100 at a time
     values, values-batch    8-byte values, the same
     mpsc, mpsc-batch        pointers from two threads to one; three threads on two cores
+    mpsc-values, and -batch 8-byte values, the same
     round-trip              there and back over two queues: the median in nanoseconds, ``p99`` beside it
     objects-*               Python objects between two threads of Python; the peers are what Python has
 
@@ -50,6 +51,8 @@ MATCHES = (
     Match("mpsc", "disruptor-mpsc", 1.0),
     Match("mpsc-batch", "jctools-mpsc-batch", 1.0),
     Match("mpsc-batch", "disruptor-mpsc-batch", 1.0),
+    Match("mpsc-values", "disruptor-mpsc", 1.0),
+    Match("mpsc-values-batch", "disruptor-mpsc-batch", 1.0),
     Match("round-trip", "jctools-round-trip", 1.0),
     Match("round-trip", "disruptor-round-trip", 1.0),
 )
@@ -64,6 +67,9 @@ def run(settings: Settings) -> Iterator[Record]:
 def run_matches(bench_name: str, matches: tuple[Match, ...], settings: Settings) -> Iterator[Record]:
     """One record per match; the windows of a case of ours and of all its peers are taken in turn."""
     windows, millis = settings.runs_of(15), 20 if settings.quick else 200
+    matches = tuple(match for match in matches if settings.wants(match.case))
+    if not matches:
+        return
     try:
         bench = Bench(settings.peers, 0.2 if settings.quick else 5.0)
     except PeerMissing as missing:
@@ -213,6 +219,8 @@ OBJECTS: tuple[tuple[str, Callable[[int], Hand], str, Callable[[int], Hand], int
 
 def _objects(settings: Settings) -> Iterator[Record]:
     for case, ours, peer, peers, batch, asked in OBJECTS:
+        if not settings.wants(case):
+            continue
         items = 20_000 if settings.quick else 2_000_000 if batch == 1 else 20_000_000
         fewer = items // (100 if "multiprocessing" in peer else 10)
         mine, theirs = [], []

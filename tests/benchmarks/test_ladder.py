@@ -84,3 +84,7 @@ def test_wrong_arguments_are_refused(arguments, told):
     done = benchmarks(*arguments)
     assert done.returncode == 2
     assert told in done.stderr
+
+
+def test_a_case_alone():
+    assert [entry["case"] for entry in records("broadcast", "--case", "pipeline")] == ["pipeline-disruptor"]
