@@ -2,6 +2,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.batch_inserter cimport PendingEmits
+from cython_core.flush_timer cimport FlushFlag, flush_asked
 from cython_core.tuple cimport Tuple
 from cython_core.turn_times cimport StallReason, TurnTimes
 
@@ -33,6 +34,7 @@ cdef class Executor:
     cdef bint exits                       # an exception of the component fails the run
     cdef readonly object reported         # deque: ComponentFailed that did not, or (exception, tuple) that it reported
     cdef public uint64_t patience         # nanoseconds that a turn may take before it ends early; 0: no limit
+    cdef public FlushFlag flush_flag      # of the worker's flush timer; None: it has none
     cdef bint slow                        # the last turn ended early: look at the clock after every call
     # Counters, read from outside.
     cdef readonly unsigned long long executed   # calls of next_tuple, next_batch or process
@@ -50,7 +52,10 @@ cdef class Executor:
 
 
 cdef inline bint late(Executor executor, uint64_t until, long calls) noexcept:
-    # Whether a turn must end early: asked after each call, looks at the clock after every fourth one.
+    # Whether a turn must end early: asked after each call, looks at the clock after every fourth one. Before, what is
+    # batched is published where the flush timer asks for it.
+    if executor.flush_flag is not None and flush_asked(executor.flush_flag):  # hot
+        executor.flush()
     if until == 0 or (not executor.slow and (calls & 3) != 0):  # hot
         return 0  # hot
     executor.slow = ps_coarse_nanos() >= until

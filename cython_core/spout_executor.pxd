@@ -15,6 +15,8 @@ cdef class SpoutExecutor(Executor):
     cdef bint cut                         # exhausted by deadline or permits: the spout may have more
     cdef readonly bint until_idle         # the slice ends where the spout has nothing, as the scheduler sees it
     cdef unsigned long long permits       # unbounded spouts: emits that this slice may still make
+    cdef public long skips                # turns between two that look for verdicts (topology.spout.recvq.skips)
+    cdef long skipped
     cdef int raises                       # of next_tuple, in a row
     cdef readonly unsigned long long acks    # trees whose ack was told to the spout
     cdef readonly unsigned long long fails

@@ -106,16 +106,22 @@ cdef class SpoutExecutor(Executor):
 
     cdef long work(self, long quota) except -1:
         cdef long told = 0
+        cdef long asked
         cdef unsigned long long before
         cdef uint64_t until = ps_coarse_nanos() + self.patience if self.patience > 0 else 0
-        if len(self.collector.settlements) > 0:
+        self.skipped += 1
+        if len(self.collector.settlements) > 0 and (self.skipped > self.skips or self.exhausted):
+            self.skipped = 0
             before = self.collector.emits
             told = self.tell()
             self.charge(self.collector.emits - before)
             self.times.end_prelude()
         if self.pending.count == 0 and not self.exhausted:
             enter(self.collector)
-            told += self.ask_batch() if self.batched else self.ask(quota, until)
+            asked = self.ask_batch() if self.batched else self.ask(quota, until)
+            if asked == 0:
+                self.skipped = self.skips  # it has time to listen
+            told += asked
         self.flush()
         return told
 

@@ -20,6 +20,7 @@ class ThreadsScheduler:
         idle_sleep: float = 0.001,
         manual: bool = False,
         patience: float = 0.0,
+        flush_nanos: int = 0,
     ) -> None: ...
     @property
     def executors(self) -> tuple[Executor, ...]: ...

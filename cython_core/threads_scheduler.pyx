@@ -19,6 +19,7 @@ from libc.stdint cimport int64_t
 from cython_core.bolt_executor cimport BoltExecutor
 from cython_core.executor cimport Executor
 from cython_core.executor_thread cimport ExecutorThread, ThreadsRun
+from cython_core.flush_timer cimport FlushTimer
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
 from cython_core.spout_executor cimport SpoutExecutor
@@ -37,11 +38,12 @@ cdef double HALT_SECONDS = 0.1    # that a call of a component may go on when al
 
 @cython.final
 cdef class ThreadsScheduler:
-    """``ThreadsScheduler(executors, waits, output, monotonic, sleep, quota, idle_sleep, manual, patience)``.
+    """``ThreadsScheduler(executors, waits, output, monotonic, sleep, quota, idle_sleep, manual, ...)``.
 
     As InlineScheduler; the executors' queues are made for as many threads as offer. ``waits``: for each executor, how
     it waits that has nothing to do, and how it does where a destination is full. ``manual``: time passes only by
     ``sleep``, which is called for ``idle_sleep`` seconds when all threads rest; nobody waits by a strategy then.
+    ``flush_nanos``: after how long what is batched is published in the middle of a turn, too; 0: never.
     """
 
     cdef readonly tuple executors
@@ -52,6 +54,8 @@ cdef class ThreadsScheduler:
     cdef object sleep
     cdef readonly double idle_sleep
     cdef readonly unsigned long long idle_passes
+    cdef FlushTimer timer      # or None
+    cdef int64_t flush_nanos
     cdef int process    # that has started the threads; 0: they are not
 
     def __init__(
@@ -65,6 +69,7 @@ cdef class ThreadsScheduler:
         double idle_sleep=0.001,
         bint manual=False,
         double patience=0.0,
+        int64_t flush_nanos=0,
     ):
         if quota < 1:
             raise ValueError(f"a turn makes at least one call; Given: {quota!r}")
@@ -82,6 +87,12 @@ cdef class ThreadsScheduler:
         ])
         for executor in executors:
             executor.patience = <unsigned long long>(patience * 1e9)
+        # Where every batch holds one tuple, there is nothing to flush.
+        self.flush_nanos = flush_nanos if any([batch.size > 1 for each in executors for batch in each.inserters]) else 0
+        if self.flush_nanos > 0:
+            self.timer = FlushTimer()
+            for executor in executors:
+                executor.flush_flag = self.timer.register(getattr(executor, "queue", None))
 
     def __dealloc__(self):
         if self.shared is not None and self.threads is not None:
@@ -188,6 +199,8 @@ cdef class ThreadsScheduler:
                 self.halt()
                 failure, self.shared.failure = self.shared.failure, None
                 raise failure
+            if self.shared.ended:
+                raise RuntimeError("the threads of a worker were ended while it ran")
             if self.output is not None and len(self.output.done) > 0:
                 return True
             now = self.monotonic()
@@ -211,6 +224,8 @@ cdef class ThreadsScheduler:
                 executor.ready()
             for thread in self.shared.spouts:
                 (<ExecutorThread>thread).asked = False
+            if self.timer is not None:
+                self.timer.start(self.flush_nanos)
             self.shared.running = True
         self.wake_all()
         return 0
@@ -253,6 +268,8 @@ cdef class ThreadsScheduler:
         for thread in self.threads:
             if not thread.busy:
                 (<ExecutorThread>thread).executor.stall_end()
+        if self.timer is not None:
+            self.timer.pause()
         enter(None)
 
     cdef int look_at_threads(self) except -1:
@@ -275,6 +292,8 @@ cdef class ThreadsScheduler:
         """Ends the threads. One that is in a call of its component ends when that returns."""
         self.halt()
         self.end_threads()
+        if self.timer is not None:
+            self.timer.stop()
         if self.process == os.getpid():
             waited = time.monotonic()
             for thread in self.threads:

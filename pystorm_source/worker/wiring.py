@@ -61,13 +61,16 @@ class Wiring:
             )
             for stream in component.streams
         }
+        own = parse(EngineOptions, self.plan.conf_of(component))
         try:
             instance = component.cls()
         except Exception as error:
             raise ComponentFailed(component.name, task, "__init__", None, -1) from error
         if component.is_spout:
-            return SpoutExecutor(component.name, task, instance, pending, routers)
-        frequency = parse(EngineOptions, self.plan.conf_of(component)).tick_frequency
+            spout = SpoutExecutor(component.name, task, instance, pending, routers)
+            spout.skips = own.spout_recvq_skips
+            return spout
+        frequency = own.tick_frequency
         return BoltExecutor(component.name, task, instance, pending, routers, self._queues[task], frequency or None)
 
     def _routes(self, component: ComponentPlan, stream: str, task: int) -> tuple[Route, ...]:

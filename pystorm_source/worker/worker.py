@@ -75,7 +75,10 @@ class Worker:
         patience = 0 if manual else PATIENCE_SECONDS
         if self._wiring.engine.scheduler == "threads":
             waits = [self._waits_of(executor) for executor in executors]
-            return ThreadsScheduler(executors, waits, self._builder, *clock, manual=manual, patience=patience)
+            flush = 0 if manual else self._wiring.engine.flush_interval_millis * 1_000_000
+            return ThreadsScheduler(
+                executors, waits, self._builder, *clock, manual=manual, patience=patience, flush_nanos=flush
+            )
         return InlineScheduler(executors, self._builder, *clock, seed=seed, patience=patience)
 
     def _waits_of(self, executor: Executor) -> tuple[WaitStrategy, WaitStrategy]:

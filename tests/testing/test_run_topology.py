@@ -358,6 +358,7 @@ def test_a_call_that_never_returns_is_told(spout, call):
         run_topology(made, timeout=0.1)
 
 
+@pytest.mark.inline
 def test_who_swallows_everything_is_asked_again():
     class Greedy(Split):
         swallowed = 0
@@ -401,6 +402,7 @@ def test_nothing_is_left_of_a_watch_that_is_over():
 # --- seeds ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.inline
 def test_the_same_seed_gives_the_same_order():
     for seed in (None, 1, 2, 3):
         first, second = run_topology(Racing, seed=seed), run_topology(Racing, seed=seed)
@@ -409,6 +411,7 @@ def test_the_same_seed_gives_the_same_order():
         assert repr(first) == repr(second)
 
 
+@pytest.mark.inline
 def test_some_seed_finds_an_order_dependent_bug():
     """Without a seed both ways are equally quick, always: the bug sleeps or shows, but always alike."""
     lost = {seed: sorted(run_topology(Racing, seed=seed).rows("joined", "lost")) for seed in range(20)}

@@ -52,6 +52,7 @@ def run_of(made, *taps, clock=None, **how):
     return LocalRun(compile_plan(made), clock, taps=[(component, "default") for component in taps], **how)
 
 
+@pytest.mark.inline
 def test_a_deadline_ends_spouts_without_offsets_and_no_range():
     """The deadline is over after one pass, the range of 1000 offsets takes four."""
     clock = Ticking()

@@ -256,6 +256,7 @@ def test_permits_are_shared_among_tasks(permits, spouts):
     assert len(rows(worker.run_slice("s", permits, 1000))) == permits
 
 
+@pytest.mark.inline
 def test_slices_by_time():
     clock = ManualClock()
 

@@ -1,0 +1,474 @@
+"""One thread per executor: what is called where, what overlaps, and how it all stops."""
+
+import gc
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pystorm_source import Bolt, GlobalStreamId, Grouping, Spout
+from pystorm_source.errors import OptionError, TupleFailed
+from tests.worker.running import Numbers, Pass, numbers, rows, topology, worker_of
+
+pytestmark = pytest.mark.threads
+
+SMALLEST = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    gc.collect()  # workers of other tests that nobody has stopped
+    before = threads_of_workers()
+    yield
+    until(lambda: set(threads_of_workers()) <= set(before), "the threads of its workers end")
+
+
+def threads_of_workers():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("pystorm-")]
+
+
+def until(condition, what):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.001)
+
+
+class Endless(Spout):
+    """0, 1, 2, ..."""
+
+    outputs = ["n long"]
+    at = 0
+
+    def next_tuple(self):
+        self.emit((self.at,))
+        self.at += 1
+
+
+class Open(Bolt):
+    """Passes numbers on once its gate is open."""
+
+    outputs = ["n long"]
+    gate = threading.Event()
+
+    def process(self, tup):
+        self.gate.wait(20)
+        self.emit(tup.values)
+
+
+def gated():
+    return type("Gated", (Open,), {"gate": threading.Event()})
+
+
+def above(bolt, spout=Numbers, par=None, overrides=None, **view):
+    s = spout.spec()
+    return worker_of(topology(s=s, b=bolt.spec(inputs=[s], par=par)), "b", overrides=overrides, **view)
+
+
+# --- where components are called ---
+
+
+def test_a_component_lives_in_one_thread_from_initialize_to_cleanup():
+    seen = defaultdict(set)
+
+    def noted(*names):
+        def note(name):
+            def method(self, *given):
+                seen[type(self).__name__, name].add(threading.current_thread().name)
+                return getattr(super(cls[type(self).__name__], self), name)(*given)
+
+            return method
+
+        return {name: note(name) for name in names}
+
+    of_a_spout = noted("initialize", "activate", "open", "next_tuple", "close", "deactivate", "cleanup")
+    of_a_bolt = noted("initialize", "process", "process_tick", "cleanup")
+    cls = {"S": type("S", (Numbers,), of_a_spout), "B": type("B", (Pass,), of_a_bolt)}
+    worker = above(cls["B"], cls["S"])
+    for _ in range(2):
+        assert numbers(worker.run("s", "p", 0, 20)) == list(range(20))
+    worker.stop()
+    assert len(seen) == 11
+    assert {name: threads for (name, _), threads in seen.items()} == {"S": {"pystorm-s-1"}, "B": {"pystorm-b-2"}}
+    assert all(len(threads) == 1 for threads in seen.values())
+
+
+def test_a_component_may_keep_what_belongs_to_one_thread():
+    class Stores(Bolt):
+        outputs = ["n long"]
+
+        def initialize(self, conf, context):
+            self.database = sqlite3.connect(":memory:")
+            self.database.execute("create table seen (n)")
+
+        def process(self, tup):
+            self.database.execute("insert into seen values (?)", tup.values)
+
+        def process_tick(self, tup):
+            for row in self.database.execute("select n from seen order by n"):
+                self.emit(row)
+
+        def cleanup(self):
+            self.database.close()
+
+    worker = above(Stores)
+    assert numbers(worker.run("s", "p", 0, 30)) == list(range(30))
+    worker.stop()
+
+
+def test_components_that_wait_for_each_other_run_at_the_same_time():
+    class Meets(Bolt):
+        outputs = ["n long"]
+        together = threading.Barrier(3)
+
+        def process(self, tup):
+            self.together.wait(20)
+            self.emit(tup.values)
+
+    worker = above(Meets, par=3)
+    assert sorted(numbers(worker.run("s", "p", 0, 30))) == list(range(30))
+    worker.stop()
+
+
+def test_a_warm_worker_keeps_its_threads():
+    worker = above(Pass)
+    assert numbers(worker.run("s", "p", 0, 5)) == list(range(5))
+    before = [thread.thread for thread in worker._scheduler.threads]
+    assert numbers(worker.run("s", "p", 5, 9)) == list(range(5, 9))
+    assert [thread.thread for thread in worker._scheduler.threads] == before
+    assert all(thread.is_alive() for thread in before)
+    worker.stop()
+    assert not any(thread.is_alive() for thread in before)
+
+
+def test_nothing_starts_before_a_worker_does():
+    code = "import threading, pystorm_source.worker, cython_core.threads_scheduler; print(threading.active_count())"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "1\n"
+    before = threads_of_workers()
+    worker = above(Pass)
+    assert threads_of_workers() == before
+    worker.stop()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork beside threads
+def test_a_worker_with_threads_is_not_taken_into_a_fork():
+    worker = above(Pass)
+    assert numbers(worker.run("s", "p", 0, 5)) == list(range(5))
+    child = os.fork()
+    if child == 0:
+        status = 3
+        try:
+            list(worker.run("s", "p", 5, 9))
+        except Exception as error:
+            status = 0 if "forked process" in str(error) else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    worker.stop()
+
+
+# --- order, full queues, cycles ---
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    spouts=st.integers(1, 3),
+    par=st.integers(1, 3),
+    size=st.sampled_from([2, 8, 1024]),
+    batch=st.sampled_from([1, 4, 100]),
+    grouping=st.sampled_from(["shuffle", "fields", "all"]),
+)
+def test_no_reordering_under_back_pressure(spouts, par, size, batch, grouping):
+    """Storm's testNoReOrderingUnderBackPressure: what one task emits reaches another in its order."""
+
+    class Numbered(Numbers):
+        outputs = ["n long", "task long"]
+
+        def initialize(self, conf, context):
+            self.task = context["taskid"]
+
+        def next_tuple(self):
+            if self.at == self.end:
+                return False
+            self.emit((self.at, self.task), self.at)
+            self.at += 1
+
+    class InOrder(Bolt):
+        outputs = ["n long"]
+
+        def initialize(self, conf, context):
+            self.last = {}
+
+        def process(self, tup):
+            n, task = tup.values
+            if n % 7 == 0:
+                time.sleep(0)  # gives the lock away
+            assert n > self.last.get(task, -1)
+            self.last[task] = n
+            self.emit((n,))
+
+    s = Numbered.spec(par=spouts)
+    how = {"shuffle": Grouping.SHUFFLE, "fields": Grouping.fields("n"), "all": Grouping.ALL}[grouping]
+    made = topology(s=s, b=InOrder.spec(inputs={s: how}, par=par))
+    overrides = {"topology.executor.receive.buffer.size": size, "topology.producer.batch.size": min(batch, size // 2)}
+    worker = worker_of(made, "b", overrides=overrides)
+    wanted = sorted(list(range(300)) * (par if grouping == "all" else 1))
+    assert sorted(numbers(worker.run("s", "p", 0, 300))) == wanted
+    worker.stop()
+
+
+class Round(Bolt):
+    """Sends what comes from ``s`` round the cycle three times, then out."""
+
+    outputs = ["n long", "left long"]
+
+    def process(self, tup):
+        n, left = tup.values if len(tup.values) == 2 else (tup.values[0], 3)
+        if left > 0:
+            self.emit((n, left - 1))
+
+
+class First(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        self.emit(tup.values[:1])
+
+
+@pytest.mark.parametrize("overrides", [SMALLEST, None])
+def test_a_cycle_of_full_queues_goes_on(overrides):
+    s = Numbers.spec()
+    a = Round.spec(name="a", inputs=[s, GlobalStreamId("c")])
+    b = Round.spec(name="b", inputs=[a])
+    c = Round.spec(name="c", inputs=[b])
+    out = First.spec(name="out", inputs=[c])
+    worker = worker_of(topology(s=s, a=a, b=b, c=c, out=out), "out", overrides=overrides)
+    assert sorted(numbers(worker.run("s", "p", 0, 500))) == list(range(500))
+    worker.stop()
+
+
+def test_a_diamond_of_fifty_executors_with_the_smallest_queues():
+    s = Numbers.spec(par=2)
+    left, right = Pass.spec(name="left", inputs=[s], par=15), Pass.spec(name="right", inputs=[s], par=15)
+    join = Pass.spec(name="join", inputs={left: Grouping.fields("n"), right: Grouping.fields("n")}, par=15)
+    end = Pass.spec(name="end", inputs=[join], par=3)
+    worker = worker_of(topology(s=s, left=left, right=right, join=join, end=end), "end", overrides=SMALLEST)
+    assert len(worker.executors) == 50
+    assert sorted(numbers(worker.run("s", "p", 0, 300))) == sorted(list(range(300)) * 2)
+    worker.stop()
+
+
+# --- rows and the driver ---
+
+
+def test_rows_that_nobody_takes_hold_the_topology():
+    worker = above(Pass, Endless, batch_rows=10)
+    batches = worker.run_slice("s", 1 << 40, 60_000)
+    assert next(batches).num_rows == 10
+    threads = worker._scheduler.threads
+    until(lambda: all(thread.parked for thread in threads), "all threads sleep")
+    executed = worker.report()["components"]["b"]["executed"]
+    assert executed < 10_000
+    assert all(thread.parked for thread in threads)
+    batches.close()
+    worker.stop()
+
+
+def test_a_failure_while_rows_are_handed_over_is_not_lost():
+    bolt = gated()
+
+    class Fails(bolt):
+        def process(self, tup):
+            super().process(tup)
+            if tup.values.n == 15:
+                self.gate.clear()
+                type(self).waits = True
+                self.gate.wait(20)
+                raise ValueError("too many")
+
+    Fails.gate.set()
+    worker = above(Fails, batch_rows=10)
+    batches = worker.run("s", "p", 0, 1000)
+    assert next(batches).num_rows == 10
+    until(lambda: getattr(Fails, "waits", False), "the bolt is about to fail")
+    Fails.gate.set()
+    until(lambda: worker._scheduler.shared.failure is not None, "it has failed")
+    with pytest.raises(TupleFailed, match="too many"):
+        list(batches)
+    assert worker.broken
+    worker.stop()
+
+
+# --- how it stops ---
+
+
+def test_an_exception_stops_all_and_surfaces_once():
+    class Picky(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            raise ValueError(f"not {tup.values.n}")
+
+    s = Endless.spec()
+    made = topology(s=s, b=Picky.spec(inputs=[s], par=3), c=Pass.spec(inputs=[s], par=3))
+    worker = worker_of(made, "b")
+    with pytest.raises(TupleFailed, match="not [012]"):
+        list(worker.run_slice("s", 1 << 40, 60_000))
+    executed = worker.report()["components"]
+    until(lambda: all(thread.parked for thread in worker._scheduler.threads), "all threads sleep")
+    assert worker.report()["components"] == executed
+    worker.stop()
+
+
+def test_what_is_no_exception_surfaces_too():
+    class Leaves(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            sys.exit(7)
+
+    worker = above(Leaves)
+    with pytest.raises(SystemExit, match="7"):
+        list(worker.run("s", "p", 0, 9))
+    worker.stop()
+
+
+def test_an_iterator_that_is_closed_stops_its_threads_within_100_ms():
+    took = []
+    for _ in range(5):  # the machine may be busy with something else once
+        worker = above(Pass, Endless, par=8, batch_rows=10)
+        batches = worker.run_slice("s", 1 << 40, 60_000)
+        next(batches)
+        began = time.monotonic()
+        batches.close()
+        worker.stop()
+        took.append(time.monotonic() - began)
+        assert not any(thread.thread.is_alive() for thread in worker._scheduler.threads)
+    assert min(took) < 0.1
+
+
+def test_a_component_in_a_call_is_cleaned_up_when_that_returns():
+    cleaned = []
+
+    class Slow(gated()):
+        def cleanup(self):
+            cleaned.append(threading.current_thread().name)
+
+    class Fails(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            raise ValueError("no")
+
+    s = Numbers.spec()
+    made = topology(s=s, slow=Slow.spec(inputs=[s]), fails=Fails.spec(inputs=[s]))
+    worker = worker_of(made, "slow")
+    with pytest.raises(TupleFailed):
+        list(worker.run("s", "p", 0, 9))
+    began = time.monotonic()
+    worker.stop()
+    assert time.monotonic() - began < 10
+    assert cleaned == []
+    Slow.gate.set()
+    until(lambda: cleaned, "it is cleaned up")
+    assert cleaned == ["pystorm-slow-2"]
+
+
+# --- waiting ---
+
+
+class Counting:
+    """A wait strategy that counts its calls."""
+
+    calls = []
+    raises = None
+
+    def prepare(self, conf, situation):
+        self.situation = situation.name
+
+    def idle(self, idle_counter):
+        self.calls.append((self.situation, idle_counter))
+        if self.raises is not None:
+            raise self.raises
+        time.sleep(0.0001)
+        return idle_counter + 1
+
+
+@pytest.mark.parametrize("situation", ["spout", "bolt", "backpressure"])
+def test_a_wait_strategy_of_the_user_is_asked(situation, monkeypatch):
+    monkeypatch.setattr(Counting, "calls", [])
+
+    class SlowNumbers(Numbers):
+        def next_tuple(self):
+            self.turns = getattr(self, "turns", 0) + 1
+            if self.turns % 5:
+                return None  # nothing now
+            return super().next_tuple()
+
+    class SlowPass(Pass):
+        def process(self, tup):
+            time.sleep(0.0005)
+            super().process(tup)
+
+    key = {f"topology.{situation}.wait.strategy": f"{__name__}:Counting"}
+    spout, bolt = (Numbers, SlowPass) if situation == "backpressure" else (SlowNumbers, Pass)
+    worker = above(bolt, spout, overrides={**SMALLEST, **key})
+    assert numbers(worker.run("s", "p", 0, 60)) == list(range(60))
+    worker.stop()
+    names = {"spout": "SPOUT_WAIT", "bolt": "BOLT_WAIT", "backpressure": "BACK_PRESSURE_WAIT"}
+    assert {name for name, _ in Counting.calls} == {names[situation]}
+    assert 0 in {counter for _, counter in Counting.calls}
+
+
+def test_a_wait_strategy_that_raises_fails_the_run(monkeypatch):
+    monkeypatch.setattr(Counting, "raises", ValueError("no patience"))
+    worker = above(Pass, overrides={"topology.bolt.wait.strategy": f"{__name__}:Counting"})
+    with pytest.raises(ValueError, match="no patience"):
+        list(worker.run("s", "p", 0, 60))
+    worker.stop()
+
+
+def test_a_wait_strategy_that_is_none_is_told():
+    with pytest.raises(OptionError, match="no class 'Missing'"):
+        above(Pass, overrides={"topology.bolt.wait.strategy": f"{__name__}:Missing"})
+
+
+def test_rows_of_both_schedulers_are_the_same():
+    class Words(Numbers):
+        outputs = ["word string", "n long"]
+
+        def next_tuple(self):
+            if self.at == self.end:
+                return False
+            self.emit((f"w{self.at % 17}", self.at), self.at)
+            self.at += 1
+
+    class Sum(Bolt):
+        outputs = ["n long", "sum long"]
+
+        def initialize(self, conf, context):
+            self.sums = defaultdict(int)
+
+        def process(self, tup):
+            self.sums[tup.values.word] += tup.values.n
+
+        def process_tick(self, tup):
+            for word, total in sorted(self.sums.items()):
+                self.emit((int(word[1:]), total))
+
+    found = []
+    for scheduler in ("inline", "threads"):
+        s = Words.spec()
+        made = topology(s=s, b=Sum.spec(inputs={s: Grouping.fields("word")}, par=3))
+        worker = worker_of(made, "b", columns=(0, -1), overrides={"topology.scheduler": scheduler})
+        found.append(sorted(rows(worker.run("s", "p", 0, 5000))))
+        worker.stop()
+    assert found[0] == found[1]
+    assert len(found[0]) == 17
