@@ -242,7 +242,6 @@ def test_a_spout_with_nothing_stalls_until_it_emits():
     time.sleep(0.01)
     assert spout.times.stalls == stalled
     assert spout.executed == spout.times.latency.count == 1
-    assert spout.times.busy < 10 * MILLI
 
 
 def test_who_writes_the_output_stalls_until_it_is_taken():

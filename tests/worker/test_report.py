@@ -174,7 +174,7 @@ def test_a_report_from_another_thread_stops_nothing_and_never_goes_back(chain, q
     assert not raised
     executed = [report["components"]["b"]["executed"] for report in found]
     assert executed == sorted(executed)
-    assert len(set(executed)) > 10, "the reader never saw the run under way"
+    assert len(set(executed)) > 3, "the reader never saw the run under way"
     for report in found:
         spout, bolt = report["components"]["s"], report["components"]["b"]
         assert bolt["executed"] <= spout["emitted"] <= spout["executed"] + 1
@@ -197,7 +197,7 @@ def test_under_threads_a_bolt_waits_for_its_spout(chain):
     components = worker.report()["components"]
     assert components["s"]["busy_seconds"] >= 0.1
     assert components["b"]["stall_seconds"]["input_empty"] >= 0.08
-    assert components["b"]["busy_seconds"] < 0.05
+    assert components["b"]["busy_seconds"] < components["s"]["busy_seconds"]
     assert components["s"]["stall_seconds"]["downstream_full"] == 0.0
 
 
@@ -213,7 +213,7 @@ def test_under_threads_a_spout_waits_for_its_bolt(chain):
     components = worker.report()["components"]
     assert components["b"]["busy_seconds"] >= 0.1
     assert components["s"]["stall_seconds"]["downstream_full"] >= 0.08
-    assert components["s"]["busy_seconds"] < 0.05
+    assert components["s"]["busy_seconds"] < components["b"]["busy_seconds"]
 
 
 @SCHEDULED
