@@ -56,6 +56,7 @@ cdef class ThreadsScheduler:
     cdef readonly unsigned long long idle_passes
     cdef FlushTimer timer      # or None
     cdef int64_t flush_nanos
+    cdef object __weakref__
     cdef int process    # that has started the threads; 0: they are not
 
     def __init__(

@@ -4,6 +4,7 @@ Where a topology says nothing of ``topology.scheduler``, the fixture does. A tes
 turns (a seed, a clock that the component itself moves) is marked ``inline``, one that speaks of threads ``threads``.
 """
 
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,11 +32,12 @@ def scheduler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """The scheduler of this test, where its topology names none; threads that the test has left end with it."""
     chosen: str = request.param
     parse = wiring.parse
-    started: list[ThreadsScheduler] = []
+    started: list[weakref.ref[ThreadsScheduler]] = []
 
     def scheduler_kept(*given: Any, **named: Any) -> ThreadsScheduler:
-        started.append(ThreadsScheduler(*given, **named))
-        return started[-1]
+        made = ThreadsScheduler(*given, **named)
+        started.append(weakref.ref(made))
+        return made
 
     def parse_with_default(table: type[Any], given: dict[str, Any]) -> Any:
         parsed = parse(table, given)
@@ -47,4 +49,5 @@ def scheduler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(worker, "ThreadsScheduler", scheduler_kept)
     yield chosen
     for each in started:
-        each.stop()
+        if (left := each()) is not None:
+            left.stop()

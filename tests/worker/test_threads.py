@@ -57,14 +57,16 @@ class Open(Bolt):
 
     outputs = ["n long"]
     gate = threading.Event()
+    entered = threading.Event()
 
     def process(self, tup):
+        self.entered.set()
         self.gate.wait(20)
         self.emit(tup.values)
 
 
 def gated():
-    return type("Gated", (Open,), {"gate": threading.Event()})
+    return type("Gated", (Open,), {"gate": threading.Event(), "entered": threading.Event()})
 
 
 def above(bolt, spout=Numbers, par=None, overrides=None, **view):
@@ -365,6 +367,7 @@ def test_a_component_in_a_call_is_cleaned_up_when_that_returns():
         outputs = ["n long"]
 
         def process(self, tup):
+            Slow.entered.wait(20)
             raise ValueError("no")
 
     s = Numbers.spec()
