@@ -6,8 +6,8 @@
 
 Nothing is acked. Storm runs in its LocalCluster at the best setting found for it: batches of 1000 (word count: of 1),
 WaitStrategyPark of 100 µs everywhere, no ackers, ParallelGC. How well its machine compiles it differs from start to
-start, up to eightfold: it is started three times, and the quickest is the peer (``peer_starts``: what they showed).
-It is stopped (SIGSTOP) while ours is measured.
+start, up to eightfold: it is started three times, each time for ``runs`` windows, and the quickest is the peer
+(``peer_starts``: what they showed). It is stopped (SIGSTOP) while ours is measured.
 """
 
 import signal
@@ -27,7 +27,7 @@ from benchmarks.windows import Program
 from pystorm_source.api import Bolt
 
 JAVA_FLAGS = ("-XX:+UseParallelGC", "-Xms2g", "-Xmx2g")
-WARM_UP_MILLIS = 12_000
+WARM_UP_MILLIS = 15_000
 WINDOW_MILLIS = 2_000
 PARK_MICROS = 100
 STARTS = 3
@@ -105,7 +105,7 @@ class Storm:
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Measures the cases in turn with Storm's topology that does the same, ``runs`` times over."""
+    """Measures the cases in turn with Storm's topology that does the same: ``runs`` times for each of its starts."""
     for peer_case in CASES:
         yield from measure(peer_case, settings)
 
@@ -114,20 +114,24 @@ def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
     """The cases that this topology of Storm is the peer of."""
     ours: dict[str, list[float]] = defaultdict(list)
     floors: dict[str, list[float]] = defaultdict(list)
-    theirs: list[float] = []
-    starts: list[float] = []
-    storm, missing = _quickest(peer_case, settings, starts)
+    starts: list[list[float]] = []
+    missing: str | None = None
     small = 40 if settings.quick else 1
-    try:
-        for _ in range(settings.runs_of(7)):
-            for case in CASES[peer_case]:
-                ours[case.name].append(tuples_per_second(case, case.emits // small))
-                floors[case.name].append(case.floor(case.emits // small // 8))
+    for _ in range(1 if settings.quick else STARTS):
+        storm, missing = _started(peer_case, settings)
+        seen = []
+        try:
+            for _ in range(settings.runs_of(3)):
+                for case in CASES[peer_case]:
+                    ours[case.name].append(tuples_per_second(case, case.emits // small))
+                    floors[case.name].append(case.floor(case.emits // small // 8))
+                if storm is not None:
+                    seen.append(storm.tuples_per_second())
+        finally:
             if storm is not None:
-                theirs.append(storm.tuples_per_second())
-    finally:
-        if storm is not None:
-            storm.end()
+                storm.end()
+        starts.append(seen)
+    theirs = max(starts, key=lambda seen: statistics.median(seen) if seen else 0.0)
     for case in CASES[peer_case]:
         yield record(
             "topologies",
@@ -139,25 +143,17 @@ def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
             peer_values=theirs,
             asked=case.asked,
             peer_spread=spread(theirs),
-            peer_starts=[rounded(value) for value in starts] or None,
+            peer_starts=[rounded(statistics.median(seen)) for seen in starts if seen] or None,
             floor_ns=round(statistics.median(floors[case.name]), 1),
             note=missing,
         )
 
 
-def _quickest(case: StormCase, settings: Settings, starts: list[float]) -> tuple[Storm | None, str | None]:
-    """The quickest of several, or why there is none; ``starts`` gets what each of them showed."""
+def _started(case: StormCase, settings: Settings) -> tuple[Storm | None, str | None]:
+    """The peer, warm, or why there is none."""
     if not settings.peers or settings.quick:
         return None, "the peer was not asked for (--no-peers, --quick)"
-    best: Storm | None = None
     try:
-        for _ in range(STARTS):
-            storm = Storm(case, WINDOW_MILLIS, WARM_UP_MILLIS)
-            starts.append(storm.tuples_per_second())
-            if best is None or starts[-1] == max(starts):
-                storm, best = best or storm, storm
-            if storm is not best:
-                storm.end()
+        return Storm(case, WINDOW_MILLIS, WARM_UP_MILLIS), None
     except (PeerMissing, RuntimeError, OSError) as error:
-        return best, None if best else str(error)
-    return best, None
+        return None, str(error)

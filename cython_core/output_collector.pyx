@@ -20,6 +20,9 @@ from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
+    bint ps_is_tuple "PyTuple_Check"(PyObject *)
+    bint ps_is_list "PyList_CheckExact"(PyObject *)
+    Py_ssize_t ps_size "Py_SIZE"(PyObject *)
 
 
 from cython_core.stream_router cimport StreamRouter, send_straight
@@ -456,19 +459,19 @@ cdef inline int send_plain(PyObject *collector, PyObject *values, long long offs
     cdef Py_ssize_t arity
     if router is not <PyObject *>None and (<StreamRouter>router).straight:  # hot
         arity = (<StreamRouter>router).arity  # hot
-        if PyTuple_Check(<object>values) and PyTuple_GET_SIZE(<object>values) == arity:  # hot
-            send_straight(<StreamRouter>router, <object>values, offset, <object>trees)  # hot
-            (<OutputCollector>collector).emits += 1  # hot
-            return 1  # hot
-        if PyList_CheckExact(<object>values) and PyList_GET_SIZE(<object>values) == arity:  # hot
+        if ps_is_tuple(values) and ps_size(values) == arity:
+            send_straight(<StreamRouter>router, <object>values, offset, <object>trees)
+            (<OutputCollector>collector).emits += 1
+            return 1
+        if ps_is_list(values) and ps_size(values) == arity:
             send_straight(
                 <StreamRouter>router,
                 named_values(<object>values, (<StreamRouter>router).source.values_class),
                 offset,
                 <object>trees,
             )
-            (<OutputCollector>collector).emits += 1  # hot
-            return 1  # hot
+            (<OutputCollector>collector).emits += 1
+            return 1
     (<OutputCollector>collector).send(<object>values, None, offset, <object>trees, None)
     return 1
 
