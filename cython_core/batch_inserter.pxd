@@ -2,7 +2,8 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
-from cython_core.receive_queue cimport ReceiveQueue
+from cython_core.broadcast_ring cimport BroadcastRing
+from cython_core.receive_queue cimport ReceiveQueue, queue_capacity, queue_size
 from cython_core.tuple cimport Tuple
 
 
@@ -13,8 +14,9 @@ cdef extern from "Python.h":
 @cython.final
 cdef class BatchInserter:
     # The one level of batching: what one producer has for one destination and has not published yet.
-    cdef readonly ReceiveQueue queue
-    cdef readonly int task          # the destination's task id
+    cdef readonly ReceiveQueue queue  # the destination,
+    cdef readonly BroadcastRing ring  # or the one that all of several read
+    cdef readonly int task          # the destination's task id; of a ring, its first reader's
     cdef PyObject **items           # owned references, oldest first; NULL where tuples go straight in
     cdef uint64_t count             # at most `limit`
     cdef readonly uint64_t limit    # tuples that make a batch full now; 0: they go straight in
@@ -25,6 +27,8 @@ cdef class BatchInserter:
     cdef readonly unsigned long long refusals    # publishes that left tuples behind: the queue was full
     cdef unsigned long long batches              # publishes of a batch that took something
     cdef bint flush(self) noexcept
+    cdef uint64_t offer(self, PyObject **items, uint64_t count) noexcept
+    cdef list blocked(self)
     cdef bint insert_at_limit(self, Tuple tup) noexcept
 
 
@@ -38,6 +42,11 @@ cdef inline bint insert(BatchInserter batch, Tuple tup) noexcept:
     if batch.count == batch.limit:  # hot
         batch.flush()  # hot
     return 1  # hot
+
+
+cdef inline bint queue_has_room(BatchInserter batch) noexcept nogil:
+    # Whether the destination's queue took something now. Of a ring, nobody knows without the interpreter's lock: 0.
+    return batch.queue is not None and queue_size(batch.queue) < queue_capacity(batch.queue)
 
 
 @cython.final

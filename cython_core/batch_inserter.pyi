@@ -1,13 +1,18 @@
 from typing import Self, final
 
+from cython_core.broadcast_ring import BroadcastRing
 from cython_core.receive_queue import ReceiveQueue
 from cython_core.tuple import Tuple
 
 @final
 class BatchInserter:
-    def __new__(cls, queue: ReceiveQueue, task: int, size: int, dynamic: bool = False) -> Self: ...
+    def __new__(
+        cls, destination: ReceiveQueue | BroadcastRing, task: int, size: int, dynamic: bool = False
+    ) -> Self: ...
     @property
-    def queue(self) -> ReceiveQueue: ...
+    def queue(self) -> ReceiveQueue | None: ...
+    @property
+    def ring(self) -> BroadcastRing | None: ...
     @property
     def task(self) -> int: ...
     @property

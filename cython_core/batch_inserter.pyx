@@ -30,21 +30,26 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memmove
 
+from cython_core.broadcast_ring cimport BroadcastRing
 from cython_core.receive_queue cimport ReceiveQueue
 from cython_core.tuple cimport Tuple
 
 
 @cython.final
 cdef class BatchInserter:
-    """``BatchInserter(queue, task, size, dynamic)``: publishes at most ``size`` tuples at once; 1 goes straight in.
+    """``BatchInserter(destination, task, size, dynamic)``: publishes at most ``size`` at once; 1 goes straight in.
 
-    Raises ValueError for a size below 1.
+    ``destination``: a ReceiveQueue, or the BroadcastRing that several tasks read. Raises ValueError for a size below 1,
+    TypeError for another destination.
     """
 
-    def __cinit__(self, ReceiveQueue queue not None, int task, long long size, bint dynamic=False):
+    def __cinit__(self, destination not None, int task, long long size, bint dynamic=False):
         if size < 1:
             raise ValueError(f"a producer batch holds at least one tuple; Given: {size!r}")
-        self.queue = queue
+        if isinstance(destination, BroadcastRing):
+            self.ring = destination
+        else:
+            self.queue = <ReceiveQueue?>destination
         self.task = task
         self.size = <uint64_t>size
         if size == 1:
@@ -66,14 +71,27 @@ cdef class BatchInserter:
 
     cdef bint insert_at_limit(self, Tuple tup) noexcept:
         """Non-blocking. The way in where there is no batch, or where a full one found no room before."""
+        cdef PyObject *item = <PyObject *>tup
         if self.limit > 0:
             self.flush()
             return 0 if self.count == self.limit else insert(self, tup)
-        if not self.queue.offer(tup):
+        Py_INCREF(tup)
+        if self.offer(&item, 1) == 0:
+            Py_DECREF(tup)
             self.refusals += 1
             return 0
         self.published += 1
         return 1
+
+    cdef uint64_t offer(self, PyObject **items, uint64_t count) noexcept:
+        """Non-blocking. Takes over the references of the first n tuples, as many as there is room for; returns n."""
+        if self.queue is not None:
+            return self.queue.offer_batch(items, count)
+        return self.ring.offer_batch(items, count)
+
+    cdef list blocked(self):
+        """WakeUps of the threads that wait for room at the destination."""
+        return self.queue.blocked if self.queue is not None else self.ring.blocked
 
     cdef bint flush(self) noexcept:
         """Non-blocking. Publishes as many as the queue has room for, oldest first; 1 where nothing is left."""
@@ -81,7 +99,7 @@ cdef class BatchInserter:
         cdef bint full = self.count == self.limit
         if self.count == 0:
             return 1
-        n = self.queue.offer_batch(self.items, self.count)
+        n = self.offer(self.items, self.count)
         self.count -= n
         self.published += n
         self.batches += n > 0

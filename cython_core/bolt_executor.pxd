@@ -1,5 +1,6 @@
 cimport cython
 
+from cython_core.broadcast_ring cimport BroadcastReader
 from cython_core.executor cimport Executor, ps_call
 from cython_core.output_collector cimport BoltOutputCollector
 from cython_core.receive_queue cimport ReceiveQueue
@@ -9,6 +10,8 @@ from cython_core.tuple cimport TupleSource
 @cython.final
 cdef class BoltExecutor(Executor):
     cdef readonly ReceiveQueue queue
+    cdef readonly tuple readers           # of rings, or None
+    cdef Py_ssize_t place                 # polled last: 0 the queue, else a reader
     cdef BoltOutputCollector collector
     cdef object call                      # bound process
     cdef ps_call entry                    # the same, resolved
@@ -30,6 +33,9 @@ cdef class BoltExecutor(Executor):
     cdef long work(self, long quota) except -1
     cdef long feed(self, long quota) except -1
     cdef long consume(self, long quota) except -1
+    cdef bint empty(self) noexcept
+    cdef void *poll_any(self) noexcept
+    cdef void *poll_ring(self, BroadcastReader reader) noexcept
     cdef int raise_tuple_failed(self, str method, object cause) except -1
     cdef int fail_current(self, str method, object cause) except -1
     cdef int caught(self, str method) except -1

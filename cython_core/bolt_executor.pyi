@@ -1,6 +1,7 @@
 from typing import Any, final
 
 from cython_core.batch_inserter import PendingEmits
+from cython_core.broadcast_ring import BroadcastReader
 from cython_core.executor import Executor
 from cython_core.receive_queue import ReceiveQueue
 from cython_core.stream_router import StreamRouter
@@ -16,6 +17,7 @@ class BoltExecutor(Executor):
         routers: dict[str, StreamRouter],
         queue: ReceiveQueue,
         tick_frequency: float | None = None,
+        readers: tuple[BroadcastReader, ...] = (),
     ) -> None: ...
     @property
     def acks(self) -> int: ...
@@ -39,3 +41,5 @@ class BoltExecutor(Executor):
     def final_tick(self, emits: int) -> None: ...
     @property
     def queue(self) -> ReceiveQueue: ...
+    @property
+    def readers(self) -> tuple[BroadcastReader, ...] | None: ...

@@ -7,7 +7,8 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
-from cython_core.batch_inserter cimport PendingEmits
+from cython_core.batch_inserter cimport PendingEmits, ps_incref
+from cython_core.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.executor cimport Executor, late, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
 from cython_core.output_collector cimport BoltOutputCollector, enter
 from cython_core.receive_queue cimport ReceiveQueue, queue_poll, queue_size
@@ -25,15 +26,17 @@ cdef object NEVER = float("inf")
 cdef class BoltExecutor(Executor):
     """Feeds a bolt from its receive queue.
 
-    ``tick_frequency``: seconds between tick tuples, None for none but the final one of a micro-batch.
+    ``tick_frequency``: seconds between tick tuples, None for none but the final one of a micro-batch. ``readers``: of
+    the rings that it shares with the other tasks of its component (``all`` grouping between threads).
     """
 
     def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None,
-                 ReceiveQueue queue not None, tick_frequency=None):
+                 ReceiveQueue queue not None, tick_frequency=None, tuple readers=()):
         if not isinstance(instance, BoltBase) or isinstance(instance, SpoutBase):
             raise TypeError(f"component {component!r} is run as a bolt and must be one; Given: {type(instance)!r}")
         super().__init__(component, task, instance, pending, routers)
         self.queue = queue
+        self.readers = readers or None
         self.collector = BoltOutputCollector(instance, routers)
         self.tick_frequency = tick_frequency
         self.tick_source = TupleSource("__system", "__tick", -1, ("rate_secs",))
@@ -147,13 +150,13 @@ cdef class BoltExecutor(Executor):
         cdef BoltOutputCollector collector = self.collector
         cdef TurnTimes times = self.times
         cdef uint64_t until = 0
-        if queue_size(self.queue) == 0:
+        if self.empty():
             return 0
         if self.patience > 0:
             until = ps_coarse_nanos() + self.patience
         enter(collector)
         while calls < quota:
-            item = queue_poll(self.queue)
+            item = queue_poll(self.queue) if self.readers is None else self.poll_any()  # hot
             if item is NULL:
                 break
             # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.
@@ -316,4 +319,44 @@ cdef class BoltExecutor(Executor):
             self.end_turn(0)
 
     cdef bint idle(self) noexcept:
-        return self.pending.count == 0 and queue_size(self.queue) == 0
+        return self.pending.count == 0 and self.empty()
+
+    cdef bint empty(self) noexcept:
+        """Whether nothing has come that was not given to the bolt."""
+        cdef BroadcastReader reader
+        if queue_size(self.queue) > 0:
+            return 0
+        if self.readers is not None:
+            for reader in self.readers:
+                if reader_size(reader) > 0:
+                    return 0
+        return 1
+
+    cdef void *poll_any(self) noexcept:
+        """The oldest tuple of the queue or of a ring, in turn, so that a full one does not keep the bolt from others.
+
+        The caller takes over the reference; NULL where nothing is there.
+        """
+        cdef Py_ssize_t places = len(self.readers) + 1
+        cdef void *item = NULL
+        for _place in range(places):
+            self.place = self.place + 1 if self.place + 1 < places else 0
+            if self.place == 0:
+                item = queue_poll(self.queue)
+            else:
+                item = self.poll_ring(<BroadcastReader>self.readers[self.place - 1])
+            if item is not NULL:
+                break
+        return item
+
+    cdef void *poll_ring(self, BroadcastReader reader) noexcept:
+        """A tuple of this bolt's own in place of the ring's, whose edges were counted when it was emitted."""
+        cdef PyObject *shared = reader_poll(reader)
+        cdef Tuple tup
+        if shared is NULL:
+            return NULL
+        tup = new_tuple((<Tuple>shared).source, (<Tuple>shared).payload, (<Tuple>shared).offset, None)
+        tup.trees = (<Tuple>shared).trees
+        ps_decref(shared)
+        ps_incref(<PyObject *>tup)
+        return <void *>tup

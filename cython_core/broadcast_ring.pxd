@@ -37,6 +37,7 @@ cdef class BroadcastRing:
     cdef readonly list blocked    # WakeUps of the threads that wait for room
     cdef void **at(self, uint64_t sequence) noexcept
     cdef uint64_t slowest(self) noexcept
+    cdef Py_ssize_t slowest_reader(self) noexcept
     cdef void drop(self) noexcept
     cdef uint64_t offer_batch(self, PyObject **objects, uint64_t count) noexcept
 

@@ -76,6 +76,15 @@ cdef class BroadcastRing:
         """The sequence that the slowest reader reads next."""
         return ps_broadcast_slowest(self.ring.gates, self.ring.gates_count, self.written)
 
+    cdef Py_ssize_t slowest_reader(self) noexcept:
+        """Which of the readers, in their order, is behind the others, or as far as the others are."""
+        cdef uint64_t slowest = self.slowest()
+        cdef Py_ssize_t i, n = len(self.names)
+        for i in range(n):
+            if ps_reader_next(self.ring.readers[i]) == slowest:
+                return i
+        return 0
+
     cdef void drop(self) noexcept:
         """Lets go what all have read, and wakes those that wait for room once half of the ring is free.
 

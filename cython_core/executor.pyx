@@ -144,4 +144,5 @@ cdef class Executor:
         self.pending.clear()
         for inserter in self.inserters:
             (<BatchInserter>inserter).clear()
-            (<BatchInserter>inserter).queue.clear()
+            if (<BatchInserter>inserter).queue is not None:
+                (<BatchInserter>inserter).queue.clear()

@@ -1,9 +1,9 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+from cython_core.batch_inserter cimport BatchInserter
 from cython_core.bolt_executor cimport BoltExecutor
 from cython_core.executor cimport Executor
-from cython_core.receive_queue cimport ReceiveQueue
 from cython_core.row_batch cimport RowBatchBuilder
 from cython_core.spout_executor cimport SpoutExecutor
 from cython_core.turn_times cimport StallReason
@@ -24,7 +24,7 @@ cdef class ThreadsRun:
     cdef long quota
     cdef readonly list threads               # ExecutorThreads
     cdef list spouts                         # of these, those of spouts
-    cdef dict consumers                      # ReceiveQueue → ExecutorThread that polls it
+    cdef dict consumers                      # ReceiveQueue, or BroadcastRing and reader's name → who reads it
     cdef readonly unsigned long long progress   # turns in which a component was called
     cdef readonly unsigned long long unjams     # cycles of full queues that were resolved
     cdef bint all_parked(self) noexcept
@@ -46,17 +46,18 @@ cdef class ExecutorThread:
     cdef int64_t idle                        # waits in a row
     cdef bint asked                          # the spout was found to have nothing, since turns are taken,
     cdef unsigned long long asked_at         # at this progress of the run
-    cdef ReceiveQueue blocked_on             # full, and the head of the pending emits goes there
+    cdef BatchInserter blocked_on            # of the oldest pending emit, whose destination has no room
     cdef bint rests(self) noexcept
     cdef bint clean(self) noexcept
     cdef bint over(self) except -1
     cdef int take_turn(self) except -1
     cdef int tell_others(self) except -1
     cdef int wait(self) except -1
-    cdef ReceiveQueue full_queue(self)
+    cdef BatchInserter full_batch(self)
     cdef bint closes_a_cycle(self)
-    cdef bint has_work(self, ReceiveQueue full)
+    cdef ExecutorThread slowest_consumer(self, BatchInserter full)
+    cdef bint has_work(self, BatchInserter full)
     cdef bint may_be_the_last(self) noexcept
     cdef int64_t until_due(self) except? -1
-    cdef int park(self, WaitStrategy strategy, int64_t most, ReceiveQueue full, StallReason reason) except -1
-    cdef int sleep_by(self, WaitStrategy strategy, int64_t most, ReceiveQueue full) except -1
+    cdef int park(self, WaitStrategy strategy, int64_t most, BatchInserter full, StallReason reason) except -1
+    cdef int sleep_by(self, WaitStrategy strategy, int64_t most, BatchInserter full) except -1

@@ -20,10 +20,10 @@ Threading law: as said; the methods that the driver calls are the driver's.
 cimport cython
 from libc.stdint cimport int64_t
 
-from cython_core.batch_inserter cimport BatchInserter
+from cython_core.batch_inserter cimport BatchInserter, queue_has_room
 from cython_core.bolt_executor cimport BoltExecutor
 from cython_core.executor cimport Executor
-from cython_core.receive_queue cimport ReceiveQueue, queue_capacity, queue_size
+from cython_core.broadcast_ring cimport BroadcastReader, ring_room
 from cython_core.row_batch cimport RowBatchBuilder
 from cython_core.spout_executor cimport SpoutExecutor
 from cython_core.turn_times cimport (
@@ -123,6 +123,9 @@ cdef class ExecutorThread:
         if self.bolt is not None:
             self.bolt.queue.consumer = self.wake_up
             run.consumers[self.bolt.queue] = self
+            for reader in self.bolt.readers or ():
+                (<BroadcastReader>reader).owner.consumers.append(self.wake_up)
+                run.consumers[(<BroadcastReader>reader).owner, reader.name] = self
         else:
             run.spouts.append(self)
 
@@ -214,7 +217,7 @@ cdef class ExecutorThread:
 
     cdef int wait(self) except -1:
         """After a turn without a call."""
-        cdef ReceiveQueue full = self.full_queue()
+        cdef BatchInserter full = self.full_batch()
         cdef WaitStrategy strategy = self.full_wait if full is not None else self.idle_wait
         cdef StallReason reason = DOWNSTREAM_FULL if full is not None else INPUT_EMPTY
         cdef int64_t most = FOREVER
@@ -242,14 +245,14 @@ cdef class ExecutorThread:
             return FOREVER
         return <int64_t>(max(0.0, self.bolt.next_due - self.run.monotonic()) * 1e9)
 
-    cdef int park(self, WaitStrategy strategy, int64_t most, ReceiveQueue full, StallReason reason) except -1:
+    cdef int park(self, WaitStrategy strategy, int64_t most, BatchInserter full, StallReason reason) except -1:
         """Sleeps, unless there is something to do, for ``most`` nanoseconds, or until it is woken.
 
-        ``full``: the queue in which it waits for room, or None. By a ``strategy`` a spout sleeps once, as the world
+        ``full``: the batch whose destination has no room, or None. By a ``strategy`` a spout sleeps once, as the world
         does not wake it, and the others as often as it takes.
         """
         if full is not None:
-            full.blocked.append(self.wake_up)
+            full.blocked().append(self.wake_up)
         self.blocked_on = full if self.executor.pending.count > 0 else None
         ps_wake_prepare(&self.wake_up.place)
         # Order: prepared, then looked once more.
@@ -265,11 +268,11 @@ cdef class ExecutorThread:
                 self.sleep_by(strategy, most, full)
         ps_wake_cancel(&self.wake_up.place)
         self.blocked_on = None
-        if full is not None and self.wake_up in full.blocked:
-            full.blocked.remove(self.wake_up)
+        if full is not None and self.wake_up in full.blocked():
+            full.blocked().remove(self.wake_up)
         return 0
 
-    cdef int sleep_by(self, WaitStrategy strategy, int64_t most, ReceiveQueue full) except -1:
+    cdef int sleep_by(self, WaitStrategy strategy, int64_t most, BatchInserter full) except -1:
         cdef int64_t nanos, slept = 0
         cdef bint once = self.spout is not None and full is None
         with nogil:
@@ -283,17 +286,17 @@ cdef class ExecutorThread:
                     ps_sleep_nanos(0)
                 if ps_wake_park(&self.wake_up.place, nanos) or once or slept == most:
                     break
-                if full is not None and queue_size(full) < queue_capacity(full):
+                if full is not None and queue_has_room(full):
                     break
         return 0
 
-    cdef bint has_work(self, ReceiveQueue full):
+    cdef bint has_work(self, BatchInserter full):
         """Whether there is something that nobody would wake it for any more."""
         if self.handed is not None or self.run.ended:
             return True
         if not self.run.running or (self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED):
             return False
-        if full is not None and queue_size(full) < queue_capacity(full):
+        if full is not None and (queue_has_room(full) or (full.ring is not None and ring_room(full.ring) > 0)):
             return True
         return self.executor.pending.count == 0 and not self.rests()
 
@@ -301,37 +304,42 @@ cdef class ExecutorThread:
         """Whether the driver could conclude something once this thread sleeps, too."""
         return self.spout is None or self.spout.exhausted or self.spout.until_idle or self.run.manual
 
-    cdef ReceiveQueue full_queue(self):
-        """The queue in which this executor waits for room, or None."""
+    cdef BatchInserter full_batch(self):
+        """The batch whose destination has no room, for which this executor waits; or None."""
         cdef BatchInserter inserter
         if self.executor.pending.count > 0:
-            return (<BatchInserter>self.executor.pending.entries[2 * self.executor.pending.first]).queue
+            return <BatchInserter>self.executor.pending.entries[2 * self.executor.pending.first]
         if not self.executor.flush():
             for inserter in self.executor.inserters:
                 if inserter.count > 0:
-                    return inserter.queue
+                    return inserter
         return None
 
     cdef bint closes_a_cycle(self):
         """Whether the pending emits wait for an executor that waits for another one, and so on, back to this one.
 
-        Each waits for one queue at a time, that of its oldest pending emit, so there is one way to follow.
+        Each waits for one destination at a time, that of its oldest pending emit, and for the slowest of those that
+        read it, so there is one way to follow.
         """
         cdef ExecutorThread at = self
-        cdef ReceiveQueue full = self.full_queue()
+        cdef BatchInserter full = self.full_batch()
         cdef Py_ssize_t _step
         if self.bolt is None:
             return False
         for _step in range(len(self.run.consumers)):
-            at = self.run.consumers.get(full)
-            if at is None:
-                return False
+            at = self.slowest_consumer(full)
             if at is self:
                 return True
             full = at.blocked_on
             if full is None:
                 return False
         return False
+
+    cdef ExecutorThread slowest_consumer(self, BatchInserter full):
+        """Who must go on before there is room."""
+        if full.queue is not None:
+            return <ExecutorThread>self.run.consumers[full.queue]
+        return <ExecutorThread>self.run.consumers[full.ring, full.ring.names[full.ring.slowest_reader()]]
 
     cdef bint rests(self) noexcept:
         """No call under way, nothing in the queue or to be told, nothing pending."""

@@ -56,6 +56,8 @@ cdef class StreamRouter:
     cdef list tapped                   # collects every emit's values, or None
     cdef int route(self, object values, long long offset, object trees, list task_ids) except -1
     cdef int route_to_all(self, object payload, long long offset, object trees, list task_ids) except -1
+    cdef int route_to_ring(self, BatchInserter inserter, object payload, long long offset, object trees,
+                           list task_ids) except -1
     cdef int route_custom(self, Route route, object payload, long long offset, object trees, list task_ids) except -1
     cdef object copied(self, object payload)
     cdef object wrong_answer(self, Route route, str wanted, object answer)

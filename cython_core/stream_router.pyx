@@ -27,7 +27,8 @@ from cython_core.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.java_hash cimport java_hash_of_all
 from cython_core.row_batch cimport RowView
 from cython_core.stable_hash cimport stable_hash
-from cython_core.tuple cimport TupleSource, named_values, new_tuple
+from cython_core.tuple cimport Tuple, TupleSource, named_values, new_tuple
+from cython_core.tuple_tree cimport adopt
 
 
 cdef extern from "mix.h" nogil:
@@ -180,7 +181,8 @@ cdef class StreamRouter:
         self.view = view
         if len(routes) == 1 and not direct and not copies:
             route = <Route>routes[0]
-            if route.fan == 1 and route.kind != GROUPING_CUSTOM:
+            ring = (<BatchInserter>route.inserters[0]).ring
+            if route.fan == 1 and route.kind != GROUPING_CUSTOM and ring is None:
                 self.only = route.inserters[0]
         self.straight = self.only is not None and self.view is None
 
@@ -223,6 +225,9 @@ cdef class StreamRouter:
             if route.kind == GROUPING_ALL:
                 for i in range(route.fan):
                     inserter = <BatchInserter>route.targets[i]
+                    if inserter.ring is not None:
+                        self.route_to_ring(inserter, payload, offset, trees, task_ids)
+                        continue
                     self.transferred += 1
                     transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset, trees))
                     if task_ids is not None:
@@ -236,6 +241,20 @@ cdef class StreamRouter:
                 if task_ids is not None:
                     task_ids.append(inserter.task)
         return 0
+
+    cdef int route_to_ring(self, BatchInserter inserter, object payload, long long offset, object trees,
+                           list task_ids) except -1:
+        """One tuple for all readers of a ring: each takes a copy, which is the edge that is made here."""
+        cdef Tuple tup = new_tuple(self.source, payload, offset, None)
+        cdef Py_ssize_t i
+        for i in range(len(inserter.ring.names)):
+            self.transferred += 1
+            if trees is not None:
+                adopt(trees)
+            if task_ids is not None:
+                task_ids.append(int(inserter.ring.names[i]))
+        tup.trees = trees
+        return transfer(self.pending, inserter, tup)
 
     cdef int route_custom(self, Route route, object payload, long long offset, object trees, list task_ids) except -1:
         """Sends to the tasks that the route's object answers: each of them is a target, or nothing is sent."""

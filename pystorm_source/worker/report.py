@@ -66,7 +66,7 @@ def task_counts(executor: Executor) -> dict[str, Any]:
             "second_verdicts": executor.second_verdicts,
             "ticks": executor.ticks,
             "insert_failures": executor.queue.insert_failures,
-            "queue_population": len(executor.queue),
+            "queue_population": len(executor.queue) + sum(map(len, executor.readers or ())),
             "queue_high_mark": executor.queue.high_mark,
         }
     counts["batch_fill"] = _fill(counts)

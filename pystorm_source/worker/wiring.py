@@ -1,9 +1,12 @@
 """Plan → executors: queues, batches, routes and component instances of one worker."""
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from cython_core.batch_inserter import BatchInserter, PendingEmits
 from cython_core.bolt_executor import BoltExecutor
+from cython_core.broadcast_ring import BroadcastReader, BroadcastRing
 from cython_core.executor import ComponentFailed, Executor
 from cython_core.receive_queue import ReceiveQueue
 from cython_core.row_batch import RowBatchBuilder, RowView
@@ -33,6 +36,7 @@ class Wiring:
             if not component.is_spout
             for task in component.tasks
         }
+        self._rings = dict(self._shared_rings())
         self.executors: list[Executor] = [
             self._executor(component, task, output, builder)
             for component in plan.components
@@ -47,6 +51,29 @@ class Wiring:
             return 0
         producers = {edge.producer for edge in self.plan.edges if edge.consumer == consumer.name}
         return sum(len(self.plan.component(producer).tasks) for producer in producers)
+
+    def _shared_rings(self) -> Iterator[tuple[tuple[int, str, str], BroadcastRing]]:
+        """(Producer's task, stream, consumer) → the ring that all tasks of the consumer read, between threads.
+
+        Only where no other edge leads from the producer to the consumer: its tuples would come by two ways, and one
+        could overtake another. Nor where each task gets values of its own.
+        """
+        if self.engine.scheduler == "inline" or self.engine.always_try_serialize:
+            return
+        ways = Counter((edge.producer, edge.consumer) for edge in self.plan.edges)
+        for edge in self.plan.edges:
+            readers = self.plan.component(edge.consumer).tasks
+            if edge.grouping == "all" and len(readers) > 1 and ways[edge.producer, edge.consumer] == 1:
+                for task in self.plan.component(edge.producer).tasks:
+                    ring = BroadcastRing(self.engine.receive_buffer_size, {str(reader): () for reader in readers})
+                    yield (task, edge.stream, edge.consumer), ring
+
+    def _readers_of(self, component: ComponentPlan, task: int) -> tuple[BroadcastReader, ...]:
+        return tuple(
+            BroadcastReader(ring, str(task))
+            for (_, _, consumer), ring in self._rings.items()
+            if consumer == component.name
+        )
 
     def _executor(self, component: ComponentPlan, task: int, output: OutputPlan, builder: RowBatchBuilder) -> Executor:
         pending = PendingEmits()
@@ -70,8 +97,10 @@ class Wiring:
             spout = SpoutExecutor(component.name, task, instance, pending, routers)
             spout.skips = own.spout_recvq_skips
             return spout
-        frequency = own.tick_frequency
-        return BoltExecutor(component.name, task, instance, pending, routers, self._queues[task], frequency or None)
+        queue, readers = self._queues[task], self._readers_of(component, task)
+        return BoltExecutor(
+            component.name, task, instance, pending, routers, queue, own.tick_frequency or None, readers
+        )
 
     def _routes(self, component: ComponentPlan, stream: str, task: int) -> tuple[Route, ...]:
         size, dynamic = self.engine.producer_batch_size, self.engine.producer_batch_dynamic
@@ -79,8 +108,7 @@ class Wiring:
             Route(
                 edge.grouping,
                 tuple(
-                    BatchInserter(self._queues[to], to, size, dynamic)
-                    for to in self.plan.component(edge.consumer).tasks
+                    BatchInserter(destination, to, size, dynamic) for to, destination in self._destinations(edge, task)
                 ),
                 edge.positions,
                 task,
@@ -89,6 +117,11 @@ class Wiring:
             )
             for edge in self._edges(component.name, stream)
         )
+
+    def _destinations(self, edge: EdgePlan, task: int) -> list[tuple[int, ReceiveQueue | BroadcastRing]]:
+        tasks = self.plan.component(edge.consumer).tasks
+        ring = self._rings.get((task, edge.stream, edge.consumer))
+        return [(to, self._queues[to]) for to in tasks] if ring is None else [(tasks[0], ring)]
 
     def _edges(self, producer: str, stream: str) -> list[EdgePlan]:
         return [edge for edge in self.plan.edges if (edge.producer, edge.stream) == (producer, stream)]

@@ -7,13 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections import defaultdict
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystorm_source import Bolt, GlobalStreamId, Grouping, Spout
+from pystorm_source import Bolt, GlobalStreamId, Grouping, Spout, Stream
 from pystorm_source.errors import OptionError, TupleFailed
 from tests.worker.running import Numbers, Pass, numbers, rows, topology, worker_of
 
@@ -264,6 +265,130 @@ def test_a_diamond_of_fifty_executors_with_the_smallest_queues():
     worker = worker_of(topology(s=s, left=left, right=right, join=join, end=end), "end", overrides=SMALLEST)
     assert len(worker.executors) == 50
     assert sorted(numbers(worker.run("s", "p", 0, 300))) == sorted(list(range(300)) * 2)
+    worker.stop()
+
+
+# --- all grouping on a broadcast ring ---
+
+
+class Told(Spout):
+    """Emits a hundred numbers with ids, and the odd ones again after their first fail."""
+
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        self.left = list(range(100))
+        self.acked, self.failed = [], []
+
+    def next_tuple(self):
+        if self.left:
+            n = self.left.pop()
+            self.emit((n,), tup_id=n)
+
+    def ack(self, tup_id):
+        self.acked.append(tup_id)
+
+    def fail(self, tup_id):
+        self.failed.append(tup_id)
+        self.left.append(tup_id)
+
+
+class FailsOnce(Bolt):
+    """Its second task fails every odd number once."""
+
+    outputs = ["n long", "task long"]
+
+    def initialize(self, conf, context):
+        self.task = context["taskid"]
+        self.seen = set()
+
+    def process(self, tup):
+        n = tup.values.n
+        if self.task == 3 and n % 2 and n not in self.seen:
+            self.seen.add(n)
+            self.fail(tup)
+            return
+        self.emit((n, self.task))
+
+
+def rings_of(worker):
+    return [
+        inserter.ring for executor in worker.executors for inserter in executor.inserters if inserter.ring is not None
+    ]
+
+
+@pytest.mark.parametrize("overrides", [SMALLEST, None])
+def test_all_tasks_read_one_ring_and_each_gives_its_own_verdict(overrides):
+    s = Told.spec()
+    made = topology(s=s, b=FailsOnce.spec(inputs={s: Grouping.ALL}, par=3))
+    worker = worker_of(made, "b", columns=(0, -1), overrides=overrides)
+    assert len(rings_of(worker)) == 1
+    found = sorted(numbers(worker.run_round({})))
+    spout = worker.executors[0].instance
+    assert sorted(spout.acked) == list(range(100))
+    assert sorted(spout.failed) == list(range(1, 100, 2))
+    # Twice from the tasks that processed a number before the third one failed it.
+    assert found == sorted([n for n in range(100) for _ in range(3 + 2 * (n % 2))])
+    counts = worker.report()["components"]
+    assert counts["s"]["transferred"] == counts["b"]["executed"] == 3 * 150
+    worker.stop()
+
+
+def test_values_that_went_by_a_ring_are_let_go():
+    class Large:
+        pass
+
+    class Sends(Numbers):
+        outputs = ["n long", "large"]
+
+        def next_tuple(self):
+            if self.at == self.end:
+                return False
+            large = Large()
+            alive.add(large)
+            self.emit((self.at, large), self.at)
+            self.at += 1
+
+    class Drops(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            self.emit((tup.values[0],))
+
+    alive = weakref.WeakSet()
+    s = Sends.spec()
+    worker = worker_of(topology(s=s, b=Drops.spec(inputs={s: Grouping.ALL}, par=3)), "b")
+    assert len(rings_of(worker)) == 1
+    assert sorted(numbers(worker.run("s", "p", 0, 2000))) == sorted(list(range(2000)) * 3)
+    gc.collect()
+    assert len(alive) == 0
+    worker.stop()
+
+
+def test_two_ways_to_a_component_keep_their_order_by_one_queue():
+    class Two(Numbers):
+        outputs = [Stream(["n long"]), Stream(["n long"], name="other")]
+
+        def next_tuple(self):
+            if self.at == self.end:
+                return False
+            self.emit((self.at,), self.at, stream="other" if self.at % 2 else "default")
+            self.at += 1
+
+    class InOrder(Bolt):
+        outputs = ["n long"]
+        last = -1
+
+        def process(self, tup):
+            assert tup.values.n == self.last + 1
+            self.last += 1
+            self.emit(tup.values)
+
+    s = Two.spec()
+    made = topology(s=s, b=InOrder.spec(inputs={s: Grouping.ALL, s["other"]: Grouping.ALL}, par=3))
+    worker = worker_of(made, "b", overrides=SMALLEST)
+    assert rings_of(worker) == []
+    assert sorted(numbers(worker.run("s", "p", 0, 500))) == sorted(list(range(500)) * 3)
     worker.stop()
 
 
