@@ -11,6 +11,7 @@ from cython_core.tuple cimport TupleSource
 cdef class BoltExecutor(Executor):
     cdef readonly ReceiveQueue queue
     cdef readonly tuple readers           # of rings, or None
+    cdef bint shares_rings                # has readers
     cdef Py_ssize_t place                 # polled last: 0 the queue, else a reader
     cdef BoltOutputCollector collector
     cdef object call                      # bound process

@@ -37,6 +37,7 @@ cdef class BoltExecutor(Executor):
         super().__init__(component, task, instance, pending, routers)
         self.queue = queue
         self.readers = readers or None
+        self.shares_rings = self.readers is not None
         self.collector = BoltOutputCollector(instance, routers)
         self.tick_frequency = tick_frequency
         self.tick_source = TupleSource("__system", "__tick", -1, ("rate_secs",))
@@ -156,7 +157,7 @@ cdef class BoltExecutor(Executor):
             until = ps_coarse_nanos() + self.patience
         enter(collector)
         while calls < quota:
-            item = queue_poll(self.queue) if self.readers is None else self.poll_any()  # hot
+            item = self.poll_any() if self.shares_rings else queue_poll(self.queue)  # hot
             if item is NULL:
                 break
             # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.

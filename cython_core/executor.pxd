@@ -2,7 +2,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.batch_inserter cimport PendingEmits
-from cython_core.flush_timer cimport FlushFlag, flush_asked
+from cython_core.flush_timer cimport FlushFlag, ps_flush_flag, ps_flush_take
 from cython_core.tuple cimport Tuple
 from cython_core.turn_times cimport StallReason, TurnTimes
 
@@ -34,7 +34,8 @@ cdef class Executor:
     cdef bint exits                       # an exception of the component fails the run
     cdef readonly object reported         # deque: ComponentFailed that did not, or (exception, tuple) that it reported
     cdef public uint64_t patience         # nanoseconds that a turn may take before it ends early; 0: no limit
-    cdef public FlushFlag flush_flag      # of the worker's flush timer; None: it has none
+    cdef FlushFlag flush_flag_object      # of the worker's flush timer; None: it has none
+    cdef ps_flush_flag *flush_flag        # the same; NULL
     cdef bint slow                        # the last turn ended early: look at the clock after every call
     # Counters, read from outside.
     cdef readonly unsigned long long executed   # calls of next_tuple, next_batch or process
@@ -54,7 +55,7 @@ cdef class Executor:
 cdef inline bint late(Executor executor, uint64_t until, long calls) noexcept:
     # Whether a turn must end early: asked after each call, looks at the clock after every fourth one. Before, what is
     # batched is published where the flush timer asks for it.
-    if executor.flush_flag is not None and flush_asked(executor.flush_flag):  # hot
+    if executor.flush_flag is not NULL and ps_flush_take(executor.flush_flag):  # hot
         executor.flush()
     if until == 0 or (not executor.slow and (calls & 3) != 0):  # hot
         return 0  # hot

@@ -11,6 +11,7 @@ Threading law: an executor's turns are taken by one thread at a time.
 """
 
 from cython_core.batch_inserter cimport BatchInserter, PendingEmits
+from cython_core.flush_timer cimport FlushFlag
 from cython_core.output_collector cimport OutputCollector
 from cython_core.stream_router cimport Route, StreamRouter
 from cython_core.tuple cimport Tuple
@@ -65,6 +66,11 @@ cdef class Executor:
         self.exits = True
         self.reported = deque(maxlen=MOST_REPORTED)
         self.times = TurnTimes()
+
+    def flush_by(self, FlushFlag flag not None):
+        """What is batched is published in the middle of a turn, too, where the flush timer asks for it."""
+        self.flush_flag_object = flag
+        self.flush_flag = flag.flag
 
     cdef long turn(self, long quota) except -1:
         raise NotImplementedError

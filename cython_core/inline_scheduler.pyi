@@ -4,6 +4,7 @@ from typing import Any, final
 
 from cython_core.executor import Executor
 from cython_core.row_batch import RowBatchBuilder
+from cython_core.wait_strategy import WaitStrategy
 
 @final
 class InlineScheduler:
@@ -17,6 +18,7 @@ class InlineScheduler:
         idle_sleep: float = 0.001,
         seed: int | None = None,
         patience: float = 0.0,
+        spout_wait: WaitStrategy | None = None,
     ) -> None: ...
     @property
     def executors(self) -> tuple[Executor, ...]: ...

@@ -15,12 +15,14 @@ import time
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
+from libc.stdint cimport int64_t
 
 from cython_core.bolt_executor cimport BoltExecutor
 from cython_core.executor cimport Executor
 from cython_core.spout_executor cimport SpoutExecutor
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
+from cython_core.wait_strategy cimport WaitStrategy
 from cython_core.turn_times cimport OUTPUT_FULL, Stopwatch
 
 
@@ -39,8 +41,8 @@ cdef class InlineScheduler:
     ``executors``: most downstream first. ``output``: the RowBatchBuilder whose finished batches end a ``run``, or None.
     ``monotonic``: a clock in seconds, read once per pass where a run has a deadline or a bolt a timer; ``sleep`` waits
     by it. ``quota``: calls per turn; a turn that takes longer than ``patience`` seconds (0: any time) ends early, with
-    the next call, so that slow components keep nobody from deadlines and timers. ``idle_sleep``: seconds slept when the
-    spouts have nothing. ``seed``: an int makes order and length of the turns random, the same for the same seed: other
+    the next call, so that slow components keep nobody from deadlines and timers. ``spout_wait``: how it waits when the
+    spouts have nothing, None: it sleeps for ``idle_sleep`` seconds. ``seed``: an int makes order and length of the turns random, the same for the same seed: other
     interleavings for tests.
     """
 
@@ -53,6 +55,8 @@ cdef class InlineScheduler:
     cdef tuple timed                               # bolts of this run that have timers
     cdef readonly long quota
     cdef readonly double idle_sleep
+    cdef WaitStrategy spout_wait
+    cdef int64_t idle_waits                        # in a row
     cdef readonly unsigned long long passes
     cdef readonly unsigned long long idle_passes   # of these, slept because the spouts had nothing
     cdef readonly unsigned long long unjams        # of these, resolved a cycle of full queues
@@ -67,6 +71,7 @@ cdef class InlineScheduler:
         double idle_sleep=0.001,
         seed=None,
         double patience=0.0,
+        WaitStrategy spout_wait=None,
     ):
         if quota < 1:
             raise ValueError(f"a turn makes at least one call; Given: {quota!r}")
@@ -84,6 +89,7 @@ cdef class InlineScheduler:
         self.timed = ()
         self.quota = quota
         self.idle_sleep = idle_sleep
+        self.spout_wait = spout_wait
 
     def call(self, executor, function, *args):
         """Calls a component's function, here."""
@@ -157,9 +163,10 @@ cdef class InlineScheduler:
         while True:
             if deadline is not None and self.monotonic() >= deadline:
                 self.exhaust()
-            if self.one_pass() == 0:
-                if self.settle():
-                    return self.output is not None and len(self.output.done) > 0
+            if self.one_pass() > 0:
+                self.idle_waits = 0
+            elif self.settle(deadline):
+                return self.output is not None and len(self.output.done) > 0
             PyErr_CheckSignals()
             if self.output is not None and len(self.output.done) > 0:
                 return True
@@ -182,7 +189,7 @@ cdef class InlineScheduler:
         self.passes += 1
         return calls
 
-    cdef bint settle(self) except -1:
+    cdef bint settle(self, object deadline) except -1:
         """After a pass without a call: 1 where all is drained; else sleeps or unjams and answers 0."""
         cdef bint clean = 1
         cdef bint exhausted = 1
@@ -200,7 +207,25 @@ cdef class InlineScheduler:
         if exhausted:
             return clean
         self.idle_passes += 1
-        self.sleep(self.idle_sleep)
+        self.wait(deadline)
+        return 0
+
+    cdef int wait(self, object deadline) except -1:
+        """The spouts have nothing. Not beyond the deadline, nor beyond the next timer."""
+        cdef int64_t nanos
+        cdef double seconds = self.idle_sleep
+        if self.spout_wait is not None:
+            nanos = self.spout_wait.idle_nanos(self.idle_waits)
+            if nanos < 0:
+                self.idle_waits = self.spout_wait.idle(self.idle_waits)
+                return 0
+            self.idle_waits += 1
+            seconds = nanos / 1e9
+            if deadline is not None or self.timed:
+                ends = [executor.next_due for executor in self.timed]
+                ends.append(float("inf") if deadline is None else deadline)
+                seconds = min(seconds, max(0.0, min(ends) - self.monotonic()))
+        self.sleep(seconds)
         return 0
 
     cdef int unjam(self) except -1:

@@ -93,7 +93,7 @@ cdef class ThreadsScheduler:
         if self.flush_nanos > 0:
             self.timer = FlushTimer()
             for executor in executors:
-                executor.flush_flag = self.timer.register(getattr(executor, "queue", None))
+                executor.flush_by(self.timer.register(getattr(executor, "queue", None)))
 
     def __dealloc__(self):
         if self.shared is not None and self.threads is not None:

@@ -10,7 +10,8 @@ cdef class WaitStrategy:
 @cython.final
 cdef class ParkWait(WaitStrategy):
     cdef int64_t park_nanos
-    cdef readonly bint woken
+    cdef readonly bint woken      # by what it waits for
+    cdef readonly bint backs_off
 
 
 @cython.final
@@ -18,7 +19,8 @@ cdef class ProgressiveWait(WaitStrategy):
     cdef int64_t level1_count
     cdef int64_t level2_count
     cdef int64_t level3_nanos
-    cdef readonly bint woken
+    cdef readonly bint woken      # by what it waits for
+    cdef readonly bint backs_off
 
 
 @cython.final

@@ -12,15 +12,26 @@ class WaitStrategy:
 
 @final
 class ParkWait(WaitStrategy):
-    def __init__(self, microsec: int, woken: bool = False) -> None: ...
+    def __init__(self, microsec: int, woken: bool = False, backs_off: bool = False) -> None: ...
     @property
     def woken(self) -> bool: ...
+    @property
+    def backs_off(self) -> bool: ...
 
 @final
 class ProgressiveWait(WaitStrategy):
-    def __init__(self, level1_count: int, level2_count: int, level3_sleep_millis: int, woken: bool = False) -> None: ...
+    def __init__(
+        self,
+        level1_count: int,
+        level2_count: int,
+        level3_sleep_millis: int,
+        woken: bool = False,
+        backs_off: bool = False,
+    ) -> None: ...
     @property
     def woken(self) -> bool: ...
+    @property
+    def backs_off(self) -> bool: ...
 
 @final
 class UserWait(WaitStrategy):

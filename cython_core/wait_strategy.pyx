@@ -24,6 +24,9 @@ Follows ``IWaitStrategy``, ``WaitStrategyPark`` and ``WaitStrategyProgressive`` 
 - Who is ``woken`` by all that it waits for, as a bolt is, need not look again and again. So it passes over level 2, and
   its longest wait doubles from the ``STEADY_WAITS``-th in a row on, up to ``LONGEST_WOKEN_NANOS``: a bolt that is idle,
   or seldom gets a tuple, costs nothing. Who must look, as a spout at the world, waits no longer than it was told to.
+- A spout ``backs_off``: its wait is at least a hundredth of the time that it has waited so far, up to
+  ``LONGEST_BACK_OFF_NANOS``, so that one that has had nothing for seconds costs next to nothing. What comes then waits
+  ten milliseconds at most.
 - Where nothing is waited, the interpreter's lock is given up once: Storm's threads have none that others wait for.
 
 The shortest time is 1 ns and lasts as long as the machine takes to sleep and wake: some 60 to 90 µs on Linux, of which
@@ -44,6 +47,8 @@ cdef extern from "wait.h" nogil:
 cdef int64_t SHORTEST_NANOS = 1
 cdef int64_t STEADY_WAITS = 10
 cdef int64_t LONGEST_WOKEN_NANOS = 100_000_000
+cdef int64_t BACK_OFF_SHARE = 100
+cdef int64_t LONGEST_BACK_OFF_NANOS = 10_000_000
 cdef int64_t MOST = 1 << 62
 
 
@@ -78,6 +83,12 @@ cdef int64_t doubled(int64_t nanos, int64_t waits) noexcept nogil:
     return nanos
 
 
+cdef int64_t backed_off(int64_t nanos, int64_t waits) noexcept nogil:
+    """The wait of who backs off, after ``waits`` in a row that were this long at least."""
+    cdef int64_t share = min(waits, MOST // max(nanos, 1)) * nanos // BACK_OFF_SHARE
+    return max(nanos, min(share, LONGEST_BACK_OFF_NANOS))
+
+
 cdef int64_t scaled(str name, object value, int64_t unit) except -1:
     if not 0 <= value <= MOST // unit:
         raise ValueError(f"{name} of a wait strategy is from 0 to {MOST // unit}; Given: {value!r}")
@@ -86,32 +97,37 @@ cdef int64_t scaled(str name, object value, int64_t unit) except -1:
 
 @cython.final
 cdef class ParkWait(WaitStrategy):
-    """``ParkWait(microsec, woken)``: the same wait each time; 0: none.
+    """``ParkWait(microsec, woken, backs_off)``: the same wait each time; 0: none.
 
     Raises ValueError for less than 0.
     """
 
-    def __init__(self, microsec, bint woken=False):
+    def __init__(self, microsec, bint woken=False, bint backs_off=False):
         self.park_nanos = scaled("park.microsec", microsec, 1_000)
         self.woken = woken
+        self.backs_off = backs_off
 
     cdef int64_t idle_nanos(self, int64_t idle_counter) noexcept nogil:
-        return doubled(self.park_nanos, idle_counter) if self.woken else self.park_nanos
+        if self.woken:
+            return doubled(self.park_nanos, idle_counter)
+        return backed_off(self.park_nanos, idle_counter) if self.backs_off else self.park_nanos
 
 
 @cython.final
 cdef class ProgressiveWait(WaitStrategy):
-    """``ProgressiveWait(level1_count, level2_count, level3_sleep_millis, woken)``: the longer idle, the longer a wait.
+    """``ProgressiveWait(level1_count, level2_count, level3_sleep_millis, woken, backs_off)``: the longer idle, the
+    longer a wait.
 
     Level 1 does not wait, level 2 waits for the shortest time, level 3 sleeps; there is no level 2 for who is
     ``woken``. Raises ValueError for less than 0.
     """
 
-    def __init__(self, level1_count, level2_count, level3_sleep_millis, bint woken=False):
+    def __init__(self, level1_count, level2_count, level3_sleep_millis, bint woken=False, bint backs_off=False):
         self.level1_count = scaled("progressive.level1.count", level1_count, 1)
         self.level2_count = scaled("progressive.level2.count", level2_count, 1)
         self.level3_nanos = scaled("progressive.level3.sleep.millis", level3_sleep_millis, 1_000_000)
         self.woken = woken
+        self.backs_off = backs_off
 
     cdef int64_t idle_nanos(self, int64_t idle_counter) noexcept nogil:
         if idle_counter < self.level1_count:
@@ -119,7 +135,10 @@ cdef class ProgressiveWait(WaitStrategy):
         idle_counter -= self.level1_count
         if self.woken:
             return doubled(self.level3_nanos, idle_counter)
-        return SHORTEST_NANOS if idle_counter < self.level2_count else self.level3_nanos
+        if idle_counter < self.level2_count:
+            return SHORTEST_NANOS
+        idle_counter -= self.level2_count
+        return backed_off(self.level3_nanos, idle_counter) if self.backs_off else self.level3_nanos
 
 
 @cython.final

@@ -43,12 +43,13 @@ def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStra
     ``prepare`` raises.
     """
     options = parse(EngineOptions, conf).wait_options(situation.value)
-    woken = situation is WaitSituation.BOLT_WAIT
+    woken, backs_off = situation is WaitSituation.BOLT_WAIT, situation is WaitSituation.SPOUT_WAIT
     name = options.strategy.removeprefix(_STORMS_PACKAGE)
     if name == "WaitStrategyPark":
-        return ParkWait(options.park_microsec, woken)
+        return ParkWait(options.park_microsec, woken, backs_off)
     if name == "WaitStrategyProgressive":
-        return ProgressiveWait(options.level1_count, options.level2_count, options.level3_sleep_millis, woken)
+        levels = (options.level1_count, options.level2_count, options.level3_sleep_millis)
+        return ProgressiveWait(*levels, woken, backs_off)
     cls = _load(situation.key, options.strategy)
     try:
         strategy = cls()

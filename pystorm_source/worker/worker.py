@@ -79,7 +79,8 @@ class Worker:
             return ThreadsScheduler(
                 executors, waits, self._builder, *clock, manual=manual, patience=patience, flush_nanos=flush
             )
-        return InlineScheduler(executors, self._builder, *clock, seed=seed, patience=patience)
+        wait = None if manual else wait_strategy(WaitSituation.SPOUT_WAIT, dict(self.plan.config))
+        return InlineScheduler(executors, self._builder, *clock, seed=seed, patience=patience, spout_wait=wait)
 
     def _waits_of(self, executor: Executor) -> tuple[WaitStrategy, WaitStrategy]:
         component = self.plan.component(executor.component)

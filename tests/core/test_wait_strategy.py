@@ -139,3 +139,18 @@ def test_what_a_users_strategy_raises_comes_out():
 def test_times_and_counts_below_zero_or_beyond_the_clock_are_refused(make, given):
     with pytest.raises(ValueError, match=given):
         make()
+
+
+@pytest.mark.parametrize("strategy", [ParkWait(1000, backs_off=True), ProgressiveWait(2, 3, 1, backs_off=True)])
+def test_who_backs_off_waits_a_hundredth_of_its_time_and_never_more_than_ten_milliseconds(strategy):
+    first = 5 if isinstance(strategy, ProgressiveWait) else 0
+    millis = [strategy.nanos_at(first + waits) / 1e6 for waits in range(2000)]
+    assert millis[:100] == [1.0] * 100
+    assert millis[500] == 5.0
+    assert millis == sorted(millis)
+    assert max(millis) == 10.0
+    assert strategy.nanos_at(1 << 61) == 10_000_000
+
+
+def test_a_long_wait_is_not_shortened_by_backing_off():
+    assert {ParkWait(50_000, backs_off=True).nanos_at(n) for n in (0, 1, 1 << 40)} == {50_000_000}
