@@ -149,6 +149,7 @@ cdef class BoltExecutor(Executor):
         cdef void *item
         cdef PyObject *answer
         cdef BoltOutputCollector collector = self.collector
+        cdef ReceiveQueue queue = self.queue
         cdef TurnTimes times = self.times
         cdef uint64_t until = 0
         if self.empty():
@@ -157,7 +158,10 @@ cdef class BoltExecutor(Executor):
             until = ps_coarse_nanos() + self.patience
         enter(collector)
         while calls < quota:
-            item = self.poll_any() if self.shares_rings else queue_poll(self.queue)  # hot
+            if self.shares_rings:  # hot
+                item = self.poll_any()
+            else:
+                item = queue_poll(queue)  # hot
             if item is NULL:
                 break
             # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.

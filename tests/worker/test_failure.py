@@ -20,7 +20,7 @@ def failing(method, on, error=None):
     base = {"spout": Numbers, "batches": Batches, "bolt": Pass}[on]
     cls = type("Failing", (base,), {method: raises})
     s = (cls if on != "bolt" else Numbers).spec(par=2 if method == "split" else 1)
-    b = (cls if on == "bolt" else Pass).spec(inputs=[s], par=2)
+    b = (cls if on == "bolt" else Pass).spec(inputs=[s], par=1 if method == "process" else 2)
     return worker_of(topology(s=s, b=b), "b")
 
 
