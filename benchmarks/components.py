@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from hashlib import pbkdf2_hmac
 from itertools import cycle
 from typing import Any
 
@@ -207,6 +208,26 @@ class ConstIdNull(Topology):
     spout = ConstSpout.spec()
     id = IdBolt.spec(inputs=[spout])
     last = NullBolt.spec(inputs=[id])
+
+
+class HashBolt(Bolt):
+    """About a millisecond of hashing in C for each tuple, without the interpreter's lock."""
+
+    def process(self, tup: Tuple) -> None:
+        pbkdf2_hmac("sha256", b"some data", b"salt", 4000)
+
+
+class ConstHash(Topology):
+    """ConstSpout → two tasks of HashBolt."""
+
+    spout = ConstSpout.spec()
+    last = HashBolt.spec(inputs=[spout], par=2)
+
+
+class ConstHashThreads(ConstHash):
+    """The same, a thread for each executor."""
+
+    config = {"topology.scheduler": "threads"}
 
 
 class OffsetNull(Topology):

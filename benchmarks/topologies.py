@@ -3,6 +3,7 @@
     null          constant spout → null bolt
     id-null       constant spout → id bolt → null bolt
     word-count    sentence → split → count, values by index; -named: values by name; -two: two counting tasks
+    threads       constant spout → two tasks that hash for a millisecond without the lock, a thread each; against inline
 
 Nothing is acked. Storm runs in its LocalCluster at the best setting found for it: batches of 1000 (word count: of 1),
 WaitStrategyPark of 100 µs everywhere, no ackers, ParallelGC. How well its machine compiles it differs from start to
@@ -107,7 +108,31 @@ class Storm:
 def run(settings: Settings) -> Iterator[Record]:
     """Measures the cases in turn with Storm's topology that does the same: ``runs`` times for each of its starts."""
     for peer_case in CASES:
-        yield from measure(peer_case, settings)
+        if any(settings.wants(case.name) for case in CASES[peer_case]):
+            yield from measure(peer_case, settings)
+    if settings.wants("threads"):
+        yield threads(settings)
+
+
+def threads(settings: Settings) -> Record:
+    """Executors that overlap, against the same ones in one thread."""
+    emits = 100 if settings.quick else 1000
+    cases = [Case("threads", made, emits, None, _null_floor) for made in (c.ConstHashThreads, c.ConstHash)]
+    ours: list[float] = []
+    inline: list[float] = []
+    for _ in range(settings.runs_of(7)):
+        for values, case in zip((ours, inline), cases, strict=True):
+            values.append(tuples_per_second(case, emits))
+    return record(
+        "topologies",
+        "threads",
+        ours,
+        "tuples/s",
+        peer="inline",
+        peer_values=inline,
+        asked=1.8,
+        peer_spread=spread(inline),
+    )
 
 
 def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:

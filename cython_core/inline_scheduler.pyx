@@ -42,8 +42,8 @@ cdef class InlineScheduler:
     ``monotonic``: a clock in seconds, read once per pass where a run has a deadline or a bolt a timer; ``sleep`` waits
     by it. ``quota``: calls per turn; a turn that takes longer than ``patience`` seconds (0: any time) ends early, with
     the next call, so that slow components keep nobody from deadlines and timers. ``spout_wait``: how it waits when the
-    spouts have nothing, None: it sleeps for ``idle_sleep`` seconds. ``seed``: an int makes order and length of the turns
-    random, the same for the same seed: other interleavings for tests.
+    spouts have nothing, None: it sleeps for ``idle_sleep`` seconds. ``seed``: an int makes order and length of the
+    turns random, the same for the same seed: other interleavings for tests.
     """
 
     cdef readonly tuple executors
