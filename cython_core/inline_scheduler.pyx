@@ -23,7 +23,7 @@ from cython_core.spout_executor cimport SpoutExecutor
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
 from cython_core.wait_strategy cimport WaitStrategy
-from cython_core.turn_times cimport OUTPUT_FULL, Stopwatch
+from cython_core.turn_times cimport DOWNSTREAM_FULL, OUTPUT_FULL, Stopwatch
 
 
 cdef bint over(SpoutExecutor spout) except -1:
@@ -142,6 +142,8 @@ cdef class InlineScheduler:
         for executor in self.executors:
             executor.ready()
             (<Executor>executor).stall_end()
+            if (<Executor>executor).pending.count > 0:
+                (<Executor>executor).stall_begin(DOWNSTREAM_FULL)
         try:
             return self._run(deadline)
         finally:
