@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystorm_source import Bolt, GlobalStreamId, Grouping, Spout, Stream
+from pystorm_source import Bolt, Grouping, Spout, Stream
 from pystorm_source.errors import OptionError, TupleFailed
 from tests.worker.running import Numbers, Pass, numbers, rows, topology, worker_of
 
@@ -177,7 +177,7 @@ def test_a_worker_with_threads_is_not_taken_into_a_fork():
     worker.stop()
 
 
-# --- order, full queues, cycles ---
+# --- order ---
 
 
 @settings(max_examples=25, deadline=None)
@@ -224,47 +224,6 @@ def test_no_reordering_under_back_pressure(spouts, par, size, batch, grouping):
     worker = worker_of(made, "b", overrides=overrides)
     wanted = sorted(list(range(300)) * (par if grouping == "all" else 1))
     assert sorted(numbers(worker.run("s", "p", 0, 300))) == wanted
-    worker.stop()
-
-
-class Round(Bolt):
-    """Sends what comes from ``s`` round the cycle three times, then out."""
-
-    outputs = ["n long", "left long"]
-
-    def process(self, tup):
-        n, left = tup.values if len(tup.values) == 2 else (tup.values[0], 3)
-        if left > 0:
-            self.emit((n, left - 1))
-
-
-class First(Bolt):
-    outputs = ["n long"]
-
-    def process(self, tup):
-        self.emit(tup.values[:1])
-
-
-@pytest.mark.parametrize("overrides", [SMALLEST, None])
-def test_a_cycle_of_full_queues_goes_on(overrides):
-    s = Numbers.spec()
-    a = Round.spec(name="a", inputs=[s, GlobalStreamId("c")])
-    b = Round.spec(name="b", inputs=[a])
-    c = Round.spec(name="c", inputs=[b])
-    out = First.spec(name="out", inputs=[c])
-    worker = worker_of(topology(s=s, a=a, b=b, c=c, out=out), "out", overrides=overrides)
-    assert sorted(numbers(worker.run("s", "p", 0, 500))) == list(range(500))
-    worker.stop()
-
-
-def test_a_diamond_of_fifty_executors_with_the_smallest_queues():
-    s = Numbers.spec(par=2)
-    left, right = Pass.spec(name="left", inputs=[s], par=15), Pass.spec(name="right", inputs=[s], par=15)
-    join = Pass.spec(name="join", inputs={left: Grouping.fields("n"), right: Grouping.fields("n")}, par=15)
-    end = Pass.spec(name="end", inputs=[join], par=3)
-    worker = worker_of(topology(s=s, left=left, right=right, join=join, end=end), "end", overrides=SMALLEST)
-    assert len(worker.executors) == 50
-    assert sorted(numbers(worker.run("s", "p", 0, 300))) == sorted(list(range(300)) * 2)
     worker.stop()
 
 
