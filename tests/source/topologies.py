@@ -5,6 +5,7 @@ import decimal
 import json
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -302,3 +303,17 @@ class Kinds(Topology):
 
 class Lines(Topology):
     lines = FilesSpout.spec()
+
+
+class ThreadNameBolt(Bolt):
+    """The number, and whose thread it was seen by."""
+
+    outputs = ["part string", "n long", "thread string"]
+
+    def process(self, tup):
+        self.emit((*tup.values, threading.current_thread().name))
+
+
+class ThreadNames(Topology):
+    numbers = NumberSpout.spec()
+    named = ThreadNameBolt.spec(inputs=[numbers])
