@@ -40,7 +40,7 @@ cdef class ExecutorThread:
     cdef readonly WakeUp wake_up
     cdef readonly object thread
     cdef readonly bint busy                  # in a turn or in a call that was handed over
-    cdef object handed                       # a Call, or None
+    cdef object handed                       # deque of Calls
     cdef WaitStrategy idle_wait
     cdef WaitStrategy full_wait
     cdef int64_t idle                        # waits in a row
@@ -52,7 +52,7 @@ cdef class ExecutorThread:
     cdef bint over(self) except -1
     cdef int take_turn(self) except -1
     cdef int tell_others(self) except -1
-    cdef int wait(self) except -1
+    cdef int wait(self, unsigned long long progress) except -1
     cdef BatchInserter full_batch(self)
     cdef bint closes_a_cycle(self)
     cdef ExecutorThread slowest_consumer(self, BatchInserter full)

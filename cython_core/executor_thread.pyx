@@ -33,6 +33,7 @@ from cython_core.wait_strategy cimport WaitStrategy
 from cython_core.wake_up cimport WakeUp, ps_wake, ps_wake_cancel, ps_wake_is_parked, ps_wake_park, ps_wake_prepare
 
 import threading
+from collections import deque
 
 cdef extern from "wait.h" nogil:
     void ps_sleep_nanos(int64_t nanos)
@@ -118,6 +119,7 @@ cdef class ExecutorThread:
         self.bolt = executor if isinstance(executor, BoltExecutor) else None
         self.run = run
         self.wake_up = WakeUp()
+        self.handed = deque()
         self.thread = threading.Thread(target=self.serve, name=name, daemon=True)
         run.threads.append(self)
         if self.bolt is not None:
@@ -134,8 +136,8 @@ cdef class ExecutorThread:
         self.thread.start()
 
     def hand(self, call):
-        """Hands a Call over; it is made between two turns, as soon as the one before it is done."""
-        self.handed = call
+        """Hands a Call over; it is made between two turns, as soon as those before it are done."""
+        self.handed.append(call)
         ps_wake(&self.wake_up.place)
 
     def wake(self):
@@ -154,7 +156,7 @@ cdef class ExecutorThread:
     def serve(self):
         """The thread."""
         while True:
-            if self.handed is not None:
+            if self.handed:
                 self.answer()
             elif self.run.ended:
                 return
@@ -166,16 +168,15 @@ cdef class ExecutorThread:
                 self.park(None, FOREVER, None, NOT_STALLED)
 
     def answer(self):
-        """Makes the call that was handed over."""
+        """Makes the oldest call that was handed over."""
         self.busy = True
-        call = self.handed
-        call.answer()
-        self.handed = None
+        self.handed.popleft().answer()
         self.busy = False
         ps_wake(&self.run.driver.place)
 
     cdef int take_turn(self) except -1:
         cdef long calls = 0
+        cdef unsigned long long before = self.run.progress
         if self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED:
             ps_wake(&self.run.driver.place)
             return self.park(None, FOREVER, None, OUTPUT_FULL)
@@ -193,18 +194,19 @@ cdef class ExecutorThread:
             return 0
         finally:
             self.busy = False
+        self.tell_others()
         if calls > 0:
             self.idle = 0
             self.run.progress += 1
-            return self.tell_others()
+            return 0
         try:
-            return self.wait()
+            return self.wait(before)
         except BaseException as error:  # a wait strategy of the user's, or a clock that says that it is too late
             self.run.fail(error)
         return 0
 
     cdef int tell_others(self) except -1:
-        """After calls: whoever may go on because of them is woken."""
+        """After a turn: whoever may go on because of it is woken."""
         cdef ExecutorThread other
         if self.bolt is not None:
             self.bolt.queue.wake_blocked()
@@ -215,8 +217,8 @@ cdef class ExecutorThread:
             ps_wake(&self.run.driver.place)
         return 0
 
-    cdef int wait(self) except -1:
-        """After a turn without a call."""
+    cdef int wait(self, unsigned long long progress) except -1:
+        """After a turn without a call, which has begun at this progress of the run."""
         cdef BatchInserter full = self.full_batch()
         cdef WaitStrategy strategy = self.full_wait if full is not None else self.idle_wait
         cdef StallReason reason = DOWNSTREAM_FULL if full is not None else INPUT_EMPTY
@@ -227,9 +229,8 @@ cdef class ExecutorThread:
                 return self.park(None, FOREVER, None, NOT_STALLED)
             reason = NOTHING_TO_EMIT
             self.asked = True
-            self.asked_at = self.run.progress
+            self.asked_at = progress
         if self.bolt is not None:
-            self.bolt.queue.wake_blocked()
             most = self.until_due()
         if self.run.manual:
             return self.park(None, FOREVER, full, reason)
@@ -292,7 +293,7 @@ cdef class ExecutorThread:
 
     cdef bint has_work(self, BatchInserter full):
         """Whether there is something that nobody would wake it for any more."""
-        if self.handed is not None or self.run.ended:
+        if self.handed or self.run.ended:
             return True
         if not self.run.running or (self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED):
             return False
@@ -343,7 +344,7 @@ cdef class ExecutorThread:
 
     cdef bint rests(self) noexcept:
         """No call under way, nothing in the queue or to be told, nothing pending."""
-        return not self.busy and self.handed is None and self.executor.idle()
+        return not self.busy and len(self.handed) == 0 and self.executor.idle()
 
     cdef bint clean(self) noexcept:
         """No batch that is not published."""

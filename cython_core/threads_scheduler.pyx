@@ -216,6 +216,7 @@ cdef class ThreadsScheduler:
                 self.sleep(self.idle_sleep)
                 self.wake_all()
             self.look(None, MANUAL_LOOK_SECONDS if self.shared.manual else min(LOOK_SECONDS, max(end - now, 0.0)))
+            self.wake_those_with_work()
 
     cdef int resume(self) except -1:
         self.start_where_needed()
@@ -229,6 +230,14 @@ cdef class ThreadsScheduler:
                 self.timer.start(self.flush_nanos)
             self.shared.running = True
         self.wake_all()
+        return 0
+
+    cdef int wake_those_with_work(self) except -1:
+        """What a component does by a thread of its own (acks, emits) wakes nobody."""
+        cdef ExecutorThread thread
+        for thread in self.threads:
+            if not thread.busy and not (thread.rests() and thread.clean()):
+                ps_wake(&thread.wake_up.place)
         return 0
 
     cdef int wake_all(self) except -1:

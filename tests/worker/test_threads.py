@@ -2,6 +2,7 @@
 
 import gc
 import os
+import queue
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystorm_source import Bolt, Grouping, Spout, Stream
+from pystorm_source import BatchingBolt, Bolt, Grouping, Spout, Stream
 from pystorm_source.errors import OptionError, TupleFailed
 from tests.worker.running import Numbers, Pass, numbers, rows, topology, worker_of
 
@@ -559,3 +560,61 @@ def test_rows_of_both_schedulers_are_the_same():
         worker.stop()
     assert found[0] == found[1]
     assert len(found[0]) == 17
+
+
+# --- threads of a component's own ---
+
+
+def test_acks_and_emits_of_a_components_own_thread_are_heard():
+    class Later(Bolt):
+        """Emits and acks by a thread of its own, a while after its spout is exhausted."""
+
+        outputs = ["n long"]
+        auto_ack = False
+
+        def initialize(self, conf, context):
+            self.todo = queue.Queue()
+            self.helper = threading.Thread(target=self.work, daemon=True)
+            self.helper.start()
+
+        def process(self, tup):
+            self.todo.put(tup)
+
+        def work(self):
+            while (tup := self.todo.get()) is not None:
+                time.sleep(0.001)
+                self.emit(tup.values, anchors=[tup])
+                self.ack(tup)
+
+        def cleanup(self):
+            self.todo.put(None)
+            self.helper.join()
+
+    s = Told.spec()
+    worker = worker_of(topology(s=s, b=Later.spec(inputs=[s])), "b")
+    found = numbers(worker.run_slice("s", 100, 60_000))
+    until(lambda: worker.executors[1].acks == 100, "all is acked")
+    found += numbers(worker.run_round({}))
+    assert sorted(found) == list(range(100))
+    assert sorted(worker.executors[0].instance.acked) == list(range(100))
+    worker.stop()
+
+
+def test_what_fails_at_a_timer_is_told_to_an_exhausted_spout():
+    class Batches(BatchingBolt):
+        outputs = ["n long"]
+        secs_between_batches = 0.05
+
+        def process_batch(self, key, tups):
+            for tup in tups:
+                self.fail(tup)
+
+    class Once(Told):
+        def fail(self, tup_id):
+            self.failed.append(tup_id)
+
+    s = Once.spec()
+    worker = worker_of(topology(s=s, b=Batches.spec(inputs=[s])), "b")
+    list(worker.run_slice("s", 100, 60_000))
+    assert sorted(worker.executors[0].instance.failed) == list(range(100))
+    worker.stop()
