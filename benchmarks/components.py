@@ -230,6 +230,22 @@ class ConstHashThreads(ConstHash):
     config = {"topology.scheduler": "threads"}
 
 
+class SilentSpout(Spout):
+    """Never has anything."""
+
+    outputs = ["str string"]
+
+    def next_tuple(self) -> None:
+        pass
+
+
+class SilentNull(Topology):
+    """SilentSpout → ten tasks of NullBolt."""
+
+    spout = SilentSpout.spec()
+    last = NullBolt.spec(inputs=[spout], par=10)
+
+
 class OffsetNull(Topology):
     """OffsetSpout → NullBolt."""
 

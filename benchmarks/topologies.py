@@ -4,6 +4,7 @@
     id-null       constant spout → id bolt → null bolt
     word-count    sentence → split → count, values by index; -named: values by name; -two: two counting tasks
     threads       constant spout → two tasks that hash for a millisecond without the lock, a thread each; against inline
+    idle-inline, idle-threads    silent spout → ten tasks of a null bolt: what the process takes of a core
 
 Nothing is acked. Storm runs in its LocalCluster at the best setting found for it: batches of 1000 (word count: of 1),
 WaitStrategyPark of 100 µs everywhere, no ackers, ParallelGC. How well its machine compiles it differs from start to
@@ -14,18 +15,21 @@ start, up to eightfold: it is started three times, each time for ``runs`` window
 import signal
 import statistics
 import subprocess
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from benchmarks import components as c
-from benchmarks.core import ROW, SENTENCE, WORD, WORDS, Case, tuples_per_second
+from benchmarks.core import NO_OUTPUT, ROW, SENTENCE, WORD, WORDS, Case, tuples_per_second
 from benchmarks.floor import bolt_nanos, spout_nanos
 from benchmarks.ladder import Settings
 from benchmarks.peers import STORM, PeerMissing, java_classes
 from benchmarks.record import Record, cores, record, rounded, spread
 from benchmarks.windows import Program
 from pystorm_source.api import Bolt
+from pystorm_source.plan import compile_plan
+from pystorm_source.worker import Worker
 
 JAVA_FLAGS = ("-XX:+UseParallelGC", "-Xms2g", "-Xmx2g")
 WARM_UP_MILLIS = 15_000
@@ -78,6 +82,11 @@ CASES = {
 }
 
 
+IDLE_MILLIS = 2_000
+SETTLE_MILLIS = 3_000
+"""Until a spout that has nothing is asked every 10 ms only."""
+
+
 class Storm:
     """A topology of Storm, running only within windows. Raises PeerMissing, RuntimeError, OSError."""
 
@@ -112,6 +121,9 @@ def run(settings: Settings) -> Iterator[Record]:
             yield from measure(peer_case, settings)
     if settings.wants("threads"):
         yield threads(settings)
+    for scheduler in ("inline", "threads"):
+        if settings.wants(f"idle-{scheduler}"):
+            yield idle(scheduler, settings)
 
 
 def threads(settings: Settings) -> Record:
@@ -133,6 +145,24 @@ def threads(settings: Settings) -> Record:
         asked=1.8,
         peer_spread=spread(inline),
     )
+
+
+def idle(scheduler: str, settings: Settings) -> Record:
+    """A worker under way that has nothing to do."""
+    worker = Worker(compile_plan(c.SilentNull, {"topology.scheduler": scheduler}), NO_OUTPUT)
+    millis = 100 if settings.quick else IDLE_MILLIS
+    shares = []
+    try:
+        for _ in worker.run_slice("spout", 1, millis if settings.quick else SETTLE_MILLIS):
+            pass
+        for _ in range(settings.runs_of(5)):
+            before = time.process_time()
+            for _ in worker.run_slice("spout", 1, millis):
+                pass
+            shares.append((time.process_time() - before) / millis * 100_000)
+    finally:
+        worker.stop()
+    return record("topologies", f"idle-{scheduler}", shares, "% of a core", asked=1.0, less_is_better=True)
 
 
 def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
