@@ -94,6 +94,31 @@ def test_a_diamond_gives_every_number_once_from_each_side(par, executors):
     worker.stop()
 
 
+class ByTask(Bolt):
+    """Adds its task."""
+
+    outputs = ["n long", "task long"]
+
+    def initialize(self, conf, context):
+        self.task = context["taskid"]
+
+    def process(self, tup):
+        self.emit((tup.values[0], self.task))
+
+
+@pytest.mark.parametrize("par", [2, 47])
+def test_each_task_of_an_all_grouping_gets_every_number_in_order(par):
+    s = Numbers.spec()
+    b = ByTask.spec(inputs={s: Grouping.ALL}, par=par)
+    end = PassPair.spec(name="end", inputs=[b])
+    worker = worker_of(topology(s=s, b=b, end=end), "end", columns=(0, 1), schema=PAIRS, overrides=SMALLEST)
+    found = rows(worker.run("s", "p", 0, 20))
+    for task in range(2, par + 2):
+        assert [n for n, by in found if by == task] == list(range(20))
+    assert len(found) == 20 * par
+    worker.stop()
+
+
 # --- acks that arrive while emits wait for room ---
 
 
