@@ -40,6 +40,9 @@ cdef extern from "wait.h" nogil:
 
 cdef int64_t FOREVER = -1
 cdef double NEVER = float("inf")
+# Order: called between two turns. CPython hands the interpreter's lock to who asks for it where a function of Python
+# begins, and a compiled component calls none.
+cdef object let_others_in = eval("lambda: None")
 cdef int MOST_FINISHED = 4    # batches that wait for the driver, before those that write rows wait, too
 
 
@@ -177,6 +180,7 @@ cdef class ExecutorThread:
     cdef int take_turn(self) except -1:
         cdef long calls = 0
         cdef unsigned long long before = self.run.progress
+        self.blocked_on = None
         if self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED:
             ps_wake(&self.run.driver.place)
             return self.park(None, FOREVER, None, OUTPUT_FULL)
@@ -186,9 +190,12 @@ cdef class ExecutorThread:
                 self.bolt.pass_time(self.run.monotonic())
             self.executor.times.stopwatch.stop()  # others have had the interpreter's lock
             calls = self.executor.turn(self.run.quota)
-            if calls == 0 and self.executor.pending.count > 0 and self.closes_a_cycle():
-                calls = self.bolt.feed(1)
-                self.run.unjams += calls
+            if calls == 0 and self.executor.pending.count > 0:
+                # Order: said before others are looked at, so that the last one of a cycle to say so sees it closed.
+                self.blocked_on = self.full_batch()
+                if self.closes_a_cycle():
+                    calls = self.bolt.feed(1)
+                    self.run.unjams += calls
         except BaseException as error:
             self.run.fail(error)
             return 0
@@ -198,6 +205,7 @@ cdef class ExecutorThread:
         if calls > 0:
             self.idle = 0
             self.run.progress += 1
+            let_others_in()
             return 0
         try:
             return self.wait(before)
@@ -254,7 +262,6 @@ cdef class ExecutorThread:
         """
         if full is not None:
             full.blocked().append(self.wake_up)
-        self.blocked_on = full if self.executor.pending.count > 0 else None
         ps_wake_prepare(&self.wake_up.place)
         # Order: prepared, then looked once more.
         if not self.has_work(full):
@@ -268,7 +275,6 @@ cdef class ExecutorThread:
             else:
                 self.sleep_by(strategy, most, full)
         ps_wake_cancel(&self.wake_up.place)
-        self.blocked_on = None
         if full is not None and self.wake_up in full.blocked():
             full.blocked().remove(self.wake_up)
         return 0

@@ -180,10 +180,12 @@ cdef class SpoutExecutor(Executor):
         slice, and so do its fails from the ``MOST_REPLAYS``th replay on, or a spout that always answers would never let
         the slice end.
         """
-        cdef list settled = self.collector.settlements[:]
+        cdef list settled = []
         cdef TupleTree tree
         cdef long told = 0
         cdef long at = 0
+        # Order: taken over without an allocation that could run the collector, and so let a bolt's thread add to them.
+        settled.extend(self.collector.settlements)
         self.collector.settlements.clear()
         enter(self.collector)
         try:

@@ -10,6 +10,7 @@ Threading law: one thread drives.
 
 import logging
 import os
+import sys
 import time
 
 cimport cython
@@ -36,7 +37,9 @@ cdef double MANUAL_LOOK_SECONDS = 0.001  # at a deadline by a clock that anybody
 cdef double HALT_SECONDS = 0.1    # that a call of a component may go on when all stops
 
 
+# Order: never cleared as a part of garbage, as its end ends the threads.
 @cython.final
+@cython.no_gc_clear
 cdef class ThreadsScheduler:
     """``ThreadsScheduler(executors, waits, output, monotonic, sleep, quota, idle_sleep, manual, ...)``.
 
@@ -123,6 +126,10 @@ cdef class ThreadsScheduler:
 
     def _call(self, executor, function, args, double patience):
         cdef ExecutorThread thread = <ExecutorThread>self.threads[self.executors.index(executor)]
+        if sys.is_finalizing():  # whose threads run no more
+            if patience < NEVER:
+                return None
+            raise RuntimeError(f"a component is called while the interpreter ends; Given: {executor.component!r}")
         self.start_where_needed()
         call = Call(function, args)
         thread.hand(call)
@@ -274,6 +281,8 @@ cdef class ThreadsScheduler:
         self.wake_all()
         waited = time.monotonic()
         while any([thread.busy for thread in self.threads]) and time.monotonic() - waited < HALT_SECONDS:
+            if sys.is_finalizing():
+                break
             self.look_at_threads()
         for thread in self.threads:
             if not thread.busy:

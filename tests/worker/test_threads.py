@@ -1,5 +1,6 @@
 """One thread per executor: what is called where, what overlaps, and how it all stops."""
 
+import functools
 import gc
 import os
 import queue
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystorm_source import BatchingBolt, Bolt, Grouping, Spout, Stream
+from pystorm_source import BatchingBolt, Bolt, GlobalStreamId, Grouping, Spout, Stream
 from pystorm_source.errors import OptionError, TupleFailed
 from tests.worker.running import Numbers, Pass, numbers, rows, topology, worker_of
 
@@ -225,6 +226,49 @@ def test_no_reordering_under_back_pressure(spouts, par, size, batch, grouping):
     worker = worker_of(made, "b", overrides=overrides)
     wanted = sorted(list(range(300)) * (par if grouping == "all" else 1))
     assert sorted(numbers(worker.run("s", "p", 0, 300))) == wanted
+    worker.stop()
+
+
+class First(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        self.emit(tup.values[:1])
+
+
+class Naps:
+    """A wait strategy."""
+
+    def prepare(self, conf, situation):
+        pass
+
+    def idle(self, idle_counter):
+        time.sleep(0.0002)
+        return idle_counter + 1
+
+
+NAPS = {**SMALLEST, "topology.backpressure.wait.strategy": f"{__name__}:Naps"}
+
+
+class Doubles(Bolt):
+    """Sends what comes twice round the cycle, then again, until it has gone round four times."""
+
+    outputs = ["n long", "left long"]
+
+    def process(self, tup):
+        n, left = tup.values if len(tup.values) == 2 else (tup.values[0], 4)
+        for _ in range(2 if left else 0):
+            self.emit((n, left - 1))
+
+
+@pytest.mark.parametrize("overrides", [SMALLEST, NAPS])
+def test_a_cycle_in_which_tuples_double_goes_on(overrides):
+    s = Numbers.spec()
+    a = Doubles.spec(name="a", inputs=[s, GlobalStreamId("b")])
+    b = type("Back", (Pass,), {"outputs": ["n long", "left long"]}).spec(name="b", inputs=[a])
+    worker = worker_of(topology(s=s, a=a, b=b, out=First.spec(name="out", inputs=[b])), "out", overrides=overrides)
+    assert len(numbers(worker.run("s", "p", 0, 20))) == 20 * (2 + 4 + 8 + 16)
+    assert worker._scheduler.unjams > 0
     worker.stop()
 
 
@@ -618,3 +662,125 @@ def test_what_fails_at_a_timer_is_told_to_an_exhausted_spout():
     list(worker.run_slice("s", 100, 60_000))
     assert sorted(worker.executors[0].instance.failed) == list(range(100))
     worker.stop()
+
+
+# --- what is not forgotten ---
+
+
+class Keys(Spout):
+    """Ten tuples with ids, whose acks it keeps."""
+
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        self.at = 0
+
+    def next_tuple(self):
+        if self.at < 10:
+            self.emit((self.at,), tup_id=self.at)
+            self.at += 1
+
+    def ack(self, tup_id):
+        self.acked.append(tup_id)
+
+
+def test_a_spout_whose_calls_are_all_compiled_keeps_nobody_from_its_deadline():
+    class Compiled(Spout):
+        outputs = ["n long"]
+
+        def initialize(self, conf, context):
+            self.next_tuple = functools.partial(self.emit, (1,))
+
+        def next_tuple(self):
+            """Not this."""
+
+    s, other = Compiled.spec(), Numbers.spec()
+    worker = worker_of(topology(s=s, other=other, b=Pass.spec(inputs=[other])), "b")
+    assert numbers(worker.run_slice("s", 1 << 40, 50)) == []
+    assert worker.report()["components"]["s"]["emitted"] > 0
+    worker.stop()
+
+
+def test_no_ack_is_lost_where_the_collector_lets_other_threads_in():
+    class Acked(Keys):
+        acked = []
+
+        def next_tuple(self):
+            if self.at < 2000:
+                self.emit((self.at,), tup_id=self.at)
+                self.at += 1
+
+    def let_others_in(phase, info):
+        time.sleep(0.00001)
+
+    s = Acked.spec()
+    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s], par=3)), "b", overrides=SMALLEST)
+    usual = gc.get_threshold()
+    gc.callbacks.append(let_others_in)
+    gc.set_threshold(1)
+    try:
+        for i in range(5):
+            Acked.acked.clear()
+            worker.executors[0].instance.at = 0
+            assert len(numbers(worker.run_slice("s", 2000, 60_000))) == 2000
+            assert sorted(Acked.acked) == list(range(2000)), i
+    finally:
+        gc.set_threshold(*usual)
+        gc.callbacks.remove(let_others_in)
+    worker.stop()
+
+
+def test_a_spout_in_a_call_is_closed_and_cleaned_up_when_that_returns():
+    done = []
+    gate, entered = threading.Event(), threading.Event()
+
+    class Stuck(Numbers):
+        def next_tuple(self):
+            if self.at == 1:
+                entered.set()
+                gate.wait(20)
+            return super().next_tuple()
+
+        def close(self):
+            done.append("close")
+
+        def cleanup(self):
+            done.append("cleanup")
+
+    class Fails(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            entered.wait(20)
+            raise ValueError("no")
+
+    worker = above(Fails, Stuck, overrides={"topology.producer.batch.size": 1})
+    with pytest.raises(TupleFailed, match="no"):
+        list(worker.run("s", "p", 0, 9))
+    worker.stop()
+    assert done == []
+    gate.set()
+    until(lambda: len(done) == 2, "it is closed and cleaned up")
+    assert done == ["close", "cleanup"]
+
+
+def test_a_worker_that_is_garbage_ends_its_threads():
+    worker = above(Pass)
+    assert numbers(worker.run("s", "p", 0, 5)) == list(range(5))
+    threads = [thread.thread for thread in worker._scheduler.threads]
+    worker.itself = worker  # only the collector finds that nobody has it any more
+    del worker
+    gc.collect()
+    until(lambda: not any(thread.is_alive() for thread in threads), "its threads end")
+
+
+def test_a_script_that_ends_in_the_middle_of_a_run_says_nothing():
+    code = """
+from tests.worker.running import Numbers, Pass, topology, worker_of
+s = Numbers.spec()
+made = topology(s=s, b=Pass.spec(inputs=[s]))
+batches = worker_of(made, "b", overrides={"topology.scheduler": "threads"}, batch_rows=10).run("s", "p", 0, 1000)
+next(batches)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == ended.stderr == ""
