@@ -219,7 +219,8 @@ cdef class ExecutorThread:
         if self.bolt is not None:
             self.bolt.queue.wake_blocked()
         for other in self.run.spouts:
-            if len(other.spout.collector.settlements) > 0:
+            # Not where it waits for room, or those that do would wake one another for ever.
+            if len(other.spout.collector.settlements) > 0 and other.executor.pending.count == 0:
                 ps_wake(&other.wake_up.place)
         if self.run.output is not None and len(self.run.output.done) > 0:
             ps_wake(&self.run.driver.place)

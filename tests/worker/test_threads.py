@@ -684,6 +684,38 @@ class Keys(Spout):
         self.acked.append(tup_id)
 
 
+def test_spouts_with_verdicts_that_wait_for_room_let_one_another_sleep():
+    class Bursts(Keys):
+        acked = []
+
+        def next_tuple(self):
+            for _ in range(5):
+                super().next_tuple()
+
+    class Slow(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            time.sleep(0.01)
+
+    class Fails(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            self.fail(tup)
+
+    spouts = [Bursts.spec(name=f"s{i}") for i in range(3)]
+    made = topology(
+        s0=spouts[0], s1=spouts[1], s2=spouts[2], b=Fails.spec(inputs=spouts), slow=Slow.spec(inputs=spouts)
+    )
+    worker = worker_of(made, "b", overrides=SMALLEST)
+    assert numbers(worker.run_round({})) == []
+    counts = worker.report()["components"]
+    assert counts["slow"]["executed"] == 30
+    assert sum(counts[spout.label]["stalls"] for spout in spouts) < 10 * 30
+    worker.stop()
+
+
 def test_a_spout_whose_calls_are_all_compiled_keeps_nobody_from_its_deadline():
     class Compiled(Spout):
         outputs = ["n long"]
