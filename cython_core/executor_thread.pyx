@@ -30,7 +30,9 @@ from cython_core.turn_times cimport (
     DOWNSTREAM_FULL, INPUT_EMPTY, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL, StallReason,
 )
 from cython_core.wait_strategy cimport WaitStrategy
-from cython_core.wake_up cimport WakeUp, ps_wake, ps_wake_cancel, ps_wake_is_parked, ps_wake_park, ps_wake_prepare
+from cython_core.wake_up cimport (
+    WakeUp, ps_wake, ps_wake_cancel, ps_wake_is_parked, ps_wake_park, ps_wake_prepare, ps_wake_up,
+)
 
 import threading
 from collections import deque
@@ -282,20 +284,23 @@ cdef class ExecutorThread:
 
     cdef int sleep_by(self, WaitStrategy strategy, int64_t most, BatchInserter full) except -1:
         cdef int64_t nanos, slept = 0
+        cdef int64_t idle = self.idle
+        cdef ps_wake_up *place = &self.wake_up.place
         cdef bint once = self.spout is not None and full is None
         with nogil:
             while True:
-                nanos = strategy.idle_nanos(self.idle)
-                self.idle += 1
+                nanos = strategy.idle_nanos(idle)
+                idle += 1
                 if most != FOREVER and nanos > most - slept:
                     nanos = most - slept
                 slept += nanos
                 if nanos == 0:
                     ps_sleep_nanos(0)
-                if ps_wake_park(&self.wake_up.place, nanos) or once or slept == most:
+                if ps_wake_park(place, nanos) or once or slept == most:
                     break
                 if full is not None and queue_has_room(full):
                     break
+        self.idle = idle
         return 0
 
     cdef bint has_work(self, BatchInserter full):
