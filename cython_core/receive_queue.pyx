@@ -80,11 +80,17 @@ cdef class ReceiveQueue:
         return n
 
     cdef void wake_blocked(self) noexcept:
-        """Wakes those that wait for room, once half of the queue is free: fewer, longer turns."""
+        """Wakes those that wait for room, once half of the queue is free: fewer, longer turns.
+
+        The oldest first, and no more of them than there is room for: the others would only fight for the lock.
+        """
+        cdef uint64_t room
         if len(self.blocked) == 0 or 2 * queue_size(self) > queue_capacity(self):
             return
-        while len(self.blocked) > 0:
-            ps_wake(&(<WakeUp>self.blocked.pop()).place)
+        room = queue_capacity(self) - queue_size(self)
+        while len(self.blocked) > 0 and room > 0:
+            ps_wake(&(<WakeUp>self.blocked.pop(0)).place)
+            room -= 1
 
     def poll(self):
         """Non-blocking. The oldest tuple, or None where the queue is empty."""

@@ -102,6 +102,8 @@ cdef class ThreadsScheduler:
         if self.shared is not None and self.threads is not None:
             self.shared.running = False
             self.end_threads()
+            if self.timer is not None:
+                self.timer.stop()
 
     cdef int end_threads(self) except -1:
         cdef ExecutorThread thread

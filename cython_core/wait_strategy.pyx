@@ -21,12 +21,13 @@ Follows ``IWaitStrategy``, ``WaitStrategyPark`` and ``WaitStrategyProgressive`` 
 
 - A strategy says how long, the scheduler waits: on the executor's wake-up, so that an arrival ends the wait. In Storm
   the strategy sleeps, and what arrives meanwhile lies there until the sleep is over.
-- Who is ``woken`` by all that it waits for, as a bolt is, need not look again and again. So it passes over level 2, and
-  its longest wait doubles from the ``STEADY_WAITS``-th in a row on, up to ``LONGEST_WOKEN_NANOS``: a bolt that is idle,
-  or seldom gets a tuple, costs nothing. Who must look, as a spout at the world, waits no longer than it was told to.
-- A spout ``backs_off``: its wait is at least a hundredth of the time that it has waited so far, up to
-  ``LONGEST_BACK_OFF_NANOS``, so that one that has had nothing for seconds costs next to nothing. What comes then waits
-  ten milliseconds at most.
+- Who is ``woken`` by all that it waits for, a bolt by tuples, a producer by room in a full queue, need not look again
+  and again. So it passes over level 2, and its longest wait doubles from the ``STEADY_WAITS``-th in a row on, up to
+  ``LONGEST_WOKEN_NANOS``: a bolt that is idle, or seldom gets a tuple, costs nothing, and many producers of a slow bolt
+  leave it the processor.
+- A spout, which must look at the world, ``backs_off``: its wait is at least a hundredth of the time that it has waited
+  so far, up to ``LONGEST_BACK_OFF_NANOS``, so that one that has had nothing for seconds costs next to nothing. What
+  comes then waits ten milliseconds at most.
 - Where nothing is waited, the interpreter's lock is given up once: Storm's threads have none that others wait for.
 
 The shortest time is 1 ns and lasts as long as the machine takes to sleep and wake: some 60 to 90 µs on Linux, of which

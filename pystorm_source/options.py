@@ -161,7 +161,11 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         name="topology.bolt.wait.progressive.level3.sleep.millis", default=1
     )
     backpressure_wait_strategy: Annotated[
-        str, Meta(description=f"How a producer waits whose destination is full: {_STORMS_WAITS}, {_OWN_WAIT}")
+        str,
+        Meta(
+            description=f"How a producer waits whose destination is full: {_STORMS_WAITS}, {_OWN_WAIT} Room ends the "
+            "wait."
+        ),
     ] = msgspec.field(name="topology.backpressure.wait.strategy", default=PROGRESSIVE)
     backpressure_wait_park_microsec: _ParkMicros = msgspec.field(
         name="topology.backpressure.wait.park.microsec", default=100

@@ -43,7 +43,8 @@ def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStra
     ``prepare`` raises.
     """
     options = parse(EngineOptions, conf).wait_options(situation.value)
-    woken, backs_off = situation is WaitSituation.BOLT_WAIT, situation is WaitSituation.SPOUT_WAIT
+    backs_off = situation is WaitSituation.SPOUT_WAIT
+    woken = not backs_off
     name = options.strategy.removeprefix(_STORMS_PACKAGE)
     if name == "WaitStrategyPark":
         return ParkWait(options.park_microsec, woken, backs_off)
