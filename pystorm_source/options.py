@@ -50,7 +50,8 @@ _Level2Count = Annotated[
     Meta(
         ge=0,
         le=1 << 31,
-        description="WaitStrategyProgressive: waits in a row behind them of the shortest time, before level 3.",
+        description="WaitStrategyProgressive: waits in a row behind them of the shortest time, before level 3. Without "
+        "effect where what is waited for ends the wait: for bolts, and for who waits for room.",
     ),
 ]
 _Level3Millis = Annotated[

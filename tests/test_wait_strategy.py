@@ -85,7 +85,7 @@ def test_each_situation_reads_its_own_keys(situation):
         conf[f"topology.{each.value}.wait.progressive.level3.sleep.millis"] = at + 2
     at = list(WaitSituation).index(situation)
     made = wait_strategy(situation, conf)
-    level2 = [] if situation is WaitSituation.BOLT_WAIT else [1] * (at + 1)
+    level2 = [1] * (at + 1) if situation is WaitSituation.SPOUT_WAIT else []
     expected = [0] * at + level2 + [(at + 2) * MILLI]
     assert [made.nanos_at(n) for n in range(len(expected))] == expected
 
