@@ -1,6 +1,6 @@
 """A bolt about a hundred times slower than its spout: memory, tuples, acks and where the time goes.
 
-``PYSTORM_OVERLOAD_SECONDS`` says how long each run lasts (default: 3). With ``-s`` the figures are printed.
+``PYSTORM_OVERLOAD_SECONDS`` says how long each run lasts (default: 2). With ``-s`` the figures are printed.
 """
 
 import os
@@ -14,7 +14,7 @@ import pytest
 from pystorm_source import Bolt, ReliableSpout, Spout
 from tests.worker.running import topology, worker_of
 
-SECONDS = float(os.environ.get("PYSTORM_OVERLOAD_SECONDS", "3"))
+SECONDS = float(os.environ.get("PYSTORM_OVERLOAD_SECONDS", "2"))
 SLOW_SECONDS = 0.0001
 CAPACITY = 64
 MOST_GROWTH = 8 << 20  # bytes, in the second half of a run
