@@ -145,18 +145,10 @@ cdef class ExecutorThread:
         self.handed.append(call)
         ps_wake(&self.wake_up.place)
 
-    def wake(self):
-        """Has the thread look for work."""
-        ps_wake(&self.wake_up.place)
-
     @property
     def parked(self):
         """Whether the thread sleeps and nobody has woken it."""
         return ps_wake_is_parked(&self.wake_up.place)
-
-    def rested(self):
-        """Whether there is nothing for this executor to do, and nothing that it holds back. For the driver."""
-        return self.rests() and self.clean() and (self.spout is None or self.over())
 
     def serve(self):
         """The thread."""
@@ -335,7 +327,7 @@ cdef class ExecutorThread:
         read it, so there is one way to follow.
         """
         cdef ExecutorThread at = self
-        cdef BatchInserter full = self.full_batch()
+        cdef BatchInserter full = self.blocked_on
         cdef Py_ssize_t _step
         if self.bolt is None:
             return False
@@ -368,12 +360,6 @@ cdef class ExecutorThread:
 
     cdef bint over(self) except -1:
         """Whether the run need not wait for this spout."""
-        if self.spout.exhausted:
-            return True
-        # A spout of the test kit may be in a pause and say so.
-        return (
-            self.spout.until_idle
-            and self.asked
-            and self.asked_at == self.run.progress
-            and not getattr(self.spout.instance, "_pystorm_waits", False)
-        )
+        if not self.spout.exhausted and not (self.asked and self.asked_at == self.run.progress):
+            return False
+        return self.spout.over()

@@ -26,14 +26,6 @@ from cython_core.wait_strategy cimport WaitStrategy
 from cython_core.turn_times cimport DOWNSTREAM_FULL, OUTPUT_FULL, Stopwatch
 
 
-cdef bint over(SpoutExecutor spout) except -1:
-    """Whether the run need not wait for this spout, which has just had nothing to emit."""
-    if spout.exhausted:
-        return True
-    # A spout of the test kit may be in a pause and say so.
-    return spout.until_idle and not getattr(spout.instance, "_pystorm_waits", False)
-
-
 @cython.final
 cdef class InlineScheduler:
     """``InlineScheduler(executors, output, monotonic, sleep, quota, idle_sleep, seed, patience, spout_wait)``.
@@ -199,7 +191,7 @@ cdef class InlineScheduler:
             if not (<Executor>executor).flush():
                 clean = 0
             if isinstance(executor, SpoutExecutor):
-                exhausted = exhausted and over(<SpoutExecutor>executor)
+                exhausted = exhausted and (<SpoutExecutor>executor).over()
         for executor in self.executors:
             if not (<Executor>executor).idle():
                 # A flush made room, or the queues wait for each other.

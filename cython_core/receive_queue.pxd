@@ -3,11 +3,11 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.mpsc_queue cimport (
-    ps_mpsc_capacity, ps_mpsc_free, ps_mpsc_new, ps_mpsc_offer, ps_mpsc_offer_batch, ps_mpsc_poll, ps_mpsc_ring,
+    ps_mpsc_capacity, ps_mpsc_free, ps_mpsc_new, ps_mpsc_offer_batch, ps_mpsc_poll, ps_mpsc_ring,
     ps_mpsc_size,
 )
 from cython_core.spsc_queue cimport (
-    ps_spsc_capacity, ps_spsc_free, ps_spsc_new, ps_spsc_offer, ps_spsc_offer_batch, ps_spsc_poll, ps_spsc_ring,
+    ps_spsc_capacity, ps_spsc_free, ps_spsc_new, ps_spsc_offer_batch, ps_spsc_poll, ps_spsc_ring,
     ps_spsc_size,
 )
 from cython_core.tuple cimport Tuple
@@ -24,8 +24,6 @@ cdef extern from "ring.h" nogil:
     int ps_ring_init(ps_ring *ring, uint64_t capacity)
     void ps_ring_free(ps_ring *ring)
     uint64_t ps_ring_size(const ps_ring *ring)
-    uint64_t ps_ring_room(const ps_ring *ring)
-    int ps_ring_offer(ps_ring *ring, void *item)
     uint64_t ps_ring_offer_batch(ps_ring *ring, void **items, uint64_t count)
     void *ps_ring_poll(ps_ring *ring)
 

@@ -26,3 +26,4 @@ cdef class SpoutExecutor(Executor):
     cdef long tell(self) except -1
     cdef int charge(self, unsigned long long emits) noexcept
     cdef int caught(self, str method) except -1
+    cdef bint over(self) except -1

@@ -91,8 +91,7 @@ cdef class ThreadsScheduler:
         ])
         for executor in executors:
             executor.patience = <unsigned long long>(patience * 1e9)
-        # Where every batch holds one tuple, there is nothing to flush.
-        self.flush_nanos = flush_nanos if any([batch.size > 1 for each in executors for batch in each.inserters]) else 0
+        self.flush_nanos = flush_nanos if any([executor.inserters for executor in executors]) else 0
         if self.flush_nanos > 0:
             self.timer = FlushTimer()
             for executor in executors:
@@ -106,11 +105,8 @@ cdef class ThreadsScheduler:
                 self.timer.stop()
 
     cdef int end_threads(self) except -1:
-        cdef ExecutorThread thread
         self.shared.ended = True
-        for thread in self.threads:
-            ps_wake(&thread.wake_up.place)
-        return 0
+        return self.wake_all()
 
     @property
     def unjams(self):

@@ -75,7 +75,7 @@ class Worker:
         patience = 0 if manual else PATIENCE_SECONDS
         if self._wiring.engine.scheduler == "threads":
             waits = [self._waits_of(executor) for executor in executors]
-            flush = 0 if manual else self._wiring.engine.flush_interval_millis * 1_000_000
+            flush = 0 if manual else self._wiring.engine.flush_interval_nanos
             return ThreadsScheduler(
                 executors, waits, self._builder, *clock, manual=manual, patience=patience, flush_nanos=flush
             )
