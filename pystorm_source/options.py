@@ -128,6 +128,32 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(ge=0, le=1 << 31, description="Turns of a spout between two in which it looks for acks and fails."),
     ] = msgspec.field(name="topology.spout.recvq.skips", default=3)
 
+    max_spout_retries: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1 << 31,
+            description="How often a tuple of a PartitionedSpout that has failed or timed out is emitted again before "
+            "it is a dead letter; 3, as max_fails of a ReliableSpout, which keeps to its own. 0: never.",
+        ),
+    ] = msgspec.field(name="topology.max.spout.retries", default=3)
+    spout_retry_backoff_millis: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=60_000,
+            description="Milliseconds before a failed tuple of a PartitionedSpout is emitted again; doubled with each "
+            "further fail, up to a minute. 0: at once.",
+        ),
+    ] = msgspec.field(name="topology.spout.retry.backoff.millis", default=0)
+    dead_letter: Annotated[
+        Literal["fail", "stream", "drop"],
+        Meta(
+            description="What becomes of a tuple that no retry is left for. fail: the Spark task fails and names it. "
+            "stream: a row of the spout's stream __dead_letter. drop: counted, with one warning."
+        ),
+    ] = msgspec.field(name="topology.dead.letter", default="fail")
+
     spout_wait_strategy: Annotated[
         str,
         Meta(

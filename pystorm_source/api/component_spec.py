@@ -5,8 +5,9 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from cython_core.output_collector import SpoutBase
 from pystorm_source.api.grouping import Grouping
-from pystorm_source.api.stream import Stream
+from pystorm_source.api.stream import DEAD_LETTER, Stream
 
 
 @dataclass(frozen=True, init=False)
@@ -56,8 +57,8 @@ class GlobalStreamId:
 class ComponentSpec:
     """Made by ``Spout.spec`` and ``Bolt.spec``; named after its attribute in the Topology unless given a name.
 
-    ``spec["stream"]`` names one of its streams. Raises TypeError and ValueError for wrong arguments, KeyError for an
-    undeclared stream.
+    ``spec["stream"]`` names one of its streams, ``spec["__dead_letter"]`` that of a spout's dead letters. Raises
+    TypeError and ValueError for wrong arguments, KeyError for an undeclared stream.
     """
 
     def __init__(
@@ -77,8 +78,8 @@ class ComponentSpec:
         self.subscriptions = self._checked_inputs(inputs, component_cls.__name__)
 
     def __getitem__(self, stream: str) -> GlobalStreamId:
-        names = [declared.name for declared in self.streams]
-        if stream not in names:
+        if self.stream(stream) is None:
+            names = [declared.name for declared in self.streams]
             raise KeyError(f"{self.label!r} declares the streams: {', '.join(names) or 'none'}. Given: {stream!r}")
         return GlobalStreamId(self, stream)
 
@@ -110,7 +111,9 @@ class ComponentSpec:
         return self.name or self.component_cls.__name__
 
     def stream(self, name: str) -> Stream | None:
-        """The declared stream of that name, or None."""
+        """The declared stream of that name, a spout's ``__dead_letter``, or None."""
+        if name == DEAD_LETTER.name and issubclass(self.component_cls, SpoutBase):
+            return DEAD_LETTER
         return next((stream for stream in self.streams if stream.name == name), None)
 
     def __repr__(self) -> str:

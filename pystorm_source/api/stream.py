@@ -58,7 +58,10 @@ class Stream:
 
     @classmethod
     def all_of(cls, outputs: Any, given_by: str) -> tuple["Stream", ...]:
-        """The streams that a component's ``outputs`` declare; plain names together are the default stream."""
+        """The streams that a component's ``outputs`` declare; plain names together are the default stream.
+
+        Raises TypeError for other shapes, ValueError for a name given twice and for one of the engine's.
+        """
         if outputs is None:
             return ()
         if isinstance(outputs, str) or not isinstance(outputs, (list, tuple)):
@@ -77,6 +80,27 @@ class Stream:
         if default_fields:
             streams.insert(0, Stream(fields=default_fields))
         names = [stream.name for stream in streams]
+        for name in names:
+            if name.startswith("__"):
+                raise ValueError(
+                    f"stream names that begin with '__' belong to the engine: rename this one in `outputs` of "
+                    f"{given_by}. Given: {name!r}"
+                )
         if len(set(names)) != len(names):
             raise ValueError(f"{given_by} declares a stream twice in `outputs`. Given: {names!r}")
         return tuple(streams)
+
+
+DEAD_LETTER = Stream(
+    [
+        "component string",
+        "reason string",
+        "attempts int",
+        "partition string",
+        "offset long",
+        "values string",
+        "time timestamp",
+    ],
+    name="__dead_letter",
+)
+"""Every spout's stream of the tuples that no retry is left for, where ``topology.dead.letter`` is ``stream``."""

@@ -56,8 +56,9 @@ def compile_plan(
     topology: type[Topology], overrides: Mapping[str, Any] | None = None, *, any_environment: bool = False
 ) -> Plan:
     """Compiles a topology. ``overrides``: configuration over ``Topology.config`` (options win over the class).
-    ``any_environment``: leaves open which environment counts where a ``par`` differs by it, for
-    ``Plan.in_environment``; until then such a component has one task.
+    ``any_environment``: options are still to come. Leaves open which environment counts where a ``par`` differs by it,
+    for ``Plan.in_environment`` (until then such a component has one task), and for ``Plan.check_dead_letters`` whether
+    there are dead letters.
 
     Raises TopologyError for what is no runnable topology, OptionError for a wrong engine key.
     """
@@ -104,7 +105,10 @@ def compile_plan(
     plan = Plan(
         name=engine.name or topology.__name__, components=components, edges=tuple(edges), config=_frozen(config)
     )
-    return plan if any_environment else plan.in_environment(engine.environment)
+    if any_environment:
+        return plan
+    plan.check_dead_letters()
+    return plan.in_environment(engine.environment)
 
 
 def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:

@@ -205,16 +205,21 @@ def _exceptions_that_still_end_the_task(plan: Plan) -> Iterator[Finding]:
         cls = component.cls
         if not issubclass(cls, Bolt) or cls.exit_on_exception or not cls.auto_fail:
             continue
-        if _is_named_in_source(cls, "auto_fail") or not any(s.is_partitioned for s in _sources_of(component, plan)):
+        if _is_named_in_source(cls, "auto_fail") or not any(
+            _fails_its_task(s, plan) for s in _sources_of(component, plan)
+        ):
             continue
         yield Finding(
             "exception-ends-task",
             component.name,
-            f"{cls.__name__} has exit_on_exception = False, but an exception fails the tuple, and a failed tuple of a "
-            "PartitionedSpout ends the Spark task all the same",
-            "set auto_fail = False to pass such tuples over, or catch the exception and emit them to a stream of "
-            "their own",
+            f"{cls.__name__} has exit_on_exception = False, but an exception fails the tuple, and a tuple of a "
+            "PartitionedSpout that no retry helps ends the Spark task all the same",
+            "set topology.dead.letter to stream or drop to go on without such tuples, or catch the exception",
         )
+
+
+def _fails_its_task(spout: ComponentPlan, plan: Plan) -> bool:
+    return spout.is_partitioned and parse(EngineOptions, plan.conf_of(spout)).dead_letter == "fail"
 
 
 def _is_named_in_source(cls: type[Any], word: str) -> bool:

@@ -73,7 +73,7 @@ def as_text(plan: Plan) -> str:
     for component in plan.components:
         kind = "spout" if component.is_spout else "bolt"
         lines += ["", f"{kind} {component.name} ({_class_and_tasks(component)})"]
-        for stream in component.streams:
+        for stream in plan.streams_of(component):
             direct = " (direct)" if stream.direct else ""
             lines.append(f"  {stream.name}{direct}: {', '.join(_fields(stream)) or 'no fields'}")
             lines += [

@@ -7,8 +7,9 @@ from typing import Any
 from pystorm_source.api.component import Component
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
-from pystorm_source.api.stream import Stream
+from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import OptionError, TopologyError
+from pystorm_source.options import EngineOptions, parse
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,9 @@ class ComponentPlan:
         return issubclass(self.cls, PartitionedSpout)
 
     def stream(self, name: str) -> Stream:
-        """The declared stream of that name. Raises KeyError."""
+        """The declared stream of that name, or a spout's ``__dead_letter``. Raises KeyError."""
+        if name == DEAD_LETTER.name and self.is_spout:
+            return DEAD_LETTER
         for stream in self.streams:
             if stream.name == name:
                 return stream
@@ -90,6 +93,24 @@ class Plan:
     def spouts(self) -> tuple[ComponentPlan, ...]:
         return tuple(component for component in self.components if component.is_spout)
 
+    def streams_of(self, component: ComponentPlan) -> tuple[Stream, ...]:
+        """The streams that a component has under this configuration: those declared and, of a spout with
+        ``topology.dead.letter=stream``, that of its dead letters."""
+        if component.is_spout and parse(EngineOptions, self.conf_of(component)).dead_letter == "stream":
+            return (*component.streams, DEAD_LETTER)
+        return component.streams
+
+    def check_dead_letters(self) -> None:
+        """Raises OptionError where a bolt subscribes to dead letters that no spout gives."""
+        for edge in self.edges:
+            spout = self.component(edge.producer)
+            if edge.stream == DEAD_LETTER.name and DEAD_LETTER not in self.streams_of(spout):
+                given = parse(EngineOptions, self.conf_of(spout)).dead_letter
+                raise OptionError(
+                    f"{edge.consumer!r} subscribes to the stream {DEAD_LETTER.name!r} of {spout.name!r}, which is "
+                    f"there with topology.dead.letter=stream only: set it, or take that input out. Given: {given!r}"
+                )
+
     @property
     def open_streams(self) -> tuple[tuple[ComponentPlan, Stream], ...]:
         """Streams that no bolt subscribes to: what can leave the topology as rows."""
@@ -97,7 +118,7 @@ class Plan:
         return tuple(
             (component, stream)
             for component in self.components
-            for stream in component.streams
+            for stream in self.streams_of(component)
             if stream.fields and (component.name, stream.name) not in taken
         )
 
@@ -133,7 +154,7 @@ class Plan:
     def context_of(self, component: str, task: int, place: str) -> dict[str, Any]:
         """The ``context`` that ``initialize`` gets: Storm's keys, as its multilang handshake has them, and ``place``,
         which is "driver" or "task"."""
-        declared = self.component(component).streams
+        declared = self.streams_of(self.component(component))
         to: dict[str, dict[str, Any]] = {}
         by: dict[str, dict[str, Any]] = {}
         fields: dict[str, dict[str, list[str]]] = {}

@@ -63,6 +63,7 @@ class ReadRequest:
         check_known(_without_sparks_own(given), (SourceOptions, EngineOptions, *tables), STORM_KEYS)
         plan = _configured(plan, _conf_given(given, options, tables))
         plan = plan.in_environment(parse(EngineOptions, dict(plan.config)).environment)
+        plan.check_dead_letters()
         for component in plan.components:
             for table in _tables_of(component):
                 parse(table, plan.conf_of(component))

@@ -1,8 +1,9 @@
 """Which open streams become rows, and how: columns, their types, and which value fills which.
 
-Columns are the fields of the open stream that ``stream`` picks, or the union over all open streams with ``streams=all``
-(a field that a stream does not have is null in its rows). Behind them ``streams=all`` adds ``_component`` and
-``_stream``, ``includeMetadata`` adds ``_task``, ``_partition`` and ``_offset`` as well.
+Columns are the fields of the open stream that ``stream`` picks (``__dead_letter`` by its full name only), or the union
+over all open streams with ``streams=all`` (a field that a stream does not have is null in its rows). Behind them
+``streams=all`` adds ``_component`` and ``_stream``, ``includeMetadata`` adds ``_task``, ``_partition`` and ``_offset``
+as well.
 
 A schema of the user's (``.schema(...)``) names columns: any order, any part of them, other types where the values can
 be held. It is what gives types to streams that declare none. A name that the streams do not have is refused.
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
 
-from pystorm_source.api.stream import Stream
+from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import ComponentPlan, Plan
@@ -165,21 +166,35 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
                 f"options 'stream' and 'streams=all' exclude each other: give one. Given: {options.stream!r}"
             )
         return streams
+    ordinary = tuple(each for each in streams if each.stream != DEAD_LETTER)
     if not options.stream:
-        if len(streams) > 1:
+        _check_dead_letters_read(streams, ordinary)
+        if len(ordinary or streams) > 1:
             raise OptionError(
                 f"several streams leave topology {plan.name!r}: pick one with option 'stream', or all with "
                 f"streams=all. Given: {names}"
             )
-        return streams
+        return ordinary or streams
     fits_name = [each for each in streams if str(each) == options.stream]
-    fits_name = fits_name or [each for each in streams if each.component.name == options.stream]
+    fits_name = fits_name or [each for each in ordinary if each.component.name == options.stream]
     if len(fits_name) != 1:
         raise OptionError(
             f"option 'stream' is component or component.stream of one open stream (one without subscribers): {names}. "
             f"Given: {options.stream!r}"
         )
     return tuple(fits_name)
+
+
+def _check_dead_letters_read(streams: tuple[Open, ...], ordinary: tuple[Open, ...]) -> None:
+    """They are no stream that a topology had already, so they are taken for none; but they must not get lost."""
+    if ordinary and len(ordinary) < len(streams):
+        unread = next(each for each in streams if each not in ordinary)
+        raise OptionError(
+            f"nobody would read the dead letters {unread}: let a bolt subscribe to them, such as "
+            f"inputs=[{unread.component.name}[{DEAD_LETTER.name!r}]], read all with streams=all, or say with option "
+            f"'stream' which stream is meant (stream={ordinary[0]} here, stream={unread} in a query of their own). "
+            "Given: topology.dead.letter='stream'"
+        )
 
 
 def _metadata_of(options: SourceOptions) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def run_topology(
                 plays[executor.component].repeat()
                 executor.instance._play = plays[executor.component]
 
-    streams = [(component.name, stream.name) for component in plan.components for stream in component.streams]
+    streams = [(component.name, stream.name) for component in plan.components for stream in plan.streams_of(component)]
     run = LocalRun(plan, watched, seed, streams, clock, give_plays)
     for play in plays.values():
         play.die = run.die

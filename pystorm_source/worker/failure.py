@@ -1,6 +1,6 @@
-"""What the user is told when a component fails."""
+"""What the user is told when a component fails, or a spout's tuple for good."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from cython_core.executor import ComponentFailed
 from pystorm_source.errors import TupleFailed
@@ -8,8 +8,51 @@ from pystorm_source.errors import TupleFailed
 LONGEST = 200
 
 
+class Failed(NamedTuple):
+    """A tuple of a spout whose tree has failed.
+
+    ``values``, ``stream``: as they were emitted; ``offset``: -1 for none. ``attempts``: emits so far, this one
+    included. ``component``: who failed it; the spout itself where it timed out. ``reason``: a short text. ``cause``:
+    the exception, if any.
+    """
+
+    values: tuple[Any, ...] | list[Any]
+    stream: str
+    offset: int
+    attempts: int
+    component: str
+    reason: str
+    cause: BaseException | None = None
+
+
+class GivenUp(ComponentFailed):
+    """No retry is left for a tuple, and ``topology.dead.letter`` is ``fail``.
+
+    Attributes beside those of its base: ``failed``, which tuple and why, and ``remedy``, how to allow for more.
+    """
+
+    def __init__(self, component: str, task: int, failed: Failed, remedy: str):
+        super().__init__(component, task, "fail", None, failed.offset)
+        self.failed = failed
+        self.remedy = remedy
+
+
+def told(spout: str, failed: Failed) -> str:
+    """Names a tuple that has failed for good: values (shortened), stream, offset, attempts, who failed it and why."""
+    tries = "1 attempt" if failed.attempts == 1 else f"{failed.attempts} attempts"
+    offset = f", offset {failed.offset}" if failed.offset >= 0 else ""
+    values = shortened(tuple(failed.values))
+    return (
+        f"tuple {values} of {spout}.{failed.stream}{offset}, has failed for good after {tries}: "
+        f"{failed.reason}, by component {failed.component!r}"
+    )
+
+
 def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, what ran."""
+    if isinstance(failure, GivenUp):
+        text = told(failure.component, failure.failed)
+        return TupleFailed(f"{text}; {failure.remedy}{f'; in {where}' if where else ''}")
     cause = failure.__cause__
     text = f"component {failure.component!r}, task {failure.task}: "
     if failure.method == "fail" and cause is None:

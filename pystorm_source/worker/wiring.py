@@ -86,7 +86,7 @@ class Wiring:
                 stream.direct,
                 self.engine.always_try_serialize,
             )
-            for stream in component.streams
+            for stream in self.plan.streams_of(component)
         }
         own = parse(EngineOptions, self.plan.conf_of(component))
         try:

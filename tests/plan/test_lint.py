@@ -203,6 +203,12 @@ def test_a_bolt_that_would_go_on_after_an_exception(bolt, said):
     assert found(lines=lines, b=bolt.spec(inputs=[lines])) == []
 
 
+@pytest.mark.parametrize("policy", ["stream", "drop"])
+def test_a_bolt_goes_on_after_an_exception_where_dead_letters_end_nothing(policy):
+    lines = Offsets.spec(config={"topology.dead.letter": policy})
+    assert found(lines=lines, b=GoesOn.spec(inputs=[lines])) == []
+
+
 # --- keys of Storm's ---
 
 

@@ -53,6 +53,37 @@ def test_one_of_several_streams():
     assert ours.output(ours.schema()).views == (ViewPlan("parted", "odd", (0, 1)),)
 
 
+DEAD = "component string, reason string, attempts int, partition string, offset bigint, values string, time timestamp"
+
+
+def buried(topology="Doubled", **options):
+    """The rows of a topology whose dead letters are a stream."""
+    plan = compile_plan(getattr(topologies, topology), {"topology.dead.letter": "stream"})
+    return Rows(plan, SourceOptions(**options))
+
+
+def test_dead_letters_that_nobody_reads_are_refused_with_every_way_out():
+    with pytest.raises(OptionError, match=r"nobody would read .* numbers.__dead_letter.*streams=all.*doubled.default"):
+        buried()
+    with pytest.raises(OptionError, match=r"'stream' is .* Given: 'numbers'"):
+        buried(stream="numbers")
+
+
+def test_dead_letters_are_picked_by_their_full_name():
+    assert ", ".join(names(buried(stream="numbers.__dead_letter").schema())) == DEAD
+    assert names(buried(stream="doubled").schema()) == ["part string", "twice bigint"]
+
+
+def test_dead_letters_are_among_all_streams():
+    assert ", ".join(names(buried(streams="all").schema())) == (
+        f"{DEAD}, part string, twice bigint, _component string, _stream string"
+    )
+
+
+def test_dead_letters_alone_are_the_one_open_stream():
+    assert ", ".join(names(buried("Closed").schema())) == DEAD
+
+
 def test_all_streams_are_a_union():
     ours = rows("Parted", streams="all")
     assert names(ours.schema()) == ["n bigint", "half double", "text string", "_component string", "_stream string"]

@@ -1,0 +1,96 @@
+"""What becomes of a spout's tuple that has failed or timed out: it is emitted again, or is a dead letter.
+
+    failed ──► a retry left? ──yes──► emitted again, after the back-off
+                     │ no
+                     ▼
+               dead letter: the task fails │ a row of ``__dead_letter`` │ dropped, counted
+
+Threading law: called in the turns of the spout's executor.
+"""
+
+import datetime
+from collections.abc import Callable
+from typing import Any
+
+from pystorm_source.clock import Clock
+from pystorm_source.options import EngineOptions
+from pystorm_source.worker.failure import Failed, GivenUp, told
+from pystorm_source.worker.json_text import json_text
+
+LONGEST_BACKOFF_MILLIS = 60_000
+
+
+class Retries:
+    """Of one task of a spout.
+
+    ``send(row)`` emits a row of the stream ``__dead_letter`` and answers whether anybody takes it; ``warn(what, text)``
+    says a thing once. ``partition``: that of the range that is read, None where the spout has none. Counts ``retries``,
+    ``dead_letters`` and, of these, ``dropped``: those that nobody gets to see.
+    """
+
+    def __init__(
+        self,
+        component: str,
+        task: int,
+        options: EngineOptions,
+        clock: Clock,
+        send: Callable[[tuple[Any, ...]], bool],
+        warn: Callable[[str, str], None],
+    ):
+        self.component = component
+        self.task = task
+        self.partition: str | None = None
+        self.retries = self.dead_letters = self.dropped = 0
+        self._options = options
+        self._clock = clock
+        self._send = send
+        self._warn = warn
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A component's state may be pickled: what the engine has put beside it stays where it is."""
+        return type(None), ()
+
+    def again(self, failed: Failed) -> float | None:
+        """Seconds after which the engine is to emit the tuple again; None where it was given up, as by ``give_up``."""
+        if failed.attempts > self._options.max_spout_retries:
+            self.give_up(failed, f"topology.max.spout.retries={self._options.max_spout_retries}")
+            return None
+        self.retries += 1
+        return self._backoff(failed.attempts)
+
+    def _backoff(self, attempts: int) -> float:
+        doublings = min(attempts - 1, LONGEST_BACKOFF_MILLIS.bit_length())
+        return min(self._options.spout_retry_backoff_millis << doublings, LONGEST_BACKOFF_MILLIS) / 1000
+
+    def give_up(self, failed: Failed, limit: str) -> None:
+        """Makes the tuple a dead letter; ``limit``: what says how often it is tried, such as ``max_fails=3``.
+
+        Raises GivenUp where ``topology.dead.letter`` is ``fail``.
+        """
+        self.dead_letters += 1
+        policy = self._options.dead_letter
+        if policy == "fail":
+            remedy = (
+                f"mend what fails it, allow for more retries ({limit}), or go on without it by "
+                "topology.dead.letter=stream or drop"
+            )
+            raise GivenUp(self.component, self.task, failed, remedy) from failed.cause
+        if policy == "stream" and self._send(self._row(failed)):
+            return
+        self.dropped += 1
+        why = "nobody reads the stream __dead_letter" if policy == "stream" else "topology.dead.letter is drop"
+        self._warn(
+            "dropped",
+            f"{told(self.component, failed)}; it is dropped, as {why}; others are counted by the report alone",
+        )
+
+    def _row(self, failed: Failed) -> tuple[Any, ...]:
+        return (
+            failed.component,
+            failed.reason,
+            failed.attempts,
+            self.partition,
+            failed.offset if failed.offset >= 0 else None,
+            json_text(failed.values),
+            datetime.datetime.fromtimestamp(self._clock.wall(), datetime.UTC),
+        )
