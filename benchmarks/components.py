@@ -1,9 +1,11 @@
 """The spouts and bolts that are measured, after Storm's ``storm-perf`` (ConstSpout, IdBolt, NullBolt, word count)."""
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator
 from hashlib import pbkdf2_hmac
 from itertools import cycle
+from time import perf_counter_ns
 from typing import Any
 
 from benchmarks.pairs import pair_batch
@@ -189,6 +191,64 @@ class CountSilentlyByName(Bolt):
         self.counts[tup.values.word] += 1
 
 
+class ConstSpoutAcked(Spout):
+    """ConstSpout with a message id for each tuple, so that it is acked."""
+
+    outputs = ["str string"]
+    gives_ids = True
+    count = 0
+
+    def next_tuple(self) -> None:
+        self.count = count = self.count + 1
+        self.emit(("some data",), count)
+
+
+class SentenceSpoutAcked(SentenceSpout):
+    """SentenceSpout with a message id for each sentence."""
+
+    gives_ids = True
+    count = 0
+
+    def next_tuple(self) -> None:
+        self.count = count = self.count + 1
+        self.emit((next(self.sentences),), count)
+
+
+class PacedSpout(Spout):
+    """Its rows in turn, ``benchmark.rate`` of them a second (0: as many as go), with the time as message id.
+
+    ``latencies``: nanoseconds from emit to ack.
+    """
+
+    outputs = ["str string"]
+    rows: tuple[str, ...] = ("some data",)
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.pace(conf.get("benchmark.rate", 0))
+
+    def pace(self, rate: float) -> None:
+        """So many rows a second from now on."""
+        self.turns = cycle(self.rows)
+        self.latencies = array("q")
+        self.interval = 1e9 / rate if rate else 0.0
+        self.due = float(perf_counter_ns())
+
+    def next_tuple(self) -> None:
+        now = perf_counter_ns()
+        if now >= self.due:
+            self.due += self.interval
+            self.emit((next(self.turns),), now)
+
+    def ack(self, tup_id: int) -> None:
+        self.latencies.append(perf_counter_ns() - tup_id)
+
+
+class PacedSentences(PacedSpout):
+    """Sentences."""
+
+    rows = SENTENCES
+
+
 class ConstNull(Topology):
     """ConstSpout → NullBolt."""
 
@@ -275,6 +335,42 @@ class SplitCount(Topology):
     spout = SentenceSpout.spec()
     split = SplitByIndex.spec(inputs=[spout])
     last = CountSilently.spec(inputs={split: Grouping.fields("word")})
+
+
+class ConstNullAcked(ConstNull):
+    """ConstNull with message ids."""
+
+    spout = ConstSpoutAcked.spec()
+
+
+class ConstIdNullAcked(ConstIdNull):
+    """ConstIdNull with message ids."""
+
+    spout = ConstSpoutAcked.spec()
+
+
+class SplitCountAcked(SplitCount):
+    """SplitCount with message ids."""
+
+    spout = SentenceSpoutAcked.spec()
+
+
+class PacedNull(ConstNull):
+    """PacedSpout → NullBolt."""
+
+    spout = PacedSpout.spec()
+
+
+class PacedIdNull(ConstIdNull):
+    """PacedSpout → IdBolt → NullBolt."""
+
+    spout = PacedSpout.spec()
+
+
+class PacedSplitCount(SplitCount):
+    """PacedSentences → SplitByIndex → CountSilently."""
+
+    spout = PacedSentences.spec()
 
 
 class SplitCountByName(Topology):

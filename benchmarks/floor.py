@@ -20,8 +20,8 @@ CLOCK = SystemClock()
 def spout_nanos(cls: type[Spout], calls: int) -> float:
     """Nanoseconds per ``next_tuple``."""
     partitioned = issubclass(cls, PartitionedSpout)
-    # Both take what `emit` is given here (values; values and offset), do nothing with it and allocate nothing.
-    spout = _started(cls, operator.is_ if partitioned else callable)
+    # Both take what `emit` is given here (values; values and offset or id), do nothing with it and allocate nothing.
+    spout = _started(cls, operator.is_ if partitioned or getattr(cls, "gives_ids", False) else callable)
     if partitioned:
         spout.open("0", 0, calls)
     return _nanos(starmap(spout.next_tuple, repeat((), calls)), calls)

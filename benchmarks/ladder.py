@@ -48,6 +48,8 @@ LADDER = (
     Benchmark("broadcast", "items/s of one writer and several readers between two cores; against the Disruptor"),
     Benchmark("core", "tuples/s of topologies in one process without Spark; against pystorm over its pipe and bytewax"),
     Benchmark("topologies", "tuples/s at the last bolt of topologies in one thread; against Storm on all cores"),
+    Benchmark("acker", "tuples/s with acking; against the same without"),
+    Benchmark("latency", "seconds from a spout tuple's emit to its ack at half of full load; against Storm"),
     Benchmark("instructions", "machine instructions per tuple of the core's topologies, counted by valgrind"),
     Benchmark("memory", "how flat resident memory stays while a slow consumer takes 50 million tuples"),
     Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),

@@ -3,11 +3,13 @@
     null          constant spout → null bolt
     id-null       constant spout → id bolt → null bolt
     word-count    sentence → split → count, values by index; -named: values by name; -two: two counting tasks
+    null-acked, id-null-acked, word-count-acked    the same with message ids, against Storm with one acker
     threads       constant spout → two tasks that hash for a millisecond without the lock, a thread each; against inline
     idle-inline, idle-threads    silent spout → ten tasks of a null bolt: what the process takes of a core
 
-Nothing is acked. Storm runs in its LocalCluster at the best setting found for it: batches of 1000 (word count: of 1),
-WaitStrategyPark of 100 µs everywhere, no ackers, ParallelGC. How well its machine compiles it differs from start to
+Storm runs in its LocalCluster at the best setting found for it: batches of 1000 (word count where nothing is acked: of
+1), with acking at most 5000 spout tuples pending (word count: 2000), WaitStrategyPark of 100 µs everywhere, ParallelGC.
+How well its machine compiles it differs from start to
 start, up to eightfold: it is started three times, each time for ``runs`` windows, and the quickest is the peer
 (``peer_starts``: what they showed). It is stopped (SIGSTOP) while ours is measured.
 """
@@ -18,6 +20,7 @@ import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from benchmarks import components as c
@@ -27,7 +30,7 @@ from benchmarks.ladder import Settings
 from benchmarks.peers import STORM, PeerMissing, java_classes
 from benchmarks.record import Record, cores, record, rounded, spread
 from benchmarks.windows import Program
-from pystorm_source.api import Bolt
+from pystorm_source.api import Bolt, Spout
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import Worker
 
@@ -36,6 +39,7 @@ WARM_UP_MILLIS = 15_000
 WINDOW_MILLIS = 2_000
 PARK_MICROS = 100
 STARTS = 3
+PEER = f"Storm LocalCluster in Java, {cores()} cores"
 
 
 class StormCase(NamedTuple):
@@ -44,25 +48,30 @@ class StormCase(NamedTuple):
     name: str
     batch: int
     rows: tuple[str, ...]
+    pending: int = 0
+    """topology.max.spout.pending where its tuples are acked; 0: they are not."""
 
 
 NULL = StormCase("null", 1000, ("some data",))
 ID_NULL = StormCase("id-null", 1000, ("some data",))
 WORD_COUNT = StormCase("word-count", 1, c.SENTENCES)
+NULL_ACKED = NULL._replace(pending=5000)
+ID_NULL_ACKED = ID_NULL._replace(pending=5000)
+WORD_COUNT_ACKED = WORD_COUNT._replace(batch=1000, pending=2000)
 
 
-def _null_floor(calls: int) -> float:
-    return spout_nanos(c.ConstSpout, calls) + bolt_nanos(c.NullBolt, ROW, calls)
+def _null_floor(calls: int, spout: type[Spout] = c.ConstSpout) -> float:
+    return spout_nanos(spout, calls) + bolt_nanos(c.NullBolt, ROW, calls)
 
 
-def _id_floor(calls: int) -> float:
-    return _null_floor(calls) + bolt_nanos(c.IdBolt, ROW, calls)
+def _id_floor(calls: int, spout: type[Spout] = c.ConstSpout) -> float:
+    return _null_floor(calls, spout) + bolt_nanos(c.IdBolt, ROW, calls)
 
 
-def _words_floor(split: type[Bolt], count: type[Bolt]) -> Callable[[int], float]:
+def _words_floor(split: type[Bolt], count: type[Bolt], spout: type[Spout] = c.SentenceSpout) -> Callable[[int], float]:
     def floor(calls: int) -> float:
         sentences = calls * len(c.SENTENCES) // len(WORDS)
-        per_sentence = spout_nanos(c.SentenceSpout, sentences) + bolt_nanos(split, SENTENCE, sentences)
+        per_sentence = spout_nanos(spout, sentences) + bolt_nanos(split, SENTENCE, sentences)
         return per_sentence * len(c.SENTENCES) / len(WORDS) + bolt_nanos(count, WORD, calls)
 
     return floor
@@ -70,6 +79,10 @@ def _words_floor(split: type[Bolt], count: type[Bolt]) -> Callable[[int], float]
 
 _BY_INDEX = _words_floor(c.SplitByIndex, c.CountSilently)
 _BY_NAME = _words_floor(c.SplitByName, c.CountSilentlyByName)
+
+_ACKED = partial(_null_floor, spout=c.ConstSpoutAcked)
+_ID_ACKED = partial(_id_floor, spout=c.ConstSpoutAcked)
+_WORDS_ACKED = _words_floor(c.SplitByIndex, c.CountSilently, c.SentenceSpoutAcked)
 
 CASES = {
     NULL: (Case("null", c.ConstNull, 16_000_000, 0.9, _null_floor),),
@@ -79,6 +92,9 @@ CASES = {
         Case("word-count-named", c.SplitCountByName, 800_000, None, _BY_NAME),
         Case("word-count-two", c.SplitCountInTwo, 800_000, None, _BY_INDEX),
     ),
+    NULL_ACKED: (Case("null-acked", c.ConstNullAcked, 10_000_000, 3.5, _ACKED),),
+    ID_NULL_ACKED: (Case("id-null-acked", c.ConstIdNullAcked, 6_000_000, 3.5, _ID_ACKED),),
+    WORD_COUNT_ACKED: (Case("word-count-acked", c.SplitCountAcked, 800_000, 1.6, _WORDS_ACKED),),
 }
 
 
@@ -92,7 +108,7 @@ class Storm:
 
     def __init__(self, case: StormCase, window_millis: int, warm_up_millis: int) -> None:
         classes = java_classes("StormPeers", STORM)
-        settings = (str(case.batch), str(PARK_MICROS), "unacked")
+        settings = (str(case.batch), str(PARK_MICROS), str(case.pending))
         command = ["java", *JAVA_FLAGS, "-cp", classes, "StormPeers", case.name, *settings, *case.rows]
         self._window_millis = window_millis
         self._program = Program(command, stderr=subprocess.DEVNULL)
@@ -107,6 +123,15 @@ class Storm:
         tuples, seconds = self._program.ask("window", self._window_millis)
         self._program.send_signal(signal.SIGSTOP)
         return tuples / seconds
+
+    def latencies(self, rate: float) -> tuple[float, float]:
+        """Median and 99th percentile from emit to ack, in seconds, of so many spout tuples a second."""
+        self._program.send_signal(signal.SIGCONT)
+        self._program.ask("pace", round(rate))
+        self._program.ask("settle", self._window_millis // 2)
+        median, tail, _ = self._program.ask("latency", self._window_millis)
+        self._program.send_signal(signal.SIGSTOP)
+        return median / 1e6, tail / 1e6
 
     def end(self) -> None:
         """Ends it and waits for that."""
@@ -173,7 +198,7 @@ def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
     missing: str | None = None
     small = 40 if settings.quick else 1
     for _ in range(1 if settings.quick else STARTS):
-        storm, missing = _started(peer_case, settings)
+        storm, missing = started(peer_case, settings)
         seen = []
         try:
             for _ in range(settings.runs_of(3)):
@@ -193,7 +218,7 @@ def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
             case.name,
             ours[case.name],
             "tuples/s",
-            peer=f"Storm LocalCluster in Java, {cores()} cores",
+            peer=PEER,
             peer_version=STORM.version,
             peer_values=theirs,
             asked=case.asked,
@@ -204,7 +229,7 @@ def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
         )
 
 
-def _started(case: StormCase, settings: Settings) -> tuple[Storm | None, str | None]:
+def started(case: StormCase, settings: Settings) -> tuple[Storm | None, str | None]:
     """The peer, warm, or why there is none."""
     if not settings.peers or settings.quick:
         return None, "the peer was not asked for (--no-peers, --quick)"

@@ -19,8 +19,11 @@ import org.apache.storm.tuple.Fields;
 import org.apache.storm.tuple.Tuple;
 
 /**
- * A topology of Storm in its LocalCluster, without a network: "StormPeers case batch parkMicros acked sentence...".
- * Says "ready" once tuples arrive; answers each line "case milliseconds" with "tuples seconds", taken by the last bolt.
+ * A topology of Storm in its LocalCluster, without a network: "StormPeers case batch parkMicros pending row...".
+ * pending: topology.max.spout.pending, one acker and message ids; 0: nothing is acked. Says "ready" once tuples arrive;
+ * answers each line "case milliseconds" with "tuples seconds", taken by the last bolt. "pace N" has the spout emit N
+ * tuples a second, each with the time as its id; "latency milliseconds" answers "p50 p99 acked" from emit to ack, in
+ * microseconds.
  */
 public final class StormPeers {
     static final int COUNT_EVERY = 256;
@@ -28,12 +31,21 @@ public final class StormPeers {
     /** Written by the last bolt's one task alone. */
     static volatile long taken;
 
+    /** Nanoseconds between two emits; 0: as many as go. */
+    static volatile double pace;
+
+    /** How many tuples took so many tens of microseconds from emit to ack; written by the spout's one task alone. */
+    static final long[] latencies = new long[100_000];
+
+    static volatile boolean measuring;
+
     static final class ConstSpout extends BaseRichSpout {
         private final String[] rows;
         private final boolean acked;
         private SpoutOutputCollector collector;
         private int next;
         private long id;
+        private double due;
 
         ConstSpout(String[] rows, boolean acked) {
             this.rows = rows;
@@ -47,12 +59,41 @@ public final class StormPeers {
 
         @Override
         public void nextTuple() {
-            String row = rows[next];
-            next = next + 1 < rows.length ? next + 1 : 0;
+            double interval = pace;
+            if (interval > 0) {
+                nextPaced(interval);
+                return;
+            }
+            String row = nextRow();
             if (acked) {
                 collector.emit(Collections.singletonList(row), id++);
             } else {
                 collector.emit(Collections.singletonList(row));
+            }
+        }
+
+        private void nextPaced(double interval) {
+            long now = System.nanoTime();
+            if (due == 0) {
+                due = now;
+            }
+            if (now >= due) {
+                due += interval;
+                collector.emit(Collections.singletonList(nextRow()), now);
+            }
+        }
+
+        private String nextRow() {
+            String row = rows[next];
+            next = next + 1 < rows.length ? next + 1 : 0;
+            return row;
+        }
+
+        @Override
+        public void ack(Object id) {
+            if (measuring) {
+                long tens = (System.nanoTime() - (Long) id) / 10_000;
+                latencies[(int) Math.min(tens, latencies.length - 1)]++;
             }
         }
 
@@ -147,11 +188,14 @@ public final class StormPeers {
         return builder.createTopology();
     }
 
-    static Config settings(int batch, int parkMicros, boolean acked) {
+    static Config settings(int batch, int parkMicros, int pending) {
         String park = "org.apache.storm.policy.WaitStrategyPark";
         Config conf = new Config();
         conf.setNumWorkers(1);
-        conf.setNumAckers(acked ? 1 : 0);
+        conf.setNumAckers(pending > 0 ? 1 : 0);
+        if (pending > 0) {
+            conf.setMaxSpoutPending(pending);
+        }
         conf.setNumEventLoggers(0);
         conf.put(Config.TOPOLOGY_PRODUCER_BATCH_SIZE, batch);
         conf.put(Config.TOPOLOGY_EXECUTOR_RECEIVE_BUFFER_SIZE, 32768);
@@ -167,14 +211,33 @@ public final class StormPeers {
         return conf;
     }
 
+    static String latency(long millis) throws InterruptedException {
+        Arrays.fill(latencies, 0);
+        measuring = true;
+        Thread.sleep(millis);
+        measuring = false;
+        long[] seen = latencies.clone();
+        long all = Arrays.stream(seen).sum();
+        return quantile(seen, all / 2) + " " + quantile(seen, all - all / 100) + " " + all;
+    }
+
+    /** Microseconds within which so many were acked. */
+    static long quantile(long[] seen, long wanted) {
+        int tens = 0;
+        for (long sum = seen[0]; sum < wanted && tens < seen.length - 1; sum += seen[tens]) {
+            tens++;
+        }
+        return (tens + 1) * 10L;
+    }
+
     public static void main(String[] args) throws Exception {
         PrintStream answers = System.out;
         System.setOut(System.err); // Storm logs there
-        boolean acked = args[3].equals("acked");
+        int pending = Integer.parseInt(args[3]);
         String[] rows = Arrays.copyOfRange(args, 4, args.length);
-        Config conf = settings(Integer.parseInt(args[1]), Integer.parseInt(args[2]), acked);
+        Config conf = settings(Integer.parseInt(args[1]), Integer.parseInt(args[2]), pending);
         LocalCluster cluster = new LocalCluster();
-        cluster.submitTopology(args[0], conf, topology(args[0], acked, rows));
+        cluster.submitTopology(args[0], conf, topology(args[0], pending > 0, rows));
         while (taken == 0) {
             Thread.sleep(10);
         }
@@ -182,6 +245,15 @@ public final class StormPeers {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             long millis = Long.parseLong(line.split(" ")[1]);
+            if (line.startsWith("pace ")) {
+                pace = 1e9 / millis;
+                answers.println("0");
+                continue;
+            }
+            if (line.startsWith("latency ")) {
+                answers.println(latency(millis));
+                continue;
+            }
             long before = taken;
             long began = System.nanoTime();
             Thread.sleep(millis);
