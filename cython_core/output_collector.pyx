@@ -123,12 +123,30 @@ own_emits = weakref.WeakKeyDictionary()
 
 
 cdef object give_own_emit(object cls, bint is_bolt):
-    """The class, where it has an emit of its own now; else None. What has subclasses keeps the one that it inherits:
-    its own would come before that of another base of theirs."""
-    if cls not in own_emits and (type.__subclasses__(cls) or not ps_own_emit(cls, is_bolt)):
+    """The class, where it has an emit of its own now; else None. Not where that would come before another base's emit
+    in a subclass."""
+    if cls not in own_emits and (hides_in_subclasses(cls) or not ps_own_emit(cls, is_bolt)):
         return None
     own_emits[cls] = own_emits.get(cls, 0) + 1
     return cls
+
+
+cdef bint hides_in_subclasses(object cls) except -1:
+    for subclass in type.__subclasses__(cls):
+        if hides_another(cls, subclass) or hides_in_subclasses(subclass):
+            return True
+    return False
+
+
+cdef bint hides_another(object cls, object subclass) except -1:
+    """Whether an emit of ``cls`` comes before the one that ``subclass`` would have without it, the engine's apart."""
+    seen = False
+    for each in subclass.__mro__:
+        if each is cls:
+            seen = True
+        elif "emit" in vars(each) and each not in own_emits:
+            return seen and each is not SpoutBase and each is not BoltBase
+    return False
 
 
 cdef int take_own_emit(object cls, bint is_bolt) except -1:
@@ -142,9 +160,10 @@ cdef int take_own_emit(object cls, bint is_bolt) except -1:
 
 
 def has_subclass(cls):
-    """Called for every new component class: its bases have no emit of their own any more."""
+    """Called for every new component class: no emit that a base of it was given comes before another one."""
     for base in cls.__mro__[1:]:
-        if own_emits.pop(base, 0):
+        if base in own_emits and hides_another(base, cls):
+            del own_emits[base]
             ps_own_emit_back(base, issubclass(base, BoltBase))
 
 

@@ -236,6 +236,30 @@ def test_running_a_class_does_not_change_its_subclasses():
     assert played([], FailsOften, spout=ReliableWords, times=1)[2].seen == [1, 2, 3, 2]
 
 
+def test_an_emit_of_its_own_hides_none_in_subclasses():
+    class Doubles(Pass):
+        def process(self, tup):
+            self.emit((2 * tup.values[0],))
+
+    class DoublesMore(Doubles):
+        pass
+
+    source = Numbers.spec()
+    worker = worker_of(topology(s=source, b=Doubles.spec(inputs=[source])), "b")
+    assert "emit" in vars(Doubles)  # the quick one, in spite of the subclass
+
+    class Silent(Bolt):
+        def emit(self, *args, **kwargs):
+            pass
+
+    class Late(Doubles, Silent):
+        pass
+
+    assert Late.emit is Silent.emit
+    assert "emit" not in vars(Doubles)
+    assert numbers(worker.run("s", "p", 0, 3)) == [0, 2, 4]
+
+
 # --- what would let a micro-batch go on for ever ---
 
 
