@@ -15,7 +15,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 def test_a_submitted_file_runs_on_two_executors(spark, tmp_path):
     home = Path(pyspark.__file__).parent
-    (tmp_path / "go").touch()
     done = subprocess.run(
         [
             *(str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"),

@@ -1,21 +1,16 @@
 """A job as a user would submit it: numbers in, doubled numbers out, a checkpoint, a Parquet sink.
 
-    numbers_job.py WORK [TOTAL [PER_TRIGGER]]
-
-The bolt stops once, at number ``PAUSE_AT``: it writes its process id to WORK/pid and goes on when WORK/go exists.
+numbers_job.py WORK [TOTAL [PER_TRIGGER]]
 """
 
 import os
 import sys
-import time
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 import pystorm_source
 from pystorm_source import Bolt, PartitionedSpout, Topology
 
-PAUSE_AT = 1_700
 PARTITIONS = ("a", "b")
 
 
@@ -44,16 +39,8 @@ class Numbers(PartitionedSpout):
 class Double(Bolt):
     outputs = ["partition string", "n long", "twice long"]
 
-    def initialize(self, conf, context):
-        self.work = Path(conf["work"])
-
     def process(self, tup):
         partition, n = tup.values
-        if n == PAUSE_AT and partition == "a" and not (self.work / "pid").exists():
-            (self.work / "pid.part").write_text(str(os.getpid()))
-            (self.work / "pid.part").rename(self.work / "pid")
-            while not (self.work / "go").exists():
-                time.sleep(0.01)
         self.emit((partition, n, 2 * n))
 
 
@@ -68,7 +55,7 @@ def main(work: str, total: str = "3000", per_trigger: str = "1000") -> None:
         builder = builder.master("local[2,3]")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    Doubled.config = {"total": int(total), "work": work}
+    Doubled.config = {"total": int(total)}
     rows = pystorm_source.read_stream(spark, Doubled, maxOffsetsPerTrigger=int(per_trigger))
     query = (
         rows.writeStream.format("parquet")

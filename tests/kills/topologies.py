@@ -1,0 +1,133 @@
+"""The topology whose processes are killed: numbers, doubled one by one, and summed up by group when a batch drains."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Stream, Topology
+from tests.kills.processes import parent_of
+
+BEFORE_EMIT = "before emit"
+AFTER_EMIT = "after emit, before ack"
+MID_DRAIN = "in mid-drain"
+GROUPS = 5
+PATIENCE = 60.0
+
+
+class Kill:
+    """What dies where, once: the files ``begun`` and ``happened`` in the round's folder say how far that is."""
+
+    def __init__(self, conf: dict):
+        self.folder = Path(conf["kills.folder"])
+        self.victim, self.point = conf["kills.victim"], conf["kills.point"]
+        self.partition, self.n = conf["kills.partition"], conf["kills.n"]
+
+    def at(self, point: str, partition: str, *numbers: int) -> None:
+        """A component is at that point with these numbers: whoever is to die there dies."""
+        if point == self.point and partition == self.partition and self.n in numbers:
+            if self.is_first("begun"):
+                self.happen()
+            elif self.victim == "twin" and not (self.folder / "gave up").exists():
+                self.is_first("happened")  # the other attempt is there and waits for this one
+
+    def is_first(self, marker: str) -> bool:
+        """Whether nobody has set that marker yet; from now on it is set."""
+        try:
+            os.close(os.open(self.folder / marker, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            return False
+        return True
+
+    def happen(self) -> None:
+        if self.victim == "twin":
+            self.wait("happened")
+            return
+        self.is_first("happened")
+        if self.victim == "worker":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.victim == "executor":
+            os.kill(executor_of_this_worker(), signal.SIGKILL)
+        else:
+            self.wait("never")  # the driver's killer has seen the marker; this worker must end by itself
+
+    def wait(self, marker: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while not (self.folder / marker).exists():
+            if time.monotonic() > end:
+                self.is_first("gave up")
+                raise TimeoutError(f"{PATIENCE} seconds are over and what was to happen did not: {self.victim}")
+            time.sleep(0.01)
+
+
+def executor_of_this_worker() -> int:
+    """The JVM above the daemon above this process. Raises RuntimeError where that is no executor of its own."""
+    jvm = parent_of(os.getppid())
+    command = Path(f"/proc/{jvm}/cmdline").read_bytes()
+    if b"CoarseGrainedExecutorBackend" not in command:
+        raise RuntimeError(f"the worker's JVM is no executor. Given: {command[:200]!r}")
+    return jvm
+
+
+class Numbers(PartitionedSpout):
+    """``kills.total`` offsets in each of two partitions."""
+
+    outputs = ["partition string", "n long"]
+
+    def initialize(self, conf, context):
+        self.total = conf["kills.total"]
+
+    def partitions(self):
+        return ["a", "b"]
+
+    def latest(self, partition):
+        return self.total
+
+    def open(self, partition, start, end):
+        self.partition, self.n, self.end = partition, start, end
+
+    def next_tuple(self):
+        if self.n == self.end:
+            return False
+        self.emit((self.partition, self.n), self.n)
+        self.n += 1
+
+
+class Twice(Bolt):
+    outputs = ["partition string", "n long", "value long", Stream(["partition string", "n long"], name="grouped")]
+
+    def initialize(self, conf, context):
+        self.kill = Kill(conf)
+
+    def process(self, tup):
+        partition, n = tup.values
+        self.kill.at(BEFORE_EMIT, partition, n)
+        self.emit((partition, n, 2 * n))
+        self.emit((partition, n), stream="grouped")
+        self.kill.at(AFTER_EMIT, partition, n)
+
+
+class Sums(BatchingBolt):
+    """Holds its tuples until the micro-batch drains."""
+
+    outputs = ["partition string", "n long", "value long"]
+
+    def initialize(self, conf, context):
+        self.kill = Kill(conf)
+
+    def group_key(self, tup):
+        return tup.values.n % GROUPS
+
+    def process_batch(self, key, tups):
+        partition = tups[0].values.partition
+        numbers = [tup.values.n for tup in tups]
+        self.emit((partition, key, sum(numbers)))
+        self.kill.at(MID_DRAIN, partition, *numbers)
+
+
+class Killed(Topology):
+    config = {"topology.lint.off": "batch-without-ticks"}
+
+    numbers = Numbers.spec()
+    twice = Twice.spec(inputs=[numbers], par=2)
+    sums = Sums.spec(inputs=[twice["grouped"]])
