@@ -113,15 +113,15 @@ static void follows_the_model(uint64_t tick_nanos, unsigned long long seed, int 
     ps_wheel_free(&m.wheel);
 }
 
-/* Each boundary between levels, seen from ticks at and around a boundary of buckets. */
+/* Each boundary between levels, seen from ticks at and around the boundaries of buckets. */
 static void no_expiry_is_early_or_forgotten(void) {
-    const int64_t around[] = {-257, -256, -1, 0, 1, 255, 256};
-    for (unsigned from = 0; from <= 48; from += 8)
-        for (unsigned to = 0; to <= 56; to += 8)
-            for (int i = 0; i < 7; i++)
-                for (int j = 0; j < 7; j++) {
-                    uint64_t now = (UINT64_C(1) << from) + 300 + (uint64_t)around[i];
-                    uint64_t expiry = now + (UINT64_C(1) << to) + 300 + (uint64_t)around[j];
+    const uint64_t around[] = {0, 1, 31, 32, 33, 2047, 2048, 2049};
+    for (unsigned from = 11; from <= 51; from += 5)
+        for (unsigned to = 11; to <= 56; to += 5)
+            for (int i = 0; i < 8; i++)
+                for (int j = 0; j < 8; j++) {
+                    uint64_t now = (UINT64_C(1) << from) - 1024 + around[i];
+                    uint64_t expiry = now + (UINT64_C(1) << to) - 1024 + around[j];
                     ps_timer timer = {0};
                     ps_wheel wheel;
                     CHECK(ps_wheel_init(&wheel, 1, now) == 0);
