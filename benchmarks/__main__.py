@@ -21,9 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works, not how quick it is")
     parser.add_argument("--json", action="store_true", help="one JSON line per case")
     parser.add_argument("--runs", type=int, help="runs per case (medians are printed)")
-    parser.add_argument(
-        "--case", action="append", default=[], help="of queues, broadcast and topologies: only this one, or these"
-    )
+    parser.add_argument("--case", action="append", default=[], help="of some benchmarks: only this one, or these")
     parser.add_argument("--no-peers", action="store_true", help="only ours: nothing is downloaded")
     asked = parser.parse_args(arguments)
     if asked.list:

@@ -46,6 +46,7 @@ class Benchmark(NamedTuple):
 LADDER = (
     Benchmark("queues", "items/s between two cores, objects/s between threads of Python; against JCTools"),
     Benchmark("broadcast", "items/s of one writer and several readers between two cores; against the Disruptor"),
+    Benchmark("wheel", "ns to cancel and insert one of many timers, requests/s with time-outs; against Kafka's timer"),
     Benchmark("core", "tuples/s of topologies in one process without Spark; against pystorm over its pipe and bytewax"),
     Benchmark("topologies", "tuples/s at the last bolt of topologies in one thread; against Storm on all cores"),
     Benchmark("acker", "tuples/s with acking; against the same without"),

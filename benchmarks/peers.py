@@ -47,6 +47,8 @@ PYSTORM = Peer("pystorm", "3.1.4")
 BYTEWAX = Peer("bytewax", "0.21.1")
 JCTOOLS = Jar("org.jctools", "jctools-core", "4.0.5")
 DISRUPTOR = Jar("com.lmax", "disruptor", "4.0.0")
+KAFKA = Jar("org.apache.kafka", "kafka-server-common", "4.4.0")
+NETTY = Jar("io.netty", "netty-common", "4.2.7.Final")
 STORM = Jar("org.apache.storm", "storm-server", "2.8.3")
 
 

@@ -95,7 +95,7 @@ def build_program(name: str, folder: Path) -> Path:
     program = folder / name
     include = ROOT / "cython_core" / "include"
     source = PROGRAMS / f"{name}.c"
-    command = [compiler, "-O3", "-std=c11", "-pthread", f"-I{include}", str(source), "-o", str(program)]
+    command = [compiler, "-O3", "-std=c11", "-pthread", f"-I{include}", str(source), "-o", str(program), "-lm"]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.SubprocessError) as error:

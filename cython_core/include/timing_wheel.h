@@ -1,8 +1,8 @@
 /* A hierarchical timing wheel: which of very many timers are due, at a price that does not depend on their number.
  *
  * Follows Varghese and Lauck, "Hashed and hierarchical timing wheels" (1997), with intrusive lists and overflow levels
- * made on demand as in the purgatory of Kafka. A level is a ring of 2048 buckets. A bucket of level 0 is one tick, one of
- * level 1 32 ticks, one of level 2 1024 ticks, and so on. A timer lies in the lowest level that reaches its expiry:
+ * made on demand as in the purgatory of Kafka. A level is a ring of 2048 buckets. A bucket of level 0 is one tick, one
+ * of level 1 32 ticks, one of level 2 1024 ticks, and so on. A timer lies in the lowest level that reaches its expiry:
  *
  *     now: tick 1000        level 0: bucket 1000           level 1: bucket 31           level 2: bucket 0
  *
@@ -13,17 +13,18 @@
  *         121000    120000         2   121000 / 1024 = 118: ticks 120832 to 121855
  *
  * The tick goes from one bucket that is not empty to the next, found by a bit per bucket, however far that is. Where a
- * bucket of an upper level begins, its timers are put into the levels below; what lies in the bucket of the tick itself is
- * due. As a ring reaches 64 times as far as a bucket of the next level is long, those timers are few at a time, and each is
- * put into level 0 at once, up to 37 hours ahead. Cancelling unlinks a timer and leaves the bit, which whoever comes by
- * clears.
+ * bucket of an upper level begins, its timers are put into the levels below; what lies in the bucket of the tick itself
+ * is due. As a ring reaches 64 times as far as a bucket of the next level is long, few timers go down at a time, and
+ * those of the levels 1 and 2, up to 34 minutes ahead, at once to level 0. Cancelling unlinks a timer and leaves the
+ * bit, which whoever comes by clears.
  *
- * Guarantees: no timer is early; it is due at the first advance at or after its expiry, rounded up to a tick. Insert and
- * cancel take constant time, one advance as much as there are buckets and timers that it comes by. Memory: 64 KB per level
- * in use, of at most nine, whatever is in them. A timer belongs to its owner, who may free it as soon as it is out.
+ * Guarantees: no timer is early; it is due at the first advance at or after its expiry, rounded up to a tick. Insert
+ * and cancel take constant time, an advance as much as there are buckets and timers that it comes by. Memory: 64 KB for
+ * each level in use, of at most nine, whatever is in them. A timer belongs to its owner, who may free it as soon as it
+ * is out.
  *
- * Threading law: one thread at a time. The clock is an argument: nanoseconds since any start, below 2^63, the same for all
- * calls; one that goes back is taken as standing still.
+ * Threading law: one thread at a time. The clock is an argument: nanoseconds since any start, below 2^63, the same for
+ * all calls; one that goes back is taken as standing still.
  */
 #ifndef PYSTORM_TIMING_WHEEL_H
 #define PYSTORM_TIMING_WHEEL_H
@@ -181,8 +182,8 @@ static inline bool ps_wheel_cancel(ps_wheel *wheel, ps_timer *timer) {
     return true;
 }
 
-/* `expiry` in nanoseconds; a timer that is in already is moved. 1: it is in; 0: it is due already, and not in; -1: there
- * is no memory for an overflow level, and it is not in. */
+/* `expiry` in nanoseconds; a timer that is in already is moved. 1: it is in; 0: it is due already, and not in; -1:
+ * there is no memory for an overflow level, and it is not in. */
 static inline int ps_wheel_insert(ps_wheel *wheel, ps_timer *timer, uint64_t expiry) {
     uint64_t tick = ps_wheel_ticks(wheel, expiry);
     tick += tick * wheel->tick_nanos != expiry;
@@ -253,8 +254,8 @@ static inline uint64_t ps_wheel_next_tick(const ps_wheel *wheel, bool empty_too)
     return soonest;
 }
 
-/* A time, in nanoseconds, before which advance gives no timer: when the next bucket begins that is not empty, at whatever
- * level. UINT64_MAX: there is no timer. */
+/* A time, in nanoseconds, before which advance gives no timer: when the next bucket begins that is not empty, at
+ * whatever level. UINT64_MAX: there is no timer. */
 static inline uint64_t ps_wheel_next(const ps_wheel *wheel) {
     if (wheel->size == 0) return UINT64_MAX;
     return ps_wheel_nanos(wheel, !ps_wheel_is_empty(&wheel->due) ? wheel->tick : ps_wheel_next_tick(wheel, false));

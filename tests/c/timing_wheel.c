@@ -151,7 +151,7 @@ static void what_never_expires_can_be_cancelled(void) {
     }
 }
 
-/* A tick's timers that are cancelled while the others of it are taken do not come; those moved come when they are due. */
+/* Of a tick's timers, those cancelled while others of it are taken do not come; those moved come when they are due. */
 static void the_rest_of_a_tick_may_change(void) {
     ps_timer timers[4] = {{0}}, *first, *last;
     ps_wheel wheel;
