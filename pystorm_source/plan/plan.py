@@ -15,7 +15,8 @@ from pystorm_source.options import EngineOptions, parse
 @dataclass(frozen=True)
 class ComponentPlan:
     """One component: ``tasks`` are ids, unique in the plan, ascending. ``config``: its own keys as sorted items.
-    ``pars``: environment → number of tasks as items, where ``par`` is a dict."""
+    ``pars``: environment → number of tasks as items, where ``par`` is a dict. ``wrapper``: a spout that is called with
+    ``cls`` and stands around it, in the engine's eyes the component."""
 
     name: str
     cls: type[Component]
@@ -23,6 +24,16 @@ class ComponentPlan:
     tasks: tuple[int, ...]
     config: tuple[tuple[str, Any], ...] = ()
     pars: tuple[tuple[str, int], ...] = ()
+    wrapper: type[PartitionedSpout] | None = None
+
+    def instance(self) -> Component:
+        """What runs. Raises what its constructor raises."""
+        return self.cls() if self.wrapper is None else self.wrapper(self.cls)
+
+    @property
+    def runs_as(self) -> type[Component]:
+        """The class of ``instance()``."""
+        return self.cls if self.wrapper is None else self.wrapper
 
     @property
     def is_spout(self) -> bool:
@@ -30,7 +41,7 @@ class ComponentPlan:
 
     @property
     def is_partitioned(self) -> bool:
-        return issubclass(self.cls, PartitionedSpout)
+        return issubclass(self.runs_as, PartitionedSpout)
 
     def stream(self, name: str) -> Stream:
         """The declared stream of that name, or a spout's ``__dead_letter``. Raises KeyError."""

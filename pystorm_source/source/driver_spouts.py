@@ -38,7 +38,7 @@ class DriverSpouts:
 
     def overrides_snapshot(self, component: str) -> bool:
         """Whether what the spout sees may depend on what the query knows."""
-        return self._plan.component(component).cls.snapshot is not PartitionedSpout.snapshot  # type: ignore[attr-defined]
+        return self._plan.component(component).runs_as.snapshot is not PartitionedSpout.snapshot  # type: ignore[attr-defined]
 
     def align(self, key: Key, start: int, end: int) -> int:
         """The cut that the spout takes instead of ``end``."""
@@ -84,7 +84,7 @@ class DriverSpouts:
 
     def _build(self, component: str) -> PartitionedSpout:
         plan = self._plan.component(component)
-        spout: Any = plan.cls()
+        spout: Any = plan.instance()
         spout._start(self._plan.conf_of(plan), self._plan.context_of(component, plan.tasks[0], "driver"))
         return spout
 

@@ -19,8 +19,10 @@ from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, fields_of, parse
 from pystorm_source.plan import ComponentPlan, Plan, compile_plan, load_topology
+from pystorm_source.source.journaled import journaled
 from pystorm_source.source.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
+from pystorm_source.spouts.journal_options import JournalOptions
 from pystorm_source.storm_keys import STORM_KEYS
 from pystorm_source.wait_strategy import check_wait_strategies
 
@@ -60,14 +62,14 @@ class ReadRequest:
                 )
             plan = _configured(plan, config)
         tables = tuple(dict.fromkeys(table for component in plan.components for table in _tables_of(component)))
-        check_known(_without_sparks_own(given), (SourceOptions, EngineOptions, *tables), STORM_KEYS)
+        check_known(_without_sparks_own(given), (SourceOptions, EngineOptions, JournalOptions, *tables), STORM_KEYS)
         plan = _configured(plan, _conf_given(given, options, tables))
         plan = plan.in_environment(parse(EngineOptions, dict(plan.config)).environment)
         plan.check_dead_letters()
         for component in plan.components:
             for table in _tables_of(component):
                 parse(table, plan.conf_of(component))
-        _check_guarantee(plan, options)
+        plan = _guaranteed(plan, options)
         Rows(plan, options)
         partitioned = [component.name for component in plan.spouts if component.is_partitioned]
         request = cls(
@@ -97,6 +99,12 @@ class ReadRequest:
 
     def check_batch(self) -> None:
         """Raises OptionError for what only a stream takes."""
+        if any(component.wrapper is not None for component in self.plan.spouts):
+            raise OptionError(
+                "option 'journal.path' is for streams: a batch read ends and never comes back to what it has read. "
+                "Leave it out, and say delivery.guarantee=best-effort for spouts without offsets. "
+                f"Given: {parse(JournalOptions, dict(self.plan.config)).shown!r}"
+            )
         if self.starting.default == LATEST or LATEST in self.starting.named.values():
             raise OptionError(
                 "option 'startingOffsets' of a batch read cannot be latest: nothing would be read. Say earliest, or "
@@ -177,7 +185,7 @@ def _tables_of(component: ComponentPlan) -> tuple[type[Options], ...]:
 
 def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[type[Options], ...]) -> dict[str, Any]:
     """What the options add to the configuration of the topology, in the spelling of the tables."""
-    known: tuple[type[Options], ...] = (EngineOptions, *tables)
+    known: tuple[type[Options], ...] = (EngineOptions, JournalOptions, *tables)
     keys = {key.lower(): key for key in STORM_KEYS}
     keys |= {key.lower(): key for table in known for key in fields_of(table)}
     conf: dict[str, Any] = {keys[key.lower()]: value for key, value in given.items() if key.lower() in keys}
@@ -198,13 +206,21 @@ def _configured(plan: Plan, config: Mapping[str, Any]) -> Plan:
     return replace(plan, name=engine.name or plan.name, config=tuple(sorted(merged.items())))
 
 
-def _check_guarantee(plan: Plan, options: SourceOptions) -> None:
+def _guaranteed(plan: Plan, options: SourceOptions) -> Plan:
+    """The plan with a journal around each spout without offsets, where there is one. Raises OptionError where there is
+    none, and nobody has said that it may be so."""
     without = [component for component in plan.spouts if not component.is_partitioned]
-    if without and options.delivery_guarantee != "best-effort":
-        spout = without[0]
-        raise OptionError(
-            f"spout {spout.name!r} ({spout.cls.__name__}) has no offsets, so Spark cannot replay what a failed task "
-            "had read: write it as "
-            f"a PartitionedSpout, or accept that loss with option delivery.guarantee=best-effort. "
-            f"Given: delivery.guarantee={options.delivery_guarantee!r}"
-        )
+    journal = parse(JournalOptions, dict(plan.config))
+    if not without:
+        return plan
+    if journal.path:
+        return journaled(plan, options)
+    if options.delivery_guarantee == "best-effort":
+        return plan
+    spout = without[0]
+    raise OptionError(
+        f"spout {spout.name!r} ({spout.cls.__name__}) has no offsets, so Spark cannot replay what a failed task had "
+        "read: have its tuples journaled with option journal.path, a folder or URI that driver and executors share; "
+        "write it as a PartitionedSpout; or accept that loss with option delivery.guarantee=best-effort. "
+        f"Given: delivery.guarantee={options.delivery_guarantee!r}, no journal.path"
+    )

@@ -5,12 +5,10 @@ from collections.abc import Mapping
 
 from pystorm_source.plan import Plan
 from pystorm_source.source.driver_spouts import DriverSpouts
+from pystorm_source.source.journaled import PERMITS
 from pystorm_source.source.micro_batch import Waiting, World, capped
 from pystorm_source.source.offsets import Key, Offsets
 from pystorm_source.source.partitions import TASK
-
-PERMITS = 100_000
-"""What a micro-batch admits from a spout without offsets where ``maxOffsetsPerTrigger`` does not say."""
 
 
 class WorldWatch:

@@ -122,7 +122,7 @@ class Unread:
 
     def _build(self, name: str) -> PartitionedSpout:
         component = self._plan.component(name)
-        spout: Any = component.cls()
+        spout: Any = component.instance()
         give_clock(spout, self._clock)
         context = self._plan.context_of(name, component.tasks[0], "driver")
         spout._start(self._plan.conf_of(component), context)

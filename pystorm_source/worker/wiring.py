@@ -90,7 +90,7 @@ class Wiring:
         }
         own = parse(EngineOptions, self.plan.conf_of(component))
         try:
-            instance = component.cls()
+            instance = component.instance()
         except Exception as error:
             raise ComponentFailed(component.name, task, "__init__", None, -1) from error
         if component.is_spout:

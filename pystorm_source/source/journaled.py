@@ -1,0 +1,53 @@
+"""A plan whose spouts without offsets stand behind a journal."""
+
+import base64
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql.types import StructField, StructType
+
+from pystorm_source.api.stream import Stream
+from pystorm_source.options import SourceOptions
+from pystorm_source.plan import ComponentPlan, Plan
+from pystorm_source.source.ddl import parse_type
+from pystorm_source.source.spark_versions import arrow_schema
+from pystorm_source.spouts.journal import JournaledSpout
+from pystorm_source.spouts.journal_rows import UNTYPED
+
+PERMITS = 100_000
+"""What a micro-batch admits from a spout without offsets where ``maxOffsetsPerTrigger`` does not say."""
+
+
+def journaled(plan: Plan, options: SourceOptions) -> Plan:
+    """``plan`` with a ``JournaledSpout`` around each spout without offsets. Raises SchemaError for types that are none."""
+    components = tuple(
+        component if not component.is_spout or component.is_partitioned else _wrapped(component, options)
+        for component in plan.components
+    )
+    return replace(plan, components=components)
+
+
+def _wrapped(component: ComponentPlan, options: SourceOptions) -> ComponentPlan:
+    bounds = [most for most in (options.max_offsets_per_trigger, options.max_offsets_per_partition) if most is not None]
+    told = {
+        "batch.target.millis": options.batch_target_millis,
+        "journal.direct": [stream.name for stream in component.streams if stream.direct],
+        "journal.permits": min(bounds, default=PERMITS),
+        "journal.schemas": {
+            stream.name: base64.b64encode(_schema(component, stream).serialize()).decode()
+            for stream in component.streams
+        },
+    }
+    config = tuple(sorted({**dict(component.config), **told}.items()))
+    return replace(component, wrapper=JournaledSpout, config=config)
+
+
+def _schema(component: ComponentPlan, stream: Stream) -> pa.Schema:
+    fields = []
+    for name, ddl in zip(stream.fields, stream.types, strict=True):
+        if ddl is None:
+            fields.append(pa.field(name, pa.binary(), metadata={UNTYPED: b"msgpack"}))
+        else:
+            kind = parse_type(ddl, f"field {name!r} of {component.name}.{stream.name}")
+            fields += arrow_schema(StructType([StructField(name, *kind)]))
+    return pa.schema(fields)

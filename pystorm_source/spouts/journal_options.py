@@ -1,0 +1,75 @@
+"""Options of the journal of spouts without offsets."""
+
+import re
+from typing import Annotated, Literal
+
+import msgspec
+import pyarrow as pa
+from msgspec import Meta
+from pyarrow.fs import FileSystem
+
+from pystorm_source.errors import OptionError
+from pystorm_source.options import Options
+
+
+class JournalOptions(Options, frozen=True, kw_only=True):
+    """Where what spouts without offsets emit is written down, and when it is on disk for sure."""
+
+    path: Annotated[
+        str,
+        Meta(
+            description="Where the tuples of spouts without offsets are journaled, so that Spark can replay them: an "
+            "absolute path or a URI of pyarrow.fs (s3://, abfss://, gs://, file://), the same place for the driver and "
+            "every executor; empty: such spouts need delivery.guarantee=best-effort."
+        ),
+    ] = msgspec.field(name="journal.path", default="")
+    fsync: Annotated[
+        Literal["micro-batch", "segment", "never"],
+        Meta(
+            description="When the journal on a local or mounted path is forced to disk: once per micro-batch, with "
+            "every segment as well, or never (then a crash of the machine may lose what was acked). Objects of a store "
+            "are durable once written."
+        ),
+    ] = msgspec.field(name="journal.fsync", default="micro-batch")
+    segment_bytes: Annotated[
+        int, Meta(ge=1 << 12, le=1 << 40, description="Bytes after which a segment of the journal is finished.")
+    ] = msgspec.field(name="journal.segment.bytes", default=64 << 20)
+
+    def __post_init__(self) -> None:
+        if not self.path:
+            return
+        remedy = "option 'journal.path' is an absolute path, or a URI that pyarrow.fs knows"
+        if "://" not in self.path:
+            if not self.path.startswith("/"):
+                raise OptionError(f"{remedy}: driver and executors have other working folders. Given: {self.path!r}")
+            return
+        if self.path.partition("://")[0].lower() not in _SCHEMES:
+            raise OptionError(f"{remedy}: {', '.join(f'{scheme}://' for scheme in _SCHEMES)}. Given: {self.shown!r}")
+
+    @property
+    def shown(self) -> str:
+        """The path as messages may show it: without credentials."""
+        return without_credentials(self.path)
+
+
+_SCHEMES = ("file", "s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
+
+
+def without_credentials(path: str) -> str:
+    """A URI without user, password and query. An ADLS container that stands before the ``@`` stays."""
+    path = path.partition("?")[0] if "://" in path else path
+    return re.sub(r"://[^/@]*:[^/@]*@", "://", path)
+
+
+def file_system(path: str) -> tuple[FileSystem | None, str]:
+    """The file system of a URI, None for this machine's, and the path in it. Raises OptionError."""
+    if "://" not in path:
+        return None, path
+    try:
+        found, inner = FileSystem.from_uri(path)
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        raise OptionError(
+            f"option 'journal.path' is no URI that pyarrow.fs takes ({error}): see pyarrow.fs.FileSystem.from_uri. "
+            f"Given: {without_credentials(path)!r}"
+        ) from None
+    return (None if found.type_name == "local" else found), inner
