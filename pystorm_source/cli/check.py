@@ -107,7 +107,7 @@ def _rows_of(plan: "Plan") -> Iterator[Finding]:
             yield Finding("types", "warn", f"{name}: {', '.join(untyped)} without a type", remedy)
     for spout in plan.spouts:
         if not spout.is_partitioned:
-            remedy = "on the reader, option delivery.guarantee=best-effort, or write a PartitionedSpout"
+            remedy = "on the reader, option journal.path or delivery.guarantee=best-effort; or write a PartitionedSpout"
             found = f"{spout.name}: {spout.cls.__name__} has no offsets: what a failed task had read is lost"
             yield Finding("delivery", "warn", found, remedy)
 

@@ -17,6 +17,7 @@ import msgspec
 from pystorm_source import spouts
 from pystorm_source.api import Spout
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, meaning_of
+from pystorm_source.spouts.journal_options import JournalOptions
 
 PAGES = {"conf/defaults.yaml": "yaml", "docs/OPTIONS.md": "markdown"}
 GENERATED = (
@@ -42,6 +43,11 @@ def sections() -> list[Section]:
             "Engine",
             "Options of the reader, keys of the `config` option, or of `Topology.config` in the class; the first wins.",
             EngineOptions,
+        ),
+        Section(
+            "Journal",
+            "Options of the reader, or keys of `config`: for every spout without offsets of the topology.",
+            JournalOptions,
         ),
     ]
     for name in sorted(spouts.__all__):

@@ -3,5 +3,6 @@
 from pystorm_source.spouts.files import FilesSpout
 from pystorm_source.spouts.memory import MemorySpout
 from pystorm_source.spouts.rate import RateSpout
+from pystorm_source.spouts.socket import SocketSpout
 
-__all__ = ["FilesSpout", "MemorySpout", "RateSpout"]
+__all__ = ["FilesSpout", "MemorySpout", "RateSpout", "SocketSpout"]

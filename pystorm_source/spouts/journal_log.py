@@ -100,18 +100,18 @@ class Journal:
 
         Raises DataLossError where it is damaged, UsageError where others have cut these offsets in another way.
         """
-        data = self.store.read(slice.manifest)
-        if data is not None:
-            return Manifest.parse(data, slice, self.where(slice.manifest))
         for name in self.store.names():
             other = Slice.of_name(name)
-            if other and name == other.manifest and other.start < slice.end and slice.start < other.end:
+            if other in (None, slice) or name != other.manifest:
+                continue
+            if other.start < slice.end and slice.start < other.end:
                 raise UsageError(
                     f"offsets {slice.start} to {slice.end} (exclusive) of spout {self._spout!r} were journaled in other "
                     "parts: its `par` has changed while a micro-batch was unfinished; run the query with the old one "
                     f"until that is done. Given: {self.where(name)!r}"
                 )
-        return None
+        data = self.store.read(slice.manifest)
+        return None if data is None else Manifest.parse(data, slice, self.where(slice.manifest))
 
     def leftovers(self, slice: Slice, rows: JournalRows) -> list[Leftover]:
         """What attempts before this one have journaled of a slice that is open, oldest first, up to the first group
@@ -192,6 +192,7 @@ class SliceWriter:
         self._attempt = f"{int(clock.wall() * 1000):012x}{uuid.uuid4().hex[:16]}"
         self._writer: SegmentWriter | None = None
         self._parts: list[SegmentPart] = []
+        self._synced: set[str] = set()
         self.groups: list[tuple[StreamBatch, ...]] = []
 
     def adopt(self, leftovers: list[Leftover]) -> int:
@@ -212,16 +213,16 @@ class SliceWriter:
         self._writer.write(batches, has_ids)
         self.groups.append(batches)
         if self._writer.bytes >= self._options.segment_bytes:
-            self._end_segment(self._options.fsync == "segment")
+            self._end_segment()
 
     def settle(self) -> Manifest | None:
         """Ends the slice: None where this attempt's tuples are its tuples, else the manifest of those that are.
 
         Blocking. Raises WorldError where the slice is long over.
         """
-        self._end_segment(self._options.fsync == "segment")
-        if self._options.fsync != "never":
-            for part in self._parts:
+        self._end_segment()
+        for part in self._parts if self._options.fsync != "never" else ():
+            if part.name not in self._synced:
                 self._journal.store.sync(part.name)
         mine = Manifest(self._slice, tuple(self._parts))
         winner = self._winner(mine)
@@ -248,11 +249,13 @@ class SliceWriter:
             store.replace(name, found)
         return Manifest.parse(found, self._slice, where)
 
-    def _end_segment(self, sync: bool) -> None:
+    def _end_segment(self) -> None:
         if self._writer is None:
             return
         writer, self._writer = self._writer, None
-        writer.close(sync)
+        if self._options.fsync == "segment":
+            self._synced.add(writer.name)
+        writer.close(self._options.fsync == "segment")
         self._parts.append(SegmentPart(writer.name, writer.bytes, writer.tuples))
 
     def give_up(self) -> None:

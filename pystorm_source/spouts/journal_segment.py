@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from pystorm_source.spouts.journal_store import Appender
 
-_HEADER = struct.Struct("<4sBBHIIQI4x")
+_HEADER = struct.Struct("<4sBBHIIQQ")
 _SUMMED = struct.Struct("<4sBBHIIQ")
 _MAGIC = b"PSJ1"
 _SCHEMA, _BATCH = 1, 2

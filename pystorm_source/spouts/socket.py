@@ -1,0 +1,179 @@
+"""Lines from a TCP server, like Spark's ``socket`` source; with a journal, lines that Spark can replay."""
+
+import codecs
+import contextlib
+import logging
+import socket
+from collections import deque
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.spout import Spout
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import OptionError
+from pystorm_source.options import Options, parse
+
+logger = logging.getLogger("pystorm.socket")
+
+READ_BYTES = 1 << 16
+MOST_PAUSE = 30.0
+"""Seconds between two attempts to connect, at most."""
+
+
+class SocketOptions(Options, frozen=True, kw_only=True):
+    """Options of SocketSpout; the first two are those of Spark's socket source."""
+
+    host: Annotated[str, Meta(min_length=1, description="Host to connect to, by name or address.")]
+    port: Annotated[int, Meta(ge=1, le=65_535, description="Port to connect to.")]
+    encoding: Annotated[
+        str, Meta(description="Encoding of the lines; one in which a line ends with the byte 0x0A.")
+    ] = msgspec.field(name="socket.encoding", default="utf-8")
+    encoding_errors: Annotated[
+        Literal["replace", "skip"],
+        Meta(
+            description="A line with bytes that the encoding does not know: replace them by U+FFFD, or skip the line, "
+            "which is counted and logged."
+        ),
+    ] = msgspec.field(name="socket.encoding.errors", default="replace")
+    connect_timeout_millis: Annotated[
+        int, Meta(ge=1, le=600_000, description="How long one attempt to connect may take, in milliseconds.")
+    ] = msgspec.field(name="socket.connect.timeout.millis", default=1000)
+    reconnect_millis: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=600_000,
+            description="Milliseconds before it connects again; doubled with each failure, up to 30 seconds.",
+        ),
+    ] = msgspec.field(name="socket.reconnect.millis", default=100)
+    max_line_bytes: Annotated[
+        int, Meta(ge=16, le=1 << 30, description="Bytes of a line; a longer one comes in several pieces.")
+    ] = msgspec.field(name="socket.max.line.bytes", default=1 << 20)
+
+    def __post_init__(self) -> None:
+        try:
+            fits = "\n".encode(codecs.lookup(self.encoding).name) == b"\n"
+        except (LookupError, UnicodeError):
+            fits = False
+        if not fits:
+            raise OptionError(
+                "option 'socket.encoding' is a text encoding that Python knows and in which a line ends with the byte "
+                f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}"
+            )
+
+
+class SocketSpout(Spout):
+    """``value``: a line, without its end (LF or CRLF). Empty lines count.
+
+    Where the server closes, what came behind the last line end is a line, and the spout connects again; a server that
+    is not there (yet) is tried again and again. Nothing asks the server to repeat what was sent: with ``journal.path``
+    a line counts from the moment it is in the journal, and what a process had received but not yet journaled when it
+    was killed is lost. Lines are read while a micro-batch listens; in between they wait in the connection.
+    """
+
+    Options = SocketOptions
+    outputs = ["value string"]
+    clock: Clock = SystemClock()
+
+    @classmethod
+    def spec(
+        cls,
+        name: str | None = None,
+        par: int | dict[str, int] | None = None,
+        config: dict[str, Any] | None = None,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+    ) -> ComponentSpec:
+        """This spout for a Topology; what is given here stands above the reader's options."""
+        config = dict(cls.config or {}) if config is None else dict(config)
+        config.update({key: value for key, value in {"host": host, "port": port}.items() if value is not None})
+        return super().spec(name=name, par=par, config=config)
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self._options = parse(SocketOptions, conf)
+        self._connection: socket.socket | None = None
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+        self._pause = self._options.reconnect_millis / 1000
+        self._next_attempt = self.clock.monotonic()
+
+    def next_tuple(self) -> Any:
+        if not self._lines:
+            self._receive()
+        while self._lines:
+            text = self._text(self._lines.popleft())
+            if text is not None:
+                self.emit((text,))
+                return
+
+    def cleanup(self) -> None:
+        self._disconnect()
+
+    def _receive(self) -> None:
+        if self._connection is None and not self._connected():
+            return
+        assert self._connection is not None
+        try:
+            data = self._connection.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            logger.warning("%s: the connection broke (%s); the last line may be torn", self._server, error)
+            data = b""
+        if data:
+            self._pause = self._options.reconnect_millis / 1000
+            self._cut(self._rest + data)
+            return
+        if self._rest:
+            self._lines.append(self._rest)
+            self._rest = b""
+        self._disconnect()
+
+    def _cut(self, data: bytes) -> None:
+        *lines, self._rest = data.split(b"\n")
+        most = self._options.max_line_bytes
+        for line in lines:
+            self._lines.extend(line[at : at + most] for at in range(0, len(line) or 1, most))
+        while len(self._rest) > most:  # else a line without an end would fill the memory
+            self._lines.append(self._rest[:most])
+            self._rest = self._rest[most:]
+
+    def _text(self, line: bytes) -> str | None:
+        line = line.removesuffix(b"\r")
+        errors = "replace" if self._options.encoding_errors == "replace" else "strict"
+        try:
+            return line.decode(self._options.encoding, errors)
+        except UnicodeDecodeError as error:
+            self.report_metric("socket.lines.skipped", 1)
+            logger.warning("%s: a line of %d bytes is skipped: %s", self._server, len(line), error.reason)
+            return None
+
+    def _connected(self) -> bool:
+        now = self.clock.monotonic()
+        if now < self._next_attempt:
+            return False
+        self._next_attempt = now + self._pause
+        self._pause = min(self._pause * 2, MOST_PAUSE)
+        address = (self._options.host, self._options.port)
+        try:
+            self._connection = socket.create_connection(address, self._options.connect_timeout_millis / 1000)
+        except OSError as error:
+            logger.warning("%s: cannot connect (%s); trying again", self._server, error)
+            return False
+        self._connection.setblocking(False)
+        return True
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(OSError):
+                self._connection.close()
+        self._connection = None
+        self._next_attempt = self.clock.monotonic() + self._pause
+
+    @property
+    def _server(self) -> str:
+        return f"{self._options.host}:{self._options.port}"
