@@ -19,7 +19,10 @@ PERMITS = 100_000
 
 
 def journaled(plan: Plan, options: SourceOptions) -> Plan:
-    """``plan`` with a ``JournaledSpout`` around each spout without offsets. Raises SchemaError for types that are none."""
+    """``plan`` with a ``JournaledSpout`` around each spout without offsets.
+
+    Raises SchemaError for types that are none.
+    """
     components = tuple(
         component if not component.is_spout or component.is_partitioned else _wrapped(component, options)
         for component in plan.components

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 from pystorm_source.errors import CheckpointError
 
 VERSION = 1
+MOST = 2**63
+"""Offsets are below this: the core counts in 64 bits."""
 REMEDY = "give this query a checkpointLocation of its own"
 
 
@@ -137,7 +139,7 @@ def _section(given: Mapping[str, Any], name: str) -> dict[Key, int]:
         if not isinstance(partitions, Mapping):
             raise _malformed(given, f"{name}.{component}", partitions)
         for partition, offset in partitions.items():
-            if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+            if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < MOST:
                 raise _malformed(given, f"{name}.{component}.{partition}", offset)
             flat[Key(component, partition)] = offset
     return flat

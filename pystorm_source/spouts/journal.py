@@ -4,12 +4,12 @@
                                                                         │
                               a replay reads them ──────────────────────┴──► offsets, emitted into the topology
 
-A micro-batch asks for offsets [start, end), tuple i of the slice has offset ``start + i``. The first half of a range is
-listening: the spout is asked until ``batch.target.millis`` have passed or it has emitted ``end - start`` tuples. Then the
-slice is settled (``journal_log``): one attempt's tuples are its tuples for ever. Only then does the first of them enter
-the topology, read back from Arrow, so that a replay cannot differ from the first run. This is the order of the LMAX
-Disruptor's journaler: what follows stands behind its barrier. The barrier is the manifest, for before it another
-attempt may still be first.
+A micro-batch asks for offsets [start, end), tuple i of the slice has offset ``start + i``. A task listens first: the
+spout is asked until ``batch.target.millis`` have passed or it has emitted ``end - start`` tuples. Then the slice is
+settled (``journal_log``): one attempt's tuples are its tuples for ever. Only then does the first of them enter the
+topology, read back from Arrow, so that a replay cannot differ from the first run. This is the order of the LMAX
+Disruptor's journaler: what follows stands behind its barrier. The barrier is the manifest, and it comes at the end of
+the slice, for before it another attempt may still be first; so nothing runs beside the writing, and no ring is needed.
 
 Whatever the spout emits outside of ``next_tuple`` (in ``ack``, ``fail``, ``activate``) begins the next slice.
 
@@ -83,7 +83,7 @@ class JournaledSpout(PartitionedSpout):
         if self._on_driver:
             return
         schemas = {name: _schema(text) for name, text in self._plan.schemas.items()}
-        self._rows = JournalRows(self.component_name, schemas, self._plan.direct)
+        self._rows = JournalRows(str(self.component_name), schemas, self._plan.direct)
         self._spout = self._spout_cls()
         self._spout._pystorm_told = self._told
         self._spout._pystorm_metrics = self._pystorm_metrics
@@ -102,7 +102,7 @@ class JournaledSpout(PartitionedSpout):
                 self._journal = self._journal_of(uuid.uuid4().hex)
                 self._journal.found()
             return Snapshot({self._journal.id: (0, self._plan.permits)}, memo)
-        ((name, offset),) = self._checked(known).items()
+        name, offset = self._checked(known)
         return Snapshot({name: (0, offset + self._plan.permits)}, memo)
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
@@ -111,19 +111,22 @@ class JournaledSpout(PartitionedSpout):
 
     def commit(self, offsets: Mapping[str, int]) -> None:
         """Trims the journal."""
-        ((name, offset),) = self._checked(offsets).items()
+        name, offset = self._checked(offsets)
         self._journal_of(name).trim(offset)
 
-    def _checked(self, known: Mapping[str, int]) -> Mapping[str, int]:
+    def _checked(self, known: Mapping[str, int]) -> tuple[str, int]:
+        """The journal that an offset names, and the offset in it."""
         if len(known) != 1:
             raise CheckpointError(
                 f"the checkpoint names several journals of spout {self.component_name!r}, which has one: it was "
                 f"changed; give this query a checkpointLocation of its own. Given: {dict(known)!r}"
             )
-        return known
+        ((name, offset),) = known.items()
+        self._journal_of(name)
+        return name, offset
 
     def _journal_of(self, id: str) -> Journal:
-        return Journal(self._options, self.component_name, id)
+        return Journal(self._options, str(self.component_name), id)
 
     # --- task
 

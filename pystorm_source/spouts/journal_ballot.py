@@ -44,9 +44,7 @@ class Ballot(NamedTuple):
             ) from None
 
 
-def decide(
-    store: JournalStore, prefix: str, attempt: str, value: bytes, sleep: Callable[[float], None]
-) -> bytes:
+def decide(store: JournalStore, prefix: str, attempt: str, value: bytes, sleep: Callable[[float], None]) -> bytes:
     """The one value of this prefix, for all that ever ask; ``value`` where nobody was first. May sleep between rounds.
 
     Raises WorldError where others are in the way all the time.

@@ -44,8 +44,8 @@ class Journal:
         if not re.fullmatch(r"[0-9a-f]{32}", id):
             raise CheckpointError(
                 f"the checkpoint names a journal of spout {spout!r} that cannot be: it was written without "
-                "journal.path, or changed; give this query a checkpointLocation of its own, or the options that it had. "
-                f"Given: {id!r}"
+                "journal.path, or changed; give this query a checkpointLocation of its own, or the options that it "
+                f"had. Given: {id!r}"
             )
         self.id = id
         self._spout = spout
@@ -106,9 +106,9 @@ class Journal:
                 continue
             if other.start < slice.end and slice.start < other.end:
                 raise UsageError(
-                    f"offsets {slice.start} to {slice.end} (exclusive) of spout {self._spout!r} were journaled in other "
-                    "parts: its `par` has changed while a micro-batch was unfinished; run the query with the old one "
-                    f"until that is done. Given: {self.where(name)!r}"
+                    f"offsets {slice.start} to {slice.end} (exclusive) of spout {self._spout!r} were journaled in "
+                    "other parts: its `par` has changed while a micro-batch was unfinished; run the query with the "
+                    f"old one until that is done. Given: {self.where(name)!r}"
                 )
         data = self.store.read(slice.manifest)
         return None if data is None else Manifest.parse(data, slice, self.where(slice.manifest))

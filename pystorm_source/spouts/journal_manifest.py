@@ -94,7 +94,9 @@ class Manifest:
 
 
 def _is_segment_of(name: Any, slice: Slice) -> bool:
-    return isinstance(name, str) and re.fullmatch(re.escape(slice.prefix) + r"[0-9a-f]+\.\d+\.segment", name) is not None
+    return (
+        isinstance(name, str) and re.fullmatch(re.escape(slice.prefix) + r"[0-9a-f]+\.\d+\.segment", name) is not None
+    )
 
 
 def _text(entries: dict[str, Any]) -> bytes:

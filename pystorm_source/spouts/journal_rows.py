@@ -33,8 +33,11 @@ class Emit(NamedTuple):
 
 
 class JournalRows:
-    """Collects tuples for one journal. ``schemas``: stream → its fields, untyped ones as binary (``UNTYPED``); ``direct``:
-    the streams whose tuples name a task. ``component`` is for messages."""
+    """Collects tuples for one journal.
+
+    ``schemas``: stream → its fields, untyped ones as binary (``UNTYPED``); ``direct``: the streams whose tuples name a
+    task; ``component`` is for messages.
+    """
 
     def __init__(self, component: str, schemas: Mapping[str, pa.Schema], direct: Iterable[str] = ()):
         self.component = component
@@ -51,8 +54,6 @@ class JournalRows:
             view = RowView(builder, columns, offset_column=position, label=f"{component}.{name}")
             untyped = [i for i, field in enumerate(schemas[name]) if UNTYPED in (field.metadata or {})]
             self._appenders[name] = _Appender(view, untyped, name in direct)
-        self.only = next(iter(self._appenders.values())).straight if len(schemas) == 1 else None
-        """``append_row(values, position)`` of the one stream, where nothing is to be added to its tuples."""
 
     def append(self, values: Sequence[Any], stream: str, task: int | None, position: int) -> None:
         """Takes a tuple. Raises ValueError for a stream that is not there, RowError for a value that does not fit its
@@ -117,7 +118,7 @@ class _Appender:
         self._arity = len(view.columns) - direct
         self._untyped = untyped
         self._direct = direct
-        self.straight = None if untyped or direct else view.append_row
+        self.straight: Any = None if untyped or direct else view.append_row
 
     def append(self, values: Sequence[Any], task: int | None, position: int) -> None:
         if self.straight is not None:

@@ -11,13 +11,12 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from pystorm_source.errors import WorldError
 from pystorm_source.spouts.journal_options import file_system, without_credentials
-
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP)
 """What a mount answers that has no hard links."""
@@ -156,13 +155,13 @@ class LocalStore:
 class _LocalAppender:
     def __init__(self, folder: str, name: str):
         self._folder, self._name = folder, name
-        self._file: BinaryIO = Path(folder, name).open("xb", buffering=0)
+        self._file = os.open(Path(folder, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
     def write(self, data: Any) -> None:
         with _world(self._folder, self._name):
             rest = memoryview(data).cast("B")
-            while rest:  # a raw file may take a part
-                rest = rest[self._file.write(rest) :]
+            while rest:  # a part may be taken
+                rest = rest[os.write(self._file, rest) :]
 
     def flush(self) -> None:
         """Unbuffered: what is written outlives this process."""
@@ -170,8 +169,8 @@ class _LocalAppender:
     def close(self, sync: bool) -> None:
         with _world(self._folder, self._name):
             if sync:
-                os.fsync(self._file.fileno())
-            self._file.close()
+                os.fsync(self._file)
+            os.close(self._file)
 
 
 class ObjectStore:
@@ -188,9 +187,11 @@ class ObjectStore:
             return sorted(info.base_name for info in found if info.type == FileType.File)
 
     def read(self, name: str) -> bytes | None:
+        path = f"{self._path}/{name}"
         with _world(self.folder, name), suppress(FileNotFoundError):
-            with self._remote.open_input_stream(f"{self._path}/{name}", compression=None) as stream:
-                return stream.read()
+            stream = self._remote.open_input_stream(path, compression=None)
+            with stream:
+                return bytes(stream.read())
         return None
 
     def replace(self, name: str, data: bytes) -> None:

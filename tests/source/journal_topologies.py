@@ -5,6 +5,7 @@ import uuid
 from pathlib import Path
 
 from pystorm_source.api import Bolt, Grouping, ReliableSpout, Spout, Stream, Topology
+from pystorm_source.spouts import SocketSpout
 
 
 class BrokerSpout(Spout):
@@ -187,3 +188,7 @@ class SurvivingSpout(Spout):
 
 class Surviving(Topology):
     numbers = SurvivingSpout.spec()
+
+
+class SocketLines(Topology):
+    lines = SocketSpout.spec()

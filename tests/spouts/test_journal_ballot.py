@@ -117,7 +117,7 @@ def test_a_promise_of_an_attempt_that_died_holds_nobody_up():
     assert decide(store, "0-9.", "a", b"mine", lambda seconds: None) == b"mine"
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"[[1,2],null,\"\"]", b"[[1,\"a\"],null,7]", b"\xff", b"[" * 3000])
+@pytest.mark.parametrize("data", [b"", b"[]", b'[[1,2],null,""]', b'[[1,"a"],null,7]', b"\xff", b"[" * 3000])
 def test_what_is_no_ballot_is_an_error_that_names_it(data):
     store = MemoryStore()
     store.replace("0-9.z.ballot", data)

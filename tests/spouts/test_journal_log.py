@@ -1,6 +1,7 @@
 """The journal's files: mutants of each, and processes killed in the middle of writing them."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -55,7 +56,7 @@ def read(folder, fail_on_data_loss=True):
 @pytest.mark.parametrize("fsync", ["micro-batch", "segment", "never"])
 @pytest.mark.parametrize("segment_bytes", [4096, 1 << 20])
 def test_what_was_settled_is_read(tmp_path, fsync, segment_bytes):
-    groups = [range(0, 500), range(500, 501), range(501, 2000)]
+    groups = [range(500), range(500, 501), range(501, 2000)]
     settled(tmp_path, *groups, fsync=fsync, segment_bytes=segment_bytes)
     assert read(tmp_path) == list(range(2000))
     segments = len(list(tmp_path.glob("*/*/*.segment")))
@@ -63,19 +64,19 @@ def test_what_was_settled_is_read(tmp_path, fsync, segment_bytes):
     assert not list(tmp_path.glob("*/*/*.tmp"))
 
 
-@pytest.mark.parametrize(
-    ("fsync", "files", "folders"), [("micro-batch", 2, 1), ("segment", 4, 1), ("never", 0, 0)]
-)
-def test_the_policy_says_when_the_disk_is_waited_for(tmp_path, monkeypatch, fsync, files, folders):
+@pytest.mark.parametrize("fsync", ["micro-batch", "segment", "never"])
+def test_the_policy_says_when_the_disk_is_waited_for(tmp_path, monkeypatch, fsync):
     """Two segments and a manifest: `micro-batch` waits once for each segment when the slice ends."""
-    import os
-
     settled(tmp_path, [0], fsync=fsync)  # the head
     synced = []
     monkeypatch.setattr(os, "fsync", lambda number: synced.append(Path(os.readlink(f"/proc/self/fd/{number}"))))
     journal, rows = opened(tmp_path, fsync=fsync)
     writer = SliceWriter(
-        journal, JournalOptions(path=str(tmp_path), fsync=fsync, segment_bytes=4096), Slice(100, 200), rows, SystemClock()
+        journal,
+        JournalOptions(path=str(tmp_path), fsync=fsync, segment_bytes=4096),
+        Slice(100, 200),
+        rows,
+        SystemClock(),
     )
     for n in range(1000):
         rows.append((n,), "default", None, n)
@@ -101,12 +102,13 @@ def test_a_mutated_file_is_an_error_that_names_it_or_changes_nothing(tmp_path, n
     refused = 0
     for _ in range(COUNT):
         path.write_bytes(mutated(data, rng))
+        refusal = None
         try:
             assert read(tmp_path) == numbers
         except DataLossError as error:
-            assert str(path) in str(error)
-            assert ": " in str(error)
-            refused += 1
+            refusal = str(error)
+        assert refusal is None or f"Given: '{path}'" in refusal
+        refused += refusal is not None
     assert refused > COUNT * 0.8
 
 
@@ -149,7 +151,9 @@ def test_a_mutated_leftover_is_adopted_up_to_the_damage(tmp_path):
         assert len(found) % 10 == 0
 
 
-@pytest.mark.parametrize("id", ["task", "..", "../../etc", "0" * 31, "0" * 33, "A" * 32, "0" * 31 + "/", "0" * 32 + "\n"])
+@pytest.mark.parametrize(
+    "id", ["task", "..", "../../etc", "0" * 31, "0" * 33, "A" * 32, "0" * 31 + "/", "0" * 32 + "\n"]
+)
 def test_a_partition_that_is_no_journal_is_refused(tmp_path, id):
     with pytest.raises(CheckpointError, match="spout 'lines'.*checkpointLocation of its own"):
         Journal(JournalOptions(path=str(tmp_path)), "lines", id)
@@ -192,7 +196,6 @@ for n in range(10):
     rows.append((n,), "default", None, n)
 writer.flush(has_ids=False)
 if not point:
-    whole, calls = os.write, []
     from pystorm_source.spouts import journal_store
     write = journal_store._LocalAppender.write
     def torn(self, data):
