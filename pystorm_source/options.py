@@ -364,7 +364,10 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="includeMetadata", default=False)
     delivery_guarantee: Annotated[
         Literal["exactly-once", "best-effort"],
-        Meta(description="best-effort lets spouts without offsets run: what a failed task had read is lost."),
+        Meta(
+            description="best-effort lets spouts without offsets run without a journal: what a failed task had read is "
+            "lost."
+        ),
     ] = msgspec.field(name="delivery.guarantee", default="exactly-once")
     batch_target_millis: Annotated[
         int, Meta(ge=1, description="How long a micro-batch listens to spouts without offsets, in milliseconds.")

@@ -10,8 +10,9 @@ from pystorm_source.api.component_spec import ComponentSpec
 class Spout(Component, SpoutBase):
     """A spout in streamparse's shape: ``next_tuple`` emits zero or more tuples and must not block.
 
-    It has no offsets, so Spark cannot replay it: in a streaming query it runs under the option
-    ``delivery.guarantee=best-effort`` only. Where replay matters, write a ``PartitionedSpout``.
+    It has no offsets, so Spark cannot ask it again: in a streaming query it runs with the option ``journal.path``,
+    which has its tuples written down and replayed from there, or with ``delivery.guarantee=best-effort``, without
+    replay. Where the outside world can be read again, write a ``PartitionedSpout``.
     """
 
     def next_tuple(self) -> Any:

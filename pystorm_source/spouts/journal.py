@@ -20,6 +20,7 @@ import base64
 import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -42,7 +43,10 @@ TURN_SECONDS = 0.02
 """How long one call of ``next_tuple`` goes on asking a spout that always has something."""
 FLUSH_SECONDS = 0.1
 """How old a tuple gets before it is written though the spout has nothing more."""
+CALLS_TO_LOOK = 256
+"""Calls of ``next_tuple`` between two looks whether there is enough for a group."""
 MOST_RAISES = 100
+"""In a row, of a spout that goes on, before the task fails."""
 
 INTERNAL = ("journal.schemas", "journal.direct", "journal.permits")
 
@@ -89,7 +93,7 @@ class JournaledSpout(PartitionedSpout):
         self._spout._pystorm_metrics = self._pystorm_metrics
         self._spout._pystorm_reported = self._pystorm_reported
         if self._spout_cls.emit is Spout.emit:
-            self._spout.emit = self._emitted  # the same, without a message between
+            self._spout.emit = self._quick_emit()  # the same, without a message between
         own = {key: value for key, value in conf.items() if key not in INTERNAL}
         self._spout._start(own, context)
 
@@ -135,8 +139,8 @@ class JournaledSpout(PartitionedSpout):
         self._journal = self._journal_of(partition)
         self._slice = Slice(start, end)
         self._journal.trimmed()
-        self._count = 0
         self._emits = iter(())
+        self._next, self._last = start, end - 1
         manifest = self._journal.manifest(self._slice)
         if manifest is not None:
             self._follow(manifest)
@@ -157,13 +161,14 @@ class JournaledSpout(PartitionedSpout):
         """Listens, at most 20 ms long; behind that, emits one tuple of the slice."""
         if self._writer is not None and not self._listen():
             return None
-        for emit in self._emits:
-            assert self._slice is not None
+        for values, stream, task in self._emits:
             # What the spout emits in one call beyond the last permit shares the last offset.
-            offset = min(self._slice.start + self._count, self._slice.end - 1)
-            self._count += 1
-            stream = None if emit.stream == "default" else emit.stream
-            self.emit(emit.values, offset, stream, emit.task)
+            offset = min(self._next, self._last)
+            self._next += 1
+            if stream == "default" and task is None:
+                self.emit(values, offset)  # the quick way
+            else:
+                self.emit(values, offset, stream, task)
             return None
         return False
 
@@ -187,16 +192,22 @@ class JournaledSpout(PartitionedSpout):
 
     def _listen(self) -> bool:
         """Whether the slice is settled."""
-        assert self._slice is not None and self._writer is not None
+        assert self._slice is not None
         most = self._slice.end - self._slice.start
-        until = min(self._deadline, self.clock.monotonic() + TURN_SECONDS)
+        clock, ask = self.clock.monotonic, self._spout.next_tuple
+        until = min(self._deadline, clock() + TURN_SECONDS)
+        calls = 0
         while self._count < most:
             before = self._count
-            answer = self._asked()
-            if answer is False:
-                break
-            now = self.clock.monotonic()
-            if self._rows.is_full:
+            try:
+                if ask() is False:
+                    break
+                self._raises = 0
+            except Exception as error:
+                self._raised(error)
+            now = clock()
+            calls += 1
+            if calls % CALLS_TO_LOOK == 0 and self._rows.is_full:
                 self._flush(now)
             if now >= self._deadline:
                 break
@@ -209,17 +220,11 @@ class JournaledSpout(PartitionedSpout):
         self._settle()
         return True
 
-    def _asked(self) -> Any:
-        try:
-            answer = self._spout.next_tuple()
-        except Exception as error:
-            self._raises += 1
-            if self._spout.exit_on_exception or self._raises > MOST_RAISES:
-                raise
-            self._spout.raise_exception(error)
-            return None
-        self._raises = 0
-        return answer
+    def _raised(self, error: Exception) -> None:
+        self._raises += 1
+        if self._spout.exit_on_exception or self._raises > MOST_RAISES:
+            raise error
+        self._spout.raise_exception(error)
 
     def _settle(self) -> None:
         assert self._writer is not None
@@ -227,8 +232,7 @@ class JournaledSpout(PartitionedSpout):
         winner = self._writer.settle()
         writer, self._writer = self._writer, None
         if winner is None:
-            self._emits = (emit for batches in writer.groups for emit in self._rows.emits(batches))
-            self._count = 0
+            self._emits = chain.from_iterable(map(self._rows.emits, writer.groups))
             self._tell("ack")
         else:
             self._tell("fail")
@@ -237,8 +241,7 @@ class JournaledSpout(PartitionedSpout):
     def _follow(self, manifest: Manifest) -> None:
         assert self._journal is not None
         groups = self._journal.read(manifest, self._rows, self._plan.fail_on_data_loss)
-        self._emits = (emit for group in groups for emit in self._rows.emits(group))
-        self._count = 0
+        self._emits = chain.from_iterable(map(self._rows.emits, groups))
 
     def _flush(self, now: float) -> None:
         assert self._writer is not None
@@ -264,6 +267,25 @@ class JournaledSpout(PartitionedSpout):
         needs = message.get("need_task_ids", True)
         self._emitted(message["tuple"], message.get("id"), message.get("stream"), message.get("task"), needs)
         return True
+
+    def _quick_emit(self) -> Any:
+        """``_emitted``, for a spout of one stream, whose emits take a quarter of the time then."""
+        append = self._rows.straight
+        if append is None:
+            return self._emitted
+
+        def emit(
+            tup: Any, tup_id: Any = None, stream: Any = None, direct_task: Any = None, need_task_ids: bool = False
+        ) -> None:
+            if stream is not None or direct_task is not None or need_task_ids or self._writer is None:
+                self._emitted(tup, tup_id, stream, direct_task, need_task_ids)
+                return
+            append(tup, self._count)
+            self._count += 1
+            if tup_id is not None:
+                self._ids.append(tup_id)
+
+        return emit
 
     def _emitted(
         self,

@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pystorm_source.clock import Clock
@@ -204,14 +204,17 @@ class SliceWriter:
 
     def flush(self, has_ids: bool) -> None:
         """Writes what the rows have collected as one group."""
-        batches = tuple(self._rows.take())
-        if not batches:
-            return
+        batches = self._rows.take()
+        if batches:
+            self.put(batches, has_ids)
+
+    def put(self, batches: Sequence[StreamBatch], has_ids: bool) -> None:
+        """Writes one group that is Arrow already."""
         if self._writer is None:
             name = f"{self._slice.prefix}{self._attempt}.{len(self._parts)}.segment"
             self._writer = SegmentWriter(name, self._journal.store.append(name), self._rows.schemas)
         self._writer.write(batches, has_ids)
-        self.groups.append(batches)
+        self.groups.append(tuple(batches))
         if self._writer.bytes >= self._options.segment_bytes:
             self._end_segment()
 
@@ -221,9 +224,6 @@ class SliceWriter:
         Blocking. Raises WorldError where the slice is long over.
         """
         self._end_segment()
-        for part in self._parts if self._options.fsync != "never" else ():
-            if part.name not in self._synced:
-                self._journal.store.sync(part.name)
         mine = Manifest(self._slice, tuple(self._parts))
         winner = self._winner(mine)
         if self._journal.trimmed() >= self._slice.end:
@@ -236,7 +236,8 @@ class SliceWriter:
     def _winner(self, mine: Manifest) -> Manifest:
         store, name = self._journal.store, self._slice.manifest
         where = self._journal.where(name)
-        created = store.create(name, mine.to_bytes())
+        names = [part.name for part in self._parts if part.name not in self._synced]
+        created = store.create(name, mine.to_bytes(), names if self._options.fsync != "never" else ())
         if created:
             return mine
         found = store.read(name)

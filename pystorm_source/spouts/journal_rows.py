@@ -6,8 +6,9 @@ lists) and dicts of these. Nothing is ever unpickled. With several streams, or a
 tuple stands among those of the others, and which task it is for.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, repeat
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -24,12 +25,8 @@ _POSITION, _TASK = "_position", "_task"
 _PLAIN = (type(None), bool, int, float, str, bytes)
 
 
-class Emit(NamedTuple):
-    """A tuple as its spout emitted it. ``task``: where it was emitted to one."""
-
-    values: Sequence[Any]
-    stream: str
-    task: int | None
+Emit = tuple[Sequence[Any], str, int | None]
+"""A tuple as its spout emitted it: values, stream, and the task where it was emitted to one."""
 
 
 class JournalRows:
@@ -54,6 +51,13 @@ class JournalRows:
             view = RowView(builder, columns, offset_column=position, label=f"{component}.{name}")
             untyped = [i for i, field in enumerate(schemas[name]) if UNTYPED in (field.metadata or {})]
             self._appenders[name] = _Appender(view, untyped, name in direct)
+
+    @property
+    def straight(self) -> Callable[[Any, int], None] | None:
+        """What takes (values, position) of the default stream where that is the only one, and nothing is to be added
+        to its tuples; else None."""
+        appender = self._appenders.get("default")
+        return appender.straight if appender is not None and len(self._appenders) == 1 else None
 
     def append(self, values: Sequence[Any], stream: str, task: int | None, position: int) -> None:
         """Takes a tuple. Raises ValueError for a stream that is not there, RowError for a value that does not fit its
@@ -94,22 +98,24 @@ class JournalRows:
         """The tuples of a group, in the order in which they were emitted."""
         batches = group.batches if isinstance(group, Group) else group
         if len(self._fields) == 1:
-            for each in batches:
-                yield from (emit for _, emit in self._rows(each))
-        else:
-            rows = [row for each in batches for row in self._rows(each)]
-            yield from (emit for _, emit in sorted(rows, key=lambda row: row[0]))
+            return chain.from_iterable(self._emits(each) for each in batches)
+        rows = [row for each in batches for row in zip(self._positions(each), self._emits(each), strict=True)]
+        return (emit for _, emit in sorted(rows, key=lambda row: row[0]))
 
-    def _rows(self, each: StreamBatch) -> Iterator[tuple[int, Emit]]:
+    def _positions(self, each: StreamBatch) -> list[int]:
+        return _values(each.batch.column(len(self._fields_of(each))))
+
+    def _fields_of(self, each: StreamBatch) -> list[str]:
+        return list(self._fields.values())[each.stream]
+
+    def _emits(self, each: StreamBatch) -> Iterator[Emit]:
         name = list(self._fields)[each.stream]
         count = len(self._fields[name])
         batch = each.batch
         columns = [_values(column, field) for column, field in zip(batch.columns[:count], batch.schema, strict=False)]
-        positions = _values(batch.column(count)) if batch.num_columns > count else [0] * batch.num_rows
-        tasks = _values(batch.column(count + 1)) if batch.num_columns > count + 1 else [None] * batch.num_rows
-        rows = zip(*columns, strict=True) if columns else iter([()] * batch.num_rows)
-        for position, task, values in zip(positions, tasks, rows, strict=True):
-            yield position, Emit(values, name, task)
+        tasks = _values(batch.column(count + 1)) if batch.num_columns > count + 1 else repeat(None, batch.num_rows)
+        rows: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat((), batch.num_rows)
+        return zip(rows, repeat(name, batch.num_rows), tasks, strict=True)
 
 
 class _Appender:

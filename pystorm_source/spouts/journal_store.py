@@ -8,8 +8,9 @@ ballots (``journal_ballot``). Names are plain file names; whatever cannot be rea
 import errno
 import os
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -49,17 +50,13 @@ class JournalStore(Protocol):
         """Puts a whole file there, in the place of what was. A reader sees the one or the other."""
         ...
 
-    def create(self, name: str, data: bytes) -> bool | None:
+    def create(self, name: str, data: bytes, after: Sequence[str] = ()) -> bool | None:
         """Puts a whole file there if there is none: whether it was this call. None where the store cannot promise
-        that."""
+        that. ``after``: files that are on disk before it is there."""
         ...
 
     def append(self, name: str) -> Appender:
         """A new file that grows."""
-        ...
-
-    def sync(self, name: str) -> None:
-        """What was flushed of a file is on disk when this returns."""
         ...
 
     def delete(self, name: str) -> None:
@@ -102,9 +99,14 @@ class LocalStore:
             os.replace(self._written(name, data), self._path / name)
             self._sync_folder()
 
-    def create(self, name: str, data: bytes) -> bool | None:
+    def create(self, name: str, data: bytes, after: Sequence[str] = ()) -> bool | None:
         with _world(self.folder, name):
-            whole = self._written(name, data)
+            # The disk is waited for once: it takes all that is on its way at the same time.
+            with ThreadPoolExecutor(1) if after else nullcontext() as beside:
+                others = beside.submit(self._sync, after) if beside is not None else None
+                whole = self._written(name, data)
+                if others is not None:
+                    others.result()
             try:
                 os.link(whole, self._path / name)
             except FileExistsError:
@@ -123,10 +125,6 @@ class LocalStore:
             os.makedirs(self._path, exist_ok=True)
             return _LocalAppender(self.folder, name)
 
-    def sync(self, name: str) -> None:
-        with _world(self.folder, name), (self._path / name).open("rb") as file:
-            os.fsync(file.fileno())
-
     def delete(self, name: str) -> None:
         with _world(self.folder, name), suppress(FileNotFoundError):
             os.unlink(self._path / name)
@@ -141,6 +139,11 @@ class LocalStore:
             if self._durable:
                 os.fsync(file.fileno())
         return aside
+
+    def _sync(self, names: Sequence[str]) -> None:
+        for name in names:
+            with _world(self.folder, name), (self._path / name).open("rb") as file:
+                os.fsync(file.fileno())
 
     def _sync_folder(self) -> None:
         if not self._durable:
@@ -200,7 +203,7 @@ class ObjectStore:
             with self._remote.open_output_stream(f"{self._path}/{name}", compression=None) as stream:
                 stream.write(data)
 
-    def create(self, name: str, data: bytes) -> bool | None:
+    def create(self, name: str, data: bytes, after: Sequence[str] = ()) -> bool | None:
         return None
 
     def append(self, name: str) -> Appender:
@@ -208,9 +211,6 @@ class ObjectStore:
             self._make_folder()
             stream = self._remote.open_output_stream(f"{self._path}/{name}", compression=None)
             return _ObjectAppender(self.folder, name, stream)
-
-    def sync(self, name: str) -> None:
-        """An object that is there is durable."""
 
     def delete(self, name: str) -> None:
         with _world(self.folder, name), suppress(FileNotFoundError):
@@ -243,8 +243,6 @@ class _ObjectAppender:
 def _world(folder: str, name: str = "") -> Iterator[None]:
     try:
         yield
-    except FileNotFoundError:
-        raise
     except OSError as error:
         raise WorldError(
             f"the journal cannot be read or written ({type(error).__name__}: {error.strerror or error}): option "

@@ -11,12 +11,14 @@ import yaml
 from pystorm_source.cli import option_pages
 from pystorm_source.options import TABLES, EngineOptions, SourceOptions, fields_of, parse
 from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.journal_options import JournalOptions
 from pystorm_source.spouts.rate import RateOptions
+from pystorm_source.spouts.socket import SocketOptions
 from pystorm_source.wait_strategy import check_wait_strategies
 
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m pystorm_source.cli.option_pages --write"
-ALL = (*TABLES, FilesOptions, RateOptions)
+ALL = (*TABLES, JournalOptions, FilesOptions, RateOptions, SocketOptions)
 
 
 @pytest.mark.parametrize(("path", "page"), option_pages.PAGES.items())
@@ -35,6 +37,8 @@ def test_defaults_are_the_defaults():
     assert parse(SourceOptions, defaults) == SourceOptions()
     assert parse(RateOptions, defaults) == RateOptions()
     assert parse(FilesOptions, defaults | {"path": "x"}) == FilesOptions(path="x")
+    assert parse(JournalOptions, defaults) == JournalOptions()
+    assert parse(SocketOptions, defaults | {"host": "x", "port": 1}) == SocketOptions(host="x", port=1)
     assert set(defaults) == {key for table in ALL for key in fields_of(table)}
 
 

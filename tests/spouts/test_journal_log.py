@@ -50,7 +50,7 @@ def read(folder, fail_on_data_loss=True):
     if manifest is None:
         return None
     groups = journal.read(manifest, rows, fail_on_data_loss)
-    return [emit.values[0] for group in groups for emit in rows.emits(group)]
+    return [emit[0][0] for group in groups for emit in rows.emits(group)]
 
 
 @pytest.mark.parametrize("fsync", ["micro-batch", "segment", "never"])
@@ -142,7 +142,7 @@ def test_a_mutated_leftover_is_adopted_up_to_the_damage(tmp_path):
     for _ in range(COUNT):
         path.write_bytes(mutated(data, rng))
         found = [
-            emit.values[0]
+            emit[0][0]
             for leftover in journal.leftovers(SLICE, rows)
             for group in leftover.groups
             for emit in rows.emits(group)

@@ -28,7 +28,7 @@ def written(folder, groups):
 
 def emits(content):
     rows = JournalRows("words", SCHEMAS)
-    return [[(emit.stream, emit.values) for emit in rows.emits(group)] for group in content.groups]
+    return [[(emit[1], emit[0]) for emit in rows.emits(group)] for group in content.groups]
 
 
 GROUPS = [
