@@ -11,7 +11,7 @@ Threading law: as the executor.
 
 from collections import defaultdict
 
-from cython_core.output_collector cimport NOT_YET, BoltBase, BoltOutputCollector, collector_of, collector_or_none
+from cython_core.output_collector cimport BoltBase, BoltOutputCollector, collector_of, collector_or_none
 from cython_core.tuple cimport OPEN, Tuple
 
 
@@ -70,7 +70,7 @@ cdef class BatchingBase(BoltBase):
                 self._current_key = key
                 collector.current = None
                 collector.batch = tups
-                collector.batch_trees = NOT_YET
+                collector.batch_anchored = False
                 if batch:
                     try:
                         self.process_batch(key, batch)
@@ -86,7 +86,8 @@ cdef class BatchingBase(BoltBase):
         finally:
             self._current_key = None
             collector.batch = None
-            collector.batch_trees = None
+            collector.batch_roots = None
+            collector.batch_anchored = False
             collector.current = outer
 
     def _process_batches_alone(self):
@@ -103,7 +104,7 @@ cdef class BatchingBase(BoltBase):
             self._batches.pop(key, None)
         self._held = 0
 
-    def _fail_batches(self, everything, key, tups):
+    def _fail_batches(self, everything, key, tups, cause):
         """After an exception in ``process_batch``: fails the group that it was in, or all; what is failed is gone."""
         cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
         groups = [list(tups)]
@@ -114,5 +115,5 @@ cdef class BatchingBase(BoltBase):
         for group in groups:
             for tup in group:
                 if self.auto_fail and isinstance(tup, Tuple) and (<Tuple>tup).verdict == OPEN:
-                    collector.fail(<Tuple>tup)
+                    collector.fail(<Tuple>tup, "process_batch", cause)
         self._held = sum([len(batch) for batch in self._batches.values()])

@@ -44,3 +44,6 @@ cdef class BoltExecutor(Executor):
     cdef int fire_timers(self) except -1
     cdef int give_tick(self) except -1
     cdef int fire_batches(self) except -1
+
+
+cdef long process_held_batches(tuple executors) except -1

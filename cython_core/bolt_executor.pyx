@@ -7,12 +7,14 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
+from cython_core.acker cimport ack_edge
 from cython_core.batch_inserter cimport PendingEmits, ps_incref
 from cython_core.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.executor cimport Executor, late, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
 from cython_core.output_collector cimport BoltOutputCollector, enter
 from cython_core.receive_queue cimport ReceiveQueue, queue_poll, queue_size
-from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, name_values, new_tuple
+from cython_core.spout_executor cimport spouts_at_most
+from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, name_values, new_tuple, ring_edge
 from cython_core.turn_times cimport TurnTimes, end_call
 
 from cython_core.batching import BatchingBase
@@ -39,6 +41,8 @@ cdef class BoltExecutor(Executor):
         self.readers = readers or None
         self.shares_rings = self.readers is not None
         self.collector = BoltOutputCollector(instance, routers)
+        self.collector.component = component
+        self.collector.task = task
         self.tick_frequency = tick_frequency
         self.tick_source = TupleSource("__system", "__tick", -1, ("rate_secs",))
         self.batching = None
@@ -176,9 +180,14 @@ cdef class BoltExecutor(Executor):
             else:
                 ps_decref(answer)
                 if self.auto_ack:
-                    if (<Tuple>item).verdict == OPEN and (<Tuple>item).trees is None:
+                    if (<Tuple>item).verdict == OPEN and (<Tuple>item).roots is None:
                         (<Tuple>item).verdict = ACKED  # hot
                         collector.acks += 1  # hot
+                        if (<Tuple>item).root is not NULL:  # hot
+                            ack_edge(
+                                &(<Tuple>item).source.acker.acker, (<Tuple>item).root, (<Tuple>item).attempt,
+                                (<Tuple>item).edge,
+                            )
                     else:
                         collector.ack(collector.current)
                 if collector.failed is not None:
@@ -223,9 +232,9 @@ cdef class BoltExecutor(Executor):
         if not self.exits:
             self.survive(method, tup, -1 if tup is None else tup.offset, cause)
         if batch is not None:
-            self.batching._fail_batches(self.exits, key, batch)
+            self.batching._fail_batches(self.exits, key, batch, cause)
         elif self.auto_fail and tup is not None and tup.verdict == OPEN:
-            collector.fail(tup)
+            collector.fail(tup, method, cause)
         if self.batch_override:
             self.forget_tups()
         if self.exits:
@@ -261,7 +270,7 @@ cdef class BoltExecutor(Executor):
     cdef int give_tick(self) except -1:
         enter(self.collector)
         frequency = 0 if self.tick_frequency is None else self.tick_frequency
-        self.collector.current = new_tuple(self.tick_source, (frequency,), -1, None)
+        self.collector.current = new_tuple(self.tick_source, (frequency,), -1)
         name_values(self.collector.current)
         self.ticks += 1
         try:
@@ -289,6 +298,25 @@ cdef class BoltExecutor(Executor):
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)
         return 0
+
+    def holds_batches(self):
+        """Whether it is a batching bolt and holds some."""
+        return self.batching is not None and len(self.batching._batches) > 0
+
+    def process_held(self):
+        """A batching bolt processes what it holds now; how many batches."""
+        cdef long held
+        if self.pending.count > 0 or not self.holds_batches():
+            return 0
+        held = len(self.batching._batches)
+        if held > 0:
+            self.times.begin_turn()
+            try:
+                self.fire_batches()
+                self.flush()
+            finally:
+                self.end_turn(0)
+        return held
 
     def wants_final_tick(self, unsigned long long emits):
         """Whether the micro-batch's end still owes the bolt something: its tick, or the batches that it holds.
@@ -355,13 +383,30 @@ cdef class BoltExecutor(Executor):
         return item
 
     cdef void *poll_ring(self, BroadcastReader reader) noexcept:
-        """A tuple of this bolt's own in place of the ring's, whose edges were counted when it was emitted."""
+        """A tuple of this bolt's own in place of the ring's: one of the edges that were made when it was emitted."""
         cdef PyObject *shared = reader_poll(reader)
         cdef Tuple tup
         if shared is NULL:
             return NULL
-        tup = new_tuple((<Tuple>shared).source, (<Tuple>shared).payload, (<Tuple>shared).offset, None)
-        tup.trees = (<Tuple>shared).trees
+        tup = new_tuple((<Tuple>shared).source, (<Tuple>shared).payload, (<Tuple>shared).offset)
+        tup.root = (<Tuple>shared).root
+        tup.attempt = (<Tuple>shared).attempt
+        tup.roots = (<Tuple>shared).roots
+        tup.edge = ring_edge((<Tuple>shared).edge, reader.place)
         ps_decref(shared)
         ps_incref(<PyObject *>tup)
         return <void *>tup
+
+
+cdef long process_held_batches(tuple executors) except -1:
+    """Where spouts wait for verdicts and all else is processed: what batching bolts hold is what they wait for.
+
+    Returns how many batches were processed.
+    """
+    cdef long processed = 0
+    if not spouts_at_most(executors):
+        return 0
+    for executor in executors:
+        if isinstance(executor, BoltExecutor):
+            processed += (<BoltExecutor>executor).process_held()
+    return processed

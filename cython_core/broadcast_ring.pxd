@@ -47,6 +47,7 @@ cdef class BroadcastReader:
     cdef BroadcastRing owner
     cdef ps_reader *reader
     cdef readonly str name
+    cdef Py_ssize_t place   # among the ring's names
 
 
 cdef inline PyObject *reader_poll(BroadcastReader reader) noexcept:

@@ -179,7 +179,8 @@ cdef class BroadcastReader:
             raise ValueError(f"the ring has the readers {', '.join(ring.names)}; Given: {name!r}")
         self.owner = ring
         self.name = name
-        self.reader = ring.ring.readers[<size_t>ring.names.index(name)]
+        self.place = ring.names.index(name)
+        self.reader = ring.ring.readers[self.place]
 
     def poll(self, default=None):
         """Non-blocking. The next object, or ``default`` where there is none for this reader yet."""

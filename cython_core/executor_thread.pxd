@@ -46,6 +46,7 @@ cdef class ExecutorThread:
     cdef int64_t idle                        # waits in a row
     cdef bint asked                          # the spout was found to have nothing, since turns are taken,
     cdef unsigned long long asked_at         # at this progress of the run
+    cdef bint limited                        # the spout has as many open trees as may be
     cdef BatchInserter blocked_on            # of the oldest pending emit, whose destination has no room
     cdef bint rests(self) noexcept
     cdef bint clean(self) noexcept

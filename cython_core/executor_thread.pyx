@@ -27,7 +27,7 @@ from cython_core.broadcast_ring cimport BroadcastReader, ring_room
 from cython_core.row_batch cimport RowBatchBuilder
 from cython_core.spout_executor cimport SpoutExecutor
 from cython_core.turn_times cimport (
-    DOWNSTREAM_FULL, INPUT_EMPTY, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL, StallReason,
+    DOWNSTREAM_FULL, INPUT_EMPTY, MAX_SPOUT_PENDING, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL, StallReason,
 )
 from cython_core.wait_strategy cimport WaitStrategy
 from cython_core.wake_up cimport (
@@ -214,10 +214,14 @@ cdef class ExecutorThread:
             self.bolt.queue.wake_blocked()
         for other in self.run.spouts:
             # Not where it waits for room, or those that do would wake one another for ever.
-            if len(other.spout.collector.settlements) > 0 and other.executor.pending.count == 0:
+            if other.executor.pending.count > 0:
+                continue
+            if other.spout.collector.roots.settled > 0 or (other.limited and not other.spout.at_most()):
                 ps_wake(&other.wake_up.place)
-        if self.run.output is not None and len(self.run.output.done) > 0:
-            ps_wake(&self.run.driver.place)
+        if self.run.output is not None:
+            self.run.output.release()
+            if len(self.run.output.done) > 0:
+                ps_wake(&self.run.driver.place)
         return 0
 
     cdef int wait(self, unsigned long long progress) except -1:
@@ -230,8 +234,9 @@ cdef class ExecutorThread:
             if self.spout.exhausted:
                 self.executor.stall_end()
                 return self.park(None, FOREVER, None, NOT_STALLED)
-            reason = NOTHING_TO_EMIT
-            self.asked = True
+            self.limited = self.spout.at_most()
+            reason = MAX_SPOUT_PENDING if self.limited else NOTHING_TO_EMIT
+            self.asked = not self.limited
             self.asked_at = progress
         if self.bolt is not None:
             most = self.until_due()
@@ -302,6 +307,8 @@ cdef class ExecutorThread:
         if not self.run.running or (self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED):
             return False
         if full is not None and (queue_has_room(full) or (full.ring is not None and ring_room(full.ring) > 0)):
+            return True
+        if self.limited and not self.spout.at_most():
             return True
         return self.executor.pending.count == 0 and not self.rests()
 

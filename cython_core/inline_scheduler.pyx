@@ -17,13 +17,17 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
-from cython_core.bolt_executor cimport BoltExecutor
+from cython_core.acker cimport Acker
+from cython_core.bolt_executor cimport BoltExecutor, process_held_batches
 from cython_core.executor cimport Executor
-from cython_core.spout_executor cimport SpoutExecutor
+from cython_core.spout_executor cimport SpoutExecutor, open_trees
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
 from cython_core.wait_strategy cimport WaitStrategy
 from cython_core.turn_times cimport DOWNSTREAM_FULL, OUTPUT_FULL, Stopwatch
+
+
+cdef double LONGEST_WAIT = 0.005   # seconds, for what gets a verdict by a thread of the user's
 
 
 @cython.final
@@ -35,11 +39,13 @@ cdef class InlineScheduler:
     by it. ``quota``: calls per turn; a turn that takes longer than ``patience`` seconds (0: any time) ends early, with
     the next call, so that slow components keep nobody from deadlines and timers. ``spout_wait``: how it waits when the
     spouts have nothing, None: it sleeps for ``idle_sleep`` seconds. ``seed``: an int makes order and length of the
-    turns random, the same for the same seed: other interleavings for tests.
+    turns random, the same for the same seed: other interleavings for tests. ``acker``: of the worker; it is told the
+    time, once per pass.
     """
 
     cdef readonly tuple executors
     cdef readonly RowBatchBuilder output
+    cdef readonly Acker acker
     cdef object monotonic
     cdef object sleep
     cdef object random
@@ -64,6 +70,7 @@ cdef class InlineScheduler:
         seed=None,
         double patience=0.0,
         WaitStrategy spout_wait=None,
+        Acker acker=None,
     ):
         if quota < 1:
             raise ValueError(f"a turn makes at least one call; Given: {quota!r}")
@@ -75,6 +82,7 @@ cdef class InlineScheduler:
             executor.patience = <unsigned long long>(patience * 1e9)
             executor.times.share(self.stopwatch)
         self.output = output
+        self.acker = acker
         self.monotonic = monotonic
         self.sleep = sleep
         self.random = None if seed is None else random.Random(seed)
@@ -170,6 +178,8 @@ cdef class InlineScheduler:
         cdef long calls = 0
         cdef tuple order = self.executors
         self.stopwatch.stop()
+        if self.acker is not None and self.acker.acker.timeout > 0:
+            self.acker.expire()
         if self.timed:
             now = self.monotonic()
             for executor in self.timed:
@@ -181,7 +191,20 @@ cdef class InlineScheduler:
             for executor in self.random.sample(order, len(order)):
                 calls += (<Executor>executor).turn(self.random.randint(1, self.quota))
         self.passes += 1
+        if self.output is not None:
+            self.output.release()
         return calls
+
+    def await_trees(self):
+        """Blocking: where trees of a range have no verdict, sleeps until one may have (True); False: all have theirs.
+
+        Order: after the last final tick. Then only what acks by itself, later, or the time-out can give a verdict.
+        """
+        if self.acker is None or self.acker.acker.timeout == 0 or not open_trees(self.executors):
+            return False
+        if self.acker.expire() == 0 and self.one_pass() == 0:
+            self.sleep(self.acker.seconds_to_wait(LONGEST_WAIT))
+        return True
 
     cdef bint settle(self, object deadline) except -1:
         """After a pass without a call: 1 where all is drained; else sleeps or unjams and answers 0."""
@@ -200,6 +223,8 @@ cdef class InlineScheduler:
                 return 0
         if exhausted:
             return clean
+        if process_held_batches(self.executors) > 0:
+            return 0
         self.idle_passes += 1
         self.wait(deadline)
         return 0
@@ -215,8 +240,10 @@ cdef class InlineScheduler:
                 return 0
             self.idle_waits += 1
             seconds = nanos / 1e9
-            if deadline is not None or self.timed:
+            if deadline is not None or self.timed or self.acker is not None:
                 ends = [executor.next_due for executor in self.timed]
+                if self.acker is not None:
+                    ends.append(self.acker.next_expiry)
                 ends.append(float("inf") if deadline is None else deadline)
                 seconds = min(seconds, max(0.0, min(ends) - self.monotonic()))
         self.sleep(seconds)

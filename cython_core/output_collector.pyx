@@ -17,17 +17,22 @@ cimport cython
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 from cpython.object cimport PyObject, PyObject_GenericSetAttr
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE
+from libc.stdint cimport uint32_t, uint64_t
 
 cdef extern from "Python.h":
+    void ps_incref "Py_INCREF"(PyObject *)
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
     bint ps_is_tuple "PyTuple_Check"(PyObject *)
     bint ps_is_list "PyList_CheckExact"(PyObject *)
     Py_ssize_t ps_size "Py_SIZE"(PyObject *)
 
 
-from cython_core.stream_router cimport StreamRouter, send_straight
-from cython_core.tuple cimport ACKED, FAILED, OPEN, Tuple, named_values, tuple_named
-from cython_core.tuple_tree cimport TupleTree, ack_edge, add_trees, fail_edge, united
+from cython_core.acker cimport (
+    anchor_t, NO_ATTEMPT, PS_ROOT_ABANDONED, ack_edge, fail_root, ps_acker_edge, ps_acker_fail,
+    ps_acker_open, ps_acker_reset, ps_root, roots_of,
+)
+from cython_core.stream_router cimport StreamRouter, send_straight, transfer
+from cython_core.tuple cimport ACKED, FAILED, OPEN, Tuple, named_values, new_tuple, tuple_named
 
 
 cdef extern from "own_emit.h":
@@ -39,7 +44,6 @@ cdef extern from "own_emit.h":
 
 cdef OutputCollector running = None
 cdef str ATTRIBUTE = "_pystorm_collector"
-cdef object NOT_YET = object()
 cdef str HEARER = "_pystorm_told"
 
 
@@ -57,6 +61,8 @@ cdef class OutputCollector:
         self.instance = instance
         self.routers = routers
         self.default_router = routers.get("default")
+        for router in routers.values():
+            self.acker = (<StreamRouter>router).source.acker
         PyObject_GenericSetAttr(instance, ATTRIBUTE, self)
         self.given_class = give_own_emit(type(instance), isinstance(self, BoltOutputCollector))
 
@@ -85,30 +91,31 @@ cdef class OutputCollector:
             )
         return router
 
-    cdef int send(self, object values, object stream, long long offset, object trees, list task_ids) except -1:
+    cdef int send(self, object values, object stream, const anchor_t *anchor, list task_ids) except -1:
         cdef StreamRouter router = self.default_router
         if stream is not None or router is None:
             router = self.router_of(stream)
         if PyTuple_Check(values) and PyTuple_GET_SIZE(values) == router.arity:
-            router.route(values, offset, trees, task_ids)
+            router.route(values, anchor, task_ids)
         else:
-            router.route(fitting(router, values), offset, trees, task_ids)
+            router.route(fitting(router, values), anchor, task_ids)
         self.emits += 1
         return 0
 
-    cdef object send_with(self, object values, object stream, long long offset, object trees, object direct_task,
+    cdef object send_with(self, object values, object stream, const anchor_t *anchor, object direct_task,
                           bint need_task_ids):
-        """An emit to a direct task, or one whose sender wants to know the tasks."""
-        cdef list task_ids = []
+        """An emit, perhaps to a direct task, perhaps of a sender that wants to know the tasks."""
+        cdef list task_ids = None
         cdef StreamRouter router
         if direct_task is None:
-            self.send(values, stream, offset, trees, task_ids)
+            task_ids = [] if need_task_ids else None
+            self.send(values, stream, anchor, task_ids)
         else:
             router = self.router_of(stream)
-            if router.route_direct(fitting(router, values), offset, direct_task, trees) > 0:
-                task_ids.append(direct_task)
+            sent = router.send_direct(fitting(router, values), anchor, direct_task)
+            task_ids = [direct_task] if need_task_ids and sent > 0 else [] if need_task_ids else None
             self.emits += 1
-        return task_ids if need_task_ids else None
+        return task_ids
 
 
 cdef str example_of(object stream):
@@ -189,11 +196,63 @@ cdef object fitting(StreamRouter router, object values):
 
 @cython.final
 cdef class SpoutOutputCollector(OutputCollector):
-    """A spout task's way out, the offset range that its tuple ids are checked against, and its settled trees."""
+    """A spout task's way out, the offset range that its tuple ids are checked against, and the roots of its trees."""
 
-    def __cinit__(self):
-        self.settlements = []
-        self.deferred = []
+    cdef object emit(self, object values, object tup_id, object stream, object direct_task, bint need_task_ids):
+        cdef anchor_t anchor
+        cdef StreamRouter router
+        anchor.root, anchor.roots, anchor.attempt, anchor.offset = NULL, NULL, NO_ATTEMPT, self.last_offset
+        if tup_id is None:
+            return self.send_with(values, stream, &anchor, direct_task, need_task_ids)
+        if not self.tracks:
+            answer = self.send_with(values, stream, &anchor, direct_task, need_task_ids)
+            if not self.bounded:
+                self.instance.ack(tup_id)  # as in Storm, where no acker runs
+                self.untracked += 1
+            return answer
+        router = self.router_of(stream)
+        if self.bounded and not router.routes:
+            return self.send_with(values, stream, &anchor, direct_task, need_task_ids)  # it cannot fail
+        values = fitting(router, values)
+        if router.routes and PyList_CheckExact(values):
+            values = named_values(values, router.source.values_class)
+        where = None if stream is None and direct_task is None else (stream, direct_task)
+        return self.emit_rooted(values, tup_id, where, 1, need_task_ids)
+
+    cdef object emit_rooted(self, object values, object tup_id, object where, uint32_t emits, bint need_task_ids):
+        """The emit number ``emits`` of a tuple; ``where``: (stream, direct task), None for the default stream."""
+        cdef anchor_t anchor
+        # Order: the emit itself is an edge, until all others are there.
+        cdef uint64_t edge = ps_acker_edge(&self.acker.acker)
+        cdef ps_root *root = self.open_root(<PyObject *>values, <PyObject *>tup_id, <PyObject *>where, edge, emits)
+        anchor.root, anchor.roots, anchor.attempt, anchor.offset = root, NULL, root.attempt, self.last_offset
+        stream, direct_task = (None, None) if where is None else where
+        try:
+            answer = self.send_with(values, stream, &anchor, direct_task, need_task_ids)
+        except BaseException:
+            # Told to nobody, though some of its tuples may be on their way.
+            ps_acker_fail(&self.acker.acker, root, anchor.attempt, PS_ROOT_ABANDONED)
+            raise
+        self.rooted += 1
+        ack_edge(&self.acker.acker, root, anchor.attempt, edge)
+        return answer
+
+    cdef ps_root *open_root(self, PyObject *values, PyObject *tup_id, PyObject *where, uint64_t edge,
+                            uint32_t emits) except NULL:
+        cdef ps_root *root = ps_acker_open(&self.acker.acker, &self.roots, edge)
+        if root is NULL:
+            raise MemoryError("no memory for another tuple tree")
+        ps_incref(values)
+        root.values = values
+        ps_incref(tup_id)
+        root.id = tup_id
+        if where is not <PyObject *>None:  # hot
+            ps_incref(where)
+            root.where = where
+        root.offset = self.last_offset
+        root.emits = emits
+        root.generation = self.generation
+        return root
 
     cdef int check_range(self, object tup_id) except -1:
         cdef long long offset
@@ -222,53 +281,63 @@ cdef class BoltOutputCollector(OutputCollector):
     def __cinit__(self):
         self.auto_anchor = True
 
-    cdef object trees_of_current(self, long long *offset):
-        """The trees that an emit without ``anchors`` belongs to; ``offset``: that of its first anchor that has one."""
-        cdef object trees
+    cdef object anchor_to_current(self, anchor_t *anchor):
+        """What an emit without ``anchors`` belongs to; its offset: that of its first anchor that has one. Returns what
+        keeps it alive."""
+        cdef object roots = None
         if self.batch is not None:
-            trees = self.trees_of_batch(offset)
+            roots = self.anchor_to_batch(anchor)
         elif self.current is not None and not (self.batching and self.current.source.task < 0):
-            offset[0] = self.current.offset
             if self.auto_anchor:
                 check_open(self, self.current)
-            trees = self.current.trees
+            anchor_to_tuple(anchor, self.current)
+            roots = self.current.roots
         elif self.batching:
             # An override of process_batches says here what it works on, as pystorm's own does.
-            trees = self.trees_of(getattr(self.instance, "_current_tups", None) or (), offset)
-        else:
-            trees = None
-        return trees if self.auto_anchor else None
+            roots = self.anchor_to(getattr(self.instance, "_current_tups", None) or (), anchor)
+        if not self.auto_anchor:
+            anchor.root, anchor.roots = NULL, NULL
+        return roots
 
-    cdef object trees_of_batch(self, long long *offset):
+    cdef object anchor_to_batch(self, anchor_t *anchor):
         """Once per batch: only a verdict can change what an emit may be anchored to."""
         cdef unsigned long long verdicts = self.acks + self.fails
-        if self.batch_trees is NOT_YET or (self.auto_anchor and self.batch_verdicts != verdicts):
-            self.batch_offset = -1
-            self.batch_trees = self.trees_of(self.batch, &self.batch_offset, self.auto_anchor)
+        if not self.batch_anchored or (self.auto_anchor and self.batch_verdicts != verdicts):
+            self.batch_anchor.root, self.batch_anchor.roots, self.batch_anchor.offset = NULL, NULL, -1
+            self.batch_roots = self.anchor_to(self.batch, &self.batch_anchor, self.auto_anchor)
             self.batch_verdicts = verdicts
-        offset[0] = self.batch_offset
-        return self.batch_trees
+            self.batch_anchored = True
+        anchor[0] = self.batch_anchor
+        return self.batch_roots
 
-    cdef object trees_of(self, object anchors, long long *offset, bint must_be_open=True):
+    cdef object anchor_to(self, object anchors, anchor_t *anchor, bint must_be_open=True):
         cdef Tuple tup
-        cdef dict trees = {}
+        cdef dict found = {}
+        cdef object roots = None
         if isinstance(anchors, (Tuple, str, bytes)) or not hasattr(anchors, "__iter__"):
             raise TypeError(
                 f"{type(self.instance).__name__}.emit: anchors is a list of Tuples or of ids; Given: {anchors!r:.200}"
             )
-        for anchor in anchors:
-            tup = <Tuple>anchor if isinstance(anchor, Tuple) else tuple_named(anchor)
+        for given in anchors:
+            tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
             if tup is None:
                 raise ValueError(
                     f"{type(self.instance).__name__}.emit: an anchor is a Tuple that the bolt still holds, or its id; "
-                    f"Given: {anchor!r:.200}"
+                    f"Given: {given!r:.200}"
                 )
             if must_be_open:
                 check_open(self, tup)
-            add_trees(trees, tup.trees)
-            if offset[0] == -1:
-                offset[0] = tup.offset
-        return united(trees)
+            if tup.source.acker is self.acker:
+                add_roots(found, tup)
+            if anchor.offset == -1:
+                anchor.offset = tup.offset
+        if len(found) == 1:
+            (root, anchor.attempt), = found.items()
+            anchor.root = <ps_root *><size_t>root
+        elif found:
+            roots = roots_of(self.acker, list(found), list(found.values()))
+            anchor.roots = <PyObject *>roots
+        return roots
 
     cdef int ack(self, Tuple tup) except -1:
         if tup.verdict != OPEN:
@@ -276,24 +345,60 @@ cdef class BoltOutputCollector(OutputCollector):
             return 0
         tup.verdict = ACKED
         self.acks += tup.source.task >= 0  # ticks do not count
-        if tup.trees is not None:
-            ack_edge(tup.trees)
+        if tup.root is not NULL:
+            ack_edge(&tup.source.acker.acker, tup.root, tup.attempt, tup.edge)
+        elif tup.roots is not None:
+            tup.roots.ack_edge(tup.edge)
         return 0
 
-    cdef int fail(self, Tuple tup) except -1:
+    cdef int fail(self, Tuple tup, str method="fail", object cause=None) except -1:
         if tup.verdict != OPEN:
             self.second_verdicts += 1
             return 0
         tup.verdict = FAILED
         self.fails += tup.source.task >= 0
-        if tup.trees is not None:
-            fail_edge(tup.trees)
-        if tup.offset != -1:
+        if tup.root is not NULL or tup.roots is not None:
+            reason = (self.component, self.task, method, tup, cause)
+            if tup.root is not NULL:
+                fail_root(tup.source.acker, tup.root, tup.attempt, reason)
+            else:
+                tup.roots.fail(reason)
+        elif tup.offset != -1:
             if self.failed is None:
                 self.failed = tup
-        elif tup.trees is None and tup.source.task >= 0:
+        elif tup.source.task >= 0:
             self.unheard_fails += 1
         return 0
+
+    cdef int reset_timeout(self, Tuple tup) except -1:
+        if tup.root is not NULL:
+            tup.source.acker.read_clock_now()
+            if ps_acker_reset(&tup.source.acker.acker, tup.root, tup.attempt) < 0:
+                raise MemoryError("no memory for a timer")
+        elif tup.roots is not None:
+            tup.source.acker.read_clock_now()
+            tup.roots.reset_timeout()
+        return 0
+
+
+cdef int anchor_to_tuple(anchor_t *anchor, Tuple tup) noexcept:
+    anchor.root = tup.root
+    anchor.attempt = tup.attempt
+    anchor.roots = NULL if tup.roots is None else <PyObject *>tup.roots
+    anchor.offset = tup.offset
+    return 0
+
+
+cdef int add_roots(dict found, Tuple tup) except -1:
+    """Adds the roots of an anchor, each once, in order. Of two attempts of one root the older counts: it has failed."""
+    cdef Py_ssize_t i
+    if tup.root is not NULL:
+        found[<size_t>tup.root] = min(tup.attempt, found.get(<size_t>tup.root, tup.attempt))
+    elif tup.roots is not None:
+        for i in range(tup.roots.count):
+            address = <size_t>tup.roots.roots[i]
+            found[address] = min(tup.roots.attempts[i], found.get(address, tup.roots.attempts[i]))
+    return 0
 
 
 cdef int check_open(BoltOutputCollector collector, Tuple anchor) except -1:
@@ -367,30 +472,13 @@ cdef class SpoutBase:
         """
         cdef OutputCollector found = collector_or_none(self)
         cdef SpoutOutputCollector collector
-        cdef TupleTree tree = None
-        cdef object task_ids = None
         if found is None:
             more = {} if tup_id is None else {"id": tup_id}
             return heard_emit(self, tup, more, stream, direct_task, need_task_ids)
         collector = <SpoutOutputCollector?>found
         if collector.bounded:
             collector.check_range(tup_id)
-        elif tup_id is not None:
-            tree = TupleTree(tup_id, collector.settlements)
-            tree.generation = collector.generation
-        try:
-            if direct_task is None and not need_task_ids:
-                collector.send(tup, stream, collector.last_offset, tree, None)
-            else:
-                task_ids = collector.send_with(tup, stream, collector.last_offset, tree, direct_task, need_task_ids)
-        except BaseException:
-            if tree is not None:
-                tree.settled = 1  # an emit that raises is told to nobody, though some of its tuples may be on their way
-            raise
-        if tree is not None:
-            collector.rooted += 1
-            ack_edge(tree)
-        return task_ids
+        return collector.emit(tup, tup_id, stream, direct_task, need_task_ids)
 
     def ack(self, tup_id):
         """The tuple tree of ``tup_id`` is done. Does nothing unless overridden."""
@@ -415,22 +503,20 @@ cdef class BoltBase:
         """
         cdef OutputCollector found = collector_or_none(self)
         cdef BoltOutputCollector collector
-        cdef long long offset = -1
-        cdef object trees
+        cdef anchor_t anchor
+        cdef object _alive
         if found is None:
             if anchors is None:
                 anchors = getattr(self, "_current_tups", ()) if getattr(self, "auto_anchor", True) else ()
-            more = {"anchors": [anchor.id if isinstance(anchor, Tuple) else anchor for anchor in anchors]}
+            more = {"anchors": [given.id if isinstance(given, Tuple) else given for given in anchors]}
             return heard_emit(self, tup, more, stream, direct_task, need_task_ids)
         collector = <BoltOutputCollector?>found
+        anchor.root, anchor.roots, anchor.attempt, anchor.offset = NULL, NULL, NO_ATTEMPT, -1
         if anchors is None:
-            trees = collector.trees_of_current(&offset)
+            _alive = collector.anchor_to_current(&anchor)
         else:
-            trees = collector.trees_of(anchors, &offset)
-        if direct_task is None and not need_task_ids:
-            collector.send(tup, stream, offset, trees, None)
-            return None
-        return collector.send_with(tup, stream, offset, trees, direct_task, need_task_ids)
+            _alive = collector.anchor_to(anchors, &anchor)
+        return collector.send_with(tup, stream, &anchor, direct_task, need_task_ids)
 
     def ack(self, tup):
         """Says that the tuple, given itself or by its id, is done. The first verdict counts, a second has no effect.
@@ -442,27 +528,45 @@ cdef class BoltBase:
     def fail(self, tup):
         """Fails the tuple, given itself or by its id: its spout's ``fail`` is called for each tree that it is part of.
 
-        Where it stems from a partitioned spout, the task fails as soon as the component returns. The first verdict
-        counts, a second has no effect. Raises ValueError for None.
+        A partitioned spout's tuple is emitted again, ``topology.max.spout.retries`` times. The first verdict counts, a
+        second has no effect. Raises ValueError for None.
         """
         settle(self, "fail", tup, True)
+
+    def reset_timeout(self, tup):
+        """The time-out of the trees that the tuple, given itself or by its id, is part of begins anew.
+
+        For a bolt that works on a tuple for longer than ``topology.message.timeout.secs`` and knows that it is alive
+        (Storm's ``resetTimeout``). A tuple that has its verdict stays as it is. Raises ValueError for None.
+        """
+        cdef Tuple found = tuple_given(self, "reset_timeout", tup)
+        if found is not None and found.verdict == OPEN:
+            (<BoltOutputCollector?>collector_of(self)).reset_timeout(found)
 
     def process_tick(self, tup):
         """Called with a tick tuple, values ``(seconds,)``: every ``topology.tick.tuple.freq.secs``, and once when the
         micro-batch ends. Does nothing unless overridden. Ticks never reach ``process``."""
 
 
-cdef int settle(object component, str method, object given, bint failed) except -1:
-    cdef BoltOutputCollector collector
+cdef Tuple tuple_given(object component, str method, object given):
+    """The tuple that is meant; None where a unit test has heard of it, or nobody holds it any more."""
     cdef Tuple tup
     if given is None:
         raise ValueError(f"{type(component).__name__}.{method} takes a tuple or its id; Given: None")
     if heard(component, {"command": method, "id": given.id if isinstance(given, Tuple) else given}):
+        return None
+    tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
+    if tup is not None and tup.root is NULL and tup.roots is None and tup.key is not None:
+        tup = tuple_named(tup.key) or tup  # a copy stands for what it is a copy of
+    return tup
+
+
+cdef int settle(object component, str method, object given, bint failed) except -1:
+    cdef BoltOutputCollector collector
+    cdef Tuple tup = tuple_given(component, method, given)
+    if tup is None and collector_or_none(component) is None and getattr(component, HEARER, None) is not None:
         return 0
     collector = <BoltOutputCollector?>collector_of(component)
-    tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
-    if tup is not None and tup.trees is None and tup.key is not None:
-        tup = tuple_named(tup.key) or tup  # a copy stands for what it is a copy of
     if tup is None:
         collector.second_verdicts += 1  # nobody holds a tuple of that id any more
     elif failed:
@@ -472,48 +576,88 @@ cdef int settle(object component, str method, object given, bint failed) except 
     return 0
 
 
-cdef inline int send_plain(PyObject *collector, PyObject *values, long long offset, PyObject *trees) except -1:
+cdef inline int send_plain(PyObject *collector, PyObject *values, const anchor_t *anchor) except -1:
     # As `send` does what has no stream and no task ids. Borrowed pointers: the caller keeps all of them alive.
     cdef PyObject *router = <PyObject *>(<OutputCollector>collector).default_router
     cdef Py_ssize_t arity
     if router is not <PyObject *>None and (<StreamRouter>router).straight:  # hot
         arity = (<StreamRouter>router).arity  # hot
         if ps_is_tuple(values) and ps_size(values) == arity:
-            send_straight(<StreamRouter>router, <object>values, offset, <object>trees)
+            send_straight(<StreamRouter>router, <object>values, anchor)
             (<OutputCollector>collector).emits += 1
             return 1
         if ps_is_list(values) and ps_size(values) == arity:
             send_straight(
-                <StreamRouter>router,
-                named_values(<object>values, (<StreamRouter>router).source.values_class),
-                offset,
-                <object>trees,
+                <StreamRouter>router, named_values(<object>values, (<StreamRouter>router).source.values_class), anchor
             )
             (<OutputCollector>collector).emits += 1
             return 1
-    (<OutputCollector>collector).send(<object>values, None, offset, <object>trees, None)
+    (<OutputCollector>collector).send(<object>values, None, anchor, None)
     return 1
+
+
+cdef inline int send_rooted(PyObject *collector, PyObject *values, PyObject *tup_id) except -1:
+    # A spout's plain emit with an id, where its stream goes straight to one task: 0 where it does not. Its one tuple is
+    # the root's first edge. As `send_plain`, borrowed pointers.
+    cdef PyObject *router = <PyObject *>(<OutputCollector>collector).default_router
+    cdef object payload
+    if router is <PyObject *>None or not (<StreamRouter>router).straight:  # hot
+        return 0
+    if ps_size(values) != (<StreamRouter>router).arity:  # hot
+        return 0
+    if ps_is_tuple(values):
+        payload = <object>values
+    elif ps_is_list(values):
+        payload = named_values(<object>values, (<StreamRouter>router).source.values_class)
+    else:
+        return 0
+    root_straight(<SpoutOutputCollector>collector, <StreamRouter>router, payload, tup_id)
+    return 1
+
+
+cdef inline int root_straight(SpoutOutputCollector collector, StreamRouter router, object payload,
+                              PyObject *tup_id) except -1:
+    cdef uint64_t edge = ps_acker_edge(&collector.acker.acker)
+    cdef ps_root *root = collector.open_root(<PyObject *>payload, tup_id, <PyObject *>None, edge, 1)
+    cdef Tuple tup = new_tuple(router.source, payload, collector.last_offset)
+    tup.root = root
+    tup.attempt = root.attempt
+    tup.edge = edge
+    router.emitted += 1
+    router.transferred += 1
+    collector.emits += 1
+    collector.rooted += 1
+    return transfer(router.pending, router.only, tup)
 
 
 # The plain emits, `emit(values)` and a partitioned spout's `emit(values, offset)`, from inside the scheduler's call: 1
 # where that is what it was, 0 where the general method has to look.
 cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id) except -1:
     cdef PyObject *collector = <PyObject *>running
+    cdef anchor_t anchor
     if collector is <PyObject *>None or <PyObject *>(<OutputCollector>collector).instance is not component:  # hot
         return 0
     if tup_id is NULL:
         if (<SpoutOutputCollector>collector).bounded:  # hot
             return 0
-    elif (<SpoutOutputCollector>collector).bounded:
-        (<SpoutOutputCollector>collector).check_range(<object>tup_id)
-    elif tup_id is not <PyObject *>None:
-        return 0
-    return send_plain(collector, values, (<SpoutOutputCollector>collector).last_offset, <PyObject *>None)
+    elif tup_id is not <PyObject *>None or (<SpoutOutputCollector>collector).bounded:  # hot
+        if (<SpoutOutputCollector>collector).bounded:
+            (<SpoutOutputCollector>collector).check_range(<object>tup_id)
+        if (<SpoutOutputCollector>collector).tracks:
+            return send_rooted(collector, values, tup_id)
+        if not (<SpoutOutputCollector>collector).bounded:
+            return 0
+    anchor.root = NULL
+    anchor.roots = NULL
+    anchor.attempt = NO_ATTEMPT
+    anchor.offset = (<SpoutOutputCollector>collector).last_offset
+    return send_plain(collector, values, &anchor)
 
 
 cdef int try_bolt_emit(PyObject *component, PyObject *values, PyObject *none) except -1:
     cdef PyObject *collector = <PyObject *>running
     cdef PyObject *current
+    cdef anchor_t anchor
     if collector is <PyObject *>None or <PyObject *>(<OutputCollector>collector).instance is not component:  # hot
         return 0
     current = <PyObject *>(<BoltOutputCollector>collector).current
@@ -521,7 +665,8 @@ cdef int try_bolt_emit(PyObject *component, PyObject *values, PyObject *none) ex
         return 0
     if not (<BoltOutputCollector>collector).auto_anchor or (<BoltOutputCollector>collector).batching:  # hot
         return 0
-    return send_plain(collector, values, (<Tuple>current).offset, <PyObject *>(<Tuple>current).trees)
+    anchor_to_tuple(&anchor, <Tuple>current)
+    return send_plain(collector, values, &anchor)
 
 
 ps_own_emit_set(try_spout_emit, try_bolt_emit, SpoutBase, BoltBase)

@@ -21,13 +21,15 @@ calls runs before the row is written, so it may append to the same builder or le
 
 cimport cython
 from cpython.datetime cimport import_datetime
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_RawFree
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
+from cython_core.acker cimport LOST, NO_ATTEMPT, Acker, ps_acker_forget
 from cython_core.column_memory cimport ColumnMemory, column_t, kind_and_width
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cython_core.lossless_cast import conform_array
 from cython_core.row_error import RowError, row_error, shown  # no-cython-lint: callers import RowError from here
@@ -41,7 +43,8 @@ cdef extern from "columns.h" nogil:
         COLUMN_INT64, COLUMN_OBJECT
         ROW_PUT, ROW_PUT_LAST, ROW_ODD, ROW_FULL, ROW_NO_MEMORY
         SLOT_CONSTANT, SLOT_OFFSET
-    int batch_put(batch_t *batch, const slot_t *slots, PyObject *values, int arity, int64_t offset) noexcept
+    int batch_put(batch_t *batch, const slot_t *slots, PyObject *values, int arity, int64_t offset,
+                  uint64_t attempt) noexcept
     int column_is_heaped(const column_t *column) noexcept
     void column_free(column_t *column) noexcept
 
@@ -49,16 +52,26 @@ cdef enum:
     OFFSETS_END = 0x7FFFFFFF  # Arrow's string and list offsets are int32
 
 
+@cython.final
+cdef class CutRows:
+    def __dealloc__(self):
+        PyMem_RawFree(self.attempts)
+
+
 @cython.no_gc_clear  # guarantee: a finalizer that runs in a cycle collection may still append
 cdef class RowBatchBuilder:
     """Collects rows of ``schema`` and makes ``pyarrow.RecordBatch`` of them, in order, in ``done``.
 
     A batch is sealed by itself once it has ``max_rows`` rows or ``max_bytes`` bytes (below 2 GiB, for int32 offsets).
-    The owner empties ``done`` as it likes. The batches have exactly ``schema``, nullability and metadata included.
+    With an ``acker``, rows wait until the attempts that they belong to are decided, and those of failed attempts are
+    left out: a mask over the finished batch (exactly once inside a micro-batch). The owner empties ``done`` as it
+    likes. The batches have exactly ``schema``, nullability and metadata included.
     Raises ``TypeError`` or ``ValueError`` for arguments that make no sense.
     """
 
-    def __cinit__(self, object schema not None, Py_ssize_t max_rows=10_000, Py_ssize_t max_bytes=64 << 20):
+    def __cinit__(
+        self, object schema not None, Py_ssize_t max_rows=10_000, Py_ssize_t max_bytes=64 << 20, Acker acker=None
+    ):
         if not isinstance(schema, pa.Schema):
             raise TypeError(f"schema is a pyarrow.Schema. Given: {schema!r}")
         if not 1 <= max_rows < OFFSETS_END:
@@ -78,6 +91,8 @@ cdef class RowBatchBuilder:
         self.batch.width = width
         self.batch.max_rows = max_rows
         self.batch.max_bytes = max_bytes
+        self.acker = acker
+        self.batch.tracks = acker is not None
         cdef column_t *column
         for i, field in enumerate(self.fields):
             column = &self.batch.columns[i]
@@ -94,6 +109,7 @@ cdef class RowBatchBuilder:
             for i in range(self.batch.width):
                 column_free(&self.batch.columns[i])
             PyMem_Free(self.batch.columns)
+        PyMem_RawFree(self.batch.attempts)
 
     @property
     def max_rows(self):
@@ -127,10 +143,11 @@ cdef class RowBatchBuilder:
         cdef int i, width = self.batch.width
         cdef list memories = [ColumnMemory() for _ in range(width)]
         cdef list fresh = [None if objects is None else [] for objects in self.objects]
+        cdef CutRows cut = CutRows.__new__(CutRows)
         cdef ColumnMemory memory
         # Order: from here to the end no Python code runs, so the cut lies between two whole rows.
-        cdef int64_t rows = self.batch.rows
-        if rows == 0:  # cut by somebody else while this was being prepared
+        cut.rows = self.batch.rows
+        if cut.rows == 0:  # cut by somebody else while this was being prepared
             return 0
         for i in range(width):
             memory = <ColumnMemory>memories[i]
@@ -141,38 +158,104 @@ cdef class RowBatchBuilder:
             self.batch.columns[i].heap_capacity = 0
             if self.batch.columns[i].objects is not NULL:
                 self.batch.columns[i].objects = <PyObject *>fresh[i]
+        cut.attempts = self.batch.attempts
+        self.batch.attempts = NULL
         self.batch.rows = self.batch.capacity = self.batch.bytes = 0
-        cdef list taken = self.objects
+        cut.objects = self.objects
+        cut.memories = memories
         self.objects = fresh
-        self.pending.append((rows, memories, taken))
+        self.pending.append(cut)
+        return 0
+
+    cpdef int release(self, bint undecided=False) except -1:
+        """Makes batches of the rows whose attempts are decided by now, oldest first.
+
+        ``undecided``: of all that were sealed, those of failed attempts excepted.
+        """
+        if self.pending and (undecided or self.decided(<CutRows>self.pending[0])):
+            self.forced = undecided
+            try:
+                return self.finish()
+            finally:
+                self.forced = False
         return 0
 
     cdef int finish(self) except -1:
-        """Turns what is pending into batches. Arrow lets other threads in: the first one finishes for all, in order."""
+        """Turns what is pending and decided into batches. Arrow lets other threads in: the first one finishes for all,
+        in order."""
+        cdef CutRows cut
         if self.finishing:
             return 0
         self.finishing = True
         try:
             while self.pending:
-                ready = self.pending.pop(0)
-                if isinstance(ready, tuple):
-                    rows, memories, objects = ready
-                    ready = self.built(rows, memories, objects)
-                self.done.append(ready)
+                cut = <CutRows>self.pending[0]
+                if not self.decided(cut) and not self.forced:
+                    break
+                self.pending.pop(0)
+                ready = self.built(cut) if cut.ready is None else cut.ready
+                if cut.newest > 0 and self.acker.acker.failed_count > 0:
+                    ready = self.survivors(cut, ready)
+                if ready.num_rows > 0:
+                    self.done.append(ready)
         finally:
             self.finishing = False
+        if self.acker is not None and self.acker.acker.failed_count > 0:
+            self.forget_failed()
         return 0
 
-    cdef object built(self, int64_t rows, list memories, list objects):
+    cdef bint decided(self, CutRows cut) except -1:
+        """Whether every attempt that has a row in it was acked or has failed."""
+        cdef int64_t i
+        cdef uint64_t attempt
+        if cut.attempts is NULL:
+            return True
+        if cut.newest == 0:
+            cut.oldest = LOST
+            for i in range(cut.rows):
+                attempt = cut.attempts[i]
+                cut.newest = max(cut.newest, attempt)
+                cut.oldest = min(cut.oldest, attempt - 1)  # NO_ATTEMPT is the largest of all then
+            cut.oldest += 1
+        return cut.newest < self.acker.acker.oldest
+
+    cdef object survivors(self, CutRows cut, object batch):
+        """The batch without the rows of failed attempts."""
+        cdef list failed = [
+            self.acker.acker.failed[i]
+            for i in range(self.acker.acker.failed_count)
+            if cut.oldest <= self.acker.acker.failed[i] <= cut.newest
+        ]
+        if not failed:
+            return batch
+        memory = pa.foreign_buffer(<size_t>cut.attempts, cut.rows * sizeof(uint64_t), cut)
+        attempts = pa.UInt64Array.from_buffers(pa.uint64(), cut.rows, [None, memory])
+        kept = batch.filter(pc.invert(pc.is_in(attempts, pa.array(failed, pa.uint64()))))
+        self.masked += batch.num_rows - kept.num_rows
+        return kept
+
+    cdef int forget_failed(self) except -1:
+        """Of the failed attempts only those are remembered that may have rows here."""
+        cdef uint64_t before = self.acker.acker.next
+        cdef int64_t i
+        for cut in self.pending:
+            before = min(before, (<CutRows>cut).oldest if (<CutRows>cut).newest > 0 else 1)
+        for i in range(self.batch.rows):
+            if self.batch.attempts[i] != NO_ATTEMPT and self.batch.attempts[i] < before:
+                before = self.batch.attempts[i]
+        ps_acker_forget(&self.acker.acker, before)
+        return 0
+
+    cdef object built(self, CutRows cut):
         cdef list arrays = []
         cdef ColumnMemory memory
         for i, field in enumerate(self.fields):
-            memory = <ColumnMemory>memories[i]
+            memory = <ColumnMemory>cut.memories[i]
             if memory.column.kind == COLUMN_OBJECT:
-                arrays.append(self._array_of_objects(i, objects[i]))
+                arrays.append(self._array_of_objects(i, cut.objects[i]))
             else:
-                arrays.append(memory.array(field.type, rows))
-        return _record_batch(arrays, self.schema, rows)
+                arrays.append(memory.array(field.type, cut.rows))
+        return _record_batch(arrays, self.schema, cut.rows)
 
     def _array_of_objects(self, int column, list values):
         type = self.fields[column].type
@@ -224,8 +307,11 @@ cdef class RowBatchBuilder:
         same = same and record_batch.schema.equals(self.schema, check_metadata=True)
         ready = record_batch if same else _record_batch(arrays, self.schema, rows)
         self.cut()
+        cdef CutRows cut = CutRows.__new__(CutRows)
         if rows:
-            self.pending.append(ready)
+            cut.rows = rows
+            cut.ready = ready
+            self.pending.append(cut)
         return self.finish()
 
     cdef object convert(self, int column, object value, str label, object row=None, long long offset=-1):
@@ -300,21 +386,21 @@ cdef class RowView:
         self.slots[column].constant = <PyObject *>plain
         self.constants[column] = plain
 
-    cdef int append(self, object values, long long offset) except -1:
+    cdef int append(self, object values, long long offset, uint64_t attempt) except -1:
         """Appends a row: a tuple or list of as many values as the view has columns (the caller has looked). May seal.
 
         Raises ``RowError`` naming row, field and value; then nothing was appended.
         """
         cdef int status = ROW_ODD
         if not self.has_objects:  # hot
-            status = batch_put(&self.builder.batch, self.slots, <PyObject *>values, self.arity, offset)  # hot
+            status = batch_put(&self.builder.batch, self.slots, <PyObject *>values, self.arity, offset, attempt)  # hot
             if status == ROW_PUT:  # hot
                 return 0  # hot
         if status == ROW_PUT_LAST:
             return self.builder.seal()
-        return self.append_odd(values, offset)
+        return self.append_odd(values, offset, attempt)
 
-    cdef int append_odd(self, object values, long long offset) except -1:
+    cdef int append_odd(self, object values, long long offset, uint64_t attempt) except -1:
         """A row with values to convert first, a null where none may be, or one that does not fit the batch any more."""
         cdef RowBatchBuilder builder = self.builder
         cdef list plain = list(values)
@@ -330,7 +416,7 @@ cdef class RowView:
             if builder.batch.rows and builder.batch.bytes + weight > OFFSETS_END:
                 builder.seal()
         while True:
-            status = batch_put(&builder.batch, self.slots, <PyObject *>plain, self.arity, offset)
+            status = batch_put(&builder.batch, self.slots, <PyObject *>plain, self.arity, offset, attempt)
             if status == ROW_PUT or status == ROW_PUT_LAST:
                 builder.batch.bytes += weight
                 if status == ROW_PUT_LAST or builder.batch.bytes >= builder.batch.max_bytes:
@@ -365,14 +451,14 @@ cdef class RowView:
             raise ValueError(
                 f"a row of {self.label} has {self.arity} values, got {len(values)}. Given: {shown(values)}"
             )
-        self.append(values, offset)
+        self.append(values, offset, NO_ATTEMPT)
 
     def repeat_row(self, values, Py_ssize_t times, long long offset=-1):
         """Appends the same row ``times`` times: what the benchmarks measure, free of the interpreter's share."""
         if times > 0:
             self.append_row(values, offset)
         for _ in range(times - 1):
-            self.append(values, offset)
+            self.append(values, offset, NO_ATTEMPT)
 
     cpdef int set_partition(self, str partition) except -1:
         """Rows from here on carry ``partition`` (None: null) in the partition column; without one nothing happens."""

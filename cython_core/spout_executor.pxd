@@ -1,6 +1,7 @@
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
+from cython_core.acker cimport ps_root
 from cython_core.executor cimport Executor, ps_call
 from cython_core.output_collector cimport SpoutOutputCollector
 
@@ -18,8 +19,21 @@ cdef class SpoutExecutor(Executor):
     cdef public long skips                # turns between two that look for verdicts (topology.spout.recvq.skips)
     cdef long skipped
     cdef int raises                       # of next_tuple, in a row
-    cdef readonly unsigned long long acks    # trees whose ack was told to the spout
-    cdef readonly unsigned long long fails
+    cdef unsigned long long told_acks
+    cdef unsigned long long discarded     # trees without a verdict when the worker was given up
+    cdef public unsigned long long max_pending     # open trees beyond which it is not asked; 0: any number
+    cdef public uint32_t retries          # of a failed tuple of a range
+    cdef readonly unsigned long long replays
+    cdef readonly unsigned long long fails   # trees that have failed
+    cdef int hears(self) except -1
+    cdef bint awaits(self) noexcept
+    cdef bint at_most(self) noexcept
+    cdef int release(self, ps_root *root) except -1
+    cdef int hear(self, ps_root *root) except -1
+    cdef int say(self, str method, object tup_id) except -1
+    cdef int replay(self, ps_root *root) except -1
+    cdef int give_up(self, object values, long long offset, uint32_t emits, object reason, bint timed_out) except -1
+    cdef int send_batch(self, object batch, uint32_t emits) except -1
     cdef long work(self, long quota) except -1
     cdef long ask(self, long quota, uint64_t until) except -1
     cdef long ask_batch(self) except -1
@@ -27,3 +41,7 @@ cdef class SpoutExecutor(Executor):
     cdef int charge(self, unsigned long long emits) noexcept
     cdef int caught(self, str method) except -1
     cdef bint over(self) except -1
+
+
+cdef bint open_trees(tuple executors) except -1
+cdef bint spouts_at_most(tuple executors) except -1

@@ -5,14 +5,18 @@ Threading law: as every executor.
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
+from cython_core.acker cimport (
+    PS_ROOT_ABANDONED, PS_ROOT_ACKED, PS_ROOT_DRAGGED, PS_ROOT_TIMED_OUT, anchor_t, ack_edge, let_go,
+    ps_acker_edge, ps_acker_fail, ps_acker_keep_settled, ps_acker_release, ps_acker_take_settled,
+    ps_root,
+)
 from cython_core.batch_inserter cimport PendingEmits
 from cython_core.executor cimport Executor, late, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
 from cython_core.output_collector cimport SpoutOutputCollector, enter
 from cython_core.stream_router cimport StreamRouter
-from cython_core.tuple_tree cimport TupleTree
-from cython_core.turn_times cimport NOTHING_TO_EMIT, TurnTimes, end_call
+from cython_core.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTimes, end_call
 
 import pyarrow as pa
 
@@ -41,7 +45,19 @@ cdef class SpoutExecutor(Executor):
         super().__init__(component, task, instance, pending, routers)
         self.collector = SpoutOutputCollector(instance, routers)
         self.collector.last_offset = -1
+        self.collector.tracks = self.collector.acker is not None
+        self.hears()
         self.exhausted = True
+
+    def ready(self):
+        Executor.ready(self)
+        self.hears()
+
+    cdef int hears(self) except -1:
+        """Whether ``ack`` of the spout does anything; else nobody calls it."""
+        base = SpoutBase.ack.__get__(self.instance)
+        self.collector.roots.hears_acks = self.instance.ack != base
+        return 0
 
     def open_range(self, long long start, long long end, bint batched):
         """The next turns read offsets [start, end); next_tuple's tuple ids are checked against them."""
@@ -63,8 +79,12 @@ cdef class SpoutExecutor(Executor):
         self.until_idle = until_idle
         self.raises = 0
         self.cut = False
-        self.collector.settlements[:0] = self.collector.deferred
-        self.collector.deferred.clear()
+        cdef ps_root *root
+        while self.collector.roots.settled > 0:  # these are younger
+            ps_acker_keep_settled(&self.collector.deferred, ps_acker_take_settled(&self.collector.roots))
+        while self.collector.deferred.settled > 0:
+            root = ps_acker_take_settled(&self.collector.deferred)
+            ps_acker_keep_settled(&self.collector.roots, root)
         self._begin(False)
 
     def _begin(self, bint batched):
@@ -91,13 +111,49 @@ cdef class SpoutExecutor(Executor):
     @property
     def unsettled(self):
         """Trees without a verdict yet."""
-        told = self.acks + self.fails
-        return self.collector.rooted - told - len(self.collector.settlements) - len(self.collector.deferred)
+        return self.collector.roots.open + self.discarded
+
+    @property
+    def tracks(self):
+        """Whether the spout's tuples have trees (``topology.acker.executors``)."""
+        return self.collector.tracks
+
+    @tracks.setter
+    def tracks(self, bint tracks):
+        self.collector.tracks = tracks and self.collector.acker is not None
+
+    @property
+    def acks(self):
+        """Trees that were acked, and whose spout was told so where it listens."""
+        return self.told_acks + self.collector.roots.acked + self.collector.untracked
+
+    def discard(self):
+        """Of the spout's trees nothing is kept, either."""
+        Executor.discard(self)
+        if self.collector.acker is not None:
+            while ps_acker_take_settled(&self.collector.roots) or ps_acker_take_settled(&self.collector.deferred):
+                pass
+            self.discarded += self.collector.roots.open
+            self.collector.roots.open = 0
+            self.collector.acker.close()
+
+    cdef bint awaits(self) noexcept:
+        """Whether trees of its range have no verdict yet."""
+        return self.collector.bounded and self.collector.roots.open > 0
+
+    cdef bint at_most(self) noexcept:
+        """Whether as many trees are open as may be (``topology.max.spout.pending``)."""
+        cdef SpoutOutputCollector collector = self.collector
+        if self.max_pending > 0 and collector.roots.open + collector.roots.settled >= self.max_pending:
+            return True
+        return collector.tracks and collector.acker.acker.next - collector.acker.acker.oldest >= collector.acker.span
 
     cdef long turn(self, long quota) except -1:
         cdef unsigned long long before = self.executed
-        if self.held_back() or (self.exhausted and len(self.collector.settlements) == 0):
+        if self.held_back() or (self.exhausted and self.collector.roots.settled == 0):
             return 0
+        if self.collector.acker is not None and self.collector.acker.acker.timeout > 0:
+            self.collector.acker.read_clock_now()
         self.times.begin_turn()
         try:
             return self.work(quota)
@@ -110,18 +166,22 @@ cdef class SpoutExecutor(Executor):
         cdef unsigned long long before
         cdef uint64_t until = ps_coarse_nanos() + self.patience if self.patience > 0 else 0
         self.skipped += 1
-        if len(self.collector.settlements) > 0 and (self.skipped > self.skips or self.exhausted):
+        if self.collector.roots.settled > 0 and (self.skipped > self.skips or self.exhausted):
             self.skipped = 0
             before = self.collector.emits
             told = self.tell()
             self.charge(self.collector.emits - before)
             self.times.end_prelude()
         if self.pending.count == 0 and not self.exhausted:
-            enter(self.collector)
-            asked = self.ask_batch() if self.batched else self.ask(quota, until)
-            if asked == 0:
-                self.skipped = self.skips  # it has time to listen
-            told += asked
+            if self.at_most():
+                self.skipped = self.skips
+                self.times.stall(MAX_SPOUT_PENDING)
+            else:
+                enter(self.collector)
+                asked = self.ask_batch() if self.batched else self.ask(quota, until)
+                if asked == 0:
+                    self.skipped = self.skips  # it has time to listen
+                told += asked
         self.flush()
         return told
 
@@ -160,7 +220,7 @@ cdef class SpoutExecutor(Executor):
             self.charge(self.collector.emits - before)
             if self.exhausted:
                 break
-            if self.pending.count > 0 or late(self, until, calls):
+            if self.pending.count > 0 or late(self, until, calls) or self.at_most():
                 break
         return calls
 
@@ -180,41 +240,89 @@ cdef class SpoutExecutor(Executor):
         slice, and so do its fails from the ``MOST_REPLAYS``th replay on, or a spout that always answers would never let
         the slice end.
         """
-        cdef list settled = []
-        cdef TupleTree tree
+        cdef SpoutOutputCollector collector = self.collector
+        cdef ps_root *root
         cdef long told = 0
-        cdef long at = 0
-        # Order: taken over without an allocation that could run the collector, and so let a bolt's thread add to them.
-        settled.extend(self.collector.settlements)
-        self.collector.settlements.clear()
-        enter(self.collector)
+        # Order: those of now; what an answer settles at once comes with the next turn.
+        cdef uint64_t left = collector.roots.settled
+        enter(collector)
         try:
-            for tree in settled:
-                at += 1
-                if self.cut and tree.generation > (MOST_REPLAYS if tree.failed else 0):
-                    self.collector.deferred.append(tree)
+            while left > 0:
+                left -= 1
+                root = ps_acker_take_settled(&collector.roots)
+                if root.verdict == PS_ROOT_ABANDONED:
+                    self.release(root)
+                    continue
+                if self.cut and root.generation > (0 if root.verdict == PS_ROOT_ACKED else MOST_REPLAYS):
+                    ps_acker_keep_settled(&collector.deferred, root)
                     continue
                 told += 1
-                self.collector.generation = tree.generation + 1 if self.cut else 0
-                if tree.failed:
-                    method = "fail"
-                    self.fails += 1
-                else:
-                    method = "ack"
-                    self.acks += 1
-                try:
-                    getattr(self.instance, method)(tree.key)
-                except Exception as error:
-                    if self.exits:
-                        raise ComponentFailed(self.component, self.task, method, None, -1) from error
-                    self.survive(method, None, -1, error)
+                collector.generation = root.generation + 1 if self.cut else 0
+                self.hear(root)
                 if self.pending.count > 0:
                     break
         finally:
-            self.collector.generation = 0
-            # What the spout was not told yet goes first again.
-            self.collector.settlements[:0] = settled[at:]
+            collector.generation = 0
         return told
+
+    cdef int release(self, ps_root *root) except -1:
+        let_go(root)
+        ps_acker_release(&self.collector.acker.acker, root)
+        return 0
+
+    cdef int hear(self, ps_root *root) except -1:
+        """The verdict of one tree. Its slot is free before any code of the spout's runs."""
+        cdef object tup_id = <object>root.id
+        if root.verdict == PS_ROOT_ACKED:
+            self.told_acks += 1
+            self.release(root)
+            if self.collector.roots.hears_acks:
+                self.say("ack", tup_id)
+            return 0
+        self.fails += 1
+        if self.collector.bounded:
+            return self.replay(root)
+        self.release(root)
+        self.say("fail", tup_id)
+        return 0
+
+    cdef int say(self, str method, object tup_id) except -1:
+        try:
+            getattr(self.instance, method)(tup_id)
+        except Exception as error:
+            if self.exits:
+                raise ComponentFailed(self.component, self.task, method, None, -1) from error
+            self.survive(method, None, -1, error)
+        return 0
+
+    cdef int replay(self, ps_root *root) except -1:
+        """Emits a tuple of a range again, or gives it up. Who fails because another one has loses no try by it."""
+        cdef object values = <object>root.values
+        cdef object tup_id = <object>root.id
+        cdef object where = None if root.where is NULL else <object>root.where
+        cdef object reason = None if root.reason is NULL else <object>root.reason
+        cdef long long offset = root.offset
+        cdef uint32_t emits = root.emits
+        cdef bint dragged = root.verdict == PS_ROOT_DRAGGED
+        cdef bint timed_out = root.verdict == PS_ROOT_TIMED_OUT
+        self.release(root)
+        if not dragged:
+            if emits > self.retries:
+                return self.give_up(values, offset, emits, reason, timed_out)
+            emits += 1
+        self.replays += 1
+        self.collector.last_offset = offset
+        if isinstance(values, pa.RecordBatch):
+            self.send_batch(values, emits)
+        else:
+            self.collector.emit_rooted(values, tup_id, where, emits, False)
+        return 0
+
+    cdef int give_up(self, object values, long long offset, uint32_t emits, object reason, bint timed_out) except -1:
+        if timed_out or reason is None:
+            raise ComponentFailed(self.component, self.task, "timeout", None, offset)
+        component, task, method, tup, cause = reason
+        raise ComponentFailed(component, task, method, tup, offset) from cause
 
     cdef int caught(self, str method) except -1:
         """With an exception of the spout's set. A range that cannot be read wholly always fails the run."""
@@ -240,8 +348,8 @@ cdef class SpoutExecutor(Executor):
                 router.view.builder.add_batch(router.view, batch)
                 router.emitted += batch.num_rows
             else:
-                for values in zip(*[column.to_pylist() for column in batch.columns]):
-                    self.collector.send(values, None, SOMEWHERE, None, None)
+                self.collector.last_offset = SOMEWHERE
+                self.send_batch(batch, 1)
         except Exception as error:
             raise ComponentFailed(self.component, self.task, "next_batch", None, -1) from error
         self.executed += 1
@@ -254,5 +362,45 @@ cdef class SpoutExecutor(Executor):
         # A spout of the test kit may be in a pause and say so.
         return self.until_idle and not getattr(self.instance, "_pystorm_waits", False)
 
+    cdef int send_batch(self, object batch, uint32_t emits) except -1:
+        """The rows of a batch as tuples of one tree."""
+        cdef SpoutOutputCollector collector = self.collector
+        cdef anchor_t anchor
+        cdef ps_root *root = NULL
+        cdef uint64_t edge = 0
+        anchor.root, anchor.roots, anchor.attempt, anchor.offset = NULL, NULL, 0, SOMEWHERE
+        if collector.tracks and collector.router_of("default").routes:
+            edge = ps_acker_edge(&collector.acker.acker)
+            root = collector.open_root(<PyObject *>batch, <PyObject *>None, <PyObject *>None, edge, emits)
+            anchor.root, anchor.attempt = root, root.attempt
+            collector.rooted += 1
+        try:
+            for values in zip(*[column.to_pylist() for column in batch.columns]):
+                collector.send(values, None, &anchor, None)
+        except BaseException:
+            if root is not NULL:
+                ps_acker_fail(&collector.acker.acker, root, anchor.attempt, PS_ROOT_ABANDONED)
+            raise
+        if root is not NULL:
+            ack_edge(&collector.acker.acker, root, anchor.attempt, edge)
+        return 0
+
     cdef bint idle(self) noexcept:
-        return self.pending.count == 0 and len(self.collector.settlements) == 0
+        return self.pending.count == 0 and self.collector.roots.settled == 0
+
+
+cdef bint open_trees(tuple executors) except -1:
+    """Whether a spout's range has trees without a verdict."""
+    for executor in executors:
+        if isinstance(executor, SpoutExecutor) and (<SpoutExecutor>executor).awaits():
+            return True
+    return False
+
+
+cdef bint spouts_at_most(tuple executors) except -1:
+    """Whether a spout is not asked because as many of its trees are open as may be."""
+    for executor in executors:
+        if isinstance(executor, SpoutExecutor) and not (<SpoutExecutor>executor).exhausted:
+            if (<SpoutExecutor>executor).at_most():
+                return True
+    return False

@@ -2,9 +2,10 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
+from cython_core.acker cimport anchor_t
 from cython_core.batch_inserter cimport BatchInserter, PendingEmits, insert
 from cython_core.row_batch cimport RowView
-from cython_core.tuple cimport Tuple, TupleSource, new_tuple
+from cython_core.tuple cimport Tuple, TupleSource, new_edge
 
 
 cdef enum GroupingKind:
@@ -54,15 +55,16 @@ cdef class StreamRouter:
     cdef readonly unsigned long long emitted
     cdef readonly unsigned long long transferred
     cdef list tapped                   # collects every emit's values, or None
-    cdef int route(self, object values, long long offset, object trees, list task_ids) except -1
-    cdef int route_to_all(self, object payload, long long offset, object trees, list task_ids) except -1
-    cdef int route_to_ring(self, BatchInserter inserter, object payload, long long offset, object trees,
+    cdef int route(self, object values, const anchor_t *anchor, list task_ids) except -1
+    cdef int put_out(self, object values, const anchor_t *anchor) except -1
+    cdef int route_to_all(self, object payload, const anchor_t *anchor, list task_ids) except -1
+    cdef int route_to_ring(self, BatchInserter inserter, object payload, const anchor_t *anchor,
                            list task_ids) except -1
-    cdef int route_custom(self, Route route, object payload, long long offset, object trees, list task_ids) except -1
+    cdef int route_custom(self, Route route, object payload, const anchor_t *anchor, list task_ids) except -1
     cdef object copied(self, object payload)
     cdef object wrong_answer(self, Route route, str wanted, object answer)
     cdef int refuse(self, str why, object given) except -1
-    cpdef int route_direct(self, object values, long long offset, object task, object trees=*) except -1
+    cdef int send_direct(self, object values, const anchor_t *anchor, object task) except -1
 
 
 cdef inline int transfer(PendingEmits pending, BatchInserter inserter, Tuple tup) except -1:
@@ -71,8 +73,8 @@ cdef inline int transfer(PendingEmits pending, BatchInserter inserter, Tuple tup
     return pending.push(inserter, tup)
 
 
-cdef inline int send_straight(StreamRouter router, object payload, long long offset, object trees) except -1:
+cdef inline int send_straight(StreamRouter router, object payload, const anchor_t *anchor) except -1:
     # An emit on a stream that is `straight`.
     router.emitted += 1  # hot
     router.transferred += 1  # hot
-    return transfer(router.pending, router.only, new_tuple(router.source, payload, offset, trees))
+    return transfer(router.pending, router.only, new_edge(router.source, payload, anchor))

@@ -27,8 +27,8 @@ from cython_core.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.java_hash cimport java_hash_of_all
 from cython_core.row_batch cimport RowView
 from cython_core.stable_hash cimport stable_hash
-from cython_core.tuple cimport Tuple, TupleSource, named_values, new_tuple
-from cython_core.tuple_tree cimport adopt
+from cython_core.acker cimport LOST, NO_ATTEMPT, Roots, anchor_t, attempt_of_row, ps_acker_edge
+from cython_core.tuple cimport Tuple, TupleSource, add_edge, named_values, new_edge, new_tuple, ring_edge
 
 
 cdef extern from "mix.h" nogil:
@@ -196,8 +196,8 @@ cdef class StreamRouter:
         self.tapped = values
         self.straight = self.only is not None and self.view is None and values is None
 
-    cdef int route(self, object values, long long offset, object trees, list task_ids) except -1:
-        """Takes one emit. `values`: tuple or list of the stream's arity. `trees`: what each of its tuples is an edge
+    cdef int route(self, object values, const anchor_t *anchor, list task_ids) except -1:
+        """Takes one emit. `values`: tuple or list of the stream's arity. `anchor`: what each of its tuples is an edge
         of. `task_ids`: collects the targets, or None."""
         cdef object payload
         if self.direct:
@@ -209,14 +209,21 @@ cdef class StreamRouter:
         if self.tapped is not None:  # hot
             self.tapped.append(tuple(values))
         if self.view is not None:
-            return self.view.append(values, offset)
+            return self.put_out(values, anchor)
         payload = named_values(values, self.source.values_class) if PyList_CheckExact(values) else values
         if self.only is not None and task_ids is None:
             self.transferred += 1
-            return transfer(self.pending, self.only, new_tuple(self.source, payload, offset, trees))
-        return self.route_to_all(payload, offset, trees, task_ids)
+            return transfer(self.pending, self.only, new_edge(self.source, payload, anchor))
+        return self.route_to_all(payload, anchor, task_ids)
 
-    cdef int route_to_all(self, object payload, long long offset, object trees, list task_ids) except -1:
+    cdef int put_out(self, object values, const anchor_t *anchor) except -1:
+        """An emit becomes a row of the output, unless the attempt that it belongs to has failed already."""
+        cdef uint64_t attempt = attempt_of_row(anchor)
+        if attempt != LOST:
+            self.view.append(values, anchor.offset, attempt)
+        return 0
+
+    cdef int route_to_all(self, object payload, const anchor_t *anchor, list task_ids) except -1:
         cdef Route route
         cdef BatchInserter inserter
         cdef Py_ssize_t i
@@ -226,37 +233,39 @@ cdef class StreamRouter:
                 for i in range(route.fan):
                     inserter = <BatchInserter>route.targets[i]
                     if inserter.ring is not None:
-                        self.route_to_ring(inserter, payload, offset, trees, task_ids)
+                        self.route_to_ring(inserter, payload, anchor, task_ids)
                         continue
                     self.transferred += 1
-                    transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset, trees))
+                    transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
                     if task_ids is not None:
                         task_ids.append(inserter.task)
             elif route.kind == GROUPING_CUSTOM:
-                self.route_custom(route, payload, offset, trees, task_ids)
+                self.route_custom(route, payload, anchor, task_ids)
             else:
                 inserter = route.choose(payload)
                 self.transferred += 1
-                transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset, trees))
+                transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
                 if task_ids is not None:
                     task_ids.append(inserter.task)
         return 0
 
-    cdef int route_to_ring(self, BatchInserter inserter, object payload, long long offset, object trees,
+    cdef int route_to_ring(self, BatchInserter inserter, object payload, const anchor_t *anchor,
                            list task_ids) except -1:
-        """One tuple for all readers of a ring: each takes a copy, which is the edge that is made here."""
-        cdef Tuple tup = new_tuple(self.source, payload, offset, None)
+        """One tuple for all readers of a ring: each takes a copy, which is an edge of its own."""
+        cdef Tuple tup = new_tuple(self.source, payload, anchor.offset)
         cdef Py_ssize_t i
+        tup.root = anchor.root
+        tup.attempt = anchor.attempt
+        tup.roots = None if anchor.roots is NULL else <Roots>anchor.roots
+        tup.edge = ps_acker_edge(&self.source.acker.acker) if anchor.root is not NULL or tup.roots is not None else 0
         for i in range(len(inserter.ring.names)):
             self.transferred += 1
-            if trees is not None:
-                adopt(trees)
+            add_edge(tup, ring_edge(tup.edge, i))
             if task_ids is not None:
                 task_ids.append(int(inserter.ring.names[i]))
-        tup.trees = trees
         return transfer(self.pending, inserter, tup)
 
-    cdef int route_custom(self, Route route, object payload, long long offset, object trees, list task_ids) except -1:
+    cdef int route_custom(self, Route route, object payload, const anchor_t *anchor, list task_ids) except -1:
         """Sends to the tasks that the route's object answers: each of them is a target, or nothing is sent."""
         cdef BatchInserter inserter
         cdef list inserters = []
@@ -271,7 +280,7 @@ cdef class StreamRouter:
         for entry in inserters:
             inserter = <BatchInserter>entry
             self.transferred += 1
-            transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset, trees))
+            transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
             if task_ids is not None:
                 task_ids.append(inserter.task)
         return 0
@@ -296,7 +305,13 @@ cdef class StreamRouter:
             f"{self.source.component!r}, must answer {wanted}; Given: {answer!r:.200}"
         )
 
-    cpdef int route_direct(self, object values, long long offset, object task, object trees=None) except -1:
+    def route_direct(self, values, long long offset, task):
+        """An emit of no tree to ``task`` on a direct stream, by hand. Returns and raises as the engine's own."""
+        cdef anchor_t anchor
+        anchor.root, anchor.roots, anchor.attempt, anchor.offset = NULL, NULL, NO_ATTEMPT, offset
+        return self.send_direct(values, &anchor, task)
+
+    cdef int send_direct(self, object values, const anchor_t *anchor, object task) except -1:
         """Takes one direct emit: sends to ``task`` where it subscribes. Returns how many tuples were sent.
 
         Raises ValueError for a stream that is not direct, TypeError for a task that is no int. A selected output gets
@@ -317,8 +332,7 @@ cdef class StreamRouter:
         if self.tapped is not None:
             self.tapped.append(tuple(values))
         if self.view is not None:
-            self.view.append(values, offset)
-            return 0
+            return self.put_out(values, anchor)
         payload = named_values(values, self.source.values_class) if PyList_CheckExact(values) else values
         for entry in self.routes:
             route = <Route>entry
@@ -326,7 +340,7 @@ cdef class StreamRouter:
             if target is not None:
                 self.transferred += 1
                 inserter = <BatchInserter>target
-                transfer(self.pending, inserter, new_tuple(self.source, self.copied(payload), offset, trees))
+                transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
                 sent += 1
         return sent
 

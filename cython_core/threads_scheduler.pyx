@@ -17,13 +17,14 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
+from cython_core.acker cimport Acker
 from cython_core.bolt_executor cimport BoltExecutor
 from cython_core.executor cimport Executor
 from cython_core.executor_thread cimport ExecutorThread, ThreadsRun
 from cython_core.flush_timer cimport FlushTimer
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
-from cython_core.spout_executor cimport SpoutExecutor
+from cython_core.spout_executor cimport SpoutExecutor, open_trees, spouts_at_most
 from cython_core.wake_up cimport WakeUp, ps_wake, ps_wake_cancel, ps_wake_park, ps_wake_prepare
 
 from cython_core.executor_thread import Call
@@ -34,6 +35,7 @@ logger = logging.getLogger("pystorm.worker")
 cdef double NEVER = float("inf")
 cdef double LOOK_SECONDS = 0.02   # the driver looks at signals at least this often
 cdef double MANUAL_LOOK_SECONDS = 0.001  # at a deadline by a clock that anybody may move
+cdef double LONGEST_WAIT = 0.005  # for what gets a verdict by a thread of the user's
 cdef double HALT_SECONDS = 0.1    # that a call of a component may go on when all stops
 
 
@@ -51,6 +53,7 @@ cdef class ThreadsScheduler:
 
     cdef readonly tuple executors
     cdef readonly RowBatchBuilder output
+    cdef readonly Acker acker
     cdef readonly ThreadsRun shared
     cdef readonly tuple threads
     cdef object monotonic
@@ -74,6 +77,7 @@ cdef class ThreadsScheduler:
         bint manual=False,
         double patience=0.0,
         int64_t flush_nanos=0,
+        Acker acker=None,
     ):
         if quota < 1:
             raise ValueError(f"a turn makes at least one call; Given: {quota!r}")
@@ -81,6 +85,7 @@ cdef class ThreadsScheduler:
             raise TypeError(f"a scheduler turns Executors; Given: {executors!r}")
         self.executors = executors
         self.output = output
+        self.acker = acker
         self.monotonic = monotonic
         self.sleep = sleep
         self.idle_sleep = idle_sleep
@@ -207,21 +212,46 @@ cdef class ThreadsScheduler:
                 raise failure
             if self.shared.ended:
                 raise RuntimeError("the threads of a worker were ended while it ran")
-            if self.output is not None and len(self.output.done) > 0:
-                return True
             now = self.monotonic()
             if now >= end:
                 self.exhaust()
                 end = NEVER
+            if self.acker is not None and self.acker.acker.timeout > 0:
+                self.acker.expire()
+            if self.output is not None and self.output.release() == 0 and len(self.output.done) > 0:
+                return True
             if self.quiescent():
                 self.halt()
                 return self.output is not None and len(self.output.done) > 0
+            self.process_held_batches()
             if self.shared.manual and self.shared.all_parked():
                 self.idle_passes += 1
                 self.sleep(self.idle_sleep)
                 self.wake_all()
             self.look(None, MANUAL_LOOK_SECONDS if self.shared.manual else min(LOOK_SECONDS, max(end - now, 0.0)))
             self.wake_those_with_work()
+
+    def await_trees(self):
+        """As the inline scheduler's."""
+        if self.acker is None or self.acker.acker.timeout == 0 or not open_trees(self.executors):
+            return False
+        if self.acker.expire() == 0:
+            self.sleep(self.acker.seconds_to_wait(LONGEST_WAIT))
+            self.acker.expire()
+        return True
+
+    cdef int process_held_batches(self) except -1:
+        """As the inline scheduler's, by the threads of the bolts."""
+        cdef ExecutorThread thread
+        if not spouts_at_most(self.executors):
+            return 0
+        for thread in self.threads:
+            if not thread.rests() or not thread.clean():
+                return 0
+        for executor in self.executors:
+            if isinstance(executor, BoltExecutor) and (<BoltExecutor>executor).holds_batches():
+                self.call(executor, executor.process_held)
+        return 0
 
     cdef int resume(self) except -1:
         self.start_where_needed()

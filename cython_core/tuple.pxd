@@ -1,7 +1,13 @@
 cimport cython
 from cpython.object cimport PyObject
 
-from cython_core.tuple_tree cimport adopt
+from libc.stdint cimport uint64_t
+
+from cython_core.acker cimport Acker, anchor_t, Roots, ps_acker_add, ps_acker_edge, ps_root
+
+
+cdef extern from "mix.h" nogil:
+    uint64_t ps_mix64(uint64_t x)
 
 
 cdef extern from "Python.h":
@@ -28,6 +34,7 @@ cdef class TupleSource:
     cdef readonly tuple fields
     # The named tuple class of `.values`, or None where the field names are no identifiers.
     cdef readonly object values_class
+    cdef readonly Acker acker   # of the worker, None of tuples that are in none
     # Component, stream and task of a tuple made by hand, where they are no str, str and int; None of others.
     cdef tuple odd
 
@@ -39,7 +46,11 @@ cdef class Tuple:
     cdef TupleSource source
     cdef long long offset       # of the spout tuple that it stems from; -1: none
     cdef object key             # the id; None until somebody asks for it
-    cdef object trees           # that it is an edge of: None, a TupleTree, or a tuple of several
+    # The tree that it is an edge of: its root's slot, kept by the source's acker, and which attempt of it; NULL: none.
+    cdef ps_root *root
+    cdef uint64_t attempt
+    cdef uint64_t edge          # its id
+    cdef Roots roots            # instead of the one root: several; else None
     cdef int verdict            # a Verdict; the first one wins
 
 
@@ -66,7 +77,8 @@ cdef inline int name_values(Tuple tup) except -1:
     return 0
 
 
-cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset, object trees):
+cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset):
+    # An edge of no tree.
     global pooled
     cdef Tuple tup
     if pooled > 0:  # hot
@@ -79,10 +91,36 @@ cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset
         tup.source = source
     tup.payload = payload
     tup.offset = offset
-    if trees is not None:  # hot
-        tup.trees = trees
-        adopt(trees)
     return tup
+
+
+cdef inline Tuple new_edge(TupleSource source, object payload, const anchor_t *anchor):
+    # A tuple of the anchor's trees.
+    cdef Tuple tup = new_tuple(source, payload, anchor.offset)
+    if anchor.root is not NULL:  # hot
+        tup.root = anchor.root  # hot
+        tup.attempt = anchor.attempt  # hot
+        tup.edge = ps_acker_edge(&source.acker.acker)  # hot
+        ps_acker_add(anchor.root, anchor.attempt, tup.edge)  # hot
+    elif anchor.roots is not NULL:
+        tup.roots = <Roots>anchor.roots
+        tup.edge = ps_acker_edge(&source.acker.acker)
+        tup.roots.add_edge(tup.edge)
+    return tup
+
+
+cdef inline int add_edge(Tuple tup, uint64_t edge) except -1:
+    # To the trees of the tuple.
+    if tup.root is not NULL:
+        ps_acker_add(tup.root, tup.attempt, edge)
+    elif tup.roots is not None:
+        tup.roots.add_edge(edge)
+    return 0
+
+
+cdef inline uint64_t ring_edge(uint64_t edge, Py_ssize_t reader) noexcept:
+    # The edge of that reader's copy of a tuple.
+    return ps_mix64(edge + <uint64_t>(reader + 1) * <uint64_t>0x9E3779B97F4A7C15)
 
 
 cdef inline void give_up(PyObject *owned) noexcept:
@@ -91,7 +129,7 @@ cdef inline void give_up(PyObject *owned) noexcept:
     # Order: the values go last, when this function returns. Their end may run code that emits, hence takes
     # from the pool.
     global pooled
-    cdef object _payload, _key, _trees
+    cdef object _payload, _key, _roots
     if ps_refcount(owned) == 2:  # hot
         _payload = (<Tuple>owned).payload
         _key = (<Tuple>owned).key
@@ -99,9 +137,10 @@ cdef inline void give_up(PyObject *owned) noexcept:
         if _key is not None:  # hot
             (<Tuple>owned).key = None
             forget_name(owned, _key)
-        if (<Tuple>owned).trees is not None:  # hot
-            _trees = (<Tuple>owned).trees
-            (<Tuple>owned).trees = None
+        (<Tuple>owned).root = NULL  # hot
+        if (<Tuple>owned).roots is not None:  # hot
+            _roots = (<Tuple>owned).roots
+            (<Tuple>owned).roots = None
         (<Tuple>owned).verdict = OPEN  # hot
         if pooled < POOL_SIZE:  # hot
             pool[pooled] = owned  # hot

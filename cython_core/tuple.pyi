@@ -1,6 +1,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, SupportsIndex, final, overload
 
+from cython_core.acker import Acker
+
 SYSTEM_COMPONENT: str
 TICK_STREAM: str
 
@@ -8,7 +10,16 @@ def values_class_of(component: str, stream: str, fields: tuple[str, ...]) -> typ
 
 @final
 class TupleSource:
-    def __init__(self, component: str, stream: str, task: int, fields: tuple[str, ...] | None = None) -> None: ...
+    def __init__(
+        self,
+        component: str,
+        stream: str,
+        task: int,
+        fields: tuple[str, ...] | None = None,
+        acker: Acker | None = None,
+    ) -> None: ...
+    @property
+    def acker(self) -> Acker | None: ...
     @property
     def component(self) -> str: ...
     @property

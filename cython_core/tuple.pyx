@@ -114,7 +114,7 @@ cdef int forget_name(PyObject *tup, object key) except -1:
 
 
 def _tuple_again(component, stream, task, fields, values, offset, id):
-    tup = new_tuple(TupleSource(component, stream, task, fields), values, offset, None)
+    tup = new_tuple(TupleSource(component, stream, task, fields), values, offset)
     name_values(tup)
     tup.key = id
     return tup
@@ -122,13 +122,14 @@ def _tuple_again(component, stream, task, fields, values, offset, id):
 
 @cython.final
 cdef class TupleSource:
-    """Component, stream, task and fields shared by all tuples of one producer task's stream."""
+    """Component, stream, task, fields and acker shared by all tuples of one producer task's stream."""
 
-    def __init__(self, str component not None, str stream not None, int task, tuple fields=None):
+    def __init__(self, str component not None, str stream not None, int task, tuple fields=None, Acker acker=None):
         self.component = component
         self.stream = stream
         self.task = task
         self.fields = fields
+        self.acker = acker
         self.values_class = None if fields is None else values_class_of(component, stream, fields)
 
     def __repr__(self):

@@ -19,6 +19,7 @@ cdef enum StallReason:
     INPUT_EMPTY
     OUTPUT_FULL
     NOTHING_TO_EMIT
+    MAX_SPOUT_PENDING
     STALL_REASONS
 
 

@@ -25,7 +25,7 @@ from cython_core.latency_histogram cimport LatencyHistogram, ps_histogram_record
 cdef uint64_t SLOW_NANOS = 2000    # a reading of 23 ns is 1.2 % of such a call
 
 # Order: that of StallReason, NOT_STALLED left out.
-cdef tuple REASONS = ("downstream_full", "input_empty", "output_full", "nothing_to_emit")
+cdef tuple REASONS = ("downstream_full", "input_empty", "output_full", "nothing_to_emit", "max_spout_pending")
 
 
 @cython.final

@@ -107,6 +107,34 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             "component's turn, so that they delay no tuple for long.",
         ),
     ] = msgspec.field(name="topology.producer.batch.size", default=100)
+    acker_executors: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="0: no tuple is tracked: spouts are acked in the emit, never told of failures, nothing times "
+            "out. Any other number, or unset: the acker of the worker tracks all that have an id."
+        ),
+    ] = msgspec.field(name="topology.acker.executors", default=None)
+    message_timeout_secs: Annotated[
+        Annotated[float, Meta(gt=0, le=1e8)] | None,
+        Meta(
+            description="Seconds, fractions allowed, after which a tuple of a spout fails that was not wholly "
+            "processed; Bolt.reset_timeout begins them anew. null: never.",
+        ),
+    ] = msgspec.field(name="topology.message.timeout.secs", default=30.0)
+    enable_message_timeouts: Annotated[
+        bool, Meta(description="false: no tuple times out, and a micro-batch does not wait for those that nobody acks.")
+    ] = msgspec.field(name="topology.enable.message.timeouts", default=True)
+    message_timeout_by_progress: Annotated[
+        bool,
+        Meta(description="The time of a spout's tuple begins anew whenever one of its tuples is acked (STORM-2359)."),
+    ] = msgspec.field(name="topology.message.timeout.by.progress", default=False)
+    max_spout_pending: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="Tuples of a spout task without a verdict, beyond which it is not asked for more; unset: any "
+            "number, as long as none is a million tuples behind."
+        ),
+    ] = msgspec.field(name="topology.max.spout.pending", default=None)
     producer_batch_dynamic: Annotated[
         bool,
         Meta(
@@ -279,6 +307,11 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     def flush_interval_nanos(self) -> int:
         """Nanoseconds between two flush ticks; 0: none, also where no batch waits to be full."""
         return self.flush_interval_millis * 1_000_000 if self.producer_batch_size > 1 else 0
+
+    @property
+    def timeout_seconds(self) -> float:
+        """Seconds after which a tuple tree times out; 0: never."""
+        return self.message_timeout_secs or 0.0 if self.enable_message_timeouts else 0.0
 
     def wait_options(self, situation: Literal["spout", "bolt", "backpressure"]) -> WaitOptions:
         """The keys of one situation."""

@@ -58,6 +58,8 @@ typedef struct {
     int64_t bytes;          /* written so far, estimated for object columns */
     int64_t max_bytes;
     int64_t row_bytes;      /* fixed part of a row */
+    uint64_t *attempts;     /* of each row; NULL: rows belong to none */
+    int tracks;             /* they may */
 } batch_t;
 
 /* Where an output column takes its value from. */
@@ -123,6 +125,11 @@ static int batch_grow(batch_t *batch) {
             memset(validity + old, 0xFF, (size_t)(now - old));
             column->validity = validity;
         }
+    }
+    if (batch->tracks) {
+        uint64_t *attempts = (uint64_t *)PyMem_RawRealloc(batch->attempts, (size_t)capacity * sizeof(uint64_t));
+        if (!attempts) return -1;
+        batch->attempts = attempts;
     }
     batch->capacity = capacity;
     return 0;
@@ -280,7 +287,8 @@ static void batch_undo(batch_t *batch, int columns) {
 }
 
 /* Writes one row: all of it or nothing. `values` is a tuple or a list of `arity` values; `offset` < 0 is none. */
-static inline int batch_put(batch_t *batch, const slot_t *slots, PyObject *values, int arity, int64_t offset) {
+static inline int batch_put(batch_t *batch, const slot_t *slots, PyObject *values, int arity, int64_t offset,
+                            uint64_t attempt) {
 #ifdef PYSTORM_DEBUG
     if (PySequence_Fast_GET_SIZE(values) != arity) Py_FatalError("batch_put: a row of the wrong length");
 #else
@@ -309,6 +317,7 @@ static inline int batch_put(batch_t *batch, const slot_t *slots, PyObject *value
             return status;
         }
     }
+    if (batch->attempts) batch->attempts[row] = attempt;
     batch->rows = row + 1;
     batch->bytes += batch->row_bytes + grown;
     return batch->rows >= batch->max_rows || batch->bytes >= batch->max_bytes ? ROW_PUT_LAST : ROW_PUT;

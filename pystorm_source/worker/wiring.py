@@ -79,7 +79,7 @@ class Wiring:
         pending = PendingEmits()
         routers = {
             stream.name: StreamRouter(
-                TupleSource(component.name, stream.name, task, stream.fields),
+                TupleSource(component.name, stream.name, task, stream.fields, builder.acker),
                 pending,
                 self._routes(component, stream.name, task),
                 self._view(component, stream.name, task, output, builder),
@@ -96,6 +96,8 @@ class Wiring:
         if component.is_spout:
             spout = SpoutExecutor(component.name, task, instance, pending, routers)
             spout.skips = own.spout_recvq_skips
+            spout.tracks = self.engine.acker_executors != 0
+            spout.max_pending = own.max_spout_pending or 0
             return spout
         queue, readers = self._queues[task], self._readers_of(component, task)
         return BoltExecutor(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cython_core.acker import Acker
 from cython_core.bolt_executor import BoltExecutor
 from cython_core.executor import ComponentFailed, Executor
 from cython_core.inline_scheduler import InlineScheduler
@@ -19,6 +20,7 @@ from cython_core.wait_strategy import WaitStrategy
 from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
+from pystorm_source.options import EngineOptions, parse
 from pystorm_source.plan.plan import Plan
 from pystorm_source.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.worker.failure import tuple_failed
@@ -52,7 +54,12 @@ class Worker:
         self._where = ""
         self._initialized: list[Executor] = []
         self._opened: list[SpoutExecutor] = []
-        self._builder = RowBatchBuilder(output.schema, output.batch_rows)
+        engine = parse(EngineOptions, dict(plan.config))
+        manual = not isinstance(self.clock, SystemClock)
+        self._acker = Acker(
+            engine.timeout_seconds, engine.message_timeout_by_progress, self.clock.monotonic if manual else None
+        )
+        self._builder = RowBatchBuilder(output.schema, output.batch_rows, acker=self._acker)
         try:
             self._wiring = Wiring(plan, output, self._builder)
         except ComponentFailed as failure:
@@ -77,10 +84,19 @@ class Worker:
             waits = [self._waits_of(executor) for executor in executors]
             flush = 0 if manual else self._wiring.engine.flush_interval_nanos
             return ThreadsScheduler(
-                executors, waits, self._builder, *clock, manual=manual, patience=patience, flush_nanos=flush
+                executors,
+                waits,
+                self._builder,
+                *clock,
+                manual=manual,
+                patience=patience,
+                flush_nanos=flush,
+                acker=self._acker,
             )
         wait = None if manual else wait_strategy(WaitSituation.SPOUT_WAIT, dict(self.plan.config))
-        return InlineScheduler(executors, self._builder, *clock, seed=seed, patience=patience, spout_wait=wait)
+        return InlineScheduler(
+            executors, self._builder, *clock, seed=seed, patience=patience, spout_wait=wait, acker=self._acker
+        )
 
     def _waits_of(self, executor: Executor) -> tuple[WaitStrategy, WaitStrategy]:
         component = self.plan.component(executor.component)
@@ -212,6 +228,8 @@ class Worker:
             # What a spout emitted when it was closed belongs to this micro-batch, too.
             yield from self._drained(deadline)
             self._builder.seal()
+            # What bolts keep of a spout without offsets beyond the micro-batch holds back no row of it.
+            self._builder.release(undecided=True)
             yield from self._done()
         finally:
             self._scheduler.halt()
@@ -221,11 +239,14 @@ class Worker:
         self._warn()
 
     def _drained(self, deadline: float | None) -> Iterator[pa.RecordBatch]:
-        more = True
-        # Order: the ticks that end the micro-batch follow one another downstream, each once all is drained.
-        while more or self._final_tick():
-            more = self._turn(deadline)
-            yield from self._done()
+        waits = True
+        while waits:
+            more = True
+            # Order: the ticks that end the micro-batch follow one another downstream, each once all is drained.
+            while more or self._final_tick():
+                more = self._turn(deadline)
+                yield from self._done()
+            waits = self._await_trees()
 
     def _end_spouts(self) -> None:
         while self._opened:
@@ -244,6 +265,10 @@ class Worker:
     def _final_tick(self) -> bool:
         with self._failures():
             return self._scheduler.final_tick()
+
+    def _await_trees(self) -> bool:
+        with self._failures():
+            return self._scheduler.await_trees()
 
     @contextmanager
     def _failures(self) -> Iterator[None]:

@@ -14,7 +14,7 @@ from tests.core.wired import Collect, Numbers, Part, Pass, Wired, slice_of
 
 MILLI = 1_000_000
 ALWAYS, NEVER = 0, 1 << 40
-PLAIN = {"downstream_full": 0, "input_empty": 0, "output_full": 0, "nothing_to_emit": 0}
+PLAIN = {"downstream_full": 0, "input_empty": 0, "output_full": 0, "nothing_to_emit": 0, "max_spout_pending": 0}
 
 
 def chain(*parts, **sizes):

@@ -13,6 +13,7 @@ wired.instances("count")[0].seen
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from cython_core.acker import Acker
 from cython_core.batch_inserter import BatchInserter, PendingEmits
 from cython_core.bolt_executor import BoltExecutor
 from cython_core.inline_scheduler import InlineScheduler
@@ -42,13 +43,14 @@ class Wired:
     An edge is (producer, stream, consumer, grouping, positions); a grouping that is no str is a custom one's maker.
     """
 
-    def __init__(self, parts, edges=(), queue=8, batch=2, quota=256, output=None, views=(), dynamic=False):
+    def __init__(self, parts, edges=(), queue=8, batch=2, quota=256, output=None, views=(), dynamic=False, timeout=0):
         self.tasks, task = {}, 1
         for name, part in parts.items():
             self.tasks[name] = range(task, task + part.par)
             task += part.par
         self.queues = {task: ReceiveQueue(queue) for tasks in self.tasks.values() for task in tasks}
-        self.builder = RowBatchBuilder(output) if output is not None else None
+        self.acker = Acker(timeout)
+        self.builder = RowBatchBuilder(output, acker=self.acker) if output is not None else None
         self.executors = []
         self.named = {}
         for name, part in parts.items():
@@ -70,7 +72,7 @@ class Wired:
                     view = None
                     if (name, stream) in views:
                         view = RowView(self.builder, list(range(len(fields))), label=f"{name}.{stream}")
-                    source = TupleSource(name, stream, task, fields)
+                    source = TupleSource(name, stream, task, fields, self.acker)
                     routers[stream] = StreamRouter(source, pending, routes, view, stream in part.direct)
                 instance = part.make()
                 if isinstance(instance, SpoutBase):
@@ -79,7 +81,9 @@ class Wired:
                     made = BoltExecutor(name, task, instance, pending, routers, self.queues[task])
                 self.executors.append(made)
                 self.named.setdefault(name, []).append(made)
-        self.scheduler = InlineScheduler(tuple(reversed(self.executors)), self.builder, quota=quota, idle_sleep=0.0001)
+        self.scheduler = InlineScheduler(
+            tuple(reversed(self.executors)), self.builder, quota=quota, idle_sleep=0.0001, acker=self.acker
+        )
 
     def instances(self, name):
         return [executor.instance for executor in self.named[name]]

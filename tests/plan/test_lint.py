@@ -213,7 +213,7 @@ def test_a_bolt_goes_on_after_an_exception_where_dead_letters_end_nothing(policy
 
 
 def test_keys_that_have_no_effect_here():
-    lines = Plain.spec(config={"topology.max.spout.pending": 5, "topology.debug": True})
+    lines = Plain.spec(config={"topology.max.task.parallelism": 5, "topology.debug": True})
     config = {"topology.workers": 2, "topology.message.timeout.secs": None, "topology.name": "T", "mine": 1}
     plan = compile_plan(type("T", (Topology,), {"lines": lines, "config": config}))
     assert [finding[:3] for finding in lint(plan)] == [
@@ -221,7 +221,7 @@ def test_keys_that_have_no_effect_here():
         (
             "key-without-effect",
             "lines",
-            "its config sets topology.max.spout.pending, which Storm has and this engine has not",
+            "its config sets topology.max.task.parallelism, which Storm has and this engine has not",
         ),
     ]
 

@@ -59,7 +59,7 @@ def test_a_deadline_ends_spouts_without_offsets_and_no_range():
     made = topology(numbers=Numbers.spec(), endless=Endless.spec())
     run = run_of(made, "numbers", "endless", clock=clock)
     run.unread.look()
-    run.round(run.unread.next_ranges(), deadline=clock.now + 0.004, until_idle=False)
+    run.round(run.unread.next_ranges(), deadline=clock.now + 0.01, until_idle=False)
     assert [n for (n,) in run.rows["numbers", "default"]] == list(range(1000))
     assert 0 < len(run.rows["endless", "default"]) < 1000
     assert run.unread.next_ranges() == {}

@@ -20,7 +20,7 @@ from tests.worker.running import Numbers, Pass, rows, topology, worker_of
 
 pytestmark = pytest.mark.timeout(60)
 
-REASONS = {"downstream_full", "input_empty", "output_full", "nothing_to_emit"}
+REASONS = {"downstream_full", "input_empty", "output_full", "nothing_to_emit", "max_spout_pending"}
 LATENCY = {"count", "total", "mean", "p50", "p95", "p99", "max", "buckets"}
 
 

@@ -219,7 +219,7 @@ def test_a_spout_that_raises_when_it_is_told(verdict, exits):
         assert wired.named["s"][0].errors == 2
 
 
-def test_a_partitioned_spout_roots_no_trees_and_its_failed_tuples_fail_the_run():
+def test_tuples_of_a_range_have_trees_and_a_failed_one_fails_the_run():
     class Fails(BoltBase):
         def process(self, tup):
             if tup.values[0] == 5:
@@ -233,7 +233,8 @@ def test_a_partitioned_spout_roots_no_trees_and_its_failed_tuples_fail_the_run()
     with pytest.raises(ComponentFailed) as caught:
         wired.run()
     assert (caught.value.component, caught.value.offset) == ("f", 5)
-    assert wired.named["s"][0].rooted == 0
+    spout = wired.named["s"][0]
+    assert (spout.rooted, spout.fails) == (10, 1)
 
 
 @st.composite

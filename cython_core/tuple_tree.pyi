@@ -1,9 +1,0 @@
-from typing import Any, Self, final
-
-@final
-class TupleTree:
-    def __new__(cls, key: Any, settlements: list[TupleTree]) -> Self: ...
-    @property
-    def key(self) -> Any: ...
-    @property
-    def failed(self) -> bool: ...
