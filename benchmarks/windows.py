@@ -168,10 +168,10 @@ class Bench:
         """Items a second, or the median of round trips in nanoseconds."""
         program = self._programs[self._of_name(case)]
         before = self.ping()
-        total, own, began = _busy(), program.used(), CLOCK.monotonic()
+        total, own, began = busy(), program.used(), CLOCK.monotonic()
         answer = program.ask(case, millis)
         took = CLOCK.monotonic() - began
-        others = max(0.0, (_busy() - total) - (program.used() - own)) / took
+        others = max(0.0, (busy() - total) - (program.used() - own)) / took
         after = self.ping()
         if "round-trip" in case:
             return Window(answer[0], answer[1], (before, after), others)
@@ -182,7 +182,7 @@ class Bench:
         return self._programs["rings"].ask("ping", 0)[0]
 
 
-def _busy() -> float:
+def busy() -> float:
     """Seconds that all processors have been busy or taken away by the host."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return (sum(fields) - fields[3] - fields[4]) / TICKS

@@ -202,7 +202,7 @@ static void sleep_until(uint64_t when) {
 static void spread(uint64_t count) {
     static ps_histogram lateness;
     uint64_t seed = 88172645463325252, used = nanos_of(CLOCK_PROCESS_CPUTIME_ID), now = clock_now(), earliest = SECOND;
-    uint64_t began = now + 300 * MILLI;
+    uint64_t began = now + SECOND;
     timed *timers = (timed *)allocate(count * sizeof(timed));
     ps_wheel wheel;
     memset(&lateness, 0, sizeof lateness);
