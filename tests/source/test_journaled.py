@@ -108,10 +108,11 @@ def test_acks_come_when_the_manifest_is_there(journaled):
     assert journaled.verdicts() == [("ack", n, 1) for n in range(7)]
 
 
-def test_a_task_that_failed_is_tried_again_with_what_it_had_journaled(journaled):
+@pytest.mark.parametrize("scheduler", ["inline", "threads"])
+def test_a_task_that_failed_is_tried_again_with_what_it_had_journaled(journaled, scheduler):
     journaled.messages(10)
     (journaled.world / "stumble").touch()
-    options, checkpoint = journaled.options("Stumbling"), Checkpoint()
+    options, checkpoint = journaled.options("Stumbling", topology__scheduler=scheduler), Checkpoint()
     with pytest.raises(TupleFailed, match="ZeroDivisionError: three"):
         Run(options, checkpoint).trigger()
     assert journaled.acked() == list(range(7))
