@@ -1,7 +1,9 @@
 """Rows/s into a journal that is on disk when a micro-batch ends, against the barest Arrow writer with the same waits.
 
-    batches     rows that are Arrow already: frames with CRC, manifest, folder; the peer is pyarrow's IPC stream writer
-    rows        tuples of Python: the same behind the row builder; the peer makes its arrays by ``pyarrow.array``
+    rows        tuples of Python: row builder, frames with CRC, manifest, folder; the peer makes its arrays by
+                ``pyarrow.array`` and writes them with pyarrow's IPC stream writer
+    batches     the same rows, Arrow already on both sides: what is left are copies, CRCs and waits for the disk
+    batches-10  ten times as many rows in one micro-batch
     spout       the same behind ``emit`` of a spout and the acks; the peer is that of ``rows``
     replay      tuples of Python read back from a journal; the peer is ``pyarrow.ipc.open_stream`` and ``to_pylist``
 
@@ -87,30 +89,27 @@ def run(settings: Settings) -> Iterator[Record]:
     try:
         journals = Journals(folder, size)
         filled = _filled(journals, rows)
-        for case, ours, peer, name, asked in (
-            ("batches", lambda: _batches(journals, filled), lambda: _raw(folder, filled), "pyarrow.ipc", ASKED),
-            ("rows", lambda: _rows(journals, rows), lambda: _raw(folder, _arrays(rows)), "pyarrow.ipc", ASKED),
-            ("spout", _spout(folder, rows), lambda: _raw(folder, _arrays(rows)), "pyarrow.ipc", None),
-            (
-                "replay",
-                _replay(Journals(folder / "replay", size), rows),
-                _raw_replay(folder, filled),
-                "pyarrow.ipc",
-                None,
-            ),
+        many = Journals(folder / "many", size * 10)
+        spout, replay = _spout(folder, rows), _replay(Journals(folder / "replay", size), rows)
+        for case, count, ours, peer, asked in (
+            ("rows", size, lambda: _rows(journals, rows), lambda: _raw(folder, _arrays(rows)), ASKED),
+            ("batches", size, lambda: _batches(journals, filled), lambda: _raw(folder, filled), ASKED),
+            ("batches-10", size * 10, lambda: _batches(many, filled * 10), lambda: _raw(folder, filled * 10), ASKED),
+            ("spout", size, spout, lambda: _raw(folder, _arrays(rows)), None),
+            ("replay", size, replay, _raw_replay(folder, filled), None),
         ):
             if settings.wants(case):
                 mine, theirs = _in_turn(ours, peer, rounds)
                 yield record(
                     "journal",
                     case,
-                    [size / seconds for seconds in mine],
+                    [count / seconds for seconds in mine],
                     "rows/s",
-                    peer=name,
+                    peer="pyarrow.ipc",
                     peer_version=pa.__version__,
-                    peer_values=[size / seconds for seconds in theirs],
+                    peer_values=[count / seconds for seconds in theirs],
                     asked=asked,
-                    rows=size,
+                    rows=count,
                 )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
