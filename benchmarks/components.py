@@ -18,6 +18,7 @@ SENTENCES = (
     "snow white and the seven dwarfs",
     "i am at two with nature",
 )
+NO_ACKER = {"topology.acker.executors": 0}
 
 
 class ConstSpout(Spout):
@@ -340,19 +341,40 @@ class SplitCount(Topology):
 class ConstNullAcked(ConstNull):
     """ConstNull with message ids."""
 
+    config = {"topology.max.spout.pending": 5000}
     spout = ConstSpoutAcked.spec()
 
 
 class ConstIdNullAcked(ConstIdNull):
     """ConstIdNull with message ids."""
 
+    config = {"topology.max.spout.pending": 5000}
     spout = ConstSpoutAcked.spec()
 
 
 class SplitCountAcked(SplitCount):
     """SplitCount with message ids."""
 
+    config = {"topology.max.spout.pending": 2000}
     spout = SentenceSpoutAcked.spec()
+
+
+class ConstNullAckerless(ConstNullAcked):
+    """ConstNullAcked, and no acker runs."""
+
+    config = NO_ACKER
+
+
+class ConstIdNullAckerless(ConstIdNullAcked):
+    """ConstIdNullAcked, and no acker runs."""
+
+    config = NO_ACKER
+
+
+class SplitCountAckerless(SplitCountAcked):
+    """SplitCountAcked, and no acker runs."""
+
+    config = NO_ACKER
 
 
 class PacedNull(ConstNull):

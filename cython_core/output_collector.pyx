@@ -207,7 +207,8 @@ cdef class SpoutOutputCollector(OutputCollector):
         if not self.tracks:
             answer = self.send_with(values, stream, &anchor, direct_task, need_task_ids)
             if not self.bounded:
-                self.instance.ack(tup_id)  # as in Storm, where no acker runs
+                if self.roots.hears_acks:
+                    self.instance.ack(tup_id)  # as in Storm, where no acker runs
                 self.untracked += 1
             return answer
         router = self.router_of(stream)
@@ -635,6 +636,7 @@ cdef inline int root_straight(SpoutOutputCollector collector, StreamRouter route
 cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id) except -1:
     cdef PyObject *collector = <PyObject *>running
     cdef anchor_t anchor
+    cdef bint acked = 0
     if collector is <PyObject *>None or <PyObject *>(<OutputCollector>collector).instance is not component:  # hot
         return 0
     if tup_id is NULL:
@@ -646,12 +648,16 @@ cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id)
         if (<SpoutOutputCollector>collector).tracks:
             return send_rooted(collector, values, tup_id)
         if not (<SpoutOutputCollector>collector).bounded:
-            return 0
+            if (<SpoutOutputCollector>collector).roots.hears_acks:
+                return 0
+            acked = 1  # as no acker runs
     anchor.root = NULL
     anchor.roots = NULL
     anchor.attempt = NO_ATTEMPT
     anchor.offset = (<SpoutOutputCollector>collector).last_offset
-    return send_plain(collector, values, &anchor)
+    send_plain(collector, values, &anchor)
+    (<SpoutOutputCollector>collector).untracked += acked  # hot
+    return 1
 
 
 cdef int try_bolt_emit(PyObject *component, PyObject *values, PyObject *none) except -1:
