@@ -13,9 +13,11 @@ cdef extern from "acker.h" nogil:
         PS_ROOT_FAILED
         PS_ROOT_TIMED_OUT
         PS_ROOT_DRAGGED
+        PS_ROOT_RESTED
         PS_ROOT_ABANDONED
     ctypedef struct ps_root:
         uint64_t attempt
+        uint64_t dragged
         PyObject *id
         PyObject *values
         PyObject *where
@@ -54,6 +56,8 @@ cdef extern from "acker.h" nogil:
     int ps_acker_entangle(ps_acker *acker, ps_root *one, ps_root *other)
     ps_root *ps_acker_take_settled(ps_spout_roots *spout)
     void ps_acker_keep_settled(ps_spout_roots *spout, ps_root *root)
+    int ps_acker_rest(ps_acker *acker, ps_root *root, uint64_t due)
+    bint ps_acker_keeps_time(const ps_acker *acker)
     int ps_acker_reset(ps_acker *acker, ps_root *root, uint64_t attempt)
     size_t ps_acker_expire(ps_acker *acker, uint64_t now)
     void ps_acker_forget(ps_acker *acker, uint64_t before)

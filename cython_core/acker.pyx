@@ -124,7 +124,7 @@ cdef int let_go(ps_root *root) except -1:
 
 cdef int fail_root(Acker acker, ps_root *root, uint64_t attempt, object reason) except -1:
     """Fails the root at once, for this reason; nothing where it has its verdict."""
-    if root.attempt == attempt:
+    if root.attempt == attempt or root.dragged == attempt:
         Py_INCREF(reason)
         root.reason = <PyObject *>reason
         ps_acker_fail(&acker.acker, root, attempt, PS_ROOT_FAILED)

@@ -17,7 +17,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
-from cython_core.acker cimport Acker
+from cython_core.acker cimport Acker, ps_acker_keeps_time
 from cython_core.bolt_executor cimport BoltExecutor, process_held_batches
 from cython_core.executor cimport Executor
 from cython_core.spout_executor cimport SpoutExecutor, open_trees
@@ -178,7 +178,7 @@ cdef class InlineScheduler:
         cdef long calls = 0
         cdef tuple order = self.executors
         self.stopwatch.stop()
-        if self.acker is not None and self.acker.acker.timeout > 0:
+        if self.acker is not None and ps_acker_keeps_time(&self.acker.acker):
             self.acker.expire()
         if self.timed:
             now = self.monotonic()
@@ -200,7 +200,7 @@ cdef class InlineScheduler:
 
         Order: after the last final tick. Then only what acks by itself, later, or the time-out can give a verdict.
         """
-        if self.acker is None or self.acker.acker.timeout == 0 or not open_trees(self.executors):
+        if self.acker is None or not ps_acker_keeps_time(&self.acker.acker) or not open_trees(self.executors):
             return False
         if self.acker.expire() == 0 and self.one_pass() == 0:
             self.sleep(self.acker.seconds_to_wait(LONGEST_WAIT))

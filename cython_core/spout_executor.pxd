@@ -22,8 +22,7 @@ cdef class SpoutExecutor(Executor):
     cdef unsigned long long told_acks
     cdef unsigned long long discarded     # trees without a verdict when the worker was given up
     cdef public unsigned long long max_pending     # open trees beyond which it is not asked; 0: any number
-    cdef public uint32_t retries          # of a failed tuple of a range
-    cdef readonly unsigned long long replays
+    cdef public object retries            # decides over failed tuples of a range; None: the first one fails the run
     cdef readonly unsigned long long fails   # trees that have failed
     cdef int hears(self) except -1
     cdef bint awaits(self) noexcept
@@ -31,8 +30,11 @@ cdef class SpoutExecutor(Executor):
     cdef int release(self, ps_root *root) except -1
     cdef int hear(self, ps_root *root) except -1
     cdef int say(self, str method, object tup_id) except -1
+    cdef object blame_of(self, const ps_root *root)
     cdef int replay(self, ps_root *root) except -1
-    cdef int give_up(self, object values, long long offset, uint32_t emits, object reason, bint timed_out) except -1
+    cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2
+    cdef int rest(self, object values, object tup_id, object where, uint32_t emits, double seconds) except -1
+    cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1
     cdef int send_batch(self, object batch, uint32_t emits) except -1
     cdef long work(self, long quota) except -1
     cdef long ask(self, long quota, uint64_t until) except -1

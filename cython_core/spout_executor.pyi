@@ -1,4 +1,4 @@
-from typing import final
+from typing import Any, final
 
 from cython_core.executor import Executor
 
@@ -8,13 +8,12 @@ class SpoutExecutor(Executor):
     def exhausted(self) -> bool: ...
     skips: int
     max_pending: int
-    retries: int
+    retries: Any
     tracks: bool
-    @property
-    def replays(self) -> int: ...
     def open_range(self, start: int, end: int, batched: bool) -> None: ...
     @property
     def until_idle(self) -> bool: ...
+    def emit_dead_letter(self, row: tuple[Any, ...]) -> bool: ...
     @property
     def emits(self) -> int: ...
     @property

@@ -8,9 +8,9 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acker cimport (
-    PS_ROOT_ABANDONED, PS_ROOT_ACKED, PS_ROOT_DRAGGED, PS_ROOT_TIMED_OUT, anchor_t, ack_edge, let_go,
-    ps_acker_edge, ps_acker_fail, ps_acker_keep_settled, ps_acker_release, ps_acker_take_settled,
-    ps_root,
+    NO_ATTEMPT, PS_ROOT_ABANDONED, PS_ROOT_ACKED, PS_ROOT_DRAGGED, PS_ROOT_RESTED, PS_ROOT_TIMED_OUT, Acker, anchor_t,
+    ack_edge, let_go, ps_acker_edge, ps_acker_fail, ps_acker_keep_settled, ps_acker_release,
+    ps_acker_rest, ps_acker_take_settled, ps_root, ps_verdict,
 )
 from cython_core.batch_inserter cimport PendingEmits
 from cython_core.executor cimport Executor, late, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
@@ -43,7 +43,9 @@ cdef class SpoutExecutor(Executor):
         if not isinstance(instance, SpoutBase) or isinstance(instance, BoltBase):
             raise TypeError(f"component {component!r} is run as a spout and must be one; Given: {type(instance)!r}")
         super().__init__(component, task, instance, pending, routers)
-        self.collector = SpoutOutputCollector(instance, routers)
+        # What begins with __ the engine alone emits.
+        own = {name: router for name, router in routers.items() if not name.startswith("__")}
+        self.collector = SpoutOutputCollector(instance, own)
         self.collector.last_offset = -1
         self.collector.tracks = self.collector.acker is not None
         self.hears()
@@ -279,9 +281,13 @@ cdef class SpoutExecutor(Executor):
             if self.collector.roots.hears_acks:
                 self.say("ack", tup_id)
             return 0
+        if root.verdict == PS_ROOT_RESTED:
+            return self.replay(root)
         self.fails += 1
         if self.collector.bounded:
             return self.replay(root)
+        if self.retries is not None:
+            self.retries.blame(self.blame_of(root))
         self.release(root)
         self.say("fail", tup_id)
         return 0
@@ -289,40 +295,79 @@ cdef class SpoutExecutor(Executor):
     cdef int say(self, str method, object tup_id) except -1:
         try:
             getattr(self.instance, method)(tup_id)
+        except ComponentFailed:
+            raise  # it was given up, and with it the run
         except Exception as error:
             if self.exits:
                 raise ComponentFailed(self.component, self.task, method, None, -1) from error
             self.survive(method, None, -1, error)
         return 0
 
+    cdef object blame_of(self, const ps_root *root):
+        """Who has failed it: component, task, method, tuple, exception; None: its time was out."""
+        if root.verdict == PS_ROOT_TIMED_OUT:
+            return None
+        return (self.component, self.task, "fail", None, None) if root.reason is NULL else <object>root.reason
+
     cdef int replay(self, ps_root *root) except -1:
-        """Emits a tuple of a range again, or gives it up. Who fails because another one has loses no try by it."""
+        """Emits a tuple of a range again, at once or after a while, or gives it up. Who fails because another one has
+        loses no try by it."""
         cdef object values = <object>root.values
         cdef object tup_id = <object>root.id
         cdef object where = None if root.where is NULL else <object>root.where
-        cdef object reason = None if root.reason is NULL else <object>root.reason
+        cdef object blame = self.blame_of(root)
         cdef long long offset = root.offset
         cdef uint32_t emits = root.emits
-        cdef bint dragged = root.verdict == PS_ROOT_DRAGGED
-        cdef bint timed_out = root.verdict == PS_ROOT_TIMED_OUT
+        cdef ps_verdict verdict = root.verdict
+        cdef double seconds = 0
         self.release(root)
-        if not dragged:
-            if emits > self.retries:
-                return self.give_up(values, offset, emits, reason, timed_out)
+        if verdict == PS_ROOT_DRAGGED:
+            if self.retries is not None:
+                self.retries.retries += 1
+        elif verdict != PS_ROOT_RESTED:
+            seconds = self.delay_of(values, where, offset, emits, blame)
+            if seconds < 0:
+                return 0
             emits += 1
-        self.replays += 1
         self.collector.last_offset = offset
+        if seconds > 0:
+            return self.rest(values, tup_id, where, emits, seconds)
+        return self.emit_again(values, tup_id, where, emits)
+
+    cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2:
+        """Seconds before a tuple that has failed is emitted again; below 0: never."""
+        if self.retries is not None:
+            return self.retries.again(values, None if where is None else where[0], offset, emits, blame)
+        if blame is None:
+            raise ComponentFailed(self.component, self.task, "timeout", None, offset)
+        component, task, method, tup, cause = blame
+        raise ComponentFailed(component, task, method, tup, offset) from cause
+
+    cdef int rest(self, object values, object tup_id, object where, uint32_t emits, double seconds) except -1:
+        """Its next attempt begins now and has no tuples yet."""
+        cdef Acker acker = self.collector.acker
+        cdef uint64_t edge = ps_acker_edge(&acker.acker)
+        cdef ps_root *root
+        acker.read_clock_now()
+        root = self.collector.open_root(<PyObject *>values, <PyObject *>tup_id, <PyObject *>where, edge, emits)
+        if ps_acker_rest(&acker.acker, root, acker.acker.now + <uint64_t>(seconds * 1e9)) < 0:
+            raise MemoryError("no memory for a timer")
+        return 0
+
+    cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1:
         if isinstance(values, pa.RecordBatch):
             self.send_batch(values, emits)
         else:
             self.collector.emit_rooted(values, tup_id, where, emits, False)
         return 0
 
-    cdef int give_up(self, object values, long long offset, uint32_t emits, object reason, bint timed_out) except -1:
-        if timed_out or reason is None:
-            raise ComponentFailed(self.component, self.task, "timeout", None, offset)
-        component, task, method, tup, cause = reason
-        raise ComponentFailed(component, task, method, tup, offset) from cause
+    def emit_dead_letter(self, tuple row not None):
+        """A row of the stream ``__dead_letter``, in no tree, in a turn of the spout; whether anybody takes it."""
+        cdef StreamRouter router = self.routers["__dead_letter"]
+        cdef anchor_t anchor
+        anchor.root, anchor.roots, anchor.attempt, anchor.offset = NULL, NULL, NO_ATTEMPT, -1
+        router.route(row, &anchor, None)
+        return len(router.routes) > 0 or router.view is not None or router.tapped is not None
 
     cdef int caught(self, str method) except -1:
         """With an exception of the spout's set. A range that cannot be read wholly always fails the run."""

@@ -17,7 +17,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
-from cython_core.acker cimport Acker
+from cython_core.acker cimport Acker, ps_acker_keeps_time
 from cython_core.bolt_executor cimport BoltExecutor
 from cython_core.executor cimport Executor
 from cython_core.executor_thread cimport ExecutorThread, ThreadsRun
@@ -216,7 +216,7 @@ cdef class ThreadsScheduler:
             if now >= end:
                 self.exhaust()
                 end = NEVER
-            if self.acker is not None and self.acker.acker.timeout > 0:
+            if self.acker is not None and ps_acker_keeps_time(&self.acker.acker):
                 self.acker.expire()
             if self.output is not None and self.output.release() == 0 and len(self.output.done) > 0:
                 return True
@@ -233,7 +233,7 @@ cdef class ThreadsScheduler:
 
     def await_trees(self):
         """As the inline scheduler's."""
-        if self.acker is None or self.acker.acker.timeout == 0 or not open_trees(self.executors):
+        if self.acker is None or not ps_acker_keeps_time(&self.acker.acker) or not open_trees(self.executors):
             return False
         if self.acker.expire() == 0:
             self.sleep(self.acker.seconds_to_wait(LONGEST_WAIT))

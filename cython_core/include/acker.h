@@ -41,6 +41,7 @@ enum ps_verdict {
     PS_ROOT_FAILED,
     PS_ROOT_TIMED_OUT,
     PS_ROOT_DRAGGED,    /* failed because one that it was entangled with has */
+    PS_ROOT_RESTED,     /* it had no tuples yet, and is to be emitted now */
     PS_ROOT_ABANDONED   /* its emit raised: nobody is told */
 };
 
@@ -60,6 +61,7 @@ struct ps_root {
     ps_timer timer;             /* order: first */
     uint64_t edges;             /* XOR of the ids of the edges without verdict */
     uint64_t attempt;           /* 0: settled or free */
+    uint64_t dragged;           /* the attempt that it had, until it is told that it was dragged; else 0 */
     uint64_t deadline;          /* nanoseconds; PS_NO_TIMEOUT: never */
     ps_spout_roots *spout;
     ps_root *next;              /* of the free, or of the settled */
@@ -69,6 +71,7 @@ struct ps_root {
     int64_t offset;
     uint32_t emits;             /* of this tuple so far */
     uint32_t generation;
+    bool rests;
     enum ps_verdict verdict;
 };
 
@@ -89,6 +92,7 @@ typedef struct {
     uint64_t watched;           /* attempts before it have an own timer or a verdict */
     uint64_t edge_state;
     uint64_t now, timeout;      /* nanoseconds; timeout 0: none */
+    uint64_t resting;           /* roots that wait for their emit */
     bool by_progress;           /* every ack of an edge begins the time anew */
     ps_timer oldest_timer;      /* for the first watched attempt */
     ps_wheel wheel;
@@ -124,9 +128,11 @@ static void ps_acker_close(ps_acker *acker) {
         if (!root) continue;
         acker->window[attempt & acker->mask] = NULL;
         root->attempt = 0;
+        root->rests = false;
         ps_wheel_cancel(&acker->wheel, &root->timer);
         ps_acker_leave_group(root);
     }
+    acker->resting = 0;
     ps_wheel_cancel(&acker->wheel, &acker->oldest_timer);
     acker->oldest = acker->watched = acker->next;
 }
@@ -262,6 +268,7 @@ static void ps_acker_settle_group(ps_acker *acker, ps_root *first, enum ps_verdi
         next = root->sibling;
         root->sibling = NULL;
         root->group = NULL;
+        if (others == PS_ROOT_DRAGGED && root != first) root->dragged = root->attempt;
         ps_acker_settle_alone(acker, root, root == first ? verdict : others);
     }
     free(group);
@@ -308,10 +315,16 @@ static inline int ps_acker_ack(ps_acker *acker, ps_root *root, uint64_t attempt,
     return 1;
 }
 
-/* Fail-fast: one edge fails its root at once. Whether it was open. */
+/* Fail-fast: one edge fails its root at once. Whether it counts: the root was open, or was dragged by another a moment
+ * ago and has failed by itself, too, as all of a batch do one after the other. */
 static inline bool ps_acker_fail(ps_acker *acker, ps_root *root, uint64_t attempt, enum ps_verdict verdict) {
-    if (root->attempt != attempt) return false;
-    ps_acker_settle(acker, root, verdict);
+    if (root->attempt == attempt) {
+        ps_acker_settle(acker, root, verdict);
+        return true;
+    }
+    if (root->dragged != attempt || verdict != PS_ROOT_FAILED) return false;
+    root->dragged = 0;
+    root->verdict = verdict;
     return true;
 }
 
@@ -357,6 +370,7 @@ static inline ps_root *ps_acker_take_settled(ps_spout_roots *spout) {
     spout->first = root->next;
     if (!spout->first) spout->last = NULL;
     root->next = NULL;
+    root->dragged = 0;
     spout->settled--;
     return root;
 }
@@ -385,6 +399,26 @@ static int ps_acker_reset(ps_acker *acker, ps_root *root, uint64_t attempt) {
     root->deadline = ps_acker_deadline(acker);
     ps_wheel_cancel(&acker->wheel, &root->timer);
     return ps_wheel_insert(&acker->wheel, &root->timer, root->deadline) < 0 ? -1 : 0;
+}
+
+/* An open root without tuples, to be emitted when the clock reads `due`. 0, or -1 without memory. */
+static int ps_acker_rest(ps_acker *acker, ps_root *root, uint64_t due) {
+    root->deadline = due > acker->now ? due : acker->now + 1;
+    ps_wheel_cancel(&acker->wheel, &root->timer);
+    int inside = ps_wheel_insert(&acker->wheel, &root->timer, root->deadline);
+    if (inside < 0) return -1;
+    if (inside == 0) {
+        ps_acker_settle(acker, root, PS_ROOT_RESTED);
+        return 0;
+    }
+    root->rests = true;
+    acker->resting++;
+    return 0;
+}
+
+/* Whether anything waits for the clock. */
+static inline bool ps_acker_keeps_time(const ps_acker *acker) {
+    return acker->timeout > 0 || acker->resting > 0;
 }
 
 /* Fails the attempts whose time has come, oldest first, and watches the next one. */
@@ -419,7 +453,9 @@ static size_t ps_acker_expire(ps_acker *acker, uint64_t now) {
         ps_root *root = (ps_root *)timer;
         if (root->deadline > acker->now) ps_wheel_insert(&acker->wheel, timer, root->deadline);
         else if (root->attempt) {
-            ps_acker_settle(acker, root, PS_ROOT_TIMED_OUT);
+            if (root->rests) acker->resting--;
+            ps_acker_settle(acker, root, root->rests ? PS_ROOT_RESTED : PS_ROOT_TIMED_OUT);
+            root->rests = false;
             expired++;
         }
     }

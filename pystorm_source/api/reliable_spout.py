@@ -9,9 +9,10 @@ from pystorm_source.api.spout import Spout
 class ReliableSpout(Spout):
     """A spout in streamparse's shape that keeps what it has emitted until it is acked, and emits it again on a fail.
 
-    ``max_fails``: how often a tuple is emitted again; the next fail gives it up, as if it were acked, with a line in
-    the log. ``unacked_tuples``: message id → (values, stream, direct_task, need_task_ids); ``failed_tuples``: message
-    id → fails so far. Like any ``Spout`` it has no offsets: what it holds is lost with the process.
+    ``max_fails``: how often a tuple is emitted again; the next fail makes it a dead letter (``topology.dead.letter``:
+    the task fails, unless that is ``stream`` or ``drop``), and then as if it were acked, with a line in the log.
+    ``unacked_tuples``: message id → (values, stream, direct_task, need_task_ids); ``failed_tuples``: message id → fails
+    so far. Like any ``Spout`` it has no offsets: what it holds is lost with the process.
     """
 
     max_fails: int = 3
@@ -54,7 +55,7 @@ class ReliableSpout(Spout):
             self._any_logger().error("Received ack for unknown tuple ID: %r", tup_id)
 
     def fail(self, tup_id: Any) -> None:
-        """Emits the tuple again, at most ``max_fails`` times."""
+        """Emits the tuple again, at most ``max_fails`` times; then it is a dead letter."""
         kept = self.unacked_tuples.get(tup_id)
         if kept is None:
             self._any_logger().error("Received fail for unknown tuple ID: %r", tup_id)
@@ -63,7 +64,11 @@ class ReliableSpout(Spout):
             tup, stream, direct_task, need_task_ids = kept
             self.emit(tup, tup_id=tup_id, stream=stream, direct_task=direct_task, need_task_ids=need_task_ids)
             self.failed_tuples[tup_id] += 1
+            if self._pystorm_retries is not None:
+                self._pystorm_retries.retries += 1
             return
+        if self._pystorm_retries is not None:
+            self._pystorm_retries.give_up_own(kept[0], kept[1], self.max_fails + 1, f"max_fails={self.max_fails}")
         self._any_logger().info(
             "Acking tuple ID %r, which has failed %d times: max_fails is %d", tup_id, self.max_fails + 1, self.max_fails
         )

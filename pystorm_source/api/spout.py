@@ -15,6 +15,9 @@ class Spout(Component, SpoutBase):
     replay. Where the outside world can be read again, write a ``PartitionedSpout``.
     """
 
+    # The engine's: what becomes of tuples that are given up; None in no topology.
+    _pystorm_retries: Any = None
+
     def next_tuple(self) -> Any:
         """Emits what there is; returning without an emit says that there is nothing now."""
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple()")

@@ -96,7 +96,9 @@ def _rows_of(plan: "Plan") -> Iterator[Finding]:
         remedy = "give the last bolt `outputs`, such as outputs = ['written long']; a stream need not emit"
         yield Finding("open stream", "FAIL", "no stream leaves this topology, so it has no rows for Spark", remedy)
     elif len(streams) > 1:
-        remedy = f"on the reader, option stream={next(iter(streams))}, or streams=all"
+        # Dead letters come first, as spouts do, and are not what is meant.
+        meant = min(streams, key=lambda name: streams[name].name.startswith("__"))
+        remedy = f"on the reader, option stream={meant}, or streams=all"
         yield Finding("open streams", "warn", f"{', '.join(streams)}: Spark is to be told which", remedy)
     yield from _misspelt_types(plan, set(streams))
     for name, stream in streams.items():

@@ -12,6 +12,7 @@ class Result:
     """What a run of a topology gave.
 
     ``emitted``, ``executed``, ``acked``, ``failed``, ``unsettled`` (trees without a verdict): component → count.
+    ``retries``, ``dead_letters``, ``dropped`` (dead letters that nobody has seen): component → count of its tuples.
     ``second_verdicts``: component → acks and fails of tuples that had their verdict already, which do not count.
     ``errors``: what components raised, as TupleFailed with the component's exception as cause. ``metrics``: component →
     what it reported. ``attempts``: workers that ran, one more than the task died; ``micro_batches``: those that ended.
@@ -25,6 +26,9 @@ class Result:
         self.acked = {**zeros, **counts.of("acked")}
         self.failed = {**zeros, **counts.of("failed")}
         self.unsettled = {**zeros, **counts.of("unsettled")}
+        self.retries = {**zeros, **counts.of("retries")}
+        self.dead_letters = {**zeros, **counts.of("dead_letters")}
+        self.dropped = {**zeros, **counts.of("dropped")}
         self.second_verdicts = {**zeros, **counts.of("second_verdicts")}
         self.metrics = counts.metrics
         self.errors: list[Exception] = counts.errors

@@ -8,19 +8,25 @@ from pystorm_source.errors import TupleFailed
 LONGEST = 200
 
 
+Blame = tuple[str, int, str, Any, BaseException | None]
+"""Who failed a tuple, as the core says it: component, task, method, the tuple there, the exception or None."""
+
+
 class Failed(NamedTuple):
     """A tuple of a spout whose tree has failed.
 
-    ``values``, ``stream``: as they were emitted; ``offset``: -1 for none. ``attempts``: emits so far, this one
-    included. ``component``: who failed it; the spout itself where it timed out. ``reason``: a short text. ``cause``:
-    the exception, if any.
+    ``values``: as they were emitted; ``name``: for messages; ``offset``: -1 for none. ``attempts``: emits so far, this
+    one included. ``component``, ``task``: who failed it; the spout's own where it timed out. ``event``: what they did.
+    ``reason``: the short form of it. ``cause``: the exception, if any.
     """
 
     values: tuple[Any, ...] | list[Any]
-    stream: str
+    name: str
     offset: int
     attempts: int
     component: str
+    task: int
+    event: str
     reason: str
     cause: BaseException | None = None
 
@@ -37,21 +43,47 @@ class GivenUp(ComponentFailed):
         self.remedy = remedy
 
 
-def told(spout: str, failed: Failed) -> str:
-    """Names a tuple that has failed for good: values (shortened), stream, offset, attempts, who failed it and why."""
-    tries = "1 attempt" if failed.attempts == 1 else f"{failed.attempts} attempts"
-    offset = f", offset {failed.offset}" if failed.offset >= 0 else ""
-    values = shortened(tuple(failed.values))
-    return (
-        f"tuple {values} of {spout}.{failed.stream}{offset}, has failed for good after {tries}: "
-        f"{failed.reason}, by component {failed.component!r}"
+def failed(
+    spout: tuple[str, int], values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None
+) -> Failed:
+    """As the core knows it. ``spout``: component and task; ``stream``: None for the default one; ``blame``: None where
+    the time was out."""
+    component, task, method, tup, cause = blame or (*spout, "", None, None)
+    name = (
+        f"{shortened(tuple(values))} of {spout[0]}.{stream or 'default'}" if isinstance(values, (tuple, list)) else ""
     )
+    if not name:  # a batch of Arrow, whose rows are one tree
+        values = [tuple(row.values()) for row in values.to_pylist()]
+        row = f"{shortened(tup.values)} of {tup.component}.{tup.stream}, of " if tup is not None else ""
+        name = f"{row}a batch of {len(values)} rows of {spout[0]}.default"
+    event, reason = "the tuple was failed", "failed"
+    if blame is None:
+        event, reason = "the tuple timed out", "timed out"
+    elif cause is not None:
+        event, reason = f"{method}() raised {shown(cause)}", shown(cause)
+    return Failed(values, name, offset, attempts, component, task, event, reason, cause)
+
+
+def shown(error: BaseException) -> str:
+    """The exception's type and what it says."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__}, which does not print"
+
+
+def told(failed: Failed) -> str:
+    """Names a tuple that has failed: by whom and why, values (shortened), stream, offset, attempts."""
+    text = f"component {failed.component!r}, task {failed.task}: {failed.event}; tuple {failed.name}"
+    if failed.offset >= 0:
+        text += f"; offset {failed.offset}"
+    return text + f"; {failed.attempts} attempt{'' if failed.attempts == 1 else 's'}"
 
 
 def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, what ran."""
     if isinstance(failure, GivenUp):
-        text = told(failure.component, failure.failed)
+        text = told(failure.failed)
         return TupleFailed(f"{text}; {failure.remedy}{f'; in {where}' if where else ''}")
     cause = failure.__cause__
     text = f"component {failure.component!r}, task {failure.task}: "

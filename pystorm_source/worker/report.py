@@ -62,6 +62,9 @@ def task_counts(executor: Executor) -> dict[str, Any]:
     counts["queue_high_mark"] = 0
     if isinstance(executor, SpoutExecutor):
         counts |= {"acked": executor.acks, "failed": executor.fails, "unsettled": executor.unsettled}
+        retries = executor.retries
+        if retries is not None:
+            counts |= {"retries": retries.retries, "dead_letters": retries.dead_letters, "dropped": retries.dropped}
     elif isinstance(executor, BoltExecutor):
         counts |= {
             "acked": executor.acks,

@@ -14,7 +14,7 @@ from typing import Any
 
 from pystorm_source.clock import Clock
 from pystorm_source.options import EngineOptions
-from pystorm_source.worker.failure import Failed, GivenUp, told
+from pystorm_source.worker.failure import Blame, Failed, GivenUp, failed, told
 from pystorm_source.worker.json_text import json_text
 
 LONGEST_BACKOFF_MILLIS = 60_000
@@ -45,24 +45,29 @@ class Retries:
         self._clock = clock
         self._send = send
         self._warn = warn
+        self._blame: Blame | None = (component, task, "fail", None, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A component's state may be pickled: what the engine has put beside it stays where it is."""
         return type(None), ()
 
-    def again(self, failed: Failed) -> float | None:
-        """Seconds after which the engine is to emit the tuple again; None where it was given up, as by ``give_up``."""
-        if failed.attempts > self._options.max_spout_retries:
-            self.give_up(failed, f"topology.max.spout.retries={self._options.max_spout_retries}")
-            return None
+    def again(self, values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None) -> float:
+        """Seconds after which the engine is to emit a tuple again that has failed; -1 where it was given up.
+
+        Arguments as ``failure.failed`` takes them. Raises as ``give_up``.
+        """
+        if attempts > self._options.max_spout_retries:
+            limit = f"topology.max.spout.retries={self._options.max_spout_retries}"
+            self.give_up(failed((self.component, self.task), values, stream, offset, attempts, blame), limit)
+            return -1
         self.retries += 1
-        return self._backoff(failed.attempts)
+        return self._backoff(attempts)
 
     def _backoff(self, attempts: int) -> float:
         doublings = min(attempts - 1, LONGEST_BACKOFF_MILLIS.bit_length())
         return min(self._options.spout_retry_backoff_millis << doublings, LONGEST_BACKOFF_MILLIS) / 1000
 
-    def give_up(self, failed: Failed, limit: str) -> None:
+    def give_up(self, lost: Failed, limit: str) -> None:
         """Makes the tuple a dead letter; ``limit``: what says how often it is tried, such as ``max_fails=3``.
 
         Raises GivenUp where ``topology.dead.letter`` is ``fail``.
@@ -70,27 +75,33 @@ class Retries:
         self.dead_letters += 1
         policy = self._options.dead_letter
         if policy == "fail":
-            remedy = (
-                f"mend what fails it, allow for more retries ({limit}), or go on without it by "
-                "topology.dead.letter=stream or drop"
-            )
-            raise GivenUp(self.component, self.task, failed, remedy) from failed.cause
-        if policy == "stream" and self._send(self._row(failed)):
+            ways = "allow for more, or go on without it by topology.dead.letter=stream or drop"
+            remedy = f"no retry is left ({limit}): {ways}"
+            raise GivenUp(self.component, self.task, lost, remedy) from lost.cause
+        if policy == "stream" and self._send(self._row(lost)):
             return
         self.dropped += 1
         why = "nobody reads the stream __dead_letter" if policy == "stream" else "topology.dead.letter is drop"
         self._warn(
             "dropped",
-            f"{told(self.component, failed)}; it is dropped, as {why}; others are counted by the report alone",
+            f"drops a tuple, as {why}: {told(lost)}. Others are counted by the report alone",
         )
 
-    def _row(self, failed: Failed) -> tuple[Any, ...]:
+    def blame(self, blame: Blame | None) -> None:
+        """Who has failed the tuple that the spout is told of next; None: its time was out."""
+        self._blame = blame
+
+    def give_up_own(self, values: Any, stream: str | None, attempts: int, limit: str) -> None:
+        """As ``give_up``, for a spout that keeps its tuples itself and was told of a fail."""
+        self.give_up(failed((self.component, self.task), values, stream, -1, attempts, self._blame), limit)
+
+    def _row(self, lost: Failed) -> tuple[Any, ...]:
         return (
-            failed.component,
-            failed.reason,
-            failed.attempts,
+            lost.component,
+            lost.reason,
+            lost.attempts,
             self.partition,
-            failed.offset if failed.offset >= 0 else None,
-            json_text(failed.values),
+            lost.offset if lost.offset >= 0 else None,
+            json_text(lost.values),
             datetime.datetime.fromtimestamp(self._clock.wall(), datetime.UTC),
         )

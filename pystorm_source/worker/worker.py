@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from threading import Thread
 from typing import Any
@@ -26,6 +27,7 @@ from pystorm_source.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
+from pystorm_source.worker.retries import Retries
 from pystorm_source.worker.wiring import Wiring
 
 logger = logging.getLogger("pystorm.worker")
@@ -70,9 +72,17 @@ class Worker:
             executor.instance._pystorm_metrics = {}
             executor.instance._pystorm_reported = executor.reported
         self._told: set[tuple[str, str]] = set()
+        for spout in self._all_spouts():
+            spout.retries = spout.instance._pystorm_retries = self._retries_of(spout)
         self._rows = 0
         self._batches = 0
         self._seconds = 0.0
+
+    def _retries_of(self, spout: SpoutExecutor) -> Retries:
+        options = parse(EngineOptions, self.plan.conf_of(self.plan.component(spout.component)))
+        # Order: nothing that leads to the worker, or threads would keep the one alive that ends them.
+        tell = partial(_tell_once, self._told, spout)
+        return Retries(spout.component, spout.task, options, self.clock, spout.emit_dead_letter, tell)
 
     def _new_scheduler(self, seed: int | None) -> InlineScheduler | ThreadsScheduler:
         executors = tuple(reversed(self.executors))
@@ -137,6 +147,7 @@ class Worker:
             with self._named(spout, "open"):
                 self._scheduler.call(spout, spout.instance.open, partition, low, high)
             self._opened.append(spout)
+            spout.instance._pystorm_retries.partition = partition
             spout.open_range(low, high, type(spout.instance).gives_batches())
 
     def run_slice(self, component: str, permits: int, millis: int) -> Iterator[pa.RecordBatch]:
@@ -289,7 +300,8 @@ class Worker:
         for executor in self.executors:
             if isinstance(executor, BoltExecutor):
                 if executor.unheard_fails:
-                    self._tell(
+                    _tell_once(
+                        self._told,
                         executor,
                         "unheard fail",
                         "failed a tuple that no spout can replay: it, or what it was anchored to, was emitted without "
@@ -297,7 +309,8 @@ class Worker:
                     )
             elif isinstance(executor, SpoutExecutor) and not self.plan.component(executor.component).is_partitioned:
                 if executor.unsettled:
-                    self._tell(
+                    _tell_once(
+                        self._told,
                         executor,
                         "unsettled",
                         f"has {executor.unsettled} tuples that were neither acked nor failed when the micro-batch "
@@ -306,16 +319,12 @@ class Worker:
                 spout = type(executor.instance)
                 overridden = spout.ack is not Spout.ack or spout.fail is not Spout.fail
                 if overridden and executor.emits and not executor.rooted:
-                    self._tell(
+                    _tell_once(
+                        self._told,
                         executor,
                         "no ids",
                         "defines ack or fail, which are never called: give emit a tup_id",
                     )
-
-    def _tell(self, executor: Executor, what: str, text: str) -> None:
-        if (executor.component, what) not in self._told:
-            self._told.add((executor.component, what))
-            logger.warning("component %r, task %d: %s", executor.component, executor.task, text)
 
     def _all_spouts(self) -> list[SpoutExecutor]:
         return [executor for executor in self.executors if isinstance(executor, SpoutExecutor)]
@@ -392,3 +401,10 @@ class Worker:
             self._scheduler.call_if_free(executor, executor.instance.cleanup)
         except Exception:
             logger.exception("cleanup() of component %r, task %d raised", executor.component, executor.task)
+
+
+def _tell_once(told: set[tuple[str, str]], executor: Executor, what: str, text: str) -> None:
+    """Once per component."""
+    if (executor.component, what) not in told:
+        told.add((executor.component, what))
+        logger.warning("component %r, task %d: %s", executor.component, executor.task, text)

@@ -16,6 +16,7 @@ typedef struct {
     int group;                  /* trees of one group have one verdict */
     enum ps_verdict verdict;    /* as the model has it */
     bool heard;
+    bool rests;                 /* has no tuples before its deadline, and is emitted then */
 } tree;
 
 static tree trees[TREES];
@@ -57,7 +58,7 @@ static void open_one(void) {
     t->count = 1;
     t->group = made;
     t->verdict = PS_ROOT_OPEN;
-    t->heard = false;
+    t->heard = t->rests = false;
     made++;
 }
 
@@ -68,14 +69,14 @@ static tree *any(void) { /* mostly a young one */
 }
 
 static void add_edge(tree *t) {
-    if (t->count == 0 || t->count == MOST_EDGES) return; /* only who has an open edge makes another */
+    if (t->count == 0 || t->count == MOST_EDGES || t->rests) return; /* only who has an open edge makes another */
     uint64_t edge = ps_acker_edge(&acker);
     ps_acker_add(t->root, t->attempt, edge);
     t->edges[t->count++] = edge;
 }
 
 static void ack(tree *t) {
-    if (t->count == 0) return;
+    if (t->count == 0 || t->rests) return;
     int i = (int)drawn((uint64_t)t->count);
     uint64_t edge = t->edges[i];
     bool open = is_open(t);
@@ -91,13 +92,29 @@ static void ack(tree *t) {
 }
 
 static void fail(tree *t) {
-    if (t->count == 0) return;
-    CHECK(ps_acker_fail(&acker, t->root, t->attempt, PS_ROOT_FAILED) == is_open(t));
+    if (t->count == 0 || t->rests) return;
+    bool dragged = t->root->dragged == t->attempt; /* and not told yet */
+    CHECK(!dragged || (!t->heard && (t->verdict == PS_ROOT_DRAGGED || t->verdict == PS_ROOT_TIMED_OUT)));
+    CHECK(dragged || t->heard || t->verdict != PS_ROOT_DRAGGED);
+    CHECK(ps_acker_fail(&acker, t->root, t->attempt, PS_ROOT_FAILED) == (is_open(t) || dragged));
     if (is_open(t)) settle(t, PS_ROOT_FAILED);
+    else if (dragged) t->verdict = PS_ROOT_FAILED;
+}
+
+/* A root that is emitted later. */
+static void rest_one(void) {
+    if (made == TREES) return;
+    open_one();
+    tree *t = &trees[made - 1];
+    t->rests = true;
+    t->deadline = acker.now + 1 + drawn(20 * MILLI);
+    CHECK(ps_acker_rest(&acker, t->root, t->deadline) == 0);
+    CHECK(ps_acker_keeps_time(&acker));
+    if (!ps_acker_is_open(t->root, t->attempt)) t->verdict = PS_ROOT_RESTED; /* due within the wheel's tick */
 }
 
 static void tie(tree *one, tree *other) {
-    if (one->count == 0 || other->count == 0 || !is_open(one) || !is_open(other)) return;
+    if (one->rests || other->rests || one->count == 0 || other->count == 0 || !is_open(one) || !is_open(other)) return;
     CHECK(ps_acker_entangle(&acker, one->root, other->root) == 0);
     int from = other->group, to = one->group;
     for (int i = 0; i < made; i++)
@@ -105,6 +122,7 @@ static void tie(tree *one, tree *other) {
 }
 
 static void reset(tree *t) {
+    if (t->rests) return;
     CHECK(ps_acker_reset(&acker, t->root, t->attempt) == 0);
     if (is_open(t)) t->deadline = deadline_now();
 }
@@ -128,7 +146,7 @@ static void pass_time(uint64_t nanos) {
         if (gone) CHECK(due); /* never early */
         bool late = t->deadline != PS_NO_TIMEOUT && t->deadline + 2 * MILLI <= now;
         if (late) CHECK(gone); /* nor late by more than a tick and its rounding */
-        if (gone) t->verdict = PS_ROOT_TIMED_OUT;
+        if (gone) t->verdict = t->rests ? PS_ROOT_RESTED : PS_ROOT_TIMED_OUT;
     }
 }
 
@@ -178,7 +196,8 @@ static void play(unsigned long long seed, uint64_t timeout, bool progress, bool 
     for (int step = 0; step < STEPS && made < TREES; step++) {
         tree *t = any(), *other = any();
         uint64_t what = drawn(100);
-        if (!t || what < 12) open_one();
+        if (!t || what < 10) open_one();
+        else if (what < 12) rest_one();
         else if (what < 35) add_edge(t);
         else if (what < 88) ack(t);
         else if (what < 90) fail(t);

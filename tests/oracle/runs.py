@@ -44,7 +44,7 @@ def _run(scenario, accept):
                 self.fail(tup)
 
     class Made(Topology):
-        config = {"topology.tick.tuple.freq.secs": 1}
+        config = {"topology.tick.tuple.freq.secs": 1, "topology.dead.letter": "drop"}
         lines = Lines.spec()
         subject = names["Subject"].spec(inputs=[lines])
         behind = Behind.spec(inputs=[subject])

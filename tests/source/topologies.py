@@ -152,6 +152,41 @@ class Closed(Topology):
     leaf = LeafBolt.spec(inputs=[numbers])
 
 
+class PickyBolt(Bolt):
+    """Passes every number on, then raises over every fifth from 3 on."""
+
+    outputs = ["n long"]
+    exit_on_exception = False
+
+    def process(self, tup):
+        self.emit((tup.values.n,))
+        if tup.values.n % 5 == 3:
+            raise ValueError(f"not {tup.values.n}")
+
+
+class Picky(Topology):
+    """Some of its tuples fail for good."""
+
+    numbers = NumberSpout.spec()
+    picky = PickyBolt.spec(inputs=[numbers])
+
+
+class TombBolt(Bolt):
+    outputs = ["epitaph string"]
+
+    def process(self, tup):
+        self.emit((f"{tup.values.values} {tup.values.attempts} {tup.values.reason}",))
+
+
+class Buried(Topology):
+    """Its dead letters go to a bolt."""
+
+    config = {"topology.dead.letter": "stream", "topology.max.spout.retries": 0}
+    numbers = NumberSpout.spec()
+    picky = PickyBolt.spec(inputs=[numbers])
+    tombs = TombBolt.spec(inputs=[numbers["__dead_letter"]])
+
+
 class TickSpout(Spout):
     """A spout without offsets."""
 

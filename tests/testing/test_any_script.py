@@ -44,7 +44,7 @@ def parts_of(script):
 def test_any_script(drawn, seed):
     script = script_of(drawn)
     parts = parts_of(script)
-    config = {"topology.tick.tuple.freq.secs": 50_000}
+    config = {"topology.tick.tuple.freq.secs": 50_000, "topology.dead.letter": "drop"}
     made = scripted(*script, bolts=lambda words: {"total": Total.spec(inputs=[words])})
     result = run_topology(made, config=config, seed=seed)
     assert result.errors == []

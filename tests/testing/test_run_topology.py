@@ -184,7 +184,7 @@ def test_exceptions_that_do_not_end_the_task_are_collected():
             self.emit(list(tup.values))
 
     made = scripted(["ok bad"], ["fine"], bolts=lambda words: {"picky": Picky.spec(inputs=[words])})
-    result = run_topology(made)
+    result = run_topology(made, {"topology.dead.letter": "stream"})
     assert {str(error.__cause__) for error in result.errors} == {"bad one"}
     assert all(isinstance(error, TupleFailed) for error in result.errors)
     # The failed tree is played again, max_fails times: its good word as well.

@@ -326,6 +326,7 @@ class SpoilsAndFails(Spoils):
 def test_what_a_reliable_spout_sends_again_is_what_it_sent_only_where_values_are_copied(overrides, seen):
     SpoilsAndFails.seen = []
     s = Resends.spec()
+    overrides = {**overrides, "topology.dead.letter": "drop"}
     worker = worker_of(topology(s=s, b=SpoilsAndFails.spec(inputs=[s])), "b", (0, 1), LENGTHS, overrides=overrides)
     assert rows(worker.run_round({})) == []
     assert SpoilsAndFails.seen == seen

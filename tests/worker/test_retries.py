@@ -4,16 +4,20 @@ import datetime
 import json
 import pickle
 
+import pyarrow as pa
 import pytest
 
+from pystorm_source import Tuple
 from pystorm_source.clock import ManualClock
 from pystorm_source.options import EngineOptions, parse
-from pystorm_source.worker.failure import Failed, GivenUp, tuple_failed
+from pystorm_source.worker.failure import GivenUp, tuple_failed
 from pystorm_source.worker.retries import Retries
 
 pytestmark = pytest.mark.inline  # nothing here is scheduled
 
-FAILED = Failed((b"a", 5), "default", 7, 4, "split", "ValueError: it broke")
+VALUES = (b"a", 5)
+BROKE = ValueError("it broke")
+BLAME = ("split", 3, "process", None, BROKE)
 
 
 class Wired:
@@ -32,6 +36,9 @@ class Wired:
     def warn(self, what, text):
         self.warnings.append((what, text))
 
+    def again(self, attempts=4, blame=BLAME, values=VALUES, offset=7, stream=None):
+        return self.retries.again(values, stream, offset, attempts, blame)
+
     @property
     def counts(self):
         return self.retries.retries, self.retries.dead_letters, self.retries.dropped
@@ -39,12 +46,12 @@ class Wired:
 
 def test_three_retries_at_once_where_nobody_asks_for_more():
     wired = Wired(dead_letter="drop")
-    assert [wired.retries.again(FAILED._replace(attempts=n)) for n in (1, 2, 3, 4)] == [0, 0, 0, None]
+    assert [wired.again(n) for n in (1, 2, 3, 4)] == [0, 0, 0, -1]
     assert wired.counts == (3, 1, 1)
 
 
 def test_no_retry():
-    assert Wired(max_spout_retries=0, dead_letter="drop").retries.again(FAILED._replace(attempts=1)) is None
+    assert Wired(max_spout_retries=0, dead_letter="drop").again(1) == -1
 
 
 @pytest.mark.parametrize(
@@ -53,31 +60,30 @@ def test_no_retry():
 )
 def test_the_back_off_doubles_up_to_a_minute(millis, seconds):
     wired = Wired(max_spout_retries=2_000_000_000, spout_retry_backoff_millis=millis)
-    assert [wired.retries.again(FAILED._replace(attempts=n)) for n in (1, 2, 3)] == seconds
-    assert wired.retries.again(FAILED._replace(attempts=1_999_999_999)) == (60 if millis else 0)
+    assert [wired.again(n) for n in (1, 2, 3)] == seconds
+    assert wired.again(1_999_999_999) == (60 if millis else 0)
 
 
 def test_the_error_names_tuple_reason_attempts_offset_and_remedy():
     wired = Wired()
-    cause = ValueError("it broke")
     with pytest.raises(GivenUp) as caught:
-        wired.retries.again(FAILED._replace(cause=cause))
+        wired.again()
     error = tuple_failed(caught.value, "partition 'p' [0, 9) of spout 'words'")
     assert str(error) == (
-        "tuple (b'a', 5) of words.default, offset 7, has failed for good after 4 attempts: ValueError: it broke, by "
-        "component 'split'; mend what fails it, allow for more retries (topology.max.spout.retries=3), or go on "
-        "without it by topology.dead.letter=stream or drop; in partition 'p' [0, 9) of spout 'words'"
+        "component 'split', task 3: process() raised ValueError: it broke; tuple (b'a', 5) of words.default; offset 7; "
+        "4 attempts; no retry is left (topology.max.spout.retries=3): allow for more, or go on without it by "
+        "topology.dead.letter=stream or drop; in partition 'p' [0, 9) of spout 'words'"
     )
-    assert caught.value.__cause__ is cause
+    assert caught.value.__cause__ is BROKE
     assert wired.counts == (0, 1, 0)
 
 
 def test_the_error_of_one_attempt_without_an_offset_with_values_that_are_long():
-    failed = FAILED._replace(values=("x" * 1000,), offset=-1, attempts=1)
     with pytest.raises(GivenUp) as caught:
-        Wired(max_spout_retries=0).retries.again(failed)
+        Wired(max_spout_retries=0).again(1, None, ["x" * 1000], -1, "other")
     text = str(tuple_failed(caught.value))
-    assert "of words.default, has failed for good after 1 attempt: " in text
+    assert text.startswith("component 'words', task 1: the tuple timed out; tuple ('xxx")
+    assert " of words.other; 1 attempt; no retry is left (topology.max.spout.retries=0)" in text
     assert "x" * 190 in text
     assert "x" * 201 not in text
 
@@ -85,7 +91,7 @@ def test_the_error_of_one_attempt_without_an_offset_with_values_that_are_long():
 def test_a_row_says_who_why_how_often_where_what_and_when():
     wired = Wired(dead_letter="stream")
     wired.retries.partition = "p"
-    assert wired.retries.again(FAILED) is None
+    assert wired.again() == -1
     [row] = wired.rows
     time = datetime.datetime(1970, 1, 2, 0, 0, 0, 500_000, datetime.UTC)
     assert row == ("split", "ValueError: it broke", 4, "p", 7, '["YQ==", 5]', time)
@@ -96,8 +102,41 @@ def test_a_row_says_who_why_how_often_where_what_and_when():
 
 def test_a_row_of_a_spout_without_offsets():
     wired = Wired(dead_letter="stream")
-    wired.retries.give_up(FAILED._replace(offset=-1), "max_fails=3")
-    assert wired.rows[0][3:5] == (None, None)
+    wired.retries.give_up_own(["a"], None, 4, "max_fails=3")
+    wired.retries.blame(None)
+    wired.retries.give_up_own(["b"], "other", 2, "max_fails=1")
+    assert [row[:6] for row in wired.rows] == [
+        ("words", "failed", 4, None, None, '["a"]'),
+        ("words", "timed out", 2, None, None, '["b"]'),
+    ]
+
+
+def test_a_batch_of_arrow_is_a_row_with_all_of_its_rows():
+    wired = Wired(dead_letter="stream")
+    wired.again(values=pa.record_batch({"a": [1, 2], "b": ["x", None]}), offset=-2)
+    assert (wired.rows[0][4], json.loads(wired.rows[0][5])) == (None, [[1, "x"], [2, None]])
+
+
+def test_the_error_of_a_batch_of_arrow_names_the_row_that_a_bolt_has_failed():
+    batch = pa.record_batch({"n": range(70_000)})
+    with pytest.raises(GivenUp) as caught:
+        Wired().again(4, ("b", 2, "process", Tuple(5, "s", "default", 1, (5,)), BROKE), batch, -2)
+    assert "; tuple (5,) of s.default, of a batch of 70000 rows of words.default; 4 attempts; " in str(
+        tuple_failed(caught.value)
+    )
+    with pytest.raises(GivenUp) as caught:
+        Wired().again(4, None, batch, -2)
+    assert "; tuple a batch of 70000 rows of words.default; 4 attempts; " in str(tuple_failed(caught.value))
+
+
+def test_an_exception_that_does_not_print():
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no words")
+
+    wired = Wired(dead_letter="stream")
+    wired.again(blame=("split", 3, "process", None, Mute()))
+    assert wired.rows[0][1] == "Mute, which does not print"
 
 
 @pytest.mark.parametrize(
@@ -106,12 +145,12 @@ def test_a_row_of_a_spout_without_offsets():
 )
 def test_what_nobody_gets_to_see_is_counted_and_warned_of(policy, why):
     wired = Wired(dead_letter=policy, read=False)
-    wired.retries.again(FAILED)
+    wired.again()
     assert wired.counts == (0, 1, 1)
     [(what, text)] = wired.warnings
     assert what == "dropped"
-    assert "tuple (b'a', 5) of words.default, offset 7, has failed for good" in text
-    assert f"it is dropped, as {why}" in text
+    assert text.startswith(f"drops a tuple, as {why}: component 'split', task 3: process() raised ")
+    assert "; tuple (b'a', 5) of words.default; offset 7; 4 attempts. " in text
 
 
 def test_a_component_that_has_it_beside_it_pickles():
