@@ -232,6 +232,7 @@ cdef class ExecutorThread:
         cdef int64_t most = FOREVER
         if full is None and self.spout is not None:
             if self.spout.exhausted:
+                self.limited = False
                 self.executor.stall_end()
                 return self.park(None, FOREVER, None, NOT_STALLED)
             self.limited = self.spout.at_most()

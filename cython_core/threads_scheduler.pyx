@@ -216,8 +216,8 @@ cdef class ThreadsScheduler:
             if now >= end:
                 self.exhaust()
                 end = NEVER
-            if self.acker is not None and ps_acker_keeps_time(&self.acker.acker):
-                self.acker.expire()
+            if self.acker is not None and ps_acker_keeps_time(&self.acker.acker) and self.acker.expire() > 0:
+                self.wake_those_with_work()  # order: a spout is told before a clock of the test's goes on
             if self.output is not None and self.output.release() == 0 and len(self.output.done) > 0:
                 return True
             if self.quiescent():
