@@ -107,8 +107,11 @@ def _run_to_the_end(run: LocalRun, plays: Mapping[str, Play]) -> None:
 
 
 def _next_event(run: LocalRun, plays: Mapping[str, Play]) -> float | None:
-    """When the next pause is over or the next timer goes off; None where a spout may have something before."""
-    events = []
+    """When the next pause is over, the next timer goes off or the next tree times out.
+
+    None where a spout may have something before.
+    """
+    events = [] if run.worker is None else [run.worker.next_expiry]
     for executor in run.worker.executors if run.worker is not None else ():
         if isinstance(executor, BoltExecutor):
             events.append(executor.next_due)

@@ -114,6 +114,11 @@ class Worker:
         idle = WaitSituation.SPOUT_WAIT if component.is_spout else WaitSituation.BOLT_WAIT
         return wait_strategy(idle, conf), wait_strategy(WaitSituation.BACK_PRESSURE_WAIT, conf)
 
+    @property
+    def next_expiry(self) -> float:
+        """When the next tree may time out, a reading of ``clock.monotonic``; infinity where none will."""
+        return self._acker.next_expiry
+
     def start(self) -> None:
         """Initializes every component, bolts before spouts; ``run`` does it where it was not done.
 
