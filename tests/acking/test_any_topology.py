@@ -1,0 +1,98 @@
+"""Whatever the topology and its bolts' verdicts: spouts hear what a model of sets would tell them, and when.
+
+``PYSTORM_ACKING_EXAMPLES``: how many topologies to try.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from pystorm_source import Topology
+from pystorm_source.testing import PAUSE, run_topology
+from tests.acking.drawn import FIELDS, GROUPINGS, bolt_of, nodes
+from tests.acking.fed import Heard, feeder
+from tests.acking.model import Model, Unfit
+
+EXAMPLES = int(os.environ.get("PYSTORM_ACKING_EXAMPLES", "25"))
+VERDICTS = ["ack", "ack", "ack", "fail", "raise", "never", "hold", "doom", "reset"]
+TIMEOUT = 10.5
+END = 400
+TICKS = [2.37 + 0.113 * number for number in range(8)]
+
+
+@st.composite
+def cases(draw):
+    """(bolts, spout → pauses before its tuples, whether messages time out)."""
+    spouts = draw(st.integers(1, 3))
+    pauses = [draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)) for _ in range(spouts)]
+    return draw(nodes(spouts, VERDICTS)), pauses, draw(st.integers(0, 3)) > 0
+
+
+def emits_of(pauses):
+    """(time, spout, root), in order of time; a spout's message ids count its roots."""
+    made, root = [], 0
+    for spout, each in enumerate(pauses):
+        now = 0
+        for pause in each:
+            now += pause
+            made.append((float(now), spout, root))
+            root += 1
+    return sorted(made)
+
+
+def topology_of(drawn, pauses, heard):
+    """The real one. Its names sort as its bolts do."""
+    body, specs, root = {}, {}, 0
+    for spout, each in enumerate(pauses):
+        steps = []
+        for pause in each:
+            steps += [PAUSE(pause), [root, ""]]
+            root += 1
+        specs[-1 - spout] = body[f"spout{spout}"] = feeder(heard[spout], *steps, PAUSE(END), outputs=FIELDS)
+    for number, node in enumerate(drawn):
+        inputs = {specs[producer]: GROUPINGS[grouping] for producer, grouping in node.inputs}
+        config = {"topology.tick.tuple.freq.secs": TICKS[number]}
+        specs[number] = body[f"bolt{number}"] = bolt_of(node, number).spec(inputs=inputs, par=node.par, config=config)
+    return type("Drawn", (Topology,), body)
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=cases())
+def test_spouts_hear_what_the_model_says(case, scheduler):
+    drawn, pauses, timeouts = case
+    try:
+        model = Model(drawn, emits_of(pauses), TICKS[: len(drawn)], TIMEOUT if timeouts else None, END).run()
+    except Unfit:
+        assume(False)
+    heard = [Heard() for _ in pauses]
+    for each in heard:
+        each.clock = heard[0].clock
+    config = {
+        "topology.message.timeout.secs": TIMEOUT,
+        "topology.enable.message.timeouts": timeouts,
+        "pystorm.log.level": "critical",
+    }
+    result = run_topology(topology_of(drawn, pauses, heard), config, scheduler, heard[0].clock)
+    found, root = {}, 0
+    for spout, each in enumerate(pauses):
+        assert len(heard[spout].told) == len(heard[spout].at), "told twice"
+        for (verdict, tup_id), time in heard[spout].at.items():
+            found[root + tup_id] = (verdict, time)
+        root += len(each)
+    assert {root: verdict for root, (verdict, _) in found.items()} == {
+        root: verdict for root, (verdict, _) in model.told.items()
+    }
+    for root, (_, time) in found.items():
+        assert time == pytest.approx(model.told[root][1], abs=0.009)
+    assert sum(result.unsettled.values()) == root_count(pauses) - len(model.told)
+    assert result.second_verdicts == {
+        **dict.fromkeys(result.second_verdicts, 0),
+        **{f"bolt{number}": count for number, count in model.second.items()},
+    }
+    event(f"trees that failed: {sum(verdict == 'fail' for verdict, _ in model.told.values())}")
+
+
+def root_count(pauses):
+    return sum(map(len, pauses))
