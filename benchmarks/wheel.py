@@ -14,7 +14,7 @@ The blog's workload: exponential distances between requests; each takes a log-no
 20 and 60 ms (`low`) or 200 and 400 ms (`high`: half of them time out); time-out 200 ms; 100 bytes each. Two seconds
 of it are made before, with the completions in order of time; the generator goes through them in an open loop, inserts
 and cancels. A rate counts if at least 98 % of it are achieved and the 99th percentiles of both, how late the generator
-is (slip) and how late a time-out, are at most 20 ms, in one of two tries. It is doubled until that fails, then
+is (slip) and how late a time-out, are at most 20 ms, in one of three tries. It is doubled until that fails, then
 halved in the logarithm twice. `generator` is what the loop alone does without a timer, on our side and the peer's.
 Cases `…-kafka` run SystemTimer with the broker's own flags (1 GiB, G1), `…-kafka-large` with a young generation that no
 trial fills.
@@ -248,7 +248,7 @@ BLOG = (
 
 
 def _blog(settings: Settings, ours: list[str]) -> Iterator[Record]:
-    tries, refined = (1, 0) if settings.quick else (2, 2)
+    tries, refined = (1, 0) if settings.quick else (3, 2)
     for case, kind, flags, asked in BLOG:
         if not settings.wants(case) or (settings.quick and flags is LARGE):
             continue
