@@ -14,8 +14,8 @@ The blog's workload: exponential distances between requests; each takes a log-no
 20 and 60 ms (`low`) or 200 and 400 ms (`high`: half of them time out); time-out 200 ms; 100 bytes each. Two seconds
 of it are made before, with the completions in order of time; the generator goes through them in an open loop, inserts
 and cancels. A rate counts if at least 98 % of it are achieved and the 99th percentiles of both, how late the generator
-is (slip) and how late a time-out, are at most 20 ms, in one of three tries. It is doubled until that fails, then
-halved in the logarithm twice. `generator` is what the loop alone does without a timer, on our side and the peer's.
+is (slip) and how late a time-out, are at most 20 ms, in one of three tries. It is doubled until two such rates fail,
+then halved in the logarithm twice. `generator` is what the loop alone does without a timer, on our side and the peer's.
 Cases `…-kafka` run SystemTimer with the broker's own flags (1 GiB, G1), `…-kafka-large` with a young generation that no
 trial fills.
 """
@@ -219,10 +219,15 @@ class Load:
         return False
 
     def highest(self, begin: int, refined: int) -> int:
-        """The highest rate that holds, up to its 2 ** (1 / 2 ** refined)-th part; 0: not even the first."""
-        low, high = 0, begin
-        while self.holds(high):
-            low, high = high, 2 * high
+        """The highest rate that holds, to within a factor of 2 ** (1 / 2 ** refined); 0: not the first two."""
+        low, rate, failed = 0, begin, 0
+        while failed < 2:
+            if self.holds(rate):
+                low, failed = rate, 0
+            else:
+                failed += 1
+            rate *= 2
+        high = 2 * low
         for _ in range(refined if low else 0):
             middle = round((low * high) ** 0.5)
             low, high = (middle, high) if self.holds(middle) else (low, middle)
