@@ -8,7 +8,7 @@
  *                           so on for so long: "pairs seconds"
  *     low RATE, high RATE   requests as of the blog's two settings, so many a second: "achieved slip lateness early":
  *                           the share of RATE reached, two 99th percentiles in milliseconds, 1 where any was early
- *     empty-low RATE, …     the same events without a timer
+ *     empty-low RATE, …     the same events without a timer, all due at once: "requests a second"
  *     spread COUNT          so many timers, due within a second: "lateness earliest cpu": the 99th percentile and the
  *                           smallest in milliseconds, processor time in seconds
  *
@@ -161,7 +161,9 @@ static void blog(uint64_t rate, double median, double upper, bool empty) {
     uint64_t began = clock_now() + 10 * MILLI, now = began;
     memset(&slip, 0, sizeof slip);
     memset(&lateness, 0, sizeof lateness);
+    if (empty) began -= events[count - 1].when + 10 * MILLI;
     if (ps_wheel_init(&wheel, MILLI, began) != 0) exit(2);
+    uint64_t started = clock_now();
     while (i < count) {
         now = clock_now();
         early |= give_due(&wheel, now, &lateness);
@@ -185,10 +187,18 @@ static void blog(uint64_t rate, double median, double upper, bool empty) {
         }
         ps_histogram_record_many(&slip, now - began - events[first].when, i - first);
     }
+    if (empty) {
+        double seconds = (double)(clock_now() - started) * 1e-9;
+        printf("%f %llu\n", (double)(2 * rate) / seconds, (unsigned long long)checked % 2);
+        free(ring);
+        free(events);
+        ps_wheel_free(&wheel);
+        return;
+    }
     double took = (double)(now - began), wished = (double)events[count - 1].when;
     while (ps_wheel_size(&wheel) > 0) early |= give_due(&wheel, clock_now(), &lateness);
-    printf("%f %f %f %llu %llu\n", wished / took, ps_histogram_quantile(&slip, 0.99) * 1e-6,
-           ps_histogram_quantile(&lateness, 0.99) * 1e-6, (unsigned long long)early, (unsigned long long)checked % 2);
+    printf("%f %f %f %llu\n", wished / took, ps_histogram_quantile(&slip, 0.99) * 1e-6,
+           ps_histogram_quantile(&lateness, 0.99) * 1e-6, (unsigned long long)early);
     ps_wheel_free(&wheel);
     free(ring);
     free(events);
