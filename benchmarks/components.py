@@ -19,6 +19,7 @@ SENTENCES = (
     "i am at two with nature",
 )
 NO_ACKER = {"topology.acker.executors": 0}
+HEARS_AT_ONCE = {"topology.spout.recvq.skips": 0}
 
 
 class ConstSpout(Spout):
@@ -380,18 +381,21 @@ class SplitCountAckerless(SplitCountAcked):
 class PacedNull(ConstNull):
     """PacedSpout → NullBolt."""
 
+    config = HEARS_AT_ONCE
     spout = PacedSpout.spec()
 
 
 class PacedIdNull(ConstIdNull):
     """PacedSpout → IdBolt → NullBolt."""
 
+    config = HEARS_AT_ONCE
     spout = PacedSpout.spec()
 
 
 class PacedSplitCount(SplitCount):
     """PacedSentences → SplitByIndex → CountSilently."""
 
+    config = HEARS_AT_ONCE | {"topology.max.spout.pending": 64}
     spout = PacedSentences.spec()
 
 

@@ -656,7 +656,7 @@ cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id)
     anchor.attempt = NO_ATTEMPT
     anchor.offset = (<SpoutOutputCollector>collector).last_offset
     send_plain(collector, values, &anchor)
-    (<SpoutOutputCollector>collector).untracked += acked  # hot
+    (<SpoutOutputCollector>collector).untracked += acked
     return 1
 
 
