@@ -1,5 +1,3 @@
-cimport cython
-
 from cython_core.broadcast_ring cimport BroadcastReader
 from cython_core.executor cimport Executor, ps_call
 from cython_core.output_collector cimport BoltOutputCollector
@@ -7,7 +5,6 @@ from cython_core.receive_queue cimport ReceiveQueue
 from cython_core.tuple cimport TupleSource
 
 
-@cython.final
 cdef class BoltExecutor(Executor):
     cdef readonly ReceiveQueue queue
     cdef readonly tuple readers           # of rings, or None

@@ -1,4 +1,6 @@
-from typing import Any, final
+from typing import Any
+
+from typing_extensions import disjoint_base
 
 from cython_core.batch_inserter import PendingEmits
 from cython_core.broadcast_ring import BroadcastReader
@@ -6,7 +8,7 @@ from cython_core.executor import Executor
 from cython_core.receive_queue import ReceiveQueue
 from cython_core.stream_router import StreamRouter
 
-@final
+@disjoint_base
 class BoltExecutor(Executor):
     def __init__(
         self,

@@ -3,7 +3,6 @@
 Threading law: as every executor.
 """
 
-cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
@@ -24,7 +23,6 @@ from cython_core.output_collector import BoltBase, SpoutBase
 cdef object NEVER = float("inf")
 
 
-@cython.final
 cdef class BoltExecutor(Executor):
     """Feeds a bolt from its receive queue.
 

@@ -49,6 +49,7 @@ cdef class Executor:
     cdef void stall_end(self) noexcept
     cdef bint flush(self) noexcept
     cdef bint idle(self) noexcept
+    cdef bint waits(self) noexcept
     cdef object survive(self, str method, Tuple tup, long long offset, object error)
 
 

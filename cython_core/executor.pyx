@@ -110,6 +110,18 @@ cdef class Executor:
         """1 where a turn could do nothing and nothing is held back."""
         return self.pending.count == 0
 
+    cdef bint waits(self) noexcept:
+        """1 where it is not idle, but only the outside world gives it anything to do."""
+        return 0
+
+    def start(self, dict conf, dict context):
+        """Initializes the component. Called by the thread of its turns, as ``clean_up``."""
+        self.instance._start(conf, context)
+
+    def clean_up(self):
+        """The component is given up."""
+        self.instance.cleanup()
+
     def take_turn(self, long quota=256):
         """One turn by hand; returns how many calls it made."""
         return self.turn(quota)

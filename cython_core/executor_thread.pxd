@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t
 
+from cython_core.async_executor cimport AsyncExecutor
 from cython_core.batch_inserter cimport BatchInserter
 from cython_core.bolt_executor cimport BoltExecutor
 from cython_core.executor cimport Executor
@@ -36,6 +37,7 @@ cdef class ExecutorThread:
     cdef readonly Executor executor
     cdef SpoutExecutor spout                 # the executor, or None
     cdef BoltExecutor bolt                   # the executor, or None
+    cdef AsyncExecutor requests              # the executor, or None
     cdef ThreadsRun run
     cdef readonly WakeUp wake_up
     cdef readonly object thread
@@ -61,4 +63,5 @@ cdef class ExecutorThread:
     cdef bint may_be_the_last(self) noexcept
     cdef int64_t until_due(self) except? -1
     cdef int park(self, WaitStrategy strategy, int64_t most, BatchInserter full, StallReason reason) except -1
+    cdef int sleep_in_loop(self, int64_t most) except -1
     cdef int sleep_by(self, WaitStrategy strategy, int64_t most, BatchInserter full) except -1

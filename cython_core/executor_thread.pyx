@@ -20,6 +20,7 @@ Threading law: as said; the methods that the driver calls are the driver's.
 cimport cython
 from libc.stdint cimport int64_t
 
+from cython_core.async_executor cimport AsyncExecutor
 from cython_core.batch_inserter cimport BatchInserter, queue_has_room
 from cython_core.bolt_executor cimport BoltExecutor
 from cython_core.executor cimport Executor
@@ -31,7 +32,7 @@ from cython_core.turn_times cimport (
 )
 from cython_core.wait_strategy cimport WaitStrategy
 from cython_core.wake_up cimport (
-    WakeUp, ps_wake, ps_wake_cancel, ps_wake_is_parked, ps_wake_park, ps_wake_prepare, ps_wake_up,
+    WakeUp, ps_wake, ps_wake_cancel, ps_wake_is_parked, ps_wake_park, ps_wake_prepare, ps_wake_up, ps_wake_write_to,
 )
 
 import threading
@@ -122,6 +123,7 @@ cdef class ExecutorThread:
         self.executor = executor
         self.spout = executor if isinstance(executor, SpoutExecutor) else None
         self.bolt = executor if isinstance(executor, BoltExecutor) else None
+        self.requests = executor if isinstance(executor, AsyncExecutor) else None
         self.run = run
         self.wake_up = WakeUp()
         self.handed = deque()
@@ -261,8 +263,11 @@ cdef class ExecutorThread:
         ``full``: the batch whose destination has no room, or None. By a ``strategy`` a spout sleeps once, as the world
         does not wake it, and the others as often as it takes.
         """
+        cdef bint in_loop = self.requests is not None and self.requests.in_flight > 0 and self.run.running
         if full is not None:
             full.blocked().append(self.wake_up)
+        if in_loop:
+            ps_wake_write_to(&self.wake_up.place, self.requests.loop.wake_fd)
         ps_wake_prepare(&self.wake_up.place)
         # Order: prepared, then looked once more.
         if not self.has_work(full):
@@ -270,14 +275,25 @@ cdef class ExecutorThread:
                 ps_wake(&self.run.driver.place)
             if reason != NOT_STALLED and self.run.running:
                 self.executor.stall_begin(reason)
-            if strategy is None:
+            if in_loop:
+                self.sleep_in_loop(most)
+            elif strategy is None:
                 with nogil:
                     ps_wake_park(&self.wake_up.place, most)
             else:
                 self.sleep_by(strategy, most, full)
         ps_wake_cancel(&self.wake_up.place)
+        if in_loop:
+            ps_wake_write_to(&self.wake_up.place, -1)
         if full is not None and self.wake_up in full.blocked():
             full.blocked().remove(self.wake_up)
+        return 0
+
+    cdef int sleep_in_loop(self, int64_t most) except -1:
+        """Where requests are under way, they or a wake end the sleep."""
+        if self.run.manual and self.requests.loop.waits_for_world:
+            ps_wake_cancel(&self.wake_up.place)  # or the driver would let time pass
+        self.requests.loop.wait(None if most == FOREVER else most / 1e9)
         return 0
 
     cdef int sleep_by(self, WaitStrategy strategy, int64_t most, BatchInserter full) except -1:
@@ -311,7 +327,7 @@ cdef class ExecutorThread:
             return True
         if self.limited and not self.spout.at_most():
             return True
-        return self.executor.pending.count == 0 and not self.rests()
+        return self.executor.pending.count == 0 and not self.rests() and not self.executor.waits()
 
     cdef bint may_be_the_last(self) noexcept:
         """Whether the driver could conclude something once this thread sleeps, too."""

@@ -18,6 +18,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
 from cython_core.acker cimport Acker, ps_acker_keeps_time
+from cython_core.async_executor cimport AsyncExecutor
 from cython_core.bolt_executor cimport BoltExecutor, process_held_batches
 from cython_core.executor cimport Executor
 from cython_core.spout_executor cimport SpoutExecutor, open_trees
@@ -27,6 +28,7 @@ from cython_core.wait_strategy cimport WaitStrategy
 from cython_core.turn_times cimport DOWNSTREAM_FULL, OUTPUT_FULL, Stopwatch
 
 
+cdef double NEVER = float("inf")
 cdef double LONGEST_WAIT = 0.005   # seconds, for what gets a verdict by a thread of the user's
 
 
@@ -51,6 +53,7 @@ cdef class InlineScheduler:
     cdef object random
     cdef Stopwatch stopwatch
     cdef tuple timed                               # bolts of this run that have timers
+    cdef tuple asyncs                              # bolts whose requests may be under way; they share one loop
     cdef readonly long quota
     cdef readonly double idle_sleep
     cdef WaitStrategy spout_wait
@@ -87,6 +90,7 @@ cdef class InlineScheduler:
         self.sleep = sleep
         self.random = None if seed is None else random.Random(seed)
         self.timed = ()
+        self.asyncs = tuple([executor for executor in executors if isinstance(executor, AsyncExecutor)])
         self.quota = quota
         self.idle_sleep = idle_sleep
         self.spout_wait = spout_wait
@@ -115,7 +119,7 @@ cdef class InlineScheduler:
         bolts = [executor for executor in self.executors if isinstance(executor, BoltExecutor)]
         for bolt in bolts:
             bolt.begin(now)
-        self.timed = tuple([bolt for bolt in bolts if bolt.next_due != float("inf")])
+        self.timed = tuple([bolt for bolt in bolts if bolt.next_due != float("inf") or bolt in self.asyncs])
 
     def final_tick(self):
         """Gives the most upstream bolt that waits for it the tick of the micro-batch's end; whether there was one.
@@ -216,11 +220,18 @@ cdef class InlineScheduler:
             if isinstance(executor, SpoutExecutor):
                 exhausted = exhausted and (<SpoutExecutor>executor).over()
         for executor in self.executors:
-            if not (<Executor>executor).idle():
-                # A flush made room, or the queues wait for each other.
-                if self.one_pass() == 0 and not clean:
+            if not (<Executor>executor).idle() and not (<Executor>executor).waits():
+                # A flush made room, or the queues wait for each other, or for requests that are under way.
+                if self.one_pass() > 0:
+                    return 0
+                if self.under_way():
+                    break
+                if not clean:
                     self.unjam()
                 return 0
+        if self.under_way():
+            self.wait(deadline)
+            return 0
         if exhausted:
             return clean
         if process_held_batches(self.executors) > 0:
@@ -229,24 +240,46 @@ cdef class InlineScheduler:
         self.wait(deadline)
         return 0
 
+    cdef bint under_way(self) noexcept:
+        """Whether the loop may bring something: the requests of an async bolt."""
+        cdef AsyncExecutor executor
+        for executor in self.asyncs:
+            if executor.in_flight > 0:
+                return 1
+        return 0
+
     cdef int wait(self, object deadline) except -1:
-        """The spouts have nothing. Not beyond the deadline, nor beyond the next timer."""
+        """Nobody has anything to do. Not beyond the deadline, nor beyond the next timer."""
         cdef int64_t nanos
         cdef double seconds = self.idle_sleep
-        if self.spout_wait is not None:
+        cdef bint under_way = self.under_way()
+        if under_way and not self.any_spout_to_ask():
+            seconds = NEVER
+        elif self.spout_wait is not None:
             nanos = self.spout_wait.idle_nanos(self.idle_waits)
             if nanos < 0:
                 self.idle_waits = self.spout_wait.idle(self.idle_waits)
                 return 0
             self.idle_waits += 1
             seconds = nanos / 1e9
-            if deadline is not None or self.timed or self.acker is not None:
-                ends = [executor.next_due for executor in self.timed]
-                if self.acker is not None:
-                    ends.append(self.acker.next_expiry)
-                ends.append(float("inf") if deadline is None else deadline)
-                seconds = min(seconds, max(0.0, min(ends) - self.monotonic()))
-        self.sleep(seconds)
+        timed = self.timed or self.acker is not None or deadline is not None
+        if (self.spout_wait is not None or under_way) and timed:
+            ends = [executor.next_due for executor in self.timed]
+            if self.acker is not None:
+                ends.append(self.acker.next_expiry)
+            ends.append(NEVER if deadline is None else deadline)
+            seconds = min(seconds, max(0.0, min(ends) - self.monotonic()))
+        if under_way:
+            (<AsyncExecutor>self.asyncs[0]).loop.wait(seconds)
+        else:
+            self.sleep(seconds)
+        return 0
+
+    cdef bint any_spout_to_ask(self) except -1:
+        for executor in self.executors:
+            if isinstance(executor, SpoutExecutor) and not (<SpoutExecutor>executor).over():
+                if (<Executor>executor).pending.count == 0 and not (<SpoutExecutor>executor).at_most():
+                    return 1
         return 0
 
     cdef int unjam(self) except -1:

@@ -271,7 +271,7 @@ cdef class ThreadsScheduler:
         """What a component does by a thread of its own (acks, emits) wakes nobody."""
         cdef ExecutorThread thread
         for thread in self.threads:
-            if not thread.busy and not (thread.rests() and thread.clean()):
+            if not thread.busy and not thread.executor.waits() and not (thread.rests() and thread.clean()):
                 ps_wake(&thread.wake_up.place)
         return 0
 

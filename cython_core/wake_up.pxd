@@ -11,6 +11,7 @@ cdef extern from "wake_up.h" nogil:
     void ps_wake_cancel(ps_wake_up *w)
     bint ps_wake_is_parked(const ps_wake_up *w)
     bint ps_wake_park(ps_wake_up *w, int64_t nanos)
+    void ps_wake_write_to(ps_wake_up *w, int fd)
     void ps_wake(ps_wake_up *w)
 
 

@@ -13,6 +13,7 @@ if compiled.complaint():
     compiled.explain_imports()  # whatever needs the core says what is wrong; `pystorm-source check` does not need it
 else:
     from pystorm_source.api import (
+        AsyncBolt,
         BatchingBolt,
         Bolt,
         Component,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pystorm_source.source.register import read, read_stream, register
 
 __all__ = [
+    "AsyncBolt",
     "BatchingBolt",
     "Bolt",
     "Component",

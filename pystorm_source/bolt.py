@@ -1,6 +1,7 @@
 """What streamparse and pystorm users import from ``.bolt``."""
 
 from cython_core.tuple import Tuple
+from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component import Component
@@ -8,6 +9,7 @@ from pystorm_source.api.foreign_components import JavaBolt, ShellBolt
 from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
 
 __all__ = [
+    "AsyncBolt",
     "BatchingBolt",
     "Bolt",
     "Component",

@@ -249,6 +249,34 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             "ends a micro-batch. A component's own config wins."
         ),
     ] = msgspec.field(name="topology.tick.tuple.freq.secs", default=None)
+    async_max_pending: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1 << 24,
+            description="Requests of an AsyncBolt's task that may be under way; at the bound it takes no more tuples, "
+            "so that its queue fills and producers wait.",
+        ),
+    ] = msgspec.field(name="topology.async.max.pending", default=1000)
+    async_request_timeout: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="Seconds that a request of an AsyncBolt may take, fractions allowed, before its tuple fails "
+            "and its coroutine is cancelled; 0: any time.",
+        ),
+    ] = msgspec.field(name="topology.async.request.timeout.secs", default=30.0)
+    async_ordered: Annotated[
+        bool,
+        Meta(description="What an AsyncBolt emits leaves in the order of its tuples, however long each request takes."),
+    ] = msgspec.field(name="topology.async.ordered", default=False)
+    async_loop: Annotated[
+        Literal["auto", "asyncio", "uvloop"],
+        Meta(
+            description="The event loop of AsyncBolts: uvloop, which must be installed, asyncio, or auto: uvloop where "
+            "it is installed."
+        ),
+    ] = msgspec.field(name="topology.async.loop", default="auto")
     environment: Annotated[
         str,
         Meta(description="Which entry of a `par` that is a dict of environments counts; needed where there is one."),

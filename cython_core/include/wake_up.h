@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { PS_AWAKE, PS_PARKED };
 
@@ -27,6 +28,7 @@ typedef struct {
     ps_word state;
     pthread_mutex_t lock;
     pthread_cond_t woken;
+    int fd; /* of who sleeps in a system call instead; -1: none */
 } ps_wake_up;
 
 /* 0 on success. */
@@ -34,6 +36,7 @@ static inline int ps_wake_init(ps_wake_up *w) {
     pthread_condattr_t attributes;
     int status;
     ps_store_relaxed(&w->state, PS_AWAKE);
+    w->fd = -1;
     if (pthread_mutex_init(&w->lock, NULL) != 0) return -1;
     if (pthread_condattr_init(&attributes) != 0) {
         pthread_mutex_destroy(&w->lock);
@@ -75,6 +78,14 @@ static inline int ps_wake_wait(ps_wake_up *w, const struct timespec *span, const
 #endif
 }
 
+/* From here on a wake also writes 8 bytes to `fd`, by which a sleeper that waits for files in a system call returns from
+ * it. -1: no more. By the sleeper, before it prepares, and after it has cancelled. */
+static inline void ps_wake_write_to(ps_wake_up *w, int fd) {
+    pthread_mutex_lock(&w->lock);
+    w->fd = fd;
+    pthread_mutex_unlock(&w->lock);
+}
+
 /* Blocking, after ps_wake_prepare. 1 where it was woken, 0 where `nanos` have passed (below 0: for ever): it is still
  * prepared then, so that no wake is lost until it parks again or cancels. */
 static inline int ps_wake_park(ps_wake_up *w, int64_t nanos) {
@@ -104,6 +115,11 @@ static inline void ps_wake(ps_wake_up *w) {
     if (ps_wake_exchange(w, PS_AWAKE) == PS_AWAKE) return;
     /* Order: under the lock, so that the sleeper has not looked yet or waits already. */
     pthread_mutex_lock(&w->lock);
+    if (w->fd >= 0) {
+        uint64_t one = 1;
+        if (write(w->fd, &one, sizeof one) < 0) { /* it is full: the sleeper has been told often enough */
+        }
+    }
     pthread_cond_signal(&w->woken);
     pthread_mutex_unlock(&w->lock);
 }

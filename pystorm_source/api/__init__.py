@@ -1,6 +1,7 @@
 """What a user subclasses and writes."""
 
 from cython_core.tuple import Tuple
+from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component import Component
@@ -16,6 +17,7 @@ from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
 from pystorm_source.api.topology import Topology
 
 __all__ = [
+    "AsyncBolt",
     "BatchingBolt",
     "Bolt",
     "Component",

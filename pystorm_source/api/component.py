@@ -180,10 +180,10 @@ class Component:
     def _any_logger(self) -> logging.Logger:
         return self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
 
-    def _start(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+    def _start(self, conf: dict[str, Any], context: dict[str, Any]) -> Any:
         """The engine's: gives the component its identity, then initializes it."""
         self._setup_component(conf, context)
-        self.initialize(conf, context)
+        return self.initialize(conf, context)
 
     def _setup_component(self, storm_conf: dict[str, Any], context: dict[str, Any]) -> None:
         self.storm_conf = storm_conf

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component_spec import ComponentSpec
@@ -118,10 +119,12 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
         raise TopologyError(f"component {where} must be a Spout or a Bolt, not both. Given: {cls.__name__}")
     if issubclass(cls, Bolt):
         method = "process_batch" if issubclass(cls, BatchingBolt) else "process"
-        missing = getattr(cls, method) is getattr(BatchingBolt if issubclass(cls, BatchingBolt) else Bolt, method)
+        base = next(base for base in (BatchingBolt, AsyncBolt, Bolt) if issubclass(cls, base))
+        missing = getattr(cls, method) is getattr(base, method)
         if missing and not (issubclass(cls, BatchingBolt) and cls.process_batches is not BatchingBolt.process_batches):
             arguments = "key, tups" if method == "process_batch" else "tup"
-            raise TopologyError(f"bolt {where} must define {method}({arguments}). Given: {cls.__name__}")
+            how = "async def " if issubclass(cls, AsyncBolt) else ""
+            raise TopologyError(f"bolt {where} must define {how}{method}({arguments}). Given: {cls.__name__}")
     elif issubclass(cls, PartitionedSpout):
         method = "next_batch" if cls.gives_batches() else "next_tuple"
         default = spec.stream("default")
@@ -144,8 +147,19 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
     function = getattr(cls, method, None)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TopologyError(f"{method}() of {where} must emit or return, not yield. Given: {cls.__name__}.{method}")
-    if inspect.iscoroutinefunction(function):
-        raise TopologyError(f"{method}() of {where} must be a plain def, not async. Given: {cls.__name__}.{method}")
+    if issubclass(cls, AsyncBolt):
+        if not inspect.iscoroutinefunction(function):
+            raise TopologyError(
+                f"process() of {where} must be async def, as that of every AsyncBolt; derive it from Bolt where it "
+                f"waits for nothing. Given: {cls.__name__}.process"
+            )
+        return
+    for name in (method, "initialize", "cleanup", "process_tick"):
+        if inspect.iscoroutinefunction(getattr(cls, name, None)):
+            raise TopologyError(
+                f"{name}() of {where} must be a plain def, not async; bolts whose methods are async derive from "
+                f"AsyncBolt. Given: {cls.__name__}.{name}"
+            )
 
 
 def _check_config(spec: ComponentSpec, config: Mapping[str, Any]) -> None:

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from cython_core.async_executor import AsyncExecutor
+from cython_core.async_request import AsyncBase
 from cython_core.batch_inserter import BatchInserter, PendingEmits
 from cython_core.bolt_executor import BoltExecutor
 from cython_core.broadcast_ring import BroadcastReader, BroadcastRing
@@ -14,8 +16,10 @@ from cython_core.spout_executor import SpoutExecutor
 from cython_core.stream_router import Route, StreamRouter
 from cython_core.tuple import TupleSource
 from pystorm_source.api.component_spec import GlobalStreamId
+from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
+from pystorm_source.worker.event_loop import EventLoop, ManualEventLoop
 from pystorm_source.worker.output import OutputPlan
 
 
@@ -26,8 +30,10 @@ class Wiring:
     constructor or ``prepare`` raises.
     """
 
-    def __init__(self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder):
+    def __init__(self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder, clock: Clock):
         self.plan = plan
+        self._clock = clock
+        self._loop: EventLoop | None = None
         self.engine = parse(EngineOptions, dict(plan.config))
         self.views: list[RowView] = []
         self._queues = {
@@ -100,9 +106,25 @@ class Wiring:
             spout.max_pending = own.max_spout_pending or 0
             return spout
         queue, readers = self._queues[task], self._readers_of(component, task)
-        return BoltExecutor(
-            component.name, task, instance, pending, routers, queue, own.tick_frequency or None, readers
+        bolt = (component.name, task, instance, pending, routers, queue, own.tick_frequency or None, readers)
+        if not isinstance(instance, AsyncBase):
+            return BoltExecutor(*bolt)
+        return AsyncExecutor(
+            *bolt,
+            loop=self._event_loop(),
+            monotonic=self._clock.monotonic,
+            max_pending=own.async_max_pending,
+            request_timeout=own.async_request_timeout or None,
+            ordered=own.async_ordered,
         )
+
+    def _event_loop(self) -> EventLoop:
+        """One per thread."""
+        if self._loop is None or self.engine.scheduler == "threads":
+            manual = not isinstance(self._clock, SystemClock)
+            threads = self.engine.scheduler == "threads"
+            self._loop = ManualEventLoop(self._clock, threads) if manual else EventLoop(self.engine.async_loop)
+        return self._loop
 
     def _routes(self, component: ComponentPlan, stream: str, task: int) -> tuple[Route, ...]:
         size, dynamic = self.engine.producer_batch_size, self.engine.producer_batch_dynamic

@@ -63,7 +63,7 @@ class Worker:
         )
         self._builder = RowBatchBuilder(output.schema, output.batch_rows, acker=self._acker)
         try:
-            self._wiring = Wiring(plan, output, self._builder)
+            self._wiring = Wiring(plan, output, self._builder, self.clock)
         except ComponentFailed as failure:
             raise tuple_failed(failure) from failure.__cause__
         self.executors = self._wiring.executors
@@ -128,7 +128,7 @@ class Worker:
         for executor in reversed(self.executors):
             conf = self.plan.conf_of(self.plan.component(executor.component))
             with self._named(executor, "initialize"):
-                self._scheduler.call(executor, executor.instance._start, conf, self._wiring.context_of(executor))
+                self._scheduler.call(executor, executor.start, conf, self._wiring.context_of(executor))
             self._initialized.append(executor)
         self.broken = False
 
@@ -403,7 +403,7 @@ class Worker:
 
     def _clean_up(self, executor: Executor) -> None:
         try:
-            self._scheduler.call_if_free(executor, executor.instance.cleanup)
+            self._scheduler.call_if_free(executor, executor.clean_up)
         except Exception:
             logger.exception("cleanup() of component %r, task %d raised", executor.component, executor.task)
 

@@ -1,0 +1,31 @@
+cimport cython
+
+from cython_core.async_request cimport AsyncRequest, RequestLine
+from cython_core.bolt_executor cimport BoltExecutor
+from cython_core.purgatory cimport Purgatory
+from cython_core.tuple cimport Tuple
+
+
+@cython.final
+cdef class AsyncExecutor(BoltExecutor):
+    cdef readonly object loop               # EventLoop, of all async bolts of a thread
+    cdef object monotonic                   # the worker's clock, in seconds
+    cdef readonly long max_pending
+    cdef readonly object request_timeout    # seconds; None: never
+    cdef Purgatory purgatory                # of the requests; their one key is the task
+    cdef tuple keys
+    cdef RequestLine line
+    cdef set requests                       # that are under way
+    cdef object in_order                    # deque of requests that have not left yet, oldest first; None: unordered
+    cdef readonly long in_flight            # requests that take one of `max_pending` places
+    cdef bint fresh                         # no turn yet: what servers have closed meanwhile is to be noticed first
+    cdef readonly unsigned long long timed_out
+    cdef long serve(self) except -1
+    cdef int start_request(self, Tuple tup, object coroutine, str method, double now) except -1
+    cdef long settle_finished(self) except -1
+    cdef int end_request(self, AsyncRequest request) except -1
+    cdef int let_go(self) except -1
+    cdef int lead(self, AsyncRequest request) except -1
+    cdef int request_failed(self, AsyncRequest request, object error) except -1
+    cdef int fail_expired(self) except -1
+    cdef int fail_late(self, AsyncRequest request) except -1

@@ -1,0 +1,230 @@
+"""The event loop of a thread's async bolts: its callbacks run in executors' turns, and the thread sleeps in it.
+
+    executor's turn   ─► turn()            what is ready, without blocking
+    nothing to do     ─► wait(seconds)     until something calls wake(), or another thread writes to wake_fd
+
+It is kept as long as somebody holds it, from micro-batch to micro-batch, so that connections stay open.
+
+Threading law: one thread turns it; any thread may write to ``wake_fd``.
+"""
+
+import asyncio
+import heapq
+import importlib
+import importlib.util
+import os
+import selectors
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from typing import Any, Literal
+
+from pystorm_source.clock import Clock, SystemClock
+
+NEVER = float("inf")
+LOOK_SECONDS = 0.001
+
+
+class EventLoop:
+    """``kind``: uvloop, asyncio, or auto, uvloop where it is installed. Made when it is held first."""
+
+    def __init__(self, kind: Literal["auto", "asyncio", "uvloop"] = "auto"):
+        self._kind = kind
+        self._holders: set[Any] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting = False
+        self.create_task: Callable[[Any], Any] = self._refuse
+        self._woken_fd = self.wake_fd = -1
+
+    @property
+    def next_timer(self) -> float:
+        """When the loop itself has something to do; infinity where it need not be asked, as it waits by itself."""
+        return NEVER
+
+    @property
+    def waits_for_world(self) -> bool:
+        """Whether only real time brings what is waited for."""
+        return True
+
+    def hold(self, holder: Any) -> None:
+        """Keeps the loop open until ``holder`` lets it go."""
+        self._holders.add(holder)
+        if self._loop is None:
+            self._loop = self._new_loop()
+            self.create_task = self._loop.create_task
+            self._woken_fd, self.wake_fd = os.pipe()
+            os.set_blocking(self._woken_fd, False)
+            os.set_blocking(self.wake_fd, False)
+            self._loop.add_reader(self._woken_fd, self._woken)
+
+    def let_go(self, holder: Any) -> None:
+        """Closes the loop once nobody holds it."""
+        self._holders.discard(holder)
+        if self._holders or self._loop is None:
+            return
+        loop, self._loop = self._loop, None
+        self.create_task = self._refuse
+        try:
+            with _alone():
+                loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            loop.remove_reader(self._woken_fd)
+            os.close(self._woken_fd)
+            os.close(self.wake_fd)
+            self._woken_fd = self.wake_fd = -1
+            loop.close()
+
+    def turn(self) -> None:
+        """Non-blocking: runs the callbacks that are ready."""
+        loop = self._opened()
+        loop.stop()  # behind one round
+        with _alone():
+            loop.run_forever()
+
+    def wait(self, seconds: float | None) -> None:
+        """Blocking: runs callbacks until it is woken, for ``seconds`` at most; None: for any time."""
+        loop = self._opened()
+        timer = None if seconds is None or seconds == NEVER else loop.call_later(seconds, loop.stop)
+        self._waiting = True
+        try:
+            with _alone():
+                loop.run_forever()
+        finally:
+            self._waiting = False
+            if timer is not None:
+                timer.cancel()
+
+    def wake(self) -> None:
+        """Non-blocking, by a callback of the loop: ends ``wait`` behind this round."""
+        if self._waiting and self._loop is not None:
+            self._loop.stop()
+
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Blocking: what the coroutine returns or raises; what else is under way goes on."""
+        with _alone():
+            return self._opened().run_until_complete(coroutine)
+
+    def finish(self, tasks: Iterable["asyncio.Task[Any]"], seconds: float) -> int:
+        """Blocking, for ``seconds`` at most: until the tasks have ended; how many have not."""
+        _, left = self.run(asyncio.wait(list(tasks), timeout=seconds))
+        return len(left)
+
+    def _opened(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            raise RuntimeError("the event loop of async bolts is used outside of their time, initialize to cleanup")
+        return self._loop
+
+    def _refuse(self, coroutine: Any) -> Any:
+        coroutine.close()
+        return self._opened()
+
+    def _woken(self) -> None:
+        os.read(self._woken_fd, 4096)
+        self.wake()
+
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        if self._kind == "asyncio" or (self._kind == "auto" and importlib.util.find_spec("uvloop") is None):
+            return asyncio.new_event_loop()
+        loop: asyncio.AbstractEventLoop = importlib.import_module("uvloop").new_event_loop()
+        return loop
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """For its time no other loop is known to run in this thread, as one does in a cell of a notebook."""
+    outer = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(outer)
+
+
+class ManualEventLoop(EventLoop):
+    """By a clock that stands still until it is advanced. Where nothing but time is waited for, a wait advances the
+    clock, unless ``others`` do; where sockets or threads may bring something, the machine's time passes on it, too."""
+
+    def __init__(self, clock: Clock, others: bool):
+        super().__init__()
+        self._clock = clock
+        self._others = others
+
+    @property
+    def next_timer(self) -> float:
+        return self._timed().next_timer()
+
+    @property
+    def waits_for_world(self) -> bool:
+        return self._timed().waits_for_world()
+
+    def _timed(self) -> "_TimedLoop":
+        loop = self._opened()
+        assert isinstance(loop, _TimedLoop)
+        return loop
+
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        return _TimedLoop(self._clock, self._others)
+
+
+class _TimedLoop(asyncio.SelectorEventLoop):
+    """asyncio's, by that clock."""
+
+    OWN_FILES = 2  # to be woken: asyncio's pipe and ours
+
+    def __init__(self, clock: Clock, others: bool):
+        self._clock = clock
+        self._jobs = 0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._looks = _TimedSelector(self, clock, others)
+        super().__init__(self._looks)
+
+    def time(self) -> float:
+        return self._clock.monotonic()
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        timer = super().call_at(when, callback, *args, context=context)
+        heapq.heappush(self._timers, (when, id(timer), timer))
+        return timer
+
+    def run_in_executor(self, *args: Any) -> "asyncio.Future[Any]":  # type: ignore[override]
+        future = super().run_in_executor(*args)
+        self._jobs += 1
+        future.add_done_callback(self._job_done)
+        return future
+
+    def _job_done(self, _: Any) -> None:
+        self._jobs -= 1
+
+    def next_timer(self) -> float:
+        while self._timers and (self._timers[0][2].cancelled() or self._timers[0][0] <= self.time()):
+            heapq.heappop(self._timers)
+        return self._timers[0][0] if self._timers else NEVER
+
+    def waits_for_world(self) -> bool:
+        return self._jobs > 0 or len(self._looks.get_map()) > self.OWN_FILES
+
+
+class _TimedSelector(selectors.DefaultSelector):
+    """Waits by that clock."""
+
+    def __init__(self, loop: _TimedLoop, clock: Clock, others: bool):
+        super().__init__()
+        self._loop = loop
+        self._clock = clock
+        self._others = others
+        self._machine = SystemClock()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is not None and not self._others and not self._loop.waits_for_world():
+            self._clock.sleep(timeout)
+            return []
+        began = self._machine.monotonic()
+        ready = super().select(LOOK_SECONDS)
+        if self._loop.waits_for_world():
+            self._clock.sleep(self._machine.monotonic() - began)
+        return ready
