@@ -6,7 +6,7 @@
     httpx              fewer, as that client takes several times as long for each
 
 Ours is a whole topology (spout, AsyncBolt, rows as Arrow batches) in one thread; the server has a process of its own.
-Both open as many connections as a process may have files. Every run begins with none, and stops when all rows are there.
+Both open as many connections as a process may have files. Every run begins with none, and ends with the last row.
 """
 
 import asyncio

@@ -54,7 +54,7 @@ cdef class ExecutorThread:
     cdef bint clean(self) noexcept
     cdef bint over(self) except -1
     cdef int take_turn(self) except -1
-    cdef int tell_others(self) except -1
+    cdef int tell_others(self, long calls) except -1
     cdef int wait(self, unsigned long long progress) except -1
     cdef BatchInserter full_batch(self)
     cdef bint closes_a_cycle(self)

@@ -197,7 +197,7 @@ cdef class ExecutorThread:
             return 0
         finally:
             self.busy = False
-        self.tell_others()
+        self.tell_others(calls)
         if calls > 0:
             self.idle = 0
             self.run.progress += 1
@@ -209,10 +209,11 @@ cdef class ExecutorThread:
             self.run.fail(error)
         return 0
 
-    cdef int tell_others(self) except -1:
+    cdef int tell_others(self, long calls) except -1:
         """After a turn: whoever may go on because of it is woken."""
         cdef ExecutorThread other
-        if self.bolt is not None:
+        # Not where requests keep it from taking a tuple: who waits for room would wake it, and it them, for ever.
+        if self.bolt is not None and (calls > 0 or self.requests is None):
             self.bolt.queue.wake_blocked()
         for other in self.run.spouts:
             # Not where it waits for room, or those that do would wake one another for ever.

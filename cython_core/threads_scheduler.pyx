@@ -229,7 +229,9 @@ cdef class ThreadsScheduler:
                 self.sleep(self.idle_sleep)
                 self.wake_all()
             self.look(None, MANUAL_LOOK_SECONDS if self.shared.manual else min(LOOK_SECONDS, max(end - now, 0.0)))
-            self.wake_those_with_work()
+            # Where all sleep until the clock is moved, who waits for room would only sleep again.
+            if not (self.shared.manual and self.shared.all_parked()):
+                self.wake_those_with_work()
 
     def await_trees(self):
         """As the inline scheduler's."""

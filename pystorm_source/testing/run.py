@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from cython_core.async_executor import AsyncExecutor
 from cython_core.bolt_executor import BoltExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
@@ -109,10 +110,12 @@ def _run_to_the_end(run: LocalRun, plays: Mapping[str, Play]) -> None:
 def _next_event(run: LocalRun, plays: Mapping[str, Play]) -> float | None:
     """When the next pause is over, the next timer goes off or the next tree times out.
 
-    None where a spout may have something before.
+    None where a spout, or a socket of an async bolt, may have something before.
     """
     events = [] if run.worker is None else [run.worker.next_expiry]
     for executor in run.worker.executors if run.worker is not None else ():
+        if isinstance(executor, AsyncExecutor) and executor.in_flight > 0 and executor.loop.waits_for_world:
+            return None
         if isinstance(executor, BoltExecutor):
             events.append(executor.next_due)
         elif not executor.exhausted:  # type: ignore[attr-defined]

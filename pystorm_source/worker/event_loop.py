@@ -101,12 +101,17 @@ class EventLoop:
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Blocking: what the coroutine returns or raises; what else is under way goes on."""
-        with _alone():
-            return self._opened().run_until_complete(coroutine)
+        try:
+            with _alone():
+                return self._opened().run_until_complete(coroutine)
+        finally:
+            coroutine.close()  # where it has not begun
 
     def finish(self, tasks: Iterable["asyncio.Task[Any]"], seconds: float) -> int:
         """Blocking, for ``seconds`` at most: until the tasks have ended; how many have not."""
         _, left = self.run(asyncio.wait(list(tasks), timeout=seconds))
+        for task in left:
+            task._log_destroy_pending = False  # the caller says it
         return len(left)
 
     def _opened(self) -> asyncio.AbstractEventLoop:
@@ -157,6 +162,14 @@ class ManualEventLoop(EventLoop):
     def waits_for_world(self) -> bool:
         return self._timed().waits_for_world()
 
+    def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        looks = self._timed().looks
+        others, looks.others = looks.others, False  # who wait for the end of this call
+        try:
+            return super().run(coroutine)
+        finally:
+            looks.others = others
+
     def _timed(self) -> "_TimedLoop":
         loop = self._opened()
         assert isinstance(loop, _TimedLoop)
@@ -175,8 +188,8 @@ class _TimedLoop(asyncio.SelectorEventLoop):
         self._clock = clock
         self._jobs = 0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
-        self._looks = _TimedSelector(self, clock, others)
-        super().__init__(self._looks)
+        self.looks = _TimedSelector(self, clock, others)
+        super().__init__(self.looks)
 
     def time(self) -> float:
         return self._clock.monotonic()
@@ -203,7 +216,7 @@ class _TimedLoop(asyncio.SelectorEventLoop):
         return self._timers[0][0] if self._timers else NEVER
 
     def waits_for_world(self) -> bool:
-        return self._jobs > 0 or len(self._looks.get_map()) > self.OWN_FILES
+        return self._jobs > 0 or len(self.looks.get_map()) > self.OWN_FILES
 
 
 class _TimedSelector(selectors.DefaultSelector):
@@ -213,18 +226,19 @@ class _TimedSelector(selectors.DefaultSelector):
         super().__init__()
         self._loop = loop
         self._clock = clock
-        self._others = others
+        self.others = others
         self._machine = SystemClock()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
-        if timeout is not None and not self._others and not self._loop.waits_for_world():
+        if timeout is not None and not self.others and not self._loop.waits_for_world():
             self._clock.sleep(timeout)
             return []
-        began = self._machine.monotonic()
+        began, shown = self._machine.monotonic(), self._clock.monotonic()
         ready = super().select(LOOK_SECONDS)
-        if self._loop.waits_for_world():
-            self._clock.sleep(self._machine.monotonic() - began)
+        passed = self._machine.monotonic() - began - (self._clock.monotonic() - shown)
+        if passed > 0 and self._loop.waits_for_world():
+            self._clock.sleep(passed)
         return ready
