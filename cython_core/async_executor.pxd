@@ -24,6 +24,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef int start_request(self, Tuple tup, object coroutine, str method, double now) except -1
     cdef long settle_finished(self) except -1
     cdef int end_request(self, AsyncRequest request) except -1
+    cdef int acknowledge(self, AsyncRequest request) except -1
     cdef int let_go(self) except -1
     cdef int lead(self, AsyncRequest request) except -1
     cdef int request_failed(self, AsyncRequest request, object error) except -1

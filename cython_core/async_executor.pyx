@@ -236,10 +236,11 @@ cdef class AsyncExecutor(BoltExecutor):
             self.let_go()
         return 0
 
-    def acknowledge(self, AsyncRequest request):
+    cdef int acknowledge(self, AsyncRequest request) except -1:
         """Of a request that has come to its end: its tuple is acked (``auto_ack``)."""
         if self.auto_ack and request.outcome == COMPLETED and request.method == "process":
             self.collector.ack(request.tup)
+        return 0
 
     cdef int let_go(self) except -1:
         """Ordered: the oldest requests leave, as far as they have ended; the one behind them leads."""

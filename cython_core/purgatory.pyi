@@ -3,6 +3,9 @@ from typing import Any, final
 
 from typing_extensions import disjoint_base
 
+@final
+class Ward: ...
+
 @disjoint_base
 class DelayedOperation:
     def __init__(self, timeout: float | None = None) -> None: ...
@@ -19,6 +22,9 @@ class DelayedOperation:
     def on_expiration(self) -> Any: ...
     def force_complete(self) -> bool: ...
     def cancel(self) -> bool: ...
+
+@final
+class Watchers: ...
 
 @final
 class Purgatory:
