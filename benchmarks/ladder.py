@@ -48,6 +48,7 @@ LADDER = (
     Benchmark("broadcast", "items/s of one writer and several readers between two cores; against the Disruptor"),
     Benchmark("wheel", "ns to cancel and insert one of many timers, requests/s with time-outs; against Kafka's timer"),
     Benchmark("core", "tuples/s of topologies in one process without Spark; against pystorm over its pipe and bytewax"),
+    Benchmark("purgatory", "ns to complete an operation and watch another, bytes per pending one; against Kafka's"),
     Benchmark("async", "requests/s of an AsyncBolt with 20,000 in flight; against aiohttp and httpx by hand"),
     Benchmark("topologies", "tuples/s at the last bolt of topologies in one thread; against Storm on all cores"),
     Benchmark("acker", "tuples/s with acking; against the same without"),

@@ -24,7 +24,7 @@ Threading law: one thread owns a purgatory with its operations. The clock is an 
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.math cimport ceil
+from libc.math cimport ceil, nextafter
 from libc.stdint cimport UINT64_MAX, uint64_t
 
 from cython_core.timing_wheel cimport (
@@ -33,6 +33,10 @@ from cython_core.timing_wheel cimport (
 
 cdef double NEVER = float("inf")
 cdef double NANOS = 1e9
+
+
+cdef uint64_t to_nanos(double seconds) noexcept:
+    return <uint64_t>(seconds * NANOS + 0.5)
 
 
 @cython.final
@@ -140,7 +144,7 @@ cdef class Purgatory:
             raise ValueError(f"a purge interval is a number of operations from 0 on; Given: {purge_interval!r}")
         if not tick >= 1e-9:
             raise ValueError(f"a tick is a number of seconds, at least a nanosecond; Given: {tick!r}")
-        self.now = <uint64_t>(now * NANOS)
+        self.now = to_nanos(now)
         self.ward = Ward(<uint64_t>(tick * NANOS), self.now)
         self.lists = {}
         self.purge_interval = purge_interval
@@ -164,11 +168,17 @@ cdef class Purgatory:
     def next_due(self):
         """A time before which none expires, in seconds; infinity where none will."""
         cdef uint64_t nanos = ps_wheel_next(&self.ward.wheel)
-        return NEVER if nanos == UINT64_MAX else nanos / NANOS
+        cdef double seconds = nanos / NANOS
+        if nanos == UINT64_MAX:
+            return NEVER
+        # A clock that reads so must count as there.
+        while to_nanos(seconds) < nanos:
+            seconds = nextafter(seconds, NEVER)
+        return seconds
 
     cdef uint64_t told(self, object now) except? 0:
         """The clock in nanoseconds, which never goes backwards; None: as it was told last."""
-        cdef uint64_t nanos = self.now if now is None else <uint64_t>(<double>now * NANOS)
+        cdef uint64_t nanos = self.now if now is None else to_nanos(now)
         if nanos > self.now:
             self.now = nanos
         return self.now

@@ -68,6 +68,19 @@ def test_an_operation_expires_once_never_early_and_at_most_a_tick_late():
     assert operation.completed and operation.expired and not operation.force_complete()
 
 
+@pytest.mark.parametrize("began", [0.0, 0.033, 1.1, 12345.678, 3e6 + 0.033, 9e7 + 1 / 3])
+def test_at_its_next_time_something_happens(began):
+    """Whatever seconds lose as binary fractions: who sleeps until then must not wake in vain for ever."""
+    purgatory = Purgatory(now=began)
+    operation = Waits(1)
+    purgatory.try_complete_else_watch(operation, ["a"])
+    steps = []
+    while not operation.expired:
+        purgatory.advance(purgatory.next_due)
+        assert purgatory.next_due not in steps
+        steps.append(purgatory.next_due)
+
+
 def test_what_is_due_when_it_is_watched_expires():
     purgatory = Purgatory(now=1.0)
     operation = Waits(0)
