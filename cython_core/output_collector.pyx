@@ -333,10 +333,10 @@ cdef class BoltOutputCollector(OutputCollector):
             if anchor.offset == -1:
                 anchor.offset = tup.offset
         if len(found) == 1:
-            (root, anchor.attempt), = found.items()
+            (anchor.attempt, root), = found.items()
             anchor.root = <ps_root *><size_t>root
         elif found:
-            roots = roots_of(self.acker, list(found), list(found.values()))
+            roots = roots_of(self.acker, list(found.values()), list(found))
             anchor.roots = <PyObject *>roots
         return roots
 
@@ -391,14 +391,14 @@ cdef int anchor_to_tuple(anchor_t *anchor, Tuple tup) noexcept:
 
 
 cdef int add_roots(dict found, Tuple tup) except -1:
-    """Adds the roots of an anchor, each once, in order. Of two attempts of one root the older counts: it has failed."""
+    """Adds the roots of an anchor, as attempt → address, each once, in order. Of one slot there may be two attempts: one
+    that has failed, and the one that came after it and must fail as well if their row is none."""
     cdef Py_ssize_t i
     if tup.root is not NULL:
-        found[<size_t>tup.root] = min(tup.attempt, found.get(<size_t>tup.root, tup.attempt))
+        found[tup.attempt] = <size_t>tup.root
     elif tup.roots is not None:
         for i in range(tup.roots.count):
-            address = <size_t>tup.roots.roots[i]
-            found[address] = min(tup.roots.attempts[i], found.get(address, tup.roots.attempts[i]))
+            found[tup.roots.attempts[i]] = <size_t>tup.roots.roots[i]
     return 0
 
 

@@ -1,0 +1,289 @@
+"""Whatever fails on the way, and however often: the rows that leave a task are those of a run in which nothing does.
+
+A bolt's verdict on a tuple depends on how often it has seen it: so many times something goes wrong, then it is acked.
+What it emits does not depend on that, so every attempt emits the same rows, and all but the last must stay inside.
+``PYSTORM_ACKING_EXAMPLES``: how many topologies to try.
+"""
+
+import itertools
+import os
+import threading
+import zlib
+from collections import Counter, defaultdict
+
+import pyarrow as pa
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from cython_core.bolt_executor import BoltExecutor
+from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Topology
+from pystorm_source.clock import ManualClock
+from pystorm_source.plan import compile_plan
+from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from tests.acking.drawn import GROUPINGS, Deed, Node, nodes
+
+EXAMPLES = int(os.environ.get("PYSTORM_ACKING_EXAMPLES", "25"))
+FIELDS = ["root long", "path string", "serial long"]
+SCHEMA = pa.schema([("root", pa.int64()), ("path", pa.string()), ("serial", pa.int64()), ("task", pa.int32())])
+WRONGS = ["fail", "raise", "never", "late", "late fail", "hold", "ack, fail"]
+MOST_ROWS = 150
+
+
+class Script:
+    """What goes wrong with a tuple, by bolt, root and path: the n-th time that it is seen there."""
+
+    def __init__(self, wrongs, odds, poison=None):
+        self.wrongs, self.odds, self.poison = wrongs, odds, poison
+        self.serial = itertools.count()
+        self.failures = 0
+        self._seen = Counter()
+        self._lock = threading.Lock()
+
+    def verdict(self, number, root, path):
+        if self.poison is not None:
+            return "fail" if self.poison == (number, root) else "ack"
+        key = (number, root, path)
+        with self._lock:
+            time = self._seen[key]
+            self._seen[key] += 1
+        chosen = self.wrongs[zlib.crc32(repr(key).encode()) % len(self.wrongs)]
+        if zlib.crc32(repr((key, "?")).encode()) % 100 >= self.odds or time >= len(chosen):
+            return "ack"
+        self.failures += 1
+        return chosen[time]
+
+
+def spout_of(total):
+    class Roots(PartitionedSpout):
+        outputs = FIELDS
+
+        def partitions(self):
+            return ["p"]
+
+        def latest(self, partition):
+            return total
+
+        def open(self, partition, start, end):
+            self.at, self.end = start, end
+
+        def next_tuple(self):
+            if self.at == self.end:
+                return False
+            self.emit((self.at, "", 0), self.at)
+            self.at += 1
+
+    return Roots
+
+
+def bolt_of(node, number, script):
+    """The bolt of a node: it emits, then gives its verdict; where that is late, both come with a tick."""
+
+    class Plain(Bolt):
+        outputs = FIELDS
+        auto_ack = False
+        exit_on_exception = False
+
+        def initialize(self, conf, context):
+            self.late = []
+
+        def process(self, tup):
+            verdict = script.verdict(number, tup.values.root, tup.values.path)
+            if verdict.startswith("late"):
+                self.late.append((verdict, tup))
+                return
+            self.emit_of(tup)
+            if verdict == "raise":
+                raise ValueError("as it was drawn")
+            if verdict == "hold":
+                self.late.append((verdict, tup))
+            elif verdict != "never":
+                self.settle(verdict, tup)
+
+        def emit_of(self, tup):
+            deed = node.deed_of(number, tup.values.root, tup.values.path)
+            for emit in range(deed.emits):
+                row = (tup.values.root, f"{tup.values.path}/{number}.{emit}", next(script.serial))
+                self.emit(row, anchors=[tup, tup] if deed.anchors == "twice" else [tup])
+
+        def settle(self, verdict, tup):
+            (self.fail if verdict in ("fail", "late fail") else self.ack)(tup)
+            if verdict == "ack, fail":
+                self.fail(tup)
+
+        def process_tick(self, tup):
+            late, self.late = self.late, []
+            for verdict, each in late:
+                if verdict.startswith("late"):
+                    self.emit_of(each)
+                self.settle(verdict, each)
+
+    class Batching(BatchingBolt):
+        """Emits for each tuple of a group, anchored to all of them."""
+
+        outputs = FIELDS
+        exit_on_exception = False
+        ticks_between_batches = 0
+
+        def group_key(self, tup):
+            return tup.values.root % 3
+
+        def process_batch(self, key, tups):
+            verdicts = {script.verdict(number, tup.values.root, tup.values.path) for tup in tups}
+            for tup in tups:
+                for emit in range(node.deed_of(number, tup.values.root, tup.values.path).emits):
+                    self.emit((tup.values.root, f"{tup.values.path}/{number}.{emit}", next(script.serial)))
+            if verdicts & {"fail", "late fail"}:
+                for tup in tups:
+                    self.fail(tup)
+            elif verdicts - {"ack", "ack, fail"}:
+                raise ValueError("as it was drawn")
+
+    return Batching if node.batching else Plain
+
+
+def open_nodes(drawn):
+    """The bolts that nobody subscribes to."""
+    taken = {producer for node in drawn for producer, _ in node.inputs}
+    return [number for number in range(len(drawn)) if number not in taken]
+
+
+def rows_of(drawn: tuple[Node, ...], total: int) -> Counter:
+    """(root, path) of the rows without a failure; more than ``MOST_ROWS`` tuples are too many for a test."""
+    rows, opened = Counter(), open_nodes(drawn)
+    tuples = 0
+
+    def send(producer, root, path):
+        nonlocal tuples
+        for number, node in enumerate(drawn):
+            for subscribed, grouping in node.inputs:
+                if subscribed == producer:
+                    for _ in range(node.par if grouping == "all" else 1):
+                        tuples += 1
+                        assume(tuples <= MOST_ROWS)
+                        emitted(number, node, root, path)
+
+    def emitted(number, node, root, path):
+        for emit in range(node.deed_of(number, root, path).emits):
+            way = f"{path}/{number}.{emit}"
+            if number in opened:
+                rows[root, way] += 1
+            else:
+                send(number, root, way)
+
+    for root in range(total):
+        send(-1, root, "")
+    return rows
+
+
+def worker_of(drawn, script, spouts, total, config, batch_rows):
+    spec = spout_of(total).spec(par=spouts)
+    body, specs = {"spout": spec}, {-1: spec}
+    for number, node in enumerate(drawn):
+        inputs = {specs[producer]: GROUPINGS[grouping] for producer, grouping in node.inputs}
+        specs[number] = body[f"bolt{number}"] = bolt_of(node, number, script).spec(inputs=inputs, par=node.par)
+    plan = compile_plan(type("Drawn", (Topology,), body), config)
+    views = tuple(ViewPlan(f"bolt{number}", "default", (0, 1, 2), task_column=3) for number in open_nodes(drawn))
+    clock = Jumping()
+    clock.worker = Worker(plan, OutputPlan(SCHEMA, views, batch_rows), clock)
+    return clock.worker
+
+
+class Jumping(ManualClock):
+    """Who sleeps by it wakes when the next tree times out or the next tick is due."""
+
+    worker = None
+
+    def sleep(self, seconds):
+        ticks = [each.next_due for each in self.worker.executors if isinstance(each, BoltExecutor)]
+        event = min([self.worker.next_expiry, *ticks])
+        super().sleep(seconds if event == float("inf") else max(seconds, event - self.now))
+
+
+def ascending(numbers):
+    return all(a < b for a, b in itertools.pairwise(numbers))
+
+
+@st.composite
+def cases(draw):
+    drawn = draw(nodes(1, ["ack"], most=4).filter(anchored))
+    wrongs = draw(st.lists(st.lists(st.sampled_from(WRONGS), min_size=1, max_size=2), min_size=1, max_size=4))
+    return {
+        "drawn": drawn,
+        "wrongs": wrongs,
+        "odds": draw(st.sampled_from([0, 10, 30, 60])),
+        "total": draw(st.integers(1, 20)),
+        "spouts": draw(st.integers(1, 3)),
+        "batch_rows": draw(st.sampled_from([1, 3, 10, 1000])),
+        "pending": draw(st.sampled_from([None, None, 1, 2, 5])),
+        "small": draw(st.booleans()),
+    }
+
+
+def anchored(drawn):
+    """A row without an anchor belongs to no attempt, and comes with each."""
+    return all(deed.anchors != "none" for node in drawn for deed in node.deeds)
+
+
+def config_of(case, **more):
+    config = {
+        "topology.message.timeout.secs": 2,
+        "topology.tick.tuple.freq.secs": 0.7,
+        "topology.max.spout.retries": 1_000_000,
+        "pystorm.log.level": "critical",
+        **more,
+    }
+    if case["pending"] is not None:
+        config["topology.max.spout.pending"] = case["pending"]
+    if case["small"]:
+        config |= {"topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
+    return config
+
+
+def rows_that_leave(case, script, config):
+    worker = worker_of(case["drawn"], script, case["spouts"], case["total"], config, case["batch_rows"])
+    try:
+        return [
+            tuple(row.values()) for batch in worker.run("spout", "p", 0, case["total"]) for row in batch.to_pylist()
+        ]
+    finally:
+        worker.stop()
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=cases())
+def test_the_rows_of_a_run_with_failures_are_those_of_one_without(case, scheduler):
+    wanted = rows_of(case["drawn"], case["total"])
+    script = Script(case["wrongs"], case["odds"])
+    rows = rows_that_leave(case, script, config_of(case))
+    found = Counter((root, path) for root, path, _, _ in rows)
+    assert found - wanted == Counter(), "rows of a failed attempt left the task"
+    assert wanted - found == Counter(), "rows were lost"
+    if scheduler == "inline":
+        assert ascending([serial for _, _, serial, _ in rows])
+    serials = defaultdict(list)
+    for _, _, serial, task in rows:
+        serials[task].append(serial)
+    assert all(map(ascending, serials.values()))
+    event("something failed" if script.failures else "nothing failed")
+
+
+@settings(max_examples=max(10, EXAMPLES // 3), deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=cases(), where=st.integers(0, 3), root=st.integers(0, 19), retries=st.integers(0, 3))
+def test_of_a_tuple_that_is_dropped_nothing_leaves(case, where, root, retries, scheduler):
+    drawn = tuple(Node(node.par, node.inputs, node.deeds) for node in case["drawn"])
+    case = {**case, "drawn": drawn}
+    poison = (where % len(drawn), root % case["total"])
+    script = Script([], 0, poison)
+    more = {"topology.max.spout.retries": retries, "topology.dead.letter": "drop"}
+    rows = rows_that_leave(case, script, config_of(case, **more))
+    wanted = rows_of(drawn, case["total"])
+    if reaches(drawn, *poison):
+        wanted = Counter({key: count for key, count in wanted.items() if key[0] != poison[1]})
+    assert Counter((root, path) for root, path, _, _ in rows) == wanted
+
+
+def reaches(drawn, number, root):
+    """Whether a tuple of that root comes to that bolt."""
+    below = drawn[: number + 1]
+    last = Node(1, drawn[number].inputs, (Deed(),))
+    return any(key[0] == root and f"/{number}." in key[1] for key in rows_of((*below[:-1], last), root + 1))
