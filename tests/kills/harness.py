@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from tests.kills import rounds
 from tests.kills.processes import MARK, gone, marked, orphans, parent_of
 from tests.kills.rounds import Round
-from tests.kills.session import CLUSTER, LOCAL, ROOT, TWO_HOSTS, end, environment, session
+from tests.kills.session import CLUSTER, ROOT, TWO_HOSTS, end, environment, session
 from tests.kills.two_hosts import two_hosts
 
 SPARKS_OWN = re.compile(
@@ -45,14 +45,14 @@ class Harness:
     def run(self, seeds: Iterable[int]) -> Iterator[Outcome]:
         """An outcome for each seed: its ``wrong`` is empty where the round has passed."""
         todo = [Round.of(seed) for seed in seeds]
-        env = environment(self.folder / "session")
         drivers = [one for one in todo if one.victim == "driver"]
+        env = environment(self.folder / "session")
         yield from self._in_session(CLUSTER, [one for one in todo if one.master == CLUSTER and one not in drivers])
         if twins := [one for one in todo if one.master == TWO_HOSTS]:
             with two_hosts(self.folder / "hosts", env | {MARK: self._mark}) as address:
                 yield from self._in_session(address, twins)
-        for master in (LOCAL, CLUSTER):
-            yield from self._killed_drivers([one for one in drivers if one.master == master])
+        for some in rounds.queries(drivers):
+            yield from self._judged(some, self._killed_driver)
         if left := gone(lambda: marked(self._mark), LINGER):
             yield {"seed": None, "killed": False, "wrong": [f"alive at the end of all: {left}"]}
 
@@ -61,89 +61,90 @@ class Harness:
         spark = session(master, self.folder / "session")
         try:
             if not self._wanted:
-                self._wanted = self._without_a_kill(spark)
-            for one in todo:
-                yield self._judged(spark, one)
+                self._wanted = self._content(spark, [], rounds.fresh(self.folder / "unharmed"))
+                if not rounds.is_whole(self._wanted):
+                    raise RuntimeError(f"rows are wrong without a kill, too: {self._wanted}")
+            for some in rounds.queries(todo):
+                yield from self._judged(some, lambda some, folder: self._beside(spark, some, folder))
         finally:
             end(spark)
 
-    def _without_a_kill(self, spark: SparkSession) -> Outcome:
-        """What the sink of every round must hold. It is the same under either scheduler."""
-        folder = rounds.fresh(self.folder / "unharmed")
-        rounds.run(spark, Round.unharmed(), folder)
+    def _content(self, spark: SparkSession, some: list[Round], folder: Path) -> Outcome:
+        rounds.run(spark, some, folder)
         return rounds.content(spark, folder)
 
-    def _judged(self, spark: SparkSession, one: Round) -> Outcome:
+    def _beside(self, spark: SparkSession, some: list[Round], folder: Path) -> tuple[Outcome, list[str]]:
+        """Kills that the session survives: what the sink holds, and what was wrong."""
+        found = self._content(spark, some, folder)
+        left = gone(lambda: orphans(self._mark, os.getpid()), LINGER)
+        return found, [f"orphans: {left}"] if left else []
+
+    def _judged(self, some: list[Round], suffer: Callable[..., tuple[Outcome, list[str]]]) -> Iterator[Outcome]:
+        """The outcomes of the rounds of one query. The sink holds the same whatever the scheduler and the master."""
         began = time.monotonic()
-        folder = rounds.fresh(one.folder(self.folder))
-        wrong = []
+        folder = rounds.fresh(self.folder / f"query{some[0].seed}")
         try:
-            rounds.run(spark, one, folder)
-            wrong += self._differences(rounds.content(spark, folder))
+            found, wrong = suffer(some, folder)
+            wrong += [] if found == self._wanted else [f"the sink has {found}, without a kill {self._wanted}"]
         except Exception as error:
-            wrong.append(f"{type(error).__name__}: {error}"[-2000:])
-        if left := gone(lambda: orphans(self._mark, os.getpid()), LINGER):
-            wrong.append(f"orphans: {left}")
-        return outcome(one, folder, began, wrong + leftovers(self.folder))
+            wrong = [f"{type(error).__name__}: {error}"[-2000:]]
+        wrong += leftovers(self.folder)
+        seconds = round((time.monotonic() - began) / len(some), 1)
+        for one in some:
+            killed = one.has_happened(folder)
+            missing = [] if killed else ["what was to happen did not"]
+            more = {"scheduler": rounds.scheduler_of(some), "killed": killed, "seconds": seconds}
+            yield {**one.described(), **more, "wrong": wrong + missing}
 
-    def _killed_drivers(self, todo: list[Round]) -> Iterator[Outcome]:
-        half: Round | None = None  # its driver was killed, the next job brings it to its end
+    def _killed_driver(self, some: list[Round], folder: Path) -> tuple[Outcome, list[str]]:
+        """A job for each round, which is killed when it comes to a marker, and one that ends the query."""
         wrong: list[str] = []
-        began = time.monotonic()
-        for one in [*todo, None] if todo else []:
-            seeds = [each.seed for each in (half, one) if each is not None]
-            if one is not None:
-                rounds.fresh(one.folder(self.folder))
-            job = Job((one or half).master, self.folder, seeds)
-            killed = self._kill(job, one) if one is not None else []
-            printed = job.printed()
-            if half is not None:
-                found = printed[0] if printed else {"nothing": job.complaints()}
-                yield outcome(half, half.folder(self.folder), began, wrong + self._differences(found))
-            began = time.monotonic()
-            half, wrong = one, killed
+        for _ in some:
+            job = Job(some, self.folder / "session", folder)
+            wrong += self._kill(job, some, folder)
+        job = Job(some, self.folder / "session", folder)
+        printed = job.printed()
+        if not printed:
+            raise RuntimeError(f"the last job did not come to its end: {job.complaints()}")
+        return json.loads(printed), wrong
 
-    def _kill(self, job: "Job", one: Round) -> list[str]:
-        """Waits for the marker, kills, waits for the others to end by themselves; what was wrong with that."""
-        folder = one.folder(self.folder)
-        if not job.comes_to(folder):
-            return [f"the driver came to no place to die: {job.complaints()}"]
+    def _kill(self, job: "Job", some: list[Round], folder: Path) -> list[str]:
+        """Waits for a marker, kills, waits for the others to end by themselves; what was wrong with that."""
+        one = job.comes_to_one_of([each for each in some if not each.has_happened(folder)], folder)
+        if one is None:
+            raise RuntimeError(f"the driver came to no place to die: {job.complaints()}")
         job.kill(one.driver)
-        wrong = leftovers(self.folder)
-        if left := gone(lambda: marked(job.mark), LINGER):
-            wrong.append(f"orphans of {one.driver}: {left}")
-            for pid in left:
-                os.kill(pid, signal.SIGKILL)
-        if not rounds.unfinished(folder):
-            wrong.append("the kill left no micro-batch unfinished")
-        return wrong
-
-    def _differences(self, content: Outcome) -> list[str]:
-        return [] if content == self._wanted else [f"the sink has {content}, without a kill {self._wanted}"]
+        left = gone(lambda: marked(job.mark), LINGER)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        wrong = [f"orphans of {one.driver}: {left}"] if left else []
+        return wrong if rounds.unfinished(folder) else [*wrong, "the kill left no micro-batch unfinished"]
 
 
 class Job:
-    """``python -m tests.kills.job`` with these seeds."""
+    """``python -m tests.kills.job`` for these rounds. ``files``: of Spark; ``folder``: of the query."""
 
-    def __init__(self, master: str, folder: Path, seeds: list[int]):
+    def __init__(self, some: list[Round], files: Path, folder: Path):
         self.mark = uuid.uuid4().hex
-        self._log = folder / "jobs.log"
-        command = [sys.executable, "-m", "tests.kills.job", master, str(folder), *map(str, seeds)]
-        env = {**os.environ, **environment(folder / "session"), MARK: self.mark}
+        self._log = folder / "job.log"
+        seeds = [str(one.seed) for one in some]
+        command = [sys.executable, "-m", "tests.kills.job", some[0].master, str(files), str(folder), *seeds]
+        env = {**os.environ, **environment(files), MARK: self.mark}
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=log, start_new_session=True
             )
 
-    def comes_to(self, folder: Path) -> bool:
-        """Whether the kill's marker appears; the job has ended where it does not."""
-        end = time.monotonic() + DEADLINE
-        while not rounds.has_happened(folder):
-            if self._process.poll() is not None or time.monotonic() > end:
-                self._process.kill()
-                return False
+    def comes_to_one_of(self, some: list[Round], folder: Path) -> Round | None:
+        """The round whose marker appears; None, and the job has ended, where none does."""
+        stop = time.monotonic() + DEADLINE
+        while self._process.poll() is None and time.monotonic() < stop:
+            for one in some:
+                if one.has_happened(folder):
+                    return one
             time.sleep(0.02)
-        return True
+        self._process.kill()
+        return None
 
     def kill(self, who: str) -> None:
         """``who``: the driver's "jvm", its "python" or "both"; nobody else: the others must end by themselves."""
@@ -152,23 +153,13 @@ class Job:
         for pid in {"jvm": jvms, "python": [mine], "both": [mine, *jvms]}[who]:
             os.kill(pid, signal.SIGKILL)
 
-    def printed(self) -> list[Outcome]:
-        """The rounds that it has brought to their end. Blocking until the job has ended."""
+    def printed(self) -> str:
+        """What it has printed. Blocking until the job has ended."""
         text, _ = self._process.communicate(timeout=DEADLINE)
-        return [json.loads(line) for line in text.splitlines()]
+        return text.decode()
 
     def complaints(self) -> str:
         return self._log.read_text(errors="replace")[-2000:]
-
-
-def outcome(one: Round, folder: Path, began: float, wrong: list[str]) -> Outcome:
-    killed = rounds.has_happened(folder)
-    return {
-        **one.described(),
-        "killed": killed,
-        "seconds": round(time.monotonic() - began, 1),
-        "wrong": wrong if killed else [*wrong, "what was to happen did not"],
-    }
 
 
 def leftovers(folder: Path) -> list[str]:

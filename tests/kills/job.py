@@ -1,9 +1,9 @@
-"""Rounds in a process of their own, whose driver may be killed::
+"""The query of some rounds in a process of its own, whose driver may be killed::
 
-    python -m tests.kills.job MASTER FOLDER SEED [SEED ...]
+    python -m tests.kills.job MASTER SESSION FOLDER SEED [SEED ...]
 
-The files of Spark go below FOLDER, those of a round below FOLDER/roundSEED: a round that was begun there goes on from
-its checkpoint. Prints a JSON line for each round when it is done: count and checksum of its sink.
+The files of Spark go below SESSION, those of the query below FOLDER: one that was begun there goes on from its
+checkpoint. Prints count and checksum of its sink when it is done, as JSON.
 """
 
 import json
@@ -14,11 +14,10 @@ from tests.kills import rounds
 from tests.kills.session import session
 
 
-def main(master: str, folder: str, *seeds: str) -> None:
-    spark = session(master, Path(folder) / "session")
-    for one in map(rounds.Round.of, map(int, seeds)):
-        rounds.run(spark, one, one.folder(Path(folder)))
-        print(json.dumps(rounds.content(spark, one.folder(Path(folder)))), flush=True)
+def main(master: str, files: str, folder: str, *seeds: str) -> None:
+    spark = session(master, Path(files))
+    rounds.run(spark, [rounds.Round.of(int(seed)) for seed in seeds], Path(folder))
+    print(json.dumps(rounds.content(spark, Path(folder))), flush=True)
     spark.stop()
 
 

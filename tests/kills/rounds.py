@@ -1,9 +1,10 @@
-"""A round: who is killed where, all of it from one seed; the query that suffers it, and what its sink holds."""
+"""Rounds: who is killed where, all of it from a seed. A query suffers several of them, each in another micro-batch."""
 
 import hashlib
 import json
 import random
 import shutil
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from pyspark.sql import SparkSession
 from tests.kills.session import CLUSTER, LOCAL, TWO_HOSTS
 from tests.kills.topologies import AFTER_EMIT, BEFORE_EMIT, MID_DRAIN
 
-TOTAL = 200
-PER_TRIGGER = 160
-DEADLINE = 120
+BATCHES = 10
+PER_BATCH = 60  # offsets of one partition
+DEADLINE = 400
 
 # What seed i does: CASES[i % len(CASES)].
 CASES = [
@@ -30,13 +31,12 @@ class Round:
     """What happens, at number ``n`` of ``partition``.
 
     ``victim``: worker, executor or driver, of which ``driver`` says what ("jvm", "python" or "both"); twin: nobody is
-    killed before two attempts of the task have met there and gone on together; nobody.
+    killed before two attempts of the task have met there and gone on together.
     """
 
     seed: int
     victim: str
     point: str
-    scheduler: str
     partition: str
     n: int
     driver: str
@@ -51,67 +51,80 @@ class Round:
             seed,
             victim,
             point,
-            chance.choice(["inline", "threads"]),
             chance.choice("ab"),
-            chance.randrange(TOTAL),
+            seed % BATCHES * PER_BATCH + chance.randrange(PER_BATCH),
             chance.choice(["jvm", "python", "both"]),
             {"driver": chance.choice([LOCAL, LOCAL, CLUSTER]), "twin": TWO_HOSTS}.get(victim, CLUSTER),
         )
 
-    @classmethod
-    def unharmed(cls) -> "Round":
-        """A round without a kill."""
-        return cls(-1, "nobody", "", "inline", "a", 0, "", CLUSTER)
+    def markers(self, folder: Path) -> Path:
+        """Where the query of that folder says how far this round is."""
+        return folder / f"round{self.seed}"
 
-    def folder(self, where: Path) -> Path:
-        """Checkpoint, sink and marker of this round."""
-        return where / f"round{self.seed}"
+    def has_happened(self, folder: Path) -> bool:
+        return (self.markers(folder) / "happened").exists()
 
     def described(self) -> dict[str, Any]:
         """For who reads the outcome."""
         return {name: value for name, value in asdict(self).items() if name != "driver" or self.victim == "driver"}
 
-    def options(self, folder: Path) -> dict[str, str]:
-        """The reader's."""
-        config = {
-            "kills.folder": str(folder),
-            "kills.victim": self.victim,
-            "kills.point": self.point,
-            "kills.partition": self.partition,
-            "kills.n": self.n,
-            "kills.total": TOTAL,
-        }
-        return {
-            "topology": "tests.kills.topologies:Killed",
-            "config": json.dumps(config),
-            "streams": "all",
-            "maxOffsetsPerTrigger": str(PER_TRIGGER),
-            "output.batch.rows": "50",
-            "topology.scheduler": self.scheduler,
-        }
+
+def queries(todo: Iterable[Round]) -> list[list[Round]]:
+    """The rounds by query: no two of one in the same micro-batch."""
+    made: dict[tuple[str, bool, int], list[Round]] = {}
+    for one in todo:
+        made.setdefault((one.master, one.victim == "driver", one.seed // BATCHES), []).append(one)
+    return list(made.values())
 
 
-def run(spark: SparkSession, one: Round, folder: Path) -> None:
-    """Runs the round's query until it has read everything, from where its checkpoint is. Raises what the query does."""
-    rows = spark.readStream.format("pystorm").options(**one.options(folder)).load()
+def options(todo: list[Round], folder: Path) -> dict[str, str]:
+    """The reader's. The first round decides for a scheduler."""
+    kills = []
+    for one in todo:
+        one.markers(folder).mkdir(exist_ok=True)
+        kill = {"victim": one.victim, "point": one.point, "partition": one.partition, "n": one.n}
+        kills.append({"folder": str(one.markers(folder)), **kill})
+    return {
+        "topology": "tests.kills.topologies:Killed",
+        "config": json.dumps({"kills.kills": kills, "kills.total": BATCHES * PER_BATCH}),
+        "streams": "all",
+        "maxOffsetsPerTrigger": str(2 * PER_BATCH),
+        "output.batch.rows": "20",
+        "topology.scheduler": scheduler_of(todo),
+    }
+
+
+def scheduler_of(todo: list[Round]) -> str:
+    return random.Random(todo[0].seed if todo else 0).choice(["inline", "threads"])
+
+
+def run(spark: SparkSession, todo: list[Round], folder: Path) -> None:
+    """Runs the query of these rounds until it has read everything, from where its checkpoint is.
+
+    Raises what the query does.
+    """
+    rows = spark.readStream.format("pystorm").options(**options(todo, folder)).load()
     writer = rows.writeStream.format("parquet").option("path", f"{folder}/out")
     query = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
     if not query.awaitTermination(DEADLINE):
         query.stop()
-        raise TimeoutError(f"the query has not ended in {DEADLINE} seconds: {one}")
+        raise TimeoutError(f"the query has not ended in {DEADLINE} seconds: {todo}")
     if query.exception() is not None:
         raise query.exception()
 
 
 def content(spark: SparkSession, folder: Path) -> dict[str, Any]:
-    """Count and checksum of the rows in the round's sink, whatever their order."""
-    rows = sorted(map(repr, map(tuple, spark.read.parquet(f"{folder}/out").collect())))
-    return {"rows": len(rows), "sha256": hashlib.sha256("\n".join(rows).encode()).hexdigest()}
+    """Count and checksum of the rows in the sink, whatever their order, and the sum of the values of each component."""
+    found = spark.read.parquet(f"{folder}/out").collect()
+    rows = sorted(map(repr, map(tuple, found)))
+    sums = {name: sum(row.value for row in found if row._component == name) for name in ("twice", "sums")}
+    return {"rows": len(rows), "sha256": hashlib.sha256("\n".join(rows).encode()).hexdigest(), **sums}
 
 
-def has_happened(folder: Path) -> bool:
-    """Whether the kill of the round has."""
-    return (folder / "happened").exists()
+def is_whole(content: dict[str, Any]) -> bool:
+    """Whether the sums of a sink are those of all numbers."""
+    numbers = 2 * sum(range(BATCHES * PER_BATCH))  # in two partitions
+    return (content["twice"], content["sums"]) == (2 * numbers, numbers)
 
 
 def unfinished(folder: Path) -> set[str]:

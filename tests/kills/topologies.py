@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Stream, Topology
@@ -15,26 +16,42 @@ GROUPS = 5
 PATIENCE = 60.0
 
 
-class Kill:
-    """What dies where, once: the files ``begun`` and ``happened`` in the round's folder say how far that is."""
+class Kills:
+    """Those of a query, each once: the files ``begun`` and ``happened`` in a kill's folder say how far it is."""
 
     def __init__(self, conf: dict):
-        self.folder = Path(conf["kills.folder"])
-        self.victim, self.point = conf["kills.victim"], conf["kills.point"]
-        self.partition, self.n = conf["kills.partition"], conf["kills.n"]
+        self.kills = [Kill(**given) for given in conf["kills.kills"]]
 
     def at(self, point: str, partition: str, *numbers: int) -> None:
         """A component is at that point with these numbers: whoever is to die there dies."""
-        if point == self.point and partition == self.partition and self.n in numbers:
-            if self.is_first("begun"):
-                self.happen()
-            elif self.victim == "twin" and not (self.folder / "gave up").exists():
-                self.is_first("happened")  # the other attempt is there and waits for this one
+        for kill in self.kills:
+            if (kill.point, kill.partition) == (point, partition) and kill.n in numbers:
+                kill.come()
+
+
+@dataclass
+class Kill:
+    """What dies where. ``folder``: of its markers."""
+
+    folder: str
+    victim: str
+    point: str
+    partition: str
+    n: int
+
+    def come(self) -> None:
+        if self.is_first("begun"):
+            self.happen()
+        elif self.victim == "twin" and not self.marker("gave up").exists():
+            self.is_first("happened")  # the other attempt is there and waits for this one
+
+    def marker(self, name: str) -> Path:
+        return Path(self.folder) / name
 
     def is_first(self, marker: str) -> bool:
         """Whether nobody has set that marker yet; from now on it is set."""
         try:
-            os.close(os.open(self.folder / marker, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            os.close(os.open(self.marker(marker), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
             return False
         return True
@@ -53,7 +70,7 @@ class Kill:
 
     def wait(self, marker: str) -> None:
         end = time.monotonic() + PATIENCE
-        while not (self.folder / marker).exists():
+        while not self.marker(marker).exists():
             if time.monotonic() > end:
                 self.is_first("gave up")
                 raise TimeoutError(f"{PATIENCE} seconds are over and what was to happen did not: {self.victim}")
@@ -94,17 +111,23 @@ class Numbers(PartitionedSpout):
 
 
 class Twice(Bolt):
+    """Fails every seventh number, with all that it has emitted for it, when it sees it first."""
+
     outputs = ["partition string", "n long", "value long", Stream(["partition string", "n long"], name="grouped")]
 
     def initialize(self, conf, context):
-        self.kill = Kill(conf)
+        self.kills = Kills(conf)
+        self.failed = set()
 
     def process(self, tup):
         partition, n = tup.values
-        self.kill.at(BEFORE_EMIT, partition, n)
+        self.kills.at(BEFORE_EMIT, partition, n)
         self.emit((partition, n, 2 * n))
         self.emit((partition, n), stream="grouped")
-        self.kill.at(AFTER_EMIT, partition, n)
+        self.kills.at(AFTER_EMIT, partition, n)
+        if n % 7 == 3 and (partition, n) not in self.failed:
+            self.failed.add((partition, n))
+            self.fail(tup)
 
 
 class Sums(BatchingBolt):
@@ -113,16 +136,16 @@ class Sums(BatchingBolt):
     outputs = ["partition string", "n long", "value long"]
 
     def initialize(self, conf, context):
-        self.kill = Kill(conf)
+        self.kills = Kills(conf)
 
     def group_key(self, tup):
         return tup.values.n % GROUPS
 
     def process_batch(self, key, tups):
         partition = tups[0].values.partition
-        numbers = [tup.values.n for tup in tups]
+        numbers = sorted({tup.values.n for tup in tups})  # of a number that has failed, both attempts may be here
         self.emit((partition, key, sum(numbers)))
-        self.kill.at(MID_DRAIN, partition, *numbers)
+        self.kills.at(MID_DRAIN, partition, *numbers)
 
 
 class Killed(Topology):
