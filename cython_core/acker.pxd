@@ -103,6 +103,7 @@ cdef class Roots:
     cdef int fail(self, object reason) except -1
     cdef int reset_timeout(self) except -1
     cdef uint64_t attempt_of_row(self) except? 0
+    cdef bint is_lost(self) except -1
 
 
 cdef enum:

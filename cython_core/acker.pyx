@@ -164,18 +164,25 @@ cdef class Roots:
         return 0
 
     cdef uint64_t attempt_of_row(self) except? 0:
-        """A row of several roots ties them together; where one has failed already, the others fail, too."""
+        """A row of several roots ties them together."""
         cdef Py_ssize_t i
-        cdef bint whole = True
-        cdef ps_acker *acker = &self.owner.acker
-        for i in range(self.count):
-            whole = whole and self.roots[i].attempt == self.attempts[i]
-        for i in range(self.count):
-            if not whole:
-                ps_acker_fail(acker, self.roots[i], self.attempts[i], PS_ROOT_DRAGGED)
-            elif ps_acker_entangle(acker, self.roots[0], self.roots[i]) < 0:
+        if self.is_lost():
+            return LOST
+        for i in range(1, self.count):
+            if ps_acker_entangle(&self.owner.acker, self.roots[0], self.roots[i]) < 0:
                 raise MemoryError("no memory for a row of several trees")
-        return self.attempts[0] if whole else LOST
+        return self.attempts[0]
+
+    cdef bint is_lost(self) except -1:
+        """Whether one has failed; then the others fail, too."""
+        cdef Py_ssize_t i
+        cdef bint lost = False
+        for i in range(self.count):
+            lost = lost or self.roots[i].attempt != self.attempts[i]
+        if lost:
+            for i in range(self.count):
+                ps_acker_fail(&self.owner.acker, self.roots[i], self.attempts[i], PS_ROOT_DRAGGED)
+        return lost
 
 
 cdef object roots_of(Acker acker, list roots, list attempts):

@@ -12,7 +12,21 @@ Threading law: as the executor.
 from collections import defaultdict
 
 from cython_core.output_collector cimport BoltBase, BoltOutputCollector, collector_of, collector_or_none
-from cython_core.tuple cimport OPEN, Tuple
+from cython_core.tuple cimport OPEN, Tuple, is_lost
+
+
+cdef int leave_out_lost(object batch) except -1:
+    """Takes out of a group the tuples whose trees have failed meanwhile: they come again, and would take those that
+    share a row with them along."""
+    cdef bint whole = True
+    if not isinstance(batch, list):
+        return 0
+    for each in <list>batch:
+        if isinstance(each, Tuple) and is_lost(<Tuple>each):
+            whole = False
+    if not whole:
+        batch[:] = [each for each in batch if not (isinstance(each, Tuple) and is_lost(<Tuple>each))]
+    return 0
 
 
 cdef class BatchingBase(BoltBase):
@@ -66,6 +80,7 @@ cdef class BatchingBase(BoltBase):
             while self._batches:
                 key = next(iter(self._batches))
                 batch = self._batches[key]
+                leave_out_lost(batch)
                 tups = [tup for tup in batch if isinstance(tup, Tuple)]  # whatever the bolt does to its list
                 self._current_key = key
                 collector.current = None

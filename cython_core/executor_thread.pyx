@@ -192,6 +192,8 @@ cdef class ExecutorThread:
                 if self.closes_a_cycle():
                     calls = self.bolt.feed(1)
                     self.run.unjams += calls
+            if self.run.output is not None:
+                self.run.output.release()  # order: while busy, as Arrow lets others in
         except BaseException as error:
             self.run.fail(error)
             return 0
@@ -221,10 +223,8 @@ cdef class ExecutorThread:
                 continue
             if other.spout.collector.roots.settled > 0 or (other.limited and not other.spout.at_most()):
                 ps_wake(&other.wake_up.place)
-        if self.run.output is not None:
-            self.run.output.release()
-            if len(self.run.output.done) > 0:
-                ps_wake(&self.run.driver.place)
+        if self.run.output is not None and len(self.run.output.done) > 0:
+            ps_wake(&self.run.driver.place)
         return 0
 
     cdef int wait(self, unsigned long long progress) except -1:
@@ -233,9 +233,9 @@ cdef class ExecutorThread:
         cdef WaitStrategy strategy = self.full_wait if full is not None else self.idle_wait
         cdef StallReason reason = DOWNSTREAM_FULL if full is not None else INPUT_EMPTY
         cdef int64_t most = FOREVER
+        self.limited = False
         if full is None and self.spout is not None:
             if self.spout.exhausted:
-                self.limited = False
                 self.executor.stall_end()
                 return self.park(None, FOREVER, None, NOT_STALLED)
             self.limited = self.spout.at_most()

@@ -391,8 +391,11 @@ cdef int anchor_to_tuple(anchor_t *anchor, Tuple tup) noexcept:
 
 
 cdef int add_roots(dict found, Tuple tup) except -1:
-    """Adds the roots of an anchor, as attempt → address, each once, in order. Of one slot there may be two attempts: one
-    that has failed, and the one that came after it and must fail as well if their row is none."""
+    """Adds the roots of an anchor, as attempt → address, each once, in order.
+
+    Of one slot there may be two attempts: one that has failed, and the one that came after it and must fail as well if
+    their row is none.
+    """
     cdef Py_ssize_t i
     if tup.root is not NULL:
         found[tup.attempt] = <size_t>tup.root

@@ -118,6 +118,15 @@ cdef inline int add_edge(Tuple tup, uint64_t edge) except -1:
     return 0
 
 
+cdef inline bint is_lost(Tuple tup) except -1:
+    # Whether it has no verdict and a tree of it has failed: nothing that is made of it counts.
+    if tup.verdict != OPEN:
+        return False
+    if tup.root is not NULL:
+        return tup.root.attempt != tup.attempt
+    return tup.roots is not None and tup.roots.is_lost()
+
+
 cdef inline uint64_t ring_edge(uint64_t edge, Py_ssize_t reader) noexcept:
     # The edge of that reader's copy of a tuple.
     return ps_mix64(edge + <uint64_t>(reader + 1) * <uint64_t>0x9E3779B97F4A7C15)

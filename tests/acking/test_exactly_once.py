@@ -12,7 +12,6 @@ import zlib
 from collections import Counter, defaultdict
 
 import pyarrow as pa
-import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
@@ -250,7 +249,6 @@ def rows_that_leave(case, script, config):
         worker.stop()
 
 
-@pytest.mark.inline
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=cases())
 def test_the_rows_of_a_run_with_failures_are_those_of_one_without(case, scheduler):
@@ -269,7 +267,6 @@ def test_the_rows_of_a_run_with_failures_are_those_of_one_without(case, schedule
     event("something failed" if script.failures else "nothing failed")
 
 
-@pytest.mark.inline
 @settings(max_examples=max(10, EXAMPLES // 3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=cases(), where=st.integers(0, 3), root=st.integers(0, 19), retries=st.integers(0, 3))
 def test_of_a_tuple_that_is_dropped_nothing_leaves(case, where, root, retries, scheduler):

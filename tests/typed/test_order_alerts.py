@@ -38,7 +38,7 @@ def test_a_failed_order_comes_again() -> None:
 def test_a_broken_order_is_an_error() -> None:
     broken = ScriptedSpout.of(["shop string", "number long", "price long"], ("west", 0, -1)).spec()
     made: type[OrderAlerts] = type("Broken", (OrderAlerts,), {"orders": broken})
-    result = run_topology(made)
+    result = run_topology(made, config={"topology.dead.letter": "drop"})
     assert len(result.rows("alerts", "errors")) == 4  # at first, and the three times that the spout tries again
     assert ("beats.beats", 1) in result.rows("quiet")
     assert result.metrics["corrections"]["corrected"]["count"] == 2
