@@ -203,6 +203,8 @@ def run(settings: Settings) -> Iterator[Record]:
         if not settings.wants(case.name):
             continue
         missing = [name for name in (case.client, *["uvloop"][: case.uvloop]) if importlib.util.find_spec(name) is None]
+        if settings.quick and missing:
+            continue  # clients that the set-up does not install
         if settings.quick:
             case = case._replace(requests=case.requests // 60, in_flight=case.in_flight // 60)
         rates: dict[Callable[[Case, list[str]], float], list[float]] = {ours: [], by_hand: []}
