@@ -78,7 +78,6 @@ cdef class Acker:
     cdef object monotonic       # a clock in seconds, None: the machine's
     cdef public uint64_t span   # attempts that may be ahead of the oldest open one
     cdef uint64_t read_clock(self) except? 0
-    cdef bint closed            # no roots any more
     cdef int read_clock_now(self) except -1
     cdef int let_all_go(self) except -1
 
@@ -123,6 +122,16 @@ cdef inline int ack_edge(ps_acker *acker, ps_root *root, uint64_t attempt, uint6
         let_go(root)
         ps_acker_release(acker, root)
     return 0
+
+
+cdef inline anchor_t no_anchor(long long offset) noexcept:
+    # Of what belongs to no tree.
+    cdef anchor_t anchor
+    anchor.root = NULL
+    anchor.attempt = NO_ATTEMPT
+    anchor.roots = NULL
+    anchor.offset = offset
+    return anchor
 
 
 cdef inline uint64_t attempt_of_row(const anchor_t *anchor) except? 0:

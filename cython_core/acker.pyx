@@ -22,6 +22,7 @@ import os
 cdef uint64_t LOST = 0xFFFFFFFFFFFFFFFF
 cdef uint64_t TICK_NANOS = 1_000_000
 cdef uint64_t SPAN = 1 << 20
+cdef double LONGEST_WAIT = 0.005   # seconds
 
 
 @cython.final
@@ -64,11 +65,11 @@ cdef class Acker:
         """Fails the trees whose time has come by the clock; how many."""
         return ps_acker_expire(&self.acker, self.read_clock())
 
-    def seconds_to_wait(self, double most):
-        """Until the next tree may time out, and at most so many where others may come to a verdict meanwhile: never
-        where nothing happens but by the clock that was given."""
+    def seconds_to_wait(self):
+        """Until the next tree may time out; at most 5 ms where a thread of the user's may give a verdict meanwhile,
+        which is never where nothing happens but by the clock that was given."""
         cdef double seconds = max(0.0, self.next_expiry - self.read_clock() / 1e9) + 1e-6
-        return min(seconds, most) if self.monotonic is None else seconds
+        return min(seconds, LONGEST_WAIT) if self.monotonic is None else seconds
 
     @property
     def next_expiry(self):
@@ -76,28 +77,8 @@ cdef class Acker:
         cdef uint64_t nanos = ps_acker_next_expiry(&self.acker)
         return float("inf") if nanos == PS_NO_TIMEOUT else nanos / 1e9
 
-    @property
-    def timeout(self):
-        """Seconds; 0: none."""
-        return self.acker.timeout / 1e9
-
-    @property
-    def attempts(self):
-        """Emits with a root so far."""
-        return self.acker.next - 1
-
-    @property
-    def span_now(self):
-        """Attempts from the oldest open one to the newest."""
-        return self.acker.next - self.acker.oldest
-
-    def failed_attempts(self):
-        """Attempts that have failed and whose rows may still be kept, as they failed."""
-        return [self.acker.failed[i] for i in range(self.acker.failed_count)]
-
     def close(self):
         """All roots end without a verdict, and nothing is kept of them; for a worker that is given up."""
-        self.closed = True
         ps_acker_close(&self.acker)
         self.let_all_go()
 

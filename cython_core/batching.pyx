@@ -18,14 +18,10 @@ from cython_core.tuple cimport OPEN, Tuple, is_lost
 cdef int leave_out_lost(object batch) except -1:
     """Takes out of a group the tuples whose trees have failed meanwhile: they come again, and would take those that
     share a row with them along."""
-    cdef bint whole = True
-    if not isinstance(batch, list):
-        return 0
-    for each in <list>batch:
-        if isinstance(each, Tuple) and is_lost(<Tuple>each):
-            whole = False
-    if not whole:
-        batch[:] = [each for each in batch if not (isinstance(each, Tuple) and is_lost(<Tuple>each))]
+    if isinstance(batch, list):
+        kept = [each for each in <list>batch if not (isinstance(each, Tuple) and is_lost(<Tuple>each))]
+        if len(kept) < len(<list>batch):
+            batch[:] = kept
     return 0
 
 

@@ -307,13 +307,12 @@ cdef class BoltExecutor(Executor):
         if self.pending.count > 0 or not self.holds_batches():
             return 0
         held = len(self.batching._batches)
-        if held > 0:
-            self.times.begin_turn()
-            try:
-                self.fire_batches()
-                self.flush()
-            finally:
-                self.end_turn(0)
+        self.times.begin_turn()
+        try:
+            self.fire_batches()
+            self.flush()
+        finally:
+            self.end_turn(0)
         return held
 
     def wants_final_tick(self, unsigned long long emits):

@@ -21,7 +21,7 @@ from cython_core.acker cimport Acker, ps_acker_keeps_time
 from cython_core.async_executor cimport AsyncExecutor
 from cython_core.bolt_executor cimport BoltExecutor, process_held_batches
 from cython_core.executor cimport Executor
-from cython_core.spout_executor cimport SpoutExecutor, open_trees
+from cython_core.spout_executor cimport SpoutExecutor, trees_to_await
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
 from cython_core.wait_strategy cimport WaitStrategy
@@ -29,7 +29,6 @@ from cython_core.turn_times cimport DOWNSTREAM_FULL, OUTPUT_FULL, Stopwatch
 
 
 cdef double NEVER = float("inf")
-cdef double LONGEST_WAIT = 0.005   # seconds, for what gets a verdict by a thread of the user's
 
 
 @cython.final
@@ -204,10 +203,10 @@ cdef class InlineScheduler:
 
         Order: after the last final tick. Then only what acks by itself, later, or the time-out can give a verdict.
         """
-        if self.acker is None or not ps_acker_keeps_time(&self.acker.acker) or not open_trees(self.executors):
+        if not trees_to_await(self.acker, self.executors):
             return False
         if self.acker.expire() == 0 and self.one_pass() == 0:
-            self.sleep(self.acker.seconds_to_wait(LONGEST_WAIT))
+            self.sleep(self.acker.seconds_to_wait())
         return True
 
     cdef bint settle(self, object deadline) except -1:

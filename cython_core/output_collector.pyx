@@ -28,7 +28,7 @@ cdef extern from "Python.h":
 
 
 from cython_core.acker cimport (
-    anchor_t, NO_ATTEMPT, PS_ROOT_ABANDONED, ack_edge, fail_root, ps_acker_edge, ps_acker_fail,
+    anchor_t, PS_ROOT_ABANDONED, ack_edge, fail_root, no_anchor, ps_acker_edge, ps_acker_fail,
     ps_acker_open, ps_acker_reset, ps_root, roots_of,
 )
 from cython_core.stream_router cimport StreamRouter, send_straight, transfer
@@ -199,9 +199,8 @@ cdef class SpoutOutputCollector(OutputCollector):
     """A spout task's way out, the offset range that its tuple ids are checked against, and the roots of its trees."""
 
     cdef object emit(self, object values, object tup_id, object stream, object direct_task, bint need_task_ids):
-        cdef anchor_t anchor
+        cdef anchor_t anchor = no_anchor(self.last_offset)
         cdef StreamRouter router
-        anchor.root, anchor.roots, anchor.attempt, anchor.offset = NULL, NULL, NO_ATTEMPT, self.last_offset
         if tup_id is None:
             return self.send_with(values, stream, &anchor, direct_task, need_task_ids)
         if not self.tracks:
@@ -304,7 +303,7 @@ cdef class BoltOutputCollector(OutputCollector):
         """Once per batch: only a verdict can change what an emit may be anchored to."""
         cdef unsigned long long verdicts = self.acks + self.fails
         if not self.batch_anchored or (self.auto_anchor and self.batch_verdicts != verdicts):
-            self.batch_anchor.root, self.batch_anchor.roots, self.batch_anchor.offset = NULL, NULL, -1
+            self.batch_anchor = no_anchor(-1)
             self.batch_roots = self.anchor_to(self.batch, &self.batch_anchor, self.auto_anchor)
             self.batch_verdicts = verdicts
             self.batch_anchored = True
@@ -507,7 +506,7 @@ cdef class BoltBase:
         """
         cdef OutputCollector found = collector_or_none(self)
         cdef BoltOutputCollector collector
-        cdef anchor_t anchor
+        cdef anchor_t anchor = no_anchor(-1)
         cdef object _alive
         if found is None:
             if anchors is None:
@@ -515,7 +514,6 @@ cdef class BoltBase:
             more = {"anchors": [given.id if isinstance(given, Tuple) else given for given in anchors]}
             return heard_emit(self, tup, more, stream, direct_task, need_task_ids)
         collector = <BoltOutputCollector?>found
-        anchor.root, anchor.roots, anchor.attempt, anchor.offset = NULL, NULL, NO_ATTEMPT, -1
         if anchors is None:
             _alive = collector.anchor_to_current(&anchor)
         else:
@@ -543,7 +541,10 @@ cdef class BoltBase:
         For a bolt that works on a tuple for longer than ``topology.message.timeout.secs`` and knows that it is alive
         (Storm's ``resetTimeout``). A tuple that has its verdict stays as it is. Raises ValueError for None.
         """
-        cdef Tuple found = tuple_given(self, "reset_timeout", tup)
+        cdef Tuple found
+        if heard_verdict(self, "reset_timeout", tup):
+            return
+        found = tuple_meant(tup)
         if found is not None and found.verdict == OPEN:
             (<BoltOutputCollector?>collector_of(self)).reset_timeout(found)
 
@@ -552,14 +553,16 @@ cdef class BoltBase:
         micro-batch ends. Does nothing unless overridden. Ticks never reach ``process``."""
 
 
-cdef Tuple tuple_given(object component, str method, object given):
-    """The tuple that is meant; None where a unit test has heard of it, or nobody holds it any more."""
-    cdef Tuple tup
+cdef bint heard_verdict(object component, str method, object given) except -1:
+    """As ``heard``, of what is said of a tuple, given itself or by its id. Raises ValueError for None."""
     if given is None:
         raise ValueError(f"{type(component).__name__}.{method} takes a tuple or its id; Given: None")
-    if heard(component, {"command": method, "id": given.id if isinstance(given, Tuple) else given}):
-        return None
-    tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
+    return heard(component, {"command": method, "id": given.id if isinstance(given, Tuple) else given})
+
+
+cdef Tuple tuple_meant(object given):
+    """By the tuple or its id; None where nobody holds one of that id any more."""
+    cdef Tuple tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
     if tup is not None and tup.root is NULL and tup.roots is None and tup.key is not None:
         tup = tuple_named(tup.key) or tup  # a copy stands for what it is a copy of
     return tup
@@ -567,10 +570,11 @@ cdef Tuple tuple_given(object component, str method, object given):
 
 cdef int settle(object component, str method, object given, bint failed) except -1:
     cdef BoltOutputCollector collector
-    cdef Tuple tup = tuple_given(component, method, given)
-    if tup is None and collector_or_none(component) is None and getattr(component, HEARER, None) is not None:
+    cdef Tuple tup
+    if heard_verdict(component, method, given):
         return 0
     collector = <BoltOutputCollector?>collector_of(component)
+    tup = tuple_meant(given)
     if tup is None:
         collector.second_verdicts += 1  # nobody holds a tuple of that id any more
     elif failed:
@@ -654,10 +658,7 @@ cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id)
             if (<SpoutOutputCollector>collector).roots.hears_acks:
                 return 0
             acked = 1  # as no acker runs
-    anchor.root = NULL
-    anchor.roots = NULL
-    anchor.attempt = NO_ATTEMPT
-    anchor.offset = (<SpoutOutputCollector>collector).last_offset
+    anchor = no_anchor((<SpoutOutputCollector>collector).last_offset)
     send_plain(collector, values, &anchor)
     (<SpoutOutputCollector>collector).untracked += acked
     return 1

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport uint32_t, uint64_t
 
-from cython_core.acker cimport ps_root
+from cython_core.acker cimport Acker, ps_root
 from cython_core.executor cimport Executor, ps_call
 from cython_core.output_collector cimport SpoutOutputCollector
 
@@ -45,5 +45,5 @@ cdef class SpoutExecutor(Executor):
     cdef bint over(self) except -1
 
 
-cdef bint open_trees(tuple executors) except -1
+cdef bint trees_to_await(Acker acker, tuple executors) except -1
 cdef bint spouts_at_most(tuple executors) except -1

@@ -8,9 +8,9 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acker cimport (
-    NO_ATTEMPT, PS_ROOT_ABANDONED, PS_ROOT_ACKED, PS_ROOT_DRAGGED, PS_ROOT_RESTED, PS_ROOT_TIMED_OUT, Acker, anchor_t,
-    ack_edge, let_go, ps_acker_edge, ps_acker_fail, ps_acker_keep_settled, ps_acker_release,
-    ps_acker_rest, ps_acker_take_settled, ps_root, ps_verdict,
+    PS_ROOT_ABANDONED, PS_ROOT_ACKED, PS_ROOT_DRAGGED, PS_ROOT_RESTED, PS_ROOT_TIMED_OUT, Acker, anchor_t,
+    ack_edge, let_go, no_anchor, ps_acker_edge, ps_acker_fail, ps_acker_keep_settled, ps_acker_release,
+    ps_acker_keeps_time, ps_acker_rest, ps_acker_take_settled, ps_root, ps_verdict,
 )
 from cython_core.batch_inserter cimport PendingEmits
 from cython_core.executor cimport Executor, late, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
@@ -364,8 +364,7 @@ cdef class SpoutExecutor(Executor):
     def emit_dead_letter(self, tuple row not None):
         """A row of the stream ``__dead_letter``, in no tree, in a turn of the spout; whether anybody takes it."""
         cdef StreamRouter router = self.routers["__dead_letter"]
-        cdef anchor_t anchor
-        anchor.root, anchor.roots, anchor.attempt, anchor.offset = NULL, NULL, NO_ATTEMPT, -1
+        cdef anchor_t anchor = no_anchor(-1)
         router.route(row, &anchor, None)
         return len(router.routes) > 0 or router.view is not None or router.tapped is not None
 
@@ -410,10 +409,9 @@ cdef class SpoutExecutor(Executor):
     cdef int send_batch(self, object batch, uint32_t emits) except -1:
         """The rows of a batch as tuples of one tree."""
         cdef SpoutOutputCollector collector = self.collector
-        cdef anchor_t anchor
+        cdef anchor_t anchor = no_anchor(SOMEWHERE)
         cdef ps_root *root = NULL
         cdef uint64_t edge = 0
-        anchor.root, anchor.roots, anchor.attempt, anchor.offset = NULL, NULL, 0, SOMEWHERE
         if collector.tracks and collector.router_of("default").routes:
             edge = ps_acker_edge(&collector.acker.acker)
             root = collector.open_root(<PyObject *>batch, <PyObject *>None, <PyObject *>None, edge, emits)
@@ -434,8 +432,10 @@ cdef class SpoutExecutor(Executor):
         return self.pending.count == 0 and self.collector.roots.settled == 0
 
 
-cdef bint open_trees(tuple executors) except -1:
-    """Whether a spout's range has trees without a verdict."""
+cdef bint trees_to_await(Acker acker, tuple executors) except -1:
+    """Whether trees of a spout's range have no verdict, and time may give them one."""
+    if acker is None or not ps_acker_keeps_time(&acker.acker):
+        return False
     for executor in executors:
         if isinstance(executor, SpoutExecutor) and (<SpoutExecutor>executor).awaits():
             return True

@@ -27,7 +27,7 @@ from cython_core.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.java_hash cimport java_hash_of_all
 from cython_core.row_batch cimport RowView
 from cython_core.stable_hash cimport stable_hash
-from cython_core.acker cimport LOST, NO_ATTEMPT, Roots, anchor_t, attempt_of_row, ps_acker_edge
+from cython_core.acker cimport LOST, Roots, anchor_t, attempt_of_row, no_anchor, ps_acker_edge
 from cython_core.tuple cimport Tuple, TupleSource, add_edge, named_values, new_edge, new_tuple, ring_edge
 
 
@@ -307,8 +307,7 @@ cdef class StreamRouter:
 
     def route_direct(self, values, long long offset, task):
         """An emit of no tree to ``task`` on a direct stream, by hand. Returns and raises as the engine's own."""
-        cdef anchor_t anchor
-        anchor.root, anchor.roots, anchor.attempt, anchor.offset = NULL, NULL, NO_ATTEMPT, offset
+        cdef anchor_t anchor = no_anchor(offset)
         return self.send_direct(values, &anchor, task)
 
     cdef int send_direct(self, object values, const anchor_t *anchor, object task) except -1:

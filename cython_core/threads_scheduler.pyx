@@ -24,7 +24,7 @@ from cython_core.executor_thread cimport ExecutorThread, ThreadsRun
 from cython_core.flush_timer cimport FlushTimer
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
-from cython_core.spout_executor cimport SpoutExecutor, open_trees, spouts_at_most
+from cython_core.spout_executor cimport SpoutExecutor, spouts_at_most, trees_to_await
 from cython_core.wake_up cimport WakeUp, ps_wake, ps_wake_cancel, ps_wake_park, ps_wake_prepare
 
 from cython_core.executor_thread import Call
@@ -35,7 +35,6 @@ logger = logging.getLogger("pystorm.worker")
 cdef double NEVER = float("inf")
 cdef double LOOK_SECONDS = 0.02   # the driver looks at signals at least this often
 cdef double MANUAL_LOOK_SECONDS = 0.001  # at a deadline by a clock that anybody may move
-cdef double LONGEST_WAIT = 0.005  # for what gets a verdict by a thread of the user's
 cdef double HALT_SECONDS = 0.1    # that a call of a component may go on when all stops
 
 
@@ -235,10 +234,10 @@ cdef class ThreadsScheduler:
 
     def await_trees(self):
         """As the inline scheduler's."""
-        if self.acker is None or not ps_acker_keeps_time(&self.acker.acker) or not open_trees(self.executors):
+        if not trees_to_await(self.acker, self.executors):
             return False
         if self.acker.expire() == 0:
-            self.sleep(self.acker.seconds_to_wait(LONGEST_WAIT))
+            self.sleep(self.acker.seconds_to_wait())
             self.acker.expire()
         return True
 

@@ -22,6 +22,7 @@
 #ifndef PYSTORM_ACKER_H
 #define PYSTORM_ACKER_H
 
+#include "mix.h"
 #include "timing_wheel.h"
 
 #include <stdbool.h>
@@ -149,13 +150,10 @@ static void ps_acker_free(ps_acker *acker) {
     acker->window = NULL;
 }
 
-/* A new id for an edge: splitmix64, never 0 and never twice in 2^64 edges. */
+/* A new id for an edge: never 0, and never twice in 2^64 edges, as the mixer is one to one. */
 static inline uint64_t ps_acker_edge(ps_acker *acker) {
-    uint64_t x = acker->edge_state += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    x ^= x >> 31;
-    return x ? x : ps_acker_edge(acker);
+    uint64_t edge = ps_mix64(acker->edge_state += UINT64_C(0x9E3779B97F4A7C15));
+    return edge ? edge : ps_acker_edge(acker);
 }
 
 static int ps_acker_add_slab(ps_acker *acker) {
