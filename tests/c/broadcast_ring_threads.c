@@ -100,7 +100,7 @@ static void everyone_sees_everything(uint64_t capacity, uint64_t writers, int pi
 }
 
 int main(void) {
-    deadline(60);
+    deadline(200);
     for (uint64_t writers = 1; writers <= 2; writers++)
         for (int pipeline = 0; pipeline < 2; pipeline++) {
             everyone_sees_everything(2, writers, pipeline);

@@ -186,7 +186,7 @@ static void executors_take_while_it_is_controlled(void) {
 }
 
 int main(void) {
-    deadline(120);
+    deadline(200);
     asks_once_an_interval();
     leaves_full_ones_alone();
     rests_while_nobody_takes();

@@ -55,7 +55,7 @@ int main(void) {
     void *(*const bodies[])(void *) = {record, copy, copy};
     void *const arguments[] = {NULL, NULL, NULL};
     uint64_t total = 0;
-    deadline(60);
+    deadline(200);
     run_threads(bodies, arguments, 3);
     for (uint64_t n = 0; n < RECORDED; n++) total += duration(n);
     CHECK(ps_histogram_count(&histogram) == RECORDED);

@@ -90,7 +90,7 @@ static void hands_over_everything(uint64_t capacity, int batched) {
 
 int main(void) {
     static const uint64_t capacities[] = {1, 2, 64};
-    deadline(60);
+    deadline(200);
     for (int i = 0; i < 3; i++)
         for (int batched = 0; batched < 2; batched++) hands_over_everything(capacities[i], batched);
     return 0;

@@ -82,7 +82,7 @@ static void a_wake_before_the_sleep_ends_it(void) {
 }
 
 int main(void) {
-    deadline(60);
+    deadline(200);
     nobody_sleeps_for_ever();
     a_sleep_ends_by_itself();
     a_wake_before_the_sleep_ends_it();

@@ -17,7 +17,7 @@ import pytest
 pytestmark = [pytest.mark.gate, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).resolve().parents[2]
-SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+SANITIZE = "-O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
 COPIED = ["cython_core", "pystorm_source", "tests", "setup.py", "pyproject.toml", "pyspark_pystorm.py", "conf"]
 
 
