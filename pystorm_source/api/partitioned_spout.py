@@ -1,7 +1,7 @@
 """Spouts whose tuples have offsets: what Spark can replay."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pystorm_source.api.spout import Spout
 from pystorm_source.errors import TopologyError
@@ -30,6 +30,19 @@ class PartitionedSpout(Spout):
 
     The same range must give the same tuples whenever it is read: Spark replays ranges after a failure.
     """
+
+    initial_rate: ClassVar[int] = 10_000
+    """Offsets per second that a partition is taken to manage before anything is known of it. At least 1."""
+
+    @classmethod
+    def named_offsets(cls, given: Mapping[str, Any]) -> Mapping[str, int] | None:
+        """Driver. ``startingOffsets`` or ``endingOffsets`` in a form of the spout's own, as partition → offset.
+
+        Asked where the option's JSON names no spout of the topology, such as Spark's ``{"topic": {"0": 23}}``, and
+        where what stands under this spout's name is not partition → offset. -2 is earliest, -1 latest. None: this is no
+        form of ours. May raise OptionError, for one that is but makes no sense.
+        """
+        return None
 
     def partitions(self) -> list[str]:
         """Driver. Names of the partitions that exist now."""

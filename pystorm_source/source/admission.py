@@ -1,29 +1,41 @@
-"""How far a micro-batch may read: a pure function of starts, heads and limits.
+"""How far a micro-batch may read: a pure function of starts, heads, limits and a budget.
 
 Each partition is wished the same share (water-filling: one that has less waiting leaves the rest to the others). What
 is left over when shares are whole numbers goes round: the order of the partitions is rotated by the sum of their
-starts, so that a budget smaller than the number of partitions serves them in turn, without memory. Three partitions,
-10, 1 and 10 offsets waiting, a budget of 12 for the micro-batch:
+starts, so that a limit smaller than the number of partitions serves them in turn, without memory. Three partitions,
+10, 1 and 10 offsets waiting, a limit of 12 for the micro-batch:
 
     level 5: 5 + 1 + 5 = 11, and one left over       →  6, 1, 5     or, when the starts add up otherwise, 5, 1, 6
 
+A budget bounds single partitions further, each by its own number. It takes nothing away by rounding: without a limit
+for the micro-batch every partition has its whole budget.
+
 A spout may know that a range cannot be cut just anywhere (``align``: a file is cut between lines). A cut that comes out
-earlier than wished is taken. One that lies beyond the wish would break the limit, so the partition is held back, and
-tried again with what the others left. Only a partition that cannot move within the whole budget may exceed it, and then
-it moves alone: where nothing else moves, or else when its turn comes (about every fourth micro-batch, by a hash of the
-starts), so that it cannot be held back for ever by others that always have enough.
+earlier than wished is taken. One that lies beyond the wish would break the limit or the budget, so the partition is
+held back, and tried again with what the others left. Only a partition that cannot move within the whole limit may
+exceed it, and then it moves alone: where nothing else moves, or else when its turn comes (about every fourth
+micro-batch, by a hash of the starts), so that it cannot be held back for ever by others that always have enough.
 """
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from pystorm_source.errors import TopologyError
 from pystorm_source.options import SourceOptions
-from pystorm_source.source.offsets import Key
+from pystorm_source.source.micro_batch import Waiting
+from pystorm_source.source.offsets import MOST
+from pystorm_source.source.partition_index import Column, total
 
-Align = Callable[[Key, int, int], int]
+Align: TypeAlias = Callable[[str, int, int], int]
+"""Partition, start, wished end → the cut that the spout takes instead."""
+Rows: TypeAlias = npt.NDArray[np.intp]
+NOWHERE: Mapping[str, Align] = MappingProxyType({})
 TURN = 4
 UNBOUNDED = 2**63 - 1
 """The ReadMaxRows that is none: it stands for limits that Spark has no word for."""
@@ -31,25 +43,29 @@ UNBOUNDED = 2**63 - 1
 
 @dataclass(frozen=True)
 class Limits:
-    """What bounds a micro-batch; None is no bound. All but ``partitions`` count offsets."""
+    """What bounds a micro-batch; None is no bound. All but ``partitions`` count offsets.
+
+    ``lifted``: Trigger.Once, which no budget bounds either.
+    """
 
     total: int | None = None
     per_partition: int | None = None
     partitions: int | None = None
     minimum: int | None = None
+    lifted: bool = False
 
 
 def limits_of(options: SourceOptions, read_limit: Any = None, draining: bool = False) -> Limits:
     """The limits of the options, combined with the ReadLimit that Spark gives (none on Spark 4.0 and 4.1).
 
-    ``ReadAllAvailable`` (Trigger.Once) lifts every limit of the options. A row is taken for an offset, a byte too
-    (spouts that read files count bytes), a file for a partition. ``draining`` (Trigger.AvailableNow) drops the minimum:
-    nothing more will come.
+    ``ReadAllAvailable`` (Trigger.Once) lifts every limit of the options, and the budget. A row is taken for an offset,
+    a byte too (spouts that read files count bytes), a file for a partition. ``draining`` (Trigger.AvailableNow) drops
+    the minimum: nothing more will come.
     """
     total, minimum, partitions = options.max_offsets_per_trigger, options.min_offsets_per_trigger, None
     kind = type(read_limit).__name__  # by name: the classes do not exist before Spark 4.2
     if kind == "ReadAllAvailable":
-        return Limits()
+        return Limits(lifted=True)
     if kind == "ReadMaxRows" and read_limit.max_rows < UNBOUNDED:
         total = read_limit.max_rows if total is None else min(total, read_limit.max_rows)
     elif kind == "ReadMaxBytes":
@@ -61,101 +77,111 @@ def limits_of(options: SourceOptions, read_limit: Any = None, draining: bool = F
     return Limits(total, options.max_offsets_per_partition, partitions, None if draining else minimum)
 
 
-def admit(waiting: Mapping[Key, tuple[int, int]], limits: Limits, align: Align | None = None) -> dict[Key, int]:
-    """Partition → end, for ``waiting`` partition → (start, head) with start ≤ head.
+def admit(
+    waits: Waiting, limits: Limits, aligns: Mapping[str, Align] = NOWHERE, budget: Column | None = None
+) -> Column:
+    """Where each partition of ``waits`` ends: start ≤ end ≤ head.
 
-    start ≤ end ≤ head; the sum stays within ``limits.total`` and each part within ``limits.per_partition``, unless
-    exactly one partition moves (see above). Never asks ``align`` about a head: that is a cut already.
+    The sum stays within ``limits.total``, each part within ``limits.per_partition`` and the partition's ``budget``
+    (offsets, in the order of the partitions; -1 is no bound, 0 holds it), unless exactly one partition moves (see
+    above). ``aligns``: the ``align`` of each spout that has one of its own; never asked about a head, which is a cut
+    already.
 
     Raises TopologyError where ``align`` answers outside of [start, head].
     """
-    ends = {key: start for key, (start, _) in waiting.items()}
-    order = _rotated([key for key, (start, head) in sorted(waiting.items()) if start < head], waiting)
-    order = order[: limits.partitions]
-    room = {key: _least(waiting[key][1] - waiting[key][0], limits.per_partition) for key in order}
-    shares = _fill(room, limits.total, order)
-    spare = limits.total
-    held: list[Key] = []
-    for key in order:
-        start = waiting[key][0]
-        cut = _cut(key, start + shares[key], waiting, align) if shares[key] else start
-        if start < cut <= start + shares[key]:
-            ends[key] = cut
-            spare = None if spare is None else spare - (cut - start)
-        elif shares[key]:
-            held.append(key)
-    if spare is not None:
-        for key in list(held):
-            start = waiting[key][0]
-            wish = start + min(room[key], spare)
-            cut = _cut(key, wish, waiting, align) if wish > start + shares[key] else start
-            if start < cut <= wish:
-                ends[key] = cut
-                spare -= cut - start
-                held.remove(key)
-    if not held:
-        return ends
-    moved = any(ends[key] > waiting[key][0] for key in order)
-    turn = _hash(waiting)
-    if not moved or turn % TURN == 0:
-        key = held[turn // TURN % len(held)]
-        cut = _first_cut(key, _least(room[key], limits.total), waiting, align)
-        return {other: cut if other == key else begin for other, (begin, _) in waiting.items()}
-    return ends
+    most = None if limits.total is None else min(limits.total, MOST - 1)
+    room = waits.head - waits.start
+    if limits.per_partition is not None:
+        room = np.minimum(room, min(limits.per_partition, MOST - 1))
+    if budget is not None and not limits.lifted:
+        room = np.where(budget < 0, room, np.minimum(room, budget))
+    order = _rotated(np.flatnonzero(room), waits.start)[: limits.partitions]
+    ends = waits.start.copy()
+    ends[order] += _fill(room[order], most)
+    cut = _rows_to_align(waits, order, ends, aligns)
+    return _aligned(_Cuts(waits, aligns), ends, room, cut, most) if cut.size else ends
 
 
-def _first_cut(key: Key, step: int, waiting: Mapping[Key, tuple[int, int]], align: Align | None) -> int:
-    """A cut beyond the start, at ``start + step`` or else as little later as doubling the step finds."""
-    start = waiting[key][0]
-    while (cut := _cut(key, start + step, waiting, align)) == start:
-        step *= 2
-    return cut
+def _rotated(rows: Rows, starts: Column) -> Rows:
+    return np.roll(rows, -(total(starts[rows]) % len(rows))) if rows.size else rows
 
 
-def _fill(room: Mapping[Key, int], total: int | None, order: Sequence[Key]) -> dict[Key, int]:
-    """Water-filling: everyone gets min(room, level), the rest goes to the first in ``order`` that want more."""
-    if total is None or sum(room.values()) <= total:
-        return dict(room)
-    left, count, level = total, len(room), 0
-    for size in sorted(room.values()):
-        level = left // count
-        if size > level:
-            break
-        left -= size
-        count -= 1
-    shares = {key: min(size, level) for key, size in room.items()}
-    rest = total - sum(shares.values())
-    for key in order:
-        if rest and room[key] > shares[key]:
-            shares[key] += 1
-            rest -= 1
+def _fill(room: Column, most: int | None) -> Column:
+    """Water-filling: everyone gets min(room, level), the rest goes to the first that want more."""
+    if most is None or total(room) <= most:
+        return room
+    # The level is what remains for each when all that want less have been served. What is added up beyond the first
+    # that wants more may exceed 64 bits, and is not looked at.
+    rising = np.sort(room)
+    served = np.concatenate([rising[:1] * 0, np.cumsum(rising[:-1])])
+    levels = (most - served) // np.arange(len(room), 0, -1)
+    level = levels[np.argmax(rising > levels)]
+    shares = np.minimum(room, level)
+    shares[np.flatnonzero(room > level)[: most - total(shares)]] += 1
     return shares
 
 
-def _cut(key: Key, wish: int, waiting: Mapping[Key, tuple[int, int]], align: Align | None) -> int:
-    start, head = waiting[key]
-    if align is None or wish >= head:
-        return min(wish, head)
-    cut = align(key, start, wish)
-    if isinstance(cut, bool) or not isinstance(cut, int) or not start <= cut <= head:
-        raise TopologyError(
-            f"align() of spout {key.component!r} must answer an int from {start} to {head} for partition "
-            f"{key.partition!r}, asked to "
-            f"cut [{start}, {head}) at {wish}. Given: {cut!r}"
-        )
-    return cut
+def _rows_to_align(waits: Waiting, order: Rows, ends: Column, aligns: Mapping[str, Align]) -> Rows:
+    """Those of ``order`` that are cut, and whose spout wants to be asked where."""
+    asks = np.zeros(len(ends), np.bool_)
+    for component in aligns:
+        asks[waits.index.rows_of(component)] = True
+    return order[asks[order] & (waits.start[order] < ends[order]) & (ends[order] < waits.head[order])]
 
 
-def _rotated(keys: list[Key], waiting: Mapping[Key, tuple[int, int]]) -> list[Key]:
-    if not keys:
-        return keys
-    first = sum(waiting[key][0] for key in keys) % len(keys)
-    return keys[first:] + keys[:first]
+def _aligned(cuts: "_Cuts", ends: Column, room: Column, rows: Rows, most: int | None) -> Column:
+    """``ends`` with those of ``rows`` at cuts of their spouts."""
+    starts, wished = cuts.waits.start, ends.copy()
+    held = []
+    for row in rows.tolist():
+        start, wish = int(starts[row]), int(wished[row])
+        cut = cuts.at(row, wish)
+        ends[row] = cut if start < cut <= wish else start
+        if ends[row] == start:
+            held.append(row)
+    if most is not None and held:
+        spare = most - total(ends - starts)
+        for row in list(held):
+            start = int(starts[row])
+            wish = start + min(int(room[row]), spare)
+            cut = cuts.at(row, wish) if wish > wished[row] else start
+            if start < cut <= wish:
+                ends[row] = cut
+                spare -= cut - start
+                held.remove(row)
+    turn = zlib.crc32(starts.tobytes())
+    if held and (turn % TURN == 0 or np.array_equal(ends, starts)):
+        row = held[turn // TURN % len(held)]
+        step = int(room[row]) if most is None else min(int(room[row]), most)
+        ends = starts.copy()
+        ends[row] = cuts.first_at(row, step)
+    return ends
 
 
-def _hash(waiting: Mapping[Key, tuple[int, int]]) -> int:
-    return zlib.crc32(repr([(key, start) for key, (start, _) in sorted(waiting.items())]).encode())
+@dataclass(frozen=True)
+class _Cuts:
+    """Asks spouts where to cut."""
 
+    waits: Waiting
+    aligns: Mapping[str, Align]
 
-def _least(size: int, limit: int | None) -> int:
-    return size if limit is None else min(size, limit)
+    def at(self, row: int, wish: int) -> int:
+        """The cut instead of ``wish``. Raises TopologyError."""
+        start, head = int(self.waits.start[row]), int(self.waits.head[row])
+        if wish >= head:
+            return head
+        key = self.waits.index.key(row)
+        cut = self.aligns[key.component](key.partition, start, wish)
+        if isinstance(cut, bool) or not isinstance(cut, int) or not start <= cut <= head:
+            raise TopologyError(
+                f"align() of spout {key.component!r} must answer an int from {start} to {head} for partition "
+                f"{key.partition!r}, asked to cut [{start}, {head}) at {wish}. Given: {cut!r}"
+            )
+        return cut
+
+    def first_at(self, row: int, step: int) -> int:
+        """A cut beyond the start, ``step`` behind it or else as little later as doubling the step finds."""
+        start = int(self.waits.start[row])
+        while (cut := self.at(row, start + step)) == start:
+            step *= 2
+        return cut

@@ -1,29 +1,30 @@
 """What is waiting, as it appears in a query's progress (``sources[0].latestOffset``)."""
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from pystorm_source.source.admission import Limits
 from pystorm_source.source.micro_batch import Waiting
-from pystorm_source.source.offsets import Key, Offsets
+from pystorm_source.source.partition_index import Column, total
 
 MOST_NAMED = 100
 """Partitions that a report names; beyond that it has the sum only, for progress is printed and stored by the batch."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Backlog:
     """Heads and ends at the last look. Offsets that the micro-batch now admitted takes are not backlog any more."""
 
-    waits: Mapping[Key, Waiting]
-    ends: Mapping[Key, int]
+    waits: Waiting
+    """As the world has it, not as Trigger.AvailableNow bounds it."""
+    ends: Column
     limits: Limits
-
-    @classmethod
-    def of(cls, waits: Mapping[Key, Waiting], ends: Mapping[Key, int], limits: Limits) -> "Backlog":
-        """``waits`` as the world has it, not as Trigger.AvailableNow bounds it."""
-        return cls(waits, {key: ends[key] for key in waits}, limits)
+    without_offsets: Collection[str] = ()
+    """Spouts that count permits, which are no backlog."""
 
     def to_json(self) -> dict[str, Any]:
         """``{"backlog", "backlogByPartition", "limits", "offsets", "throttled", "version"}``: ints and strings, sorted.
@@ -32,21 +33,29 @@ class Backlog:
         ``throttled`` names the partitions that a limit cut, ``limits`` those in force. Partitions are named while there
         are at most 100.
         """
-        left = {key: wait.head - self.ends[key] for key, wait in sorted(self.waits.items())}
-        report: dict[str, Any] = {"backlog": sum(left.values())}
+        rows = self._rows()
+        left = self.waits.head[rows] - self.ends[rows]
+        waiting = np.flatnonzero(left)
         limits = {
             "maxOffsetsPerPartition": self.limits.per_partition,
             "maxOffsetsPerTrigger": self.limits.total,
             "minOffsetsPerTrigger": self.limits.minimum,
         }
-        if len(left) <= MOST_NAMED:
-            report["backlogByPartition"] = {str(key): size for key, size in left.items()}
-        report["limits"] = {name: limit for name, limit in limits.items() if limit is not None}
-        if len(left) <= MOST_NAMED:
-            report["offsets"] = Offsets({key: wait.head for key, wait in self.waits.items()}, pinned=True).to_json()[
-                "offsets"
-            ]
-        throttled = [str(key) for key, size in left.items() if size]
-        report["throttled"] = throttled if len(left) <= MOST_NAMED else len(throttled)
-        report["version"] = 1
-        return report
+        report: dict[str, Any] = {
+            "backlog": total(left),
+            "limits": {name: limit for name, limit in limits.items() if limit is not None},
+            "throttled": len(waiting),
+            "version": 1,
+        }
+        if len(rows) <= MOST_NAMED:
+            names = [str(self.waits.index.key(row)) for row in rows.tolist()]
+            report["backlogByPartition"] = dict(zip(names, left.tolist(), strict=True))
+            report["offsets"] = self.waits.index.section_at(self.waits.head, rows)
+            report["throttled"] = [names[i] for i in waiting.tolist()]
+        return dict(sorted(report.items()))
+
+    def _rows(self) -> npt.NDArray[np.intp]:
+        counts = np.ones(len(self.ends), np.bool_)
+        for component in self.without_offsets:
+            counts[self.waits.index.rows_of(component)] = False
+        return np.flatnonzero(counts)

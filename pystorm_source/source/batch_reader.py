@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
@@ -12,8 +13,8 @@ from pystorm_source.errors import DataLossError, OptionError
 from pystorm_source.plan import lint
 from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.micro_batch import waiting
-from pystorm_source.source.offsets import Key, Offsets, Range
-from pystorm_source.source.partitions import partitions_of
+from pystorm_source.source.offsets import Key, Offsets, ranges
+from pystorm_source.source.partitions import PlannedBatch, partitions_of
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.task_read import read_range
 from pystorm_source.source.world_watch import WorldWatch
@@ -46,19 +47,18 @@ class PystormBatchReader(DataSourceReader):
         spouts = DriverSpouts(request.plan)
         try:
             world = WorldWatch(request.plan, spouts, request.options.max_offsets_per_trigger).look(Offsets())
-            request.ending.check_world(world.heads)
-            found = []
-            for key, (start, head) in waiting(Offsets(), world, request.starting, self._lost).items():
-                end = request.ending.of(key, start, head)
-                if end < start:
-                    raise OptionError(
-                        f"option 'endingOffsets' lies before the start of {key}, which is {start}: raise it. Given: "
-                        f"{end!r}"
-                    )
-                if end > start:
-                    found.append(Range(key, start, end))
-            run = uuid.uuid4().hex
-            return list(partitions_of(found, request.plan, spouts, request.options.min_partitions, run))
+            request.ending.check_world(world.index, world.latest)
+            waits = waiting(Offsets(), world, request.starting, self._lost)
+            ends = request.ending.of(world.index, waits.start, waits.head)
+            for row in np.flatnonzero(ends < waits.start).tolist():
+                raise OptionError(
+                    f"option 'endingOffsets' lies before the start of {world.index.key(row)}, which is "
+                    f"{waits.start[row]}: raise it. Given: {int(ends[row])!r}"
+                )
+            at, upto = (Offsets(world.index.section(column), pinned=True) for column in (waits.start, ends))
+            found = ranges(at, upto)
+            planned = PlannedBatch.of(found, request.plan, uuid.uuid4().hex)
+            return list(partitions_of(found, planned, spouts, request.options.min_partitions))
         finally:
             spouts.cleanup()
 

@@ -7,6 +7,7 @@ executor, no thread. Whatever a spout raises leaves with a note that says where.
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.errors import TopologyError
 from pystorm_source.plan import Plan
+from pystorm_source.source.admission import Align
 from pystorm_source.source.offsets import Key
 
 logger = logging.getLogger("pystorm.source")
@@ -36,14 +38,14 @@ class DriverSpouts:
             answer = spout.snapshot(dict(known), dict(memo))
         return checked_snapshot(component, answer)
 
-    def overrides_snapshot(self, component: str) -> bool:
-        """Whether what the spout sees may depend on what the query knows."""
-        return self._plan.component(component).runs_as.snapshot is not PartitionedSpout.snapshot  # type: ignore[attr-defined]
+    def overrides(self, component: str, method: str) -> bool:
+        """Whether the spout has that method of its own."""
+        return getattr(self._plan.component(component).runs_as, method) is not getattr(PartitionedSpout, method)
 
-    def align(self, key: Key, start: int, end: int) -> int:
-        """The cut that the spout takes instead of ``end``."""
-        with self._asked(key.component, "align") as spout:
-            return spout.align(key.partition, start, end)
+    @property
+    def aligns(self) -> dict[str, Align]:
+        """The ``align`` of each spout that has one of its own."""
+        return {name: partial(self._align, name) for name in self.components if self.overrides(name, "align")}
 
     def split(self, key: Key, start: int, end: int, parts: int) -> list[int]:
         """Inner cut points of [start, end), ascending. Raises TopologyError for others, or more than ``parts - 1``."""
@@ -72,6 +74,10 @@ class DriverSpouts:
                 spout.cleanup()
             except Exception:
                 logger.exception("cleanup() of spout %r, on the driver, raised", component)
+
+    def _align(self, component: str, partition: str, start: int, end: int) -> int:
+        with self._asked(component, "align") as spout:
+            return spout.align(partition, start, end)
 
     @contextmanager
     def _asked(self, component: str, method: str) -> Iterator[PartitionedSpout]:

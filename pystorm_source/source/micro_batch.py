@@ -7,83 +7,111 @@ reader skip.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 
-from pystorm_source.source.offsets import Key, Offsets
+import numpy as np
+
+from pystorm_source.source.offsets import Key, Offsets, Section
+from pystorm_source.source.partition_index import UNKNOWN, Column, PartitionIndex
 from pystorm_source.source.positions import Positions
 
 Lost = Callable[[Key, str], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class World:
-    """What all spouts see at one moment: partition → (earliest, latest), their notes, and what is over."""
+    """What all spouts see at one moment: [earliest, latest) of each partition, their notes, and what is over (spout →
+    partitions)."""
 
-    heads: Mapping[Key, tuple[int, int]]
+    index: PartitionIndex
+    earliest: Column
+    latest: Column
     memo: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
-    retired: frozenset[Key] = frozenset()
+    retired: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-class Waiting(NamedTuple):
-    """Offsets [start, head) of a partition that a micro-batch could read."""
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """Offsets [start, head) of each partition that a micro-batch could read; many are empty.
 
-    start: int
-    head: int
+    ``known``: up to where Spark has planned, -1 for a partition that it does not know.
+    """
+
+    index: PartitionIndex
+    known: Column
+    start: Column
+    head: Column
+
+    @property
+    def planned(self) -> Column:
+        """Where partitions stay that do not move: up to where Spark has planned, else ``start``."""
+        return np.where(self.known == UNKNOWN, self.start, self.known)
 
 
-def waiting(at: Offsets, world: World, first: Positions, lost: Lost) -> dict[Key, Waiting]:
+def waiting(at: Offsets, world: World, first: Positions, lost: Lost) -> Waiting:
     """What could be read now, by partition of the world; also those with nothing to read."""
+    index, earliest, latest = world.index, world.earliest, world.latest
     if not at.pinned:
-        first.check_world(world.heads)
-    for key in sorted(at.offsets.keys() - world.heads.keys() - world.retired):
-        lost(
-            key,
-            f"partition {key.partition!r} of spout {key.component!r} has vanished, it was read up to offset "
-            f"{at.offsets[key]}",
-        )
-    found = {}
-    for key, (earliest, latest) in sorted(world.heads.items()):
-        if key in at.offsets:
-            start = at.offsets[key]
-        elif at.pinned:
-            start = earliest
+        first.check_world(index, latest)
+    known = index.column(at.offsets)
+    if np.count_nonzero(known != UNKNOWN) < sum(map(len, at.offsets.values())):
+        _tell_vanished(at, world, lost)
+    new = earliest if at.pinned else first.of(index, earliest, latest)
+    start = np.where(known == UNKNOWN, new, known)
+    for row in np.flatnonzero((start < earliest) | (start > latest)).tolist():
+        key, since, begin, end = index.key(row), int(start[row]), int(earliest[row]), int(latest[row])
+        if since < begin:
+            lost(key, f"offsets {since} to {begin} (exclusive) of {key} are gone, it begins at {begin} now")
         else:
-            start = first.of(key, earliest, latest)
-        if start < earliest:
-            lost(key, f"offsets {start} to {earliest} (exclusive) of {key} are gone, it begins at {earliest} now")
-            start = earliest
-        if start > latest:
-            lost(key, f"{key} ends at offset {latest} now, but was read up to {start}: it was cut or made anew")
-        found[key] = Waiting(start, max(start, latest))
-    return found
+            lost(key, f"{key} ends at offset {end} now, but was read up to {since}: it was cut or made anew")
+    start = np.maximum(start, earliest)
+    return Waiting(index, known, start, np.maximum(start, latest))
 
 
 def next_offsets(
-    at: Offsets, world: World, waits: Mapping[Key, Waiting], ends: Mapping[Key, int], first: Positions
+    at: Offsets,
+    world: World,
+    waits: Waiting,
+    ends: Column,
+    first: Positions,
+    pace: Mapping[str, Any] | None = None,
 ) -> Offsets:
     """The offset after a micro-batch that reads up to ``ends``; ``at`` itself where it would move nothing.
 
-    Once something moves, every partition of the world is written down, with the notes that speak of it.
+    Once something moves, every partition of the world is written down, with the notes that speak of it, and with
+    ``pace``: None carries on what ``at`` has.
     """
-    moves = any(ends[key] != at.offsets.get(key, wait.start) for key, wait in waits.items())
-    if not moves and (at.pinned or first.is_earliest):
+    if np.array_equal(ends, waits.planned) and (at.pinned or first.is_earliest):
         return at
-    begins = {}
-    for key, wait in waits.items():
-        known = at.offsets.get(key)
-        if wait.start != (ends[key] if known is None else known):
-            begins[key] = wait.start
-    return Offsets(offsets=dict(ends), begins=begins, memo=world.memo, pinned=True)
+    begun = np.flatnonzero(waits.start != np.where(waits.known == UNKNOWN, ends, waits.known))
+    return Offsets(
+        offsets=waits.index.section(ends),
+        begins=waits.index.section_at(waits.start, begun),
+        memo=world.memo,
+        pinned=True,
+        pace=at.pace if pace is None else pace,
+    )
 
 
-def capped(waits: Mapping[Key, Waiting], cap: Mapping[Key, int], at: Offsets) -> dict[Key, Waiting]:
-    """``waits`` without what came after ``cap`` (partition → head) was taken.
+def capped(waits: Waiting, cap: Section) -> Waiting:
+    """``waits`` without what came after ``cap`` (spout → partition → head) was taken.
 
     Partitions that are newer than the cap stay, with nothing to read: once an offset carries notes that speak of them,
     it must know them too.
     """
-    held = {}
-    for key, (start, head) in waits.items():
-        latest = cap[key] if key in cap else at.offsets.get(key, start)
-        held[key] = Waiting(start, max(start, min(head, latest)))
-    return held
+    latest = waits.index.column(cap)
+    latest = np.where(latest == UNKNOWN, waits.planned, latest)
+    head = np.maximum(waits.start, np.minimum(waits.head, latest))
+    return Waiting(waits.index, waits.known, waits.start, head)
+
+
+def _tell_vanished(at: Offsets, world: World, lost: Lost) -> None:
+    nobody: frozenset[str] = frozenset()
+    for component, offsets in sorted(at.offsets.items()):
+        gone = offsets.keys() - world.index.names.get(component, ()) - world.retired.get(component, nobody)
+        for partition in sorted(gone):
+            lost(
+                Key(component, partition),
+                f"partition {partition!r} of spout {component!r} has vanished, it was read up to offset "
+                f"{offsets[partition]}",
+            )

@@ -5,25 +5,34 @@
     {"begins":  {"lines": {"b.log": 100}},              # where a partition starts that this offset is the first to know
      "memo":    {"lines": {"newest": 17}},              # the spout's own notes
      "offsets": {"lines": {"a.log": 40, "b.log": 160}}, # spout → partition → up to here, exclusive
+     "pace":    {"lines": {"common": 9500}},            # what the controller goes on from after a restart
      "version": 1}
 
 Keys are sorted at every level, values are ints and strings, empty sections are left out: equal positions are equal
 bytes. ``begins`` makes ``ranges(start, end)`` a pure function of two offsets even for partitions that ``start`` does
-not know, and for those whose first rows were lost and skipped. The offset before the first batch is ``{"version": 1}``,
-without a section ``offsets``: where a query begins is written down by its first batch, so that a replay of that batch
-begins there too.
+not know, and for those whose first rows were lost and skipped; ``pace`` has no part in it. The offset before the first
+batch is ``{"version": 1}``, without a section ``offsets``: where a query begins is written down by its first batch, so
+that a replay of that batch begins there too.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from itertools import compress
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from pystorm_source.errors import CheckpointError
 
 VERSION = 1
 MOST = 2**63
 """Offsets are below this: the core counts in 64 bits."""
+PACE_DEPTH = 3
+"""Of the section ``pace``, as of ``offsets``: spout → note → partition → int."""
 REMEDY = "give this query a checkpointLocation of its own"
+
+Section: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Spout → partition → offset."""
 
 
 class Key(NamedTuple):
@@ -45,27 +54,63 @@ class Range(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Offsets:
-    """A parsed offset. ``pinned`` is false only before the first batch."""
+class Ranges:
+    """Ranges [start, end) of partitions, sorted by spout and partition, as columns of one length."""
 
-    offsets: Mapping[Key, int] = field(default_factory=dict)
-    begins: Mapping[Key, int] = field(default_factory=dict)
+    components: list[str]
+    partitions: list[str]
+    starts: list[int]
+    ends: list[int]
+
+    @classmethod
+    def of(cls, rows: Iterable[Range]) -> "Ranges":
+        """The columns of rows."""
+        rows = list(rows)
+        return cls(
+            [row.key.component for row in rows],
+            [row.key.partition for row in rows],
+            [row.start for row in rows],
+            [row.end for row in rows],
+        )
+
+    def __len__(self) -> int:
+        return len(self.components)
+
+    def __iter__(self) -> Iterator[Range]:
+        keys = map(Key, self.components, self.partitions)
+        return map(Range, keys, self.starts, self.ends)
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """A parsed offset. ``pinned`` is false only before the first batch. No spout of a section is empty."""
+
+    offsets: Section = field(default_factory=dict)
+    begins: Section = field(default_factory=dict)
     memo: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     pinned: bool = False
+    pace: Mapping[str, Any] = field(default_factory=dict)
 
-    def known(self, component: str) -> dict[str, int]:
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """What ``ranges`` are found by."""
+        return self.offsets, self.begins, self.memo, self.pinned
+
+    def known(self, component: str) -> Mapping[str, int]:
         """Partition → offset of one spout."""
-        return {key.partition: offset for key, offset in self.offsets.items() if key.component == component}
+        return self.offsets.get(component, {})
 
     def to_json(self) -> dict[str, Any]:
-        """The canonical dict: equal offsets give equal text."""
+        """The canonical dict: equal offsets give equal text. Not to be changed."""
         sections: dict[str, Any] = {}
         if self.begins:
-            sections["begins"] = _nested(self.begins)
+            sections["begins"] = _canonical(self.begins)
         if any(self.memo.values()):
-            sections["memo"] = {name: dict(sorted(notes.items())) for name, notes in sorted(self.memo.items()) if notes}
+            sections["memo"] = _canonical({name: notes for name, notes in self.memo.items() if notes})
         if self.pinned or self.offsets:
-            sections["offsets"] = _nested(self.offsets)
+            sections["offsets"] = _canonical(self.offsets)
+        if self.pace:
+            sections["pace"] = _canonical(self.pace)
         sections["version"] = VERSION
         return sections
 
@@ -83,7 +128,7 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
             f"{VERSION}: use the "
             f"pystorm-source that wrote it, or {REMEDY}. Given: {given!r}"
         )
-    unknown = sorted(set(given) - {"version", "offsets", "begins", "memo"})
+    unknown = sorted(set(given) - {"version", "offsets", "begins", "memo", "pace"})
     if unknown:
         raise CheckpointError(
             f"the checkpoint has an offset with unknown sections {unknown!r}: {REMEDY}. Given: {given!r}"
@@ -93,9 +138,10 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
         begins=_section(given, "begins"),
         memo=_memo(given),
         pinned="offsets" in given,
+        pace=_pace(given, "pace", _mapping(given, "pace"), PACE_DEPTH),
     )
     mine = set(components)
-    theirs = {key.component for section in (parsed.offsets, parsed.begins) for key in section} | set(parsed.memo)
+    theirs = {*parsed.offsets, *parsed.begins, *parsed.memo}
     if not theirs <= mine:
         raise CheckpointError(
             f"the checkpoint belongs to another topology: it knows the spouts {sorted(theirs)!r}, this one has "
@@ -105,44 +151,72 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
     return parsed
 
 
-def ranges(start: Offsets, end: Offsets) -> list[Range]:
+def ranges(start: Offsets, end: Offsets) -> Ranges:
     """What lies between two offsets, non-empty ranges only, sorted. Pure.
 
     Raises CheckpointError where a partition would go backwards.
     """
-    if start == end:  # else the `begins` of an offset would make it differ from itself
-        return []
-    found = []
-    for key, upto in sorted(end.offsets.items()):
-        since = end.begins.get(key, start.offsets.get(key, upto))
-        if since > upto:
+    found = Ranges([], [], [], [])
+    if start.place == end.place:  # else the `begins` of an offset would make it differ from itself
+        return found
+    for component, upto in sorted(end.offsets.items()):
+        names = sorted(upto)
+        last = list(map(upto.__getitem__, names))
+        first = list(map(start.known(component).get, names, last))
+        if component in end.begins:
+            first = list(map(end.begins[component].get, names, first))
+        starts, ends = np.array(first, np.int64), np.array(last, np.int64)
+        moving = starts < ends
+        if not np.array_equal(moving, starts != ends):
+            row = int(np.argmax(starts > ends))
             raise CheckpointError(
-                f"offsets of {key} go backwards, from {since} to {upto}: the checkpoint was changed or mixed with "
-                "another; "
-                f"{REMEDY}. Given: {end.to_json()!r}"
+                f"offsets of {Key(component, names[row])} go backwards, from {first[row]} to {last[row]}: the "
+                f"checkpoint was changed or mixed with another; {REMEDY}. Given: {end.to_json()!r}"
             )
-        if since < upto:
-            found.append(Range(key, since, upto))
+        found.partitions.extend(compress(names, moving.tolist()))
+        found.starts.extend(starts[moving].tolist())
+        found.ends.extend(ends[moving].tolist())
+        found.components.extend([component] * (len(found.partitions) - len(found.components)))
     return found
 
 
-def _nested(section: Mapping[Key, int]) -> dict[str, dict[str, int]]:
-    nested: dict[str, dict[str, int]] = {}
-    for key in sorted(section):
-        nested.setdefault(key.component, {})[key.partition] = section[key]
-    return nested
+def _canonical(section: Any) -> Any:
+    """With sorted keys at every level."""
+    if not isinstance(section, Mapping):
+        return section
+    names = sorted(section)
+    if set(map(type, section.values())) <= {int, str}:
+        return dict(zip(names, map(section.__getitem__, names), strict=True))
+    return {name: _canonical(section[name]) for name in names}
 
 
-def _section(given: Mapping[str, Any], name: str) -> dict[Key, int]:
-    flat = {}
+def _section(given: Mapping[str, Any], name: str) -> dict[str, Mapping[str, int]]:
+    section = {}
     for component, partitions in _mapping(given, name).items():
         if not isinstance(partitions, Mapping):
             raise _malformed(given, f"{name}.{component}", partitions)
-        for partition, offset in partitions.items():
-            if isinstance(offset, bool) or not isinstance(offset, int) or not 0 <= offset < MOST:
-                raise _malformed(given, f"{name}.{component}.{partition}", offset)
-            flat[Key(component, partition)] = offset
-    return flat
+        if not _are_offsets(partitions.values()):
+            for partition, offset in partitions.items():
+                if not _are_offsets([offset]):
+                    raise _malformed(given, f"{name}.{component}.{partition}", offset)
+        if partitions:
+            section[component] = partitions
+    return section
+
+
+def _are_offsets(values: Collection[Any]) -> bool:
+    """Whether all are ints from 0 to below 2**63; True is no int."""
+    return not values or (set(map(type, values)) == {int} and min(values) >= 0 and max(values) < MOST)
+
+
+def _pace(given: Mapping[str, Any], place: str, section: Mapping[str, Any], depth: int) -> Mapping[str, Any]:
+    for name, value in section.items():
+        inner = f"{place}.{name}"
+        if isinstance(value, Mapping) and depth > 1:
+            _pace(given, inner, value, depth - 1)
+        elif not _are_offsets([value]):
+            raise _malformed(given, inner, value)
+    return section
 
 
 def _memo(given: Mapping[str, Any]) -> dict[str, dict[str, int | str]]:

@@ -4,13 +4,16 @@ import hashlib
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any
 
+import numpy as np
 from pyspark.sql.datasource import InputPartition
 
 from pystorm_source.errors import UsageError
 from pystorm_source.plan import Plan
 from pystorm_source.source.driver_spouts import DriverSpouts
-from pystorm_source.source.offsets import Range
+from pystorm_source.source.offsets import Range, Ranges
 from pystorm_source.version import __version__
 
 TASK = "task"
@@ -18,35 +21,77 @@ TASK = "task"
 
 
 @dataclass(frozen=True)
-class RangePartition(InputPartition):
-    """Offsets [start, end) of a partition, and by which version and plan it was made.
+class PlannedBatch:
+    """What all ranges of a micro-batch have in common.
 
-    ``run``: of which run of a query. Workers stay warm within one: what a bolt remembers is no other query's. It makes
-    no two partitions different: a replay after a restart reads alike.
+    ``version``, ``plan``: by which pystorm-source and plan they were made. ``batch`` follows from the ranges alone, so
+    that a replay has the same. ``run``: of which run of a query; workers stay warm within one: what a bolt remembers is
+    no other query's. ``feedback``: where tasks report to, None for nowhere. Neither makes two partitions different: a
+    replay after a restart reads alike.
     """
+
+    version: str
+    plan: str
+    batch: str = ""
+    run: str = field(default="", compare=False)
+    feedback: Any = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, ranges: Ranges, plan: Plan, run: str = "", feedback: Any = None) -> "PlannedBatch":
+        """Of the ranges that lie between two offsets."""
+        return cls(__version__, fingerprint(plan), _digest(ranges), run, feedback)
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class RangePartition(InputPartition):
+    """Offsets [start, end) of a partition, in a planned micro-batch. Not to be changed."""
 
     component: str
     partition: str
     start: int
     end: int
-    version: str
-    plan: str
-    run: str = field(default="", compare=False)
+    planned: PlannedBatch
+
+    @property
+    def batch(self) -> str:
+        """Equal for all ranges of a micro-batch, and for its replays."""
+        return self.planned.batch
+
+    @property
+    def feedback(self) -> Any:
+        """Where the task is to report to; None for nowhere."""
+        return self.planned.feedback
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        planned = self.planned
+        return _unpickled, (
+            self.component,
+            self.partition,
+            self.start,
+            self.end,
+            planned.version,
+            planned.plan,
+            planned.batch,
+            planned.run,
+            planned.feedback,
+        )
 
     def check(self, plan: Plan) -> None:
         """Raises UsageError where this process runs another pystorm-source or another plan than the driver."""
-        if self.version != __version__:
+        if self.planned.version != __version__:
             raise UsageError(
-                f"the driver runs pystorm-source {self.version}, this executor {__version__}: install the same "
-                "version on both. "
-                f"Given: {self!r}"
+                f"the driver runs pystorm-source {self.planned.version}, this executor {__version__}: install the same "
+                f"version on both. Given: {self!r}"
             )
-        if self.plan != fingerprint(plan):
+        if self.planned.plan != fingerprint(plan):
             raise UsageError(
                 f"the driver planned with another topology than this executor has for {plan.name!r}: restart the "
-                "application so that all "
-                f"processes load the same code. Given: {self!r}"
+                f"application so that all processes load the same code. Given: {self!r}"
             )
+
+
+def _unpickled(component: str, partition: str, start: int, end: int, *planned: Any) -> RangePartition:
+    return RangePartition(component, partition, start, end, PlannedBatch(*planned))
 
 
 def fingerprint(plan: Plan) -> str:
@@ -56,30 +101,42 @@ def fingerprint(plan: Plan) -> str:
 
 
 def partitions_of(
-    ranges: Iterable[Range], plan: Plan, spouts: DriverSpouts, wished: int | None, run: str = ""
+    ranges: Ranges, planned: PlannedBatch, spouts: DriverSpouts, wished: int | None
 ) -> list[RangePartition]:
     """One partition per range, the larger ones split by their spout until there are ``wished``. Pure, so that a replay
     reads alike. A spout may refuse to split; spouts without offsets always do."""
-    ranges = list(ranges)
-    mark = fingerprint(plan)
-    made = []
-    for (key, start, end), parts in zip(ranges, _parts(ranges, spouts, wished), strict=True):
+    if wished is not None and wished > len(ranges):
+        ranges = Ranges.of(_split(ranges, spouts, wished))
+    columns = ranges.components, ranges.partitions, ranges.starts, ranges.ends
+    return list(map(RangePartition, *columns, repeat(planned)))
+
+
+def _split(ranges: Ranges, spouts: DriverSpouts, wished: int) -> Iterable[Range]:
+    for (key, start, end), parts in zip(ranges, _parts(list(ranges), spouts, wished), strict=True):
         cuts = spouts.split(key, start, end, parts) if parts > 1 else []
         for low, high in zip([start, *cuts], [*cuts, end], strict=True):
-            made.append(RangePartition(key.component, key.partition, low, high, __version__, mark, run))
-    return made
+            yield Range(key, low, high)
 
 
-def _parts(ranges: list[Range], spouts: DriverSpouts, wished: int | None) -> list[int]:
+def _parts(ranges: list[Range], spouts: DriverSpouts, wished: int) -> list[int]:
     """How many parts each range is cut into: one, and the rest one after another to whoever has the largest parts."""
     parts = [1] * len(ranges)
     sizes = [each.end - each.start if each.key.component in spouts.components else 0 for each in ranges]
     largest: list[tuple[float, int]] = [(-size, i) for i, size in enumerate(sizes)]
     heapq.heapify(largest)
-    for _ in range((wished or 0) - len(ranges)):
+    for _ in range(wished - len(ranges)):
         i = largest[0][1] if largest else 0
         if not largest or sizes[i] <= parts[i]:
             break
         parts[i] += 1
         heapq.heapreplace(largest, (-sizes[i] / parts[i], i))
     return parts
+
+
+def _digest(ranges: Ranges) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for names in (ranges.components, ranges.partitions):
+        digest.update("\0".join(names).encode())
+    for offsets in (ranges.starts, ranges.ends):
+        digest.update(np.array(offsets, "<i8").tobytes())
+    return digest.hexdigest()

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, fields_of, parse
@@ -71,7 +72,7 @@ class ReadRequest:
                 parse(table, plan.conf_of(component))
         plan = _guaranteed(plan, options)
         Rows(plan, options)
-        partitioned = [component.name for component in plan.spouts if component.is_partitioned]
+        partitioned = {s.name: s.runs_as for s in plan.spouts if issubclass(s.runs_as, PartitionedSpout)}
         request = cls(
             source=source,
             plan=plan,

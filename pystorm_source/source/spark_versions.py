@@ -32,8 +32,11 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema, **arguments)
 
 
-def default_read_limit(most: int | None, least: int | None, per_partition: int | None) -> "ReadLimit":
-    """The one ReadLimit that stands for up to three limits of ours (4.2 and later; Spark takes no more than one).
+def default_read_limit(
+    most: int | None, least: int | None, per_partition: int | None, paced: bool = False
+) -> "ReadLimit":
+    """The one ReadLimit that stands for up to three limits of ours (4.2 and later; Spark takes no more than one), and
+    for a controller's budget (``paced``).
 
     Any but ReadAllAvailable where there is one: that is what Spark says when a trigger lifts all limits.
     """
@@ -43,4 +46,4 @@ def default_read_limit(most: int | None, least: int | None, per_partition: int |
         return ReadMaxRows(most)
     if least is not None:
         return ReadMinRows(least)
-    return ReadAllAvailable() if per_partition is None else ReadMaxRows(UNBOUNDED)
+    return ReadMaxRows(UNBOUNDED) if paced or per_partition is not None else ReadAllAvailable()

@@ -28,7 +28,8 @@ from pystorm_source.source.backlog import Backlog
 from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.micro_batch import next_offsets, waiting
 from pystorm_source.source.offsets import Key, Offsets
-from pystorm_source.source.partitions import RangePartition, partitions_of
+from pystorm_source.source.partition_index import total
+from pystorm_source.source.partitions import PlannedBatch, RangePartition, partitions_of
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow, default_read_limit
 from pystorm_source.source.task_read import read_range
@@ -86,17 +87,13 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         at = (self._at or Offsets()) if start is None else wire.parse(start, self._components)
         world = self._watch.look(at)
         all_waiting = waiting(at, world, self._request.starting, self._lost)
-        waits = self._watch.bounded(all_waiting, at)
+        waits = self._watch.bounded(all_waiting)
         limits = limits_of(self._request.options, limit, draining=self._watch.frozen)
-        if self._delay.holds(sum(head - since for since, head in waits.values()), limits.minimum):
-            ends = {key: since for key, (since, _) in waits.items()}
-        else:
-            ends = admit(waits, limits, self._align)
+        held = self._delay.holds(total(waits.head - waits.start), limits.minimum)
+        ends = waits.start if held else admit(waits, limits, self._spouts.aligns)
         planned = next_offsets(at, world, waits, ends, self._request.starting)
         self._at = planned
-        self._backlog = Backlog.of(
-            {key: wait for key, wait in all_waiting.items() if not self._watch.is_without_offsets(key)}, ends, limits
-        )
+        self._backlog = Backlog(all_waiting, ends, limits, self._watch.without_offsets)
         return start if start is not None and planned is at else planned.to_json()
 
     def getDefaultReadLimit(self) -> "ReadLimit":
@@ -126,7 +123,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         since, upto = (wire.parse(offset, self._components) for offset in (start, end))
         self._at = upto
         ranges = wire.ranges(since, upto)
-        return partitions_of(ranges, self._request.plan, self._spouts, self._request.options.min_partitions, self._run)
+        planned = PlannedBatch.of(ranges, self._request.plan, self._run)
+        return partitions_of(ranges, planned, self._spouts, self._request.options.min_partitions)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Passes on to the spouts what Spark has finished."""
@@ -143,9 +141,6 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Gives up the spouts of the driver. May be called again."""
         self._spouts.cleanup()
-
-    def _align(self, key: Key, start: int, end: int) -> int:
-        return end if self._watch.is_without_offsets(key) else self._spouts.align(key, start, end)
 
     def _lost(self, key: Key, what: str) -> None:
         if self._request.options.fail_on_data_loss:

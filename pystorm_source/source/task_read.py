@@ -22,7 +22,7 @@ def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartiti
         return  # what Spark makes up for a batch read that plans nothing
     partition.check(request.plan)
     component = request.plan.component(partition.component)
-    worker = warm.take(request.plan, output, partition.run)
+    worker = warm.take(request.plan, output, partition.planned.run)
     clean = False
     try:
         if component.is_partitioned:

@@ -2,13 +2,20 @@
 Trigger.AvailableNow."""
 
 from collections.abc import Mapping
+from itertools import chain
 
+import numpy as np
+
+from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.plan import Plan
 from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.journaled import PERMITS
 from pystorm_source.source.micro_batch import Waiting, World, capped
-from pystorm_source.source.offsets import Key, Offsets
+from pystorm_source.source.offsets import MOST, Offsets
+from pystorm_source.source.partition_index import Column, PartitionIndex
 from pystorm_source.source.partitions import TASK
+
+EMPTY = np.empty(0, np.int64)
 
 
 class WorldWatch:
@@ -16,9 +23,12 @@ class WorldWatch:
 
     def __init__(self, plan: Plan, spouts: DriverSpouts, permits: int | None):
         self._spouts = spouts
-        self._without = [Key(component.name, TASK) for component in plan.spouts if not component.is_partitioned]
         self._permits = permits or PERMITS
-        self._caps: dict[str, dict[Key, int]] | None = None
+        self._caps: dict[str, Mapping[str, int]] | None = None
+        self._index = PartitionIndex({})
+        self._ordered: dict[str, _Ordered] = {}
+        self.without_offsets = tuple(component.name for component in plan.spouts if not component.is_partitioned)
+        """The spouts that count permits."""
 
     @property
     def frozen(self) -> bool:
@@ -27,21 +37,21 @@ class WorldWatch:
 
     def look(self, at: Offsets) -> World:
         """Everything as it is now, for a query that has planned up to ``at``."""
-        heads: dict[Key, tuple[int, int]] = {}
         memo: dict[str, Mapping[str, int | str]] = {}
-        retired: set[Key] = set()
+        retired: dict[str, frozenset[str]] = {}
+        columns: dict[str, tuple[Column, Column]] = {}
         for component in self._spouts.components:
             known = at.known(component)
             snapshot = self._spouts.snapshot(component, known, at.memo.get(component, {}))
-            for partition, head in snapshot.heads.items():
-                # A partition that is called over but not wholly read is still read.
-                if partition not in snapshot.retired or known.get(partition, 0) < head[1]:
-                    heads[Key(component, partition)] = head
             memo[component] = dict(snapshot.memo)
-            retired.update(Key(component, partition) for partition in snapshot.retired)
-        for key in self._without:
-            heads[key] = (0, at.offsets.get(key, 0) + self._permits)
-        return World(heads, memo, frozenset(retired))
+            retired[component] = frozenset(snapshot.retired)
+            columns[component] = self._columns(component, _still_there(snapshot, known))
+        for component in self.without_offsets:
+            head = min(at.known(component).get(TASK, 0) + self._permits, MOST - 1)
+            columns[component] = self._columns(component, {TASK: (0, head)})
+        index = self._renewed_index()
+        earliest, latest = (np.concatenate([*(columns[name][side] for name in index.names), EMPTY]) for side in (0, 1))
+        return World(index, earliest, latest, memo, retired)
 
     def freeze(self) -> None:
         """From here on nothing counts that comes later.
@@ -51,19 +61,55 @@ class WorldWatch:
         """
         self._caps = {}
         for component in self._spouts.components:
-            if not self._spouts.overrides_snapshot(component):
+            if not self._spouts.overrides(component, "snapshot"):
                 heads = self._spouts.snapshot(component, {}, {}).heads
-                self._caps[component] = {Key(component, partition): latest for partition, (_, latest) in heads.items()}
+                self._caps[component] = {partition: latest for partition, (_, latest) in heads.items()}
 
-    def bounded(self, waits: Mapping[Key, Waiting], at: Offsets) -> dict[Key, Waiting]:
+    def bounded(self, waits: Waiting) -> Waiting:
         """``waits`` without what came after ``freeze``. A spout without offsets gets one slice."""
         if self._caps is None:
-            return dict(waits)
-        for component in (*self._spouts.components, *(key.component for key in self._without)):
+            return waits
+        for component, partitions in waits.index.names.items():
             if component not in self._caps:
-                self._caps[component] = {key: head for key, (_, head) in waits.items() if key.component == component}
-        return capped(waits, {key: head for heads in self._caps.values() for key, head in heads.items()}, at)
+                heads = waits.head[waits.index.rows_of(component)].tolist()
+                self._caps[component] = dict(zip(partitions, heads, strict=True))
+        return capped(waits, self._caps)
 
-    def is_without_offsets(self, key: Key) -> bool:
-        """Whether this is a spout that counts permits."""
-        return key in self._without
+    def _columns(self, component: str, heads: Mapping[str, tuple[int, int]]) -> tuple[Column, Column]:
+        """Earliest and latest of a spout's partitions, in the order of their names."""
+        given = tuple(heads)
+        ordered = self._ordered.get(component)
+        if ordered is None or ordered.given != given:
+            ordered = self._ordered[component] = _Ordered(given)
+        pairs = np.fromiter(chain.from_iterable(heads.values()), np.int64, 2 * len(given)).reshape(-1, 2)
+        if ordered.rows is not None:
+            pairs = pairs[ordered.rows]
+        return pairs[:, 0], pairs[:, 1]
+
+    def _renewed_index(self) -> PartitionIndex:
+        """The same object as at the last look where the partitions are the same."""
+        names = {component: ordered.names for component, ordered in self._ordered.items()}
+        if self._index.names.keys() != names.keys() or any(
+            self._index.names[name] is not names[name] for name in names
+        ):
+            self._index = PartitionIndex(names)
+        return self._index
+
+
+class _Ordered:
+    """Names as a spout gave them, sorted; ``rows`` sorts what belongs to them, None where they came in order."""
+
+    __slots__ = ("given", "names", "rows")
+
+    def __init__(self, given: tuple[str, ...]):
+        self.given = given
+        rows = sorted(range(len(given)), key=given.__getitem__)
+        self.names = tuple(map(given.__getitem__, rows))
+        self.rows = None if self.names == given else np.array(rows)
+
+
+def _still_there(snapshot: Snapshot, known: Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
+    """The heads, without what is over. A partition that is called over but not wholly read is still read."""
+    heads = snapshot.heads
+    over = {name for name in snapshot.retired if name in heads and known.get(name, 0) >= heads[name][1]}
+    return {name: head for name, head in heads.items() if name not in over} if over else heads

@@ -1,13 +1,16 @@
 """Offsets: one text for one position, nothing foreign taken, ranges out of two of them alone."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pystorm_source.errors import CheckpointError
-from pystorm_source.source.offsets import Key, Offsets, Range, parse, ranges
+from pystorm_source.source.offsets import Key, Offsets, Range, Ranges, parse
+from pystorm_source.source.offsets import ranges as columns_between
+from tests.source.columns import offsets
 
 KEYS = st.builds(Key, st.sampled_from(["s", "t"]), st.text(max_size=4))
 SECTION = st.dictionaries(KEYS, st.integers(0, 2**62), max_size=5)
@@ -15,7 +18,16 @@ MEMO = st.dictionaries(
     st.sampled_from(["s", "t"]),
     st.dictionaries(st.text(max_size=3), st.integers() | st.text(max_size=3), min_size=1, max_size=3),
 )
-OFFSETS = st.builds(Offsets, SECTION, SECTION, MEMO, st.just(True))
+RATES = st.dictionaries(st.text(max_size=3), st.integers(0, 2**62), max_size=3)
+PACE = st.dictionaries(
+    st.sampled_from(["s", "t", "slots"]), st.integers(0, 99) | st.dictionaries(st.text(max_size=3), RATES, max_size=3)
+)
+OFFSETS = st.builds(offsets, SECTION, SECTION, MEMO, st.just(True), PACE)
+
+
+def ranges(start, end):
+    """The rows of the ranges."""
+    return list(columns_between(start, end))
 
 
 def shuffled(mapping):
@@ -23,23 +35,31 @@ def shuffled(mapping):
 
 
 @given(OFFSETS)
-def test_round_trip_through_json(offsets):
-    assert parse(json.loads(json.dumps(offsets.to_json())), ["s", "t"]) == offsets
+def test_round_trip_through_json(given):
+    assert parse(json.loads(json.dumps(given.to_json())), ["s", "t"]) == given
 
 
 @given(OFFSETS)
-def test_equal_offsets_are_equal_bytes(offsets):
-    again = parse(shuffled(offsets.to_json()), ["t", "s"])
-    assert json.dumps(again.to_json()) == json.dumps(offsets.to_json())
+def test_equal_offsets_are_equal_bytes(given):
+    again = parse(shuffled(given.to_json()), ["t", "s"])
+    assert json.dumps(again.to_json()) == json.dumps(given.to_json())
 
 
 def test_text():
-    offsets = Offsets(
-        {Key("s", "b"): 2, Key("s", "a"): 1}, {Key("s", "b"): 0}, {"s": {"z": 1, "a": "x"}, "t": {}}, pinned=True
+    given = offsets(
+        {Key("t", "c"): 3, Key("s", "b"): 2, Key("s", "a"): 1},
+        {Key("s", "b"): 0},
+        {"s": {"z": 1, "a": "x"}, "t": {}},
+        pinned=True,
     )
-    assert json.dumps(offsets.to_json()) == (
+    assert json.dumps(given.to_json()) == (
         '{"begins": {"s": {"b": 0}}, "memo": {"s": {"a": "x", "z": 1}}, '
-        '"offsets": {"s": {"a": 1, "b": 2}}, "version": 1}'
+        '"offsets": {"s": {"a": 1, "b": 2}, "t": {"c": 3}}, "version": 1}'
+    )
+    paced = replace(given, begins={}, memo={}, pace={"slots": 2, "s": {"others": {"b": 24, "a": 9}, "common": 120}})
+    assert json.dumps(paced.to_json()) == (
+        '{"offsets": {"s": {"a": 1, "b": 2}, "t": {"c": 3}}, '
+        '"pace": {"s": {"common": 120, "others": {"a": 9, "b": 24}}, "slots": 2}, "version": 1}'
     )
 
 
@@ -68,6 +88,12 @@ HOSTILE = [
     ({"version": 1, "begins": {"s": {"a": "0"}}}, r"'0' as begins\.s\.a"),
     ({"version": 1, "memo": {"s": {"a": [1]}}}, r"\[1\] as memo\.s\.a"),
     ({"version": 1, "memo": {"s": 1}}, r"1 as memo\.s"),
+    ({"version": 1, "offsets": {"s": {"a": 1, "b": 2**63}}}, rf"{2**63} as offsets\.s\.b"),
+    ({"version": 1, "pace": 3}, "3 as pace"),
+    ({"version": 1, "pace": {"s": "fast"}}, r"'fast' as pace\.s"),
+    ({"version": 1, "pace": {"s": {"common": 1.5}}}, r"1\.5 as pace\.s\.common"),
+    ({"version": 1, "pace": {"s": {"others": {"a": True}}}}, r"True as pace\.s\.others\.a"),
+    ({"version": 1, "pace": {"s": {"others": {"a": {}}}}}, r"\{\} as pace\.s\.others\.a"),
 ]
 
 
@@ -93,26 +119,55 @@ A, B, C = Key("s", "a"), Key("s", "b"), Key("s", "c")
 
 
 def test_ranges():
-    start = Offsets({A: 5, B: 3}, {}, {}, True)
-    end = Offsets({A: 9, B: 3, C: 12}, {C: 10}, {}, True)
+    start = offsets({A: 5, B: 3}, {}, {}, True)
+    end = offsets({A: 9, B: 3, C: 12}, {C: 10}, {}, True)
     assert ranges(start, end) == [Range(A, 5, 9), Range(C, 10, 12)]
     assert ranges(Offsets(), end) == [Range(C, 10, 12)]  # a and b begin where they end
 
 
 def test_lost_rows_are_skipped_by_begins():
-    assert ranges(Offsets({A: 5}, pinned=True), Offsets({A: 9}, {A: 7}, pinned=True)) == [Range(A, 7, 9)]
+    assert ranges(offsets({A: 5}, pinned=True), offsets({A: 9}, {A: 7}, pinned=True)) == [Range(A, 7, 9)]
 
 
 def test_an_offset_has_no_range_to_itself():
     """Spark 4.0 asks for partitions(x, x) when it restarts."""
-    end = Offsets({A: 9}, {A: 7}, pinned=True)
+    end = offsets({A: 9}, {A: 7}, pinned=True)
     assert ranges(end, end) == []
 
 
 def test_vanished_partition_has_no_range():
-    assert ranges(Offsets({A: 5, B: 1}, pinned=True), Offsets({A: 6}, pinned=True)) == [Range(A, 5, 6)]
+    assert ranges(offsets({A: 5, B: 1}, pinned=True), offsets({A: 6}, pinned=True)) == [Range(A, 5, 6)]
+
+
+PLACE = st.dictionaries(KEYS, st.integers(0, 9), max_size=5)
+
+
+@given(PLACE, PLACE, PLACE, st.booleans())
+def test_ranges_are_those_of_a_loop_over_partitions(start, begins, end, pinned):
+    since, upto = offsets(start, pinned=pinned), offsets(end, begins, pinned=True)
+    expected = [
+        Range(key, begins.get(key, start.get(key, last)), last)
+        for key, last in sorted(end.items())
+        if begins.get(key, start.get(key, last)) != last
+    ]
+    if (start, {}, pinned) == (end, begins, True):
+        expected = []
+    if any(row.start > row.end for row in expected):
+        with pytest.raises(CheckpointError, match="go backwards"):
+            ranges(since, upto)
+        return
+    found = columns_between(since, upto)
+    assert list(found) == expected
+    assert (len(found), Ranges.of(found)) == (len(expected), found)
+
+
+def test_pace_has_no_part_in_ranges():
+    start, end = offsets({A: 5}, pinned=True), offsets({A: 9}, {A: 7}, pinned=True)
+    faster = replace(end, pace={"s": {"common": 9}})
+    assert ranges(start, faster) == ranges(start, end)
+    assert ranges(end, faster) == []
 
 
 def test_backwards_is_refused():
     with pytest.raises(CheckpointError, match="offsets of s/a go backwards, from 5 to 4"):
-        ranges(Offsets({A: 5}, pinned=True), Offsets({A: 4}, pinned=True))
+        ranges(offsets({A: 5}, pinned=True), offsets({A: 4}, pinned=True))

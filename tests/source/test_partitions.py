@@ -13,8 +13,8 @@ from pystorm_source import Bolt, Grouping, Topology
 from pystorm_source.errors import TopologyError, UsageError
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.driver_spouts import DriverSpouts
-from pystorm_source.source.offsets import Key, Range
-from pystorm_source.source.partitions import fingerprint, partitions_of
+from pystorm_source.source.offsets import Key, Range, Ranges
+from pystorm_source.source.partitions import PlannedBatch, fingerprint, partitions_of
 from tests.source import topologies
 
 
@@ -23,9 +23,14 @@ def plan(world):
     return dataclasses.replace(compile_plan(topologies.Numbers), config=(("path", str(world.folder)),))
 
 
+def planned(plan, ranges, wished=None, **told):
+    ranges = Ranges.of(ranges)
+    return partitions_of(ranges, PlannedBatch.of(ranges, plan, **told), DriverSpouts(plan), wished)
+
+
 def cut(plan, sizes, wished):
     ranges = [Range(Key("numbers", name), 5, 5 + size) for name, size in sizes.items()]
-    return [(p.partition, p.start, p.end) for p in partitions_of(ranges, plan, DriverSpouts(plan), wished)]
+    return [(p.partition, p.start, p.end) for p in planned(plan, ranges, wished)]
 
 
 def test_one_per_range(plan):
@@ -63,17 +68,44 @@ def test_split_that_answers_nonsense_is_named(plan, monkeypatch, cuts):
         cut(plan, {"a": 10}, 3)
 
 
+NINE = [Range(Key("numbers", "a"), 0, 9)]
+
+
 def test_travels(plan):
-    (made,) = partitions_of([Range(Key("numbers", "a"), 0, 9)], plan, DriverSpouts(plan), None)
+    (made,) = planned(plan, NINE, run="r", feedback=("127.0.0.1", 7))
     assert isinstance(made, InputPartition)
-    assert pickle.loads(pickle.dumps(made)) == made
-    made.check(plan)
+    there = pickle.loads(pickle.dumps(made))
+    assert there == made
+    assert (there.planned.run, there.feedback, there.batch) == ("r", ("127.0.0.1", 7), made.batch)
+    assert hash(there) == hash(made)
+    there.check(plan)
+
+
+def test_says_what_it_is_without_the_secret(plan):
+    (made,) = planned(plan, NINE, run="r", feedback="token")
+    shown = f"RangePartition(component='numbers', partition='a', start=0, end=9, planned={made.planned!r})"
+    assert repr(made) == shown
+    assert "token" not in shown
+
+
+def test_run_and_feedback_make_no_difference(plan):
+    assert planned(plan, NINE, run="r", feedback=1) == planned(plan, NINE, run="s", feedback=2)
+    assert planned(plan, NINE) != planned(plan, [Range(Key("numbers", "a"), 0, 8)])
+
+
+def test_batch_follows_from_the_ranges(plan):
+    (made,), (again,) = planned(plan, NINE), planned(plan, NINE, run="s")
+    assert made.batch == again.batch
+    several = [*NINE, Range(Key("numbers", "b"), 0, 1)]
+    assert {part.batch for part in planned(plan, several, 5)} == {planned(plan, several)[0].batch}
+    others = [Range(Key("numbers", "a"), 1, 9)], [Range(Key("numbers", "a"), 0, 8)], [Range(Key("s", "a"), 0, 9)]
+    assert len({made.batch, *(planned(plan, other)[0].batch for other in (several, *others))}) == 5
 
 
 def test_other_version_or_plan_is_refused(plan):
-    (made,) = partitions_of([Range(Key("numbers", "a"), 0, 9)], plan, DriverSpouts(plan), None)
+    (made,) = planned(plan, NINE)
     with pytest.raises(UsageError, match=r"driver runs pystorm-source 9\.9, this executor .*install the same"):
-        dataclasses.replace(made, version="9.9").check(plan)
+        dataclasses.replace(made, planned=dataclasses.replace(made.planned, version="9.9")).check(plan)
     with pytest.raises(UsageError, match=r"the driver planned with another topology .*'Numbers'"):
         made.check(dataclasses.replace(plan, config=()))
 
@@ -111,11 +143,22 @@ def test_spouts_do_not_travel(plan, world):
 
 
 @pytest.mark.parametrize(
-    ("head", "says"), [((5, 4), "0 <= earliest"), ((-1, 4), "0 <="), ((0, None), "give ints"), ((0, 1.0), "give ints")]
+    ("head", "says"),
+    [
+        ((5, 4), "0 <= earliest"),
+        ((-1, 4), "0 <="),
+        ((0, None), "give ints"),
+        ((0, 1.0), "give ints"),
+        ((0, True), "give ints"),
+        ((0, 2**63), "give ints"),
+        ([0, 4], "give ints"),
+        ((0, 4, 5), "give ints"),
+        (4, "give ints"),
+    ],
 )
 def test_heads_that_make_no_sense_are_named(plan, world, monkeypatch, head, says):
     world.put(a=5)
-    monkeypatch.setattr(topologies.NumberSpout, "snapshot", lambda *_: topologies.Snapshot({"a": head}))
+    monkeypatch.setattr(topologies.NumberSpout, "snapshot", lambda *_: topologies.Snapshot({"0": (0, 2), "a": head}))
     with pytest.raises(TopologyError, match=f"spout 'numbers' must name partitions.*{says}.*Given: 'a'"):
         DriverSpouts(plan).snapshot("numbers", {}, {})
 

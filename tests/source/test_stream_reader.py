@@ -1,5 +1,6 @@
 """The reader, called as Spark calls it: pacing, restarts, replays, a world that grows, shrinks and loses."""
 
+import dataclasses
 import json
 import pickle
 
@@ -10,6 +11,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import CheckpointError, DataLossError, OptionError, SchemaError, TupleFailed, UsageError
 from pystorm_source.source.admission import UNBOUNDED
 from pystorm_source.source.data_source import PystormDataSource
+from pystorm_source.source.spark_versions import default_read_limit
 from pystorm_source.source.stream_reader import PystormStreamReader
 from pystorm_source.worker import warm
 from tests.source import topologies
@@ -60,6 +62,11 @@ def test_once_lifts_all_limits(world):
 )
 def test_default_read_limit(world, options, limit):
     assert Run(world.options(**options), Checkpoint()).limit == limit
+
+
+def test_read_limit_of_a_controlled_query_is_not_the_one_that_lifts_all():
+    assert default_read_limit(None, None, None, paced=True) == ReadMaxRows(UNBOUNDED)
+    assert default_read_limit(7, None, None, paced=True) == ReadMaxRows(7)
 
 
 def test_idle_query_gives_the_very_same_offset(world):
@@ -236,7 +243,7 @@ def test_alignment(world):
     world.put(a=35, b=12)
     done = run_all(world.options("Tens", maxOffsetsPerTrigger=4))
     # A limit of 4 cannot cut a line of 10: one partition moves at a time, but for the last 2 of b, which fit.
-    assert [len(rows) for rows in done.rows] == [10, 10, 10, 10, 2, 5]
+    assert [len(rows) for rows in done.rows] == [10, 2, 10, 10, 10, 5]
     assert flat(done) == numbers("a", 0, 35) + numbers("b", 0, 12)
 
 
@@ -419,7 +426,7 @@ def test_partition_of_another_version_is_not_read(world):
     run = Run(world.options(), Checkpoint())
     end = run.reader.latestOffset(run.reader.initialOffset(), run.limit)
     (partition,) = run.reader.partitions(run.reader.initialOffset(), end)
-    object.__setattr__(partition, "version", "0.0")
+    partition.planned = dataclasses.replace(partition.planned, version="0.0")
     with pytest.raises(UsageError, match=r"driver runs pystorm-source 0\.0"):
         list(run.reader.read(partition))
 
