@@ -28,6 +28,7 @@ from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
 from pystorm_source.worker.retries import Retries
+from pystorm_source.worker.run_counts import Look, RunCounts, between
 from pystorm_source.worker.wiring import Wiring
 
 logger = logging.getLogger("pystorm.worker")
@@ -77,6 +78,7 @@ class Worker:
         self._rows = 0
         self._batches = 0
         self._seconds = 0.0
+        self._before = Look.at(self.executors)
 
     def _retries_of(self, spout: SpoutExecutor) -> Retries:
         options = parse(EngineOptions, self.plan.conf_of(self.plan.component(spout.component)))
@@ -233,6 +235,7 @@ class Worker:
         self.broken = True
         began = self.clock.monotonic()
         self._rows = self._batches = 0
+        self._before = Look.at(self.executors)
         try:
             for spout in self._all_spouts():
                 with self._named(spout, "activate"):
@@ -380,6 +383,10 @@ class Worker:
             "components": components_of(self.executors),
             "metrics": metrics_of(self.executors),
         }
+
+    def last_run(self) -> RunCounts:
+        """What the last run alone has counted, as far as it has come."""
+        return between(self._before, Look.at(self.executors), self.executors, self._rows)
 
     def stop(self) -> None:
         """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""

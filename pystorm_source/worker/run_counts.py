@@ -1,0 +1,113 @@
+"""What a worker has counted during its last run alone: the difference of two looks at counts that only grow.
+
+A look costs some microseconds per task of the topology, and none per tuple. The calls of all components count as one
+latency: no clock is read per tuple.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from cython_core.bolt_executor import BoltExecutor
+from cython_core.executor import Executor
+from cython_core.latency_histogram import LatencyHistogram
+from cython_core.spout_executor import SpoutExecutor
+from pystorm_source.worker.report import NANOS, QUANTILES
+
+_SUB_BITS = 4  # each power of two of a LatencyHistogram is cut into 16 buckets
+
+
+class RunCounts(NamedTuple):
+    """Durations in seconds. ``emits``: of spout → tuples. ``stalls``: of the task that stalled longest for the reason.
+
+    ``queue_high_mark`` and ``queue_capacity`` are those of the fullest queue, since the worker's start: the core keeps
+    no other. ``latency``: of the calls of all components, as ``p50``, ``p95``, ``p99``. The rest: docs/COUNTERS.md.
+    """
+
+    rows: int
+    emits: dict[str, int]
+    acked: int
+    failed: int
+    retries: int
+    dead_letters: int
+    stalls: dict[str, float]
+    queue_high_mark: int
+    queue_capacity: int
+    latency: dict[str, float]
+
+
+class Look(NamedTuple):
+    """What executors had counted at one moment; nanoseconds."""
+
+    emits: dict[str, int]
+    acked: int
+    failed: int
+    retries: int
+    dead_letters: int
+    stalls: list[dict[str, int]]
+    latency: LatencyHistogram
+
+    @classmethod
+    def at(cls, executors: Iterable[Executor]) -> "Look":
+        """Now; between two runs, or at the end of one."""
+        emits: dict[str, int] = {}
+        acked = failed = retries = dead_letters = 0
+        stalls = []
+        latency = LatencyHistogram()
+        for executor in executors:
+            stalls.append(executor.times.stalls)
+            latency.merge(executor.times.latency)
+            if isinstance(executor, SpoutExecutor):
+                emits[executor.component] = emits.get(executor.component, 0) + executor.emits
+                acked += executor.acks
+                failed += executor.fails
+                retries += executor.retries.retries
+                dead_letters += executor.retries.dead_letters
+        return cls(emits, acked, failed, retries, dead_letters, stalls, latency)
+
+
+def between(before: Look, after: Look, executors: Sequence[Executor], rows: int) -> RunCounts:
+    """What ``executors`` have counted from one look to a later one. ``rows``: what left them meanwhile."""
+    high_mark, capacity = _fullest(executors)
+    return RunCounts(
+        rows=rows,
+        emits={spout: emits - before.emits[spout] for spout, emits in after.emits.items()},
+        acked=after.acked - before.acked,
+        failed=after.failed - before.failed,
+        retries=after.retries - before.retries,
+        dead_letters=after.dead_letters - before.dead_letters,
+        stalls=_longest(before.stalls, after.stalls),
+        queue_high_mark=high_mark,
+        queue_capacity=capacity,
+        latency=_quantiles(before.latency, after.latency),
+    )
+
+
+def _fullest(executors: Iterable[Executor]) -> tuple[int, int]:
+    queues = [executor.queue for executor in executors if isinstance(executor, BoltExecutor)]
+    fullest = max(queues, key=lambda queue: queue.high_mark / queue.capacity, default=None)
+    return (fullest.high_mark, fullest.capacity) if fullest is not None else (0, 0)
+
+
+def _longest(before: Iterable[dict[str, int]], after: Iterable[dict[str, int]]) -> dict[str, float]:
+    longest: dict[str, int] = {}
+    for old, new in zip(before, after, strict=True):
+        for reason, nanos in new.items():
+            longest[reason] = max(longest.get(reason, 0), nanos - old[reason])
+    return {reason: nanos / NANOS for reason, nanos in longest.items()}
+
+
+def _quantiles(before: LatencyHistogram, after: LatencyHistogram) -> dict[str, float]:
+    meanwhile = _difference(before, after)
+    return {name: meanwhile.quantile(share) / NANOS for name, share in QUANTILES.items()}
+
+
+def _difference(before: LatencyHistogram, after: LatencyHistogram) -> LatencyHistogram:
+    """The calls that ``after`` counts beyond ``before``. Their longest is exact where none before was longer, else at
+    most a sixteenth too long."""
+    earlier = dict(before.buckets())
+    buckets = [(low, count - earlier.get(low, 0)) for low, count in after.buckets() if count > earlier.get(low, 0)]
+    longest = after.maximum
+    if buckets and longest == before.maximum:
+        low = buckets[-1][0]
+        longest = min(longest, low + (1 << max(0, low.bit_length() - 1 - _SUB_BITS)) - 1)
+    return LatencyHistogram.of(buckets, after.total - before.total, longest)
