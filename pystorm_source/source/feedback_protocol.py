@@ -1,0 +1,91 @@
+"""What goes over the wire between a task and the runner. Pure.
+
+::
+
+    runner → task   greeting: b"pystorm1", nonce (32 bytes)                              once
+    task → runner   frame: length of the body (4 bytes, big-endian), mac (32), body      for each report
+
+    mac = HMAC-SHA256(token, nonce + sequence (8 bytes, big-endian) + body)
+
+Both sides count the frames of a connection, from 0; the number is in the mac, not on the wire. So a frame is taken at
+one place of one connection only: replayed, reordered or left out, its mac is wrong, and so is that of every later one.
+The body is not looked at before its mac is right.
+"""
+
+import hmac
+import struct
+from collections.abc import Iterator
+
+MAGIC = b"pystorm1"
+NONCE_BYTES = 32
+GREETING_BYTES = len(MAGIC) + NONCE_BYTES
+MOST_BODY = 8 * 1024
+"""Bytes of a report."""
+
+_MAC_BYTES = 32
+_HEAD = struct.Struct(f"!I{_MAC_BYTES}s")
+_SEQUENCE = struct.Struct("!Q")
+MOST_FRAME = _HEAD.size + MOST_BODY
+
+
+class FrameRefused(Exception):
+    """What came is no frame of this connection; ``reason`` says why. Nothing behind it can be one."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+def greeting(nonce: bytes) -> bytes:
+    """What the runner sends first. ``nonce``: 32 random bytes, never used before."""
+    return MAGIC + nonce
+
+
+def nonce_of(greeted: bytes) -> bytes:
+    """The nonce of a greeting. Raises FrameRefused where it is none."""
+    if len(greeted) != GREETING_BYTES or not greeted.startswith(MAGIC):
+        raise FrameRefused("no greeting")
+    return greeted[len(MAGIC) :]
+
+
+def frame(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
+    """A report as it is sent. Raises ValueError where the body is too long."""
+    if len(body) > MOST_BODY:
+        raise ValueError(f"a report has at most {MOST_BODY} bytes. Given: {len(body)}")
+    return _HEAD.pack(len(body), _mac(token, nonce, sequence, body)) + body
+
+
+def _mac(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
+    return hmac.digest(token, nonce + _SEQUENCE.pack(sequence) + body, "sha256")
+
+
+class FrameReader:
+    """Takes the frames of one connection out of its bytes, however they are cut. Holds less than one frame."""
+
+    def __init__(self, token: bytes, nonce: bytes):
+        self._token = token
+        self._nonce = nonce
+        self._kept = bytearray()
+        self.frames = 0
+        """How many were right."""
+
+    @property
+    def in_frame(self) -> bool:
+        """Whether a frame has begun that has not ended."""
+        return bool(self._kept)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The bodies that are whole now and whose mac is right. Raises FrameRefused for the first that is not."""
+        self._kept += data
+        while len(self._kept) >= _HEAD.size:
+            length, mac = _HEAD.unpack_from(self._kept)
+            if length > MOST_BODY:
+                raise FrameRefused("too long")
+            if len(self._kept) < _HEAD.size + length:
+                return
+            body = bytes(self._kept[_HEAD.size : _HEAD.size + length])
+            if not hmac.compare_digest(mac, _mac(self._token, self._nonce, self.frames, body)):
+                raise FrameRefused("wrong mac")
+            del self._kept[: _HEAD.size + length]
+            self.frames += 1
+            yield body
