@@ -5,6 +5,7 @@ names; admission keys keep the names of Spark's Kafka source. Parsed once, to fr
 """
 
 import difflib
+import ipaddress
 import logging
 import re
 import typing
@@ -35,6 +36,7 @@ LOG_LEVELS = {
 }
 
 
+_HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 PROGRESSIVE = "org.apache.storm.policy.WaitStrategyProgressive"
 _STORMS_WAITS = "WaitStrategyProgressive, WaitStrategyPark (with or without org.apache.storm.policy.)"
 _OWN_WAIT = "or a class of your own, as module:Class, with prepare(conf, situation) and idle(idle_counter)."
@@ -436,6 +438,39 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     output_batch_rows: Annotated[
         int, Meta(ge=1, le=1 << 24, description="Rows of one Arrow batch that leaves the task.")
     ] = msgspec.field(name="output.batch.rows", default=32_768)
+    feedback: Annotated[
+        Literal["auto", "off"],
+        Meta(
+            description="auto: the tasks of a stream report to the driver what they saw, over a connection of their "
+            "own. off: no socket is opened."
+        ),
+    ] = "auto"
+    feedback_host: Annotated[
+        str,
+        Meta(
+            description="The host name or IP address by which tasks reach the driver for that, where it listens if it "
+            "is one of its own; 0.0.0.0: all of its addresses. Empty: loopback where the master is local; else all, "
+            "and tasks connect to spark.driver.host."
+        ),
+    ] = msgspec.field(name="feedback.host", default="")
+    feedback_port: Annotated[
+        int, Meta(ge=0, le=65_535, description="The port at which the driver listens for that; 0: any that is free.")
+    ] = msgspec.field(name="feedback.port", default=0)
+
+    def __post_init__(self) -> None:
+        if self.feedback_host and not _is_host(self.feedback_host):
+            raise OptionError(
+                "option 'feedback.host' is a host name or an IP address, without scheme and port, which is "
+                f"feedback.port. Given: {self.feedback_host!r}"
+            )
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return len(text) <= 253 and _HOST_NAME.fullmatch(text) is not None
+    return True
 
 
 TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 LOOPBACK = "127.0.0.1"
 DRIVER_HOST = "spark.driver.host"
@@ -35,6 +35,9 @@ class Ticket:
     host: str
     port: int
     token: bytes = field(repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # short, as every partition of a micro-batch carries one
+        return Ticket, (self.host, self.port, self.token)
 
     def runner(self, driver_host: str | None) -> Runner | None:
         """Whom a task reports to; ``driver_host``: as Spark calls it. None where nobody knows."""

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from pystorm_source.errors import UsageError
 from pystorm_source.plan import Plan
 from pystorm_source.source.driver_spouts import DriverSpouts
+from pystorm_source.source.feedback_address import Ticket
 from pystorm_source.source.offsets import Range, Ranges
 from pystorm_source.version import __version__
 
@@ -34,10 +35,10 @@ class PlannedBatch:
     plan: str
     batch: str = ""
     run: str = field(default="", compare=False)
-    feedback: Any = field(default=None, compare=False, repr=False)
+    feedback: Ticket | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, ranges: Ranges, plan: Plan, run: str = "", feedback: Any = None) -> "PlannedBatch":
+    def of(cls, ranges: Ranges, plan: Plan, run: str = "", feedback: Ticket | None = None) -> "PlannedBatch":
         """Of the ranges that lie between two offsets."""
         return cls(__version__, fingerprint(plan), _digest(ranges), run, feedback)
 
@@ -58,7 +59,7 @@ class RangePartition(InputPartition):
         return self.planned.batch
 
     @property
-    def feedback(self) -> Any:
+    def feedback(self) -> Ticket | None:
         """Where the task is to report to; None for nowhere."""
         return self.planned.feedback
 

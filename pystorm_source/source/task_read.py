@@ -1,27 +1,38 @@
-"""The task's side: a range in, record batches of exactly Spark's schema out."""
+"""The task's side: a range in, record batches of exactly Spark's schema out, and a report to the runner at its end."""
 
+import logging
 from collections.abc import Iterator
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
+from pystorm_source.clock import SystemClock
+from pystorm_source.source.feedback_address import DRIVER_HOST, Ticket
+from pystorm_source.source.feedback_client import client
+from pystorm_source.source.feedback_report import RangeReport, encode
 from pystorm_source.source.partitions import RangePartition
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.run_counts import RunCounts
+
+logger = logging.getLogger("pystorm.source")
 
 
 def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """The rows of one range, from a warm worker of this process and this run of the query where there is one.
 
     The worker is kept for the next range only if this one came to its end. An exception, or a reader that stops early
-    (LIMIT closes the iterator: GeneratorExit), stops it. Raises UsageError where driver and executor differ in version
-    or plan, TupleFailed where a component does.
+    (LIMIT closes the iterator: GeneratorExit), stops it, and nothing is reported. Raises UsageError where driver and
+    executor differ in version or plan, TupleFailed where a component does.
     """
     if not isinstance(partition, RangePartition):
         return  # what Spark makes up for a batch read that plans nothing
     partition.check(request.plan)
     component = request.plan.component(partition.component)
+    clock = SystemClock()
+    began = clock.monotonic()
     worker = warm.take(request.plan, output, partition.planned.run)
     clean = False
     try:
@@ -31,8 +42,35 @@ def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartiti
             permits = partition.end - partition.start
             yield from worker.run_slice(partition.component, permits, request.options.batch_target_millis)
         clean = True
+        if partition.feedback is not None:
+            seconds = clock.monotonic() - began
+            _report(partition, partition.feedback, worker.last_run(), seconds, component.is_partitioned)
     finally:
         if clean:
             warm.give_back(worker)
         else:
             worker.stop()
+
+
+def _report(partition: RangePartition, ticket: Ticket, counts: RunCounts, seconds: float, has_offsets: bool) -> None:
+    """Tells the runner, if it can be reached. Raises nothing: the range has been read, whoever knows of it."""
+    task = TaskContext.get()
+    runner = ticket.runner(task.getLocalProperty(DRIVER_HOST) if task is not None else None)
+    if runner is None:
+        return
+    size = partition.end - partition.start
+    try:
+        report = RangeReport.of(
+            counts,
+            batch=partition.batch,
+            spout=partition.component,
+            partition=partition.partition,
+            start=partition.start,
+            end=partition.end,
+            attempt=task.attemptNumber() if task is not None else 0,
+            offsets=size if has_offsets else min(size, counts.emits[partition.component]),
+            seconds=seconds,
+        )
+        client().send(runner, encode(report))
+    except Exception:
+        logger.debug("the range %r is not reported", partition, exc_info=True)
