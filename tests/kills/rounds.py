@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import shutil
+import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tests.kills.session import CLUSTER, LOCAL, TWO_HOSTS
-from tests.kills.topologies import AFTER_EMIT, BEFORE_EMIT, MID_DRAIN
+from tests.kills.topologies import AFTER_EMIT, AFTER_FLUSH, BEFORE_EMIT, BEFORE_FLUSH, MID_DRAIN
 
+TOPOLOGIES = "tests.kills.topologies"
 BATCHES = 10
 PER_BATCH = 60  # offsets of one partition
 DEADLINE = 400
@@ -23,6 +25,11 @@ CASES = [
     (victim, point)
     for point in (BEFORE_EMIT, AFTER_EMIT, MID_DRAIN)
     for victim in ("worker", "executor", "twin", "worker", "driver")
+]
+# From this seed on, of a query whose spout has a journal, JOURNALED_CASES[i % len(JOURNALED_CASES)].
+JOURNALED = 1000
+JOURNALED_CASES = [
+    (victim, point) for point in (BEFORE_FLUSH, AFTER_FLUSH) for victim in ("worker", "executor", "worker", "driver")
 ]
 
 
@@ -46,12 +53,13 @@ class Round:
     def of(cls, seed: int) -> "Round":
         """The round of that seed, always the same one."""
         chance = random.Random(seed)
-        victim, point = CASES[seed % len(CASES)]
+        cases = JOURNALED_CASES if seed >= JOURNALED else CASES
+        victim, point = cases[seed % len(cases)]
         return cls(
             seed,
             victim,
             point,
-            chance.choice("ab"),
+            "a" if seed >= JOURNALED else chance.choice("ab"),
             seed % BATCHES * PER_BATCH + chance.randrange(PER_BATCH),
             chance.choice(["jvm", "python", "both"]),
             {"driver": chance.choice([LOCAL, LOCAL, CLUSTER]), "twin": TWO_HOSTS}.get(victim, CLUSTER),
@@ -84,14 +92,16 @@ def options(todo: list[Round], folder: Path) -> dict[str, str]:
         one.markers(folder).mkdir(exist_ok=True)
         kill = {"victim": one.victim, "point": one.point, "partition": one.partition, "n": one.n}
         kills.append({"folder": str(one.markers(folder)), **kill})
-    return {
-        "topology": "tests.kills.topologies:Killed",
-        "config": json.dumps({"kills.kills": kills, "kills.total": BATCHES * PER_BATCH}),
-        "streams": "all",
-        "maxOffsetsPerTrigger": str(2 * PER_BATCH),
-        "output.batch.rows": "20",
-        "topology.scheduler": scheduler_of(todo),
-    }
+    config = {"kills.kills": kills, "kills.total": BATCHES * PER_BATCH, "kills.broker": str(folder)}
+    told = {"config": json.dumps(config), "output.batch.rows": "20", "topology.scheduler": scheduler_of(todo)}
+    if is_journaled(todo):
+        journal = {"journal.path": f"{folder}/journal", "batch.target.millis": "200"}
+        return {"topology": f"{TOPOLOGIES}:KilledJournal", "maxOffsetsPerTrigger": str(PER_BATCH), **journal, **told}
+    return {"topology": f"{TOPOLOGIES}:Killed", "maxOffsetsPerTrigger": str(2 * PER_BATCH), "streams": "all", **told}
+
+
+def is_journaled(todo: list[Round]) -> bool:
+    return bool(todo) and todo[0].seed >= JOURNALED
 
 
 def scheduler_of(todo: list[Round]) -> str:
@@ -105,7 +115,11 @@ def run(spark: SparkSession, todo: list[Round], folder: Path) -> None:
     """
     rows = spark.readStream.format("pystorm").options(**options(todo, folder)).load()
     writer = rows.writeStream.format("parquet").option("path", f"{folder}/out")
-    query = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
+    writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
+    if is_journaled(todo):
+        run_until_all_is_acked(writer.start(), folder)
+        return
+    query = writer.trigger(availableNow=True).start()
     if not query.awaitTermination(DEADLINE):
         query.stop()
         raise TimeoutError(f"the query has not ended in {DEADLINE} seconds: {todo}")
@@ -113,12 +127,39 @@ def run(spark: SparkSession, todo: list[Round], folder: Path) -> None:
         raise query.exception()
 
 
+def run_until_all_is_acked(query: Any, folder: Path) -> None:
+    """A spout without offsets never says that it has no more; what it was acked is in a micro-batch that is over as
+    soon as two more are. Raises what the query does."""
+    broker, end, batches = folder / "acked", time.monotonic() + DEADLINE, len(noted(folder, "commits"))
+    try:
+        while len(noted(folder, "commits")) < batches + 2:
+            if query.exception() is not None:
+                raise query.exception()
+            if time.monotonic() > end:
+                raise TimeoutError(f"not all was acked, and two micro-batches over, in {DEADLINE} seconds: {folder}")
+            if not broker.exists() or len(set(broker.read_text().split())) < BATCHES * PER_BATCH:
+                batches = len(noted(folder, "commits"))
+            time.sleep(0.1)
+    finally:
+        query.stop()
+
+
 def content(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """Count and checksum of the rows in the sink, whatever their order, and the sum of the values of each component."""
     found = spark.read.parquet(f"{folder}/out").collect()
-    rows = sorted(map(repr, map(tuple, found)))
-    sums = {name: sum(row.value for row in found if row._component == name) for name in ("twice", "sums")}
-    return {"rows": len(rows), "sha256": hashlib.sha256("\n".join(rows).encode()).hexdigest(), **sums}
+    components = {name: [row for row in found if row.asDict().get("_component") == name] for name in ("twice", "sums")}
+    return {**digest(map(tuple, found)), **{name: sum(row.value for row in of) for name, of in components.items()}}
+
+
+def digest(rows: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
+    """Count and checksum."""
+    lines = sorted(map(repr, rows))
+    return {"rows": len(lines), "sha256": hashlib.sha256("\n".join(lines).encode()).hexdigest()}
+
+
+def content_of_journaled() -> dict[str, Any]:
+    """What the sink of a query with a journal must hold: every number once."""
+    return {**digest(("a", n, 2 * n) for n in range(BATCHES * PER_BATCH)), "twice": 0, "sums": 0}
 
 
 def is_whole(content: dict[str, Any]) -> bool:

@@ -6,12 +6,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Stream, Topology
+from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Spout, Stream, Topology
 from tests.kills.processes import parent_of
 
 BEFORE_EMIT = "before emit"
 AFTER_EMIT = "after emit, before ack"
 MID_DRAIN = "in mid-drain"
+BEFORE_FLUSH = "before journal flush"
+AFTER_FLUSH = "after flush, before trim"
 GROUPS = 5
 PATIENCE = 60.0
 
@@ -154,3 +156,50 @@ class Killed(Topology):
     numbers = Numbers.spec()
     twice = Twice.spec(inputs=[numbers], par=2)
     sums = Sums.spec(inputs=[twice["grouped"]])
+
+
+class Broker(Spout):
+    """``kills.total`` numbers without offsets; each is delivered again, to whoever asks, until it is acked.
+
+    The file ``acked`` below ``kills.broker`` holds what is, a number a line.
+    """
+
+    outputs = ["partition string", "n long"]
+
+    def initialize(self, conf, context):
+        self.kills = Kills(conf)
+        self.total = conf["kills.total"]
+        self.acked = Path(conf["kills.broker"], "acked")
+
+    def activate(self):
+        acked = set(self.acked.read_text().split()) if self.acked.exists() else set()
+        self.left = iter([n for n in range(self.total) if str(n) not in acked])
+
+    def next_tuple(self):
+        n = next(self.left, None)
+        if n is not None:
+            self.emit(("a", n), tup_id=n)
+            self.kills.at(BEFORE_FLUSH, "a", n)
+
+    def ack(self, tup_id):
+        with self.acked.open("a") as acked:
+            acked.write(f"{tup_id}\n")
+
+
+class Once(Bolt):
+    """What comes here is in the journal, which is trimmed behind the next micro-batch."""
+
+    outputs = ["partition string", "n long", "value long"]
+
+    def initialize(self, conf, context):
+        self.kills = Kills(conf)
+
+    def process(self, tup):
+        partition, n = tup.values
+        self.kills.at(AFTER_FLUSH, partition, n)
+        self.emit((partition, n, 2 * n))
+
+
+class KilledJournal(Topology):
+    broker = Broker.spec()
+    once = Once.spec(inputs=[broker])
