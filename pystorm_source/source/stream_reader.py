@@ -10,6 +10,7 @@ nothing. Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit: the 
 """
 
 import logging
+import os
 import signal
 import sys
 import uuid
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
 
 logger = logging.getLogger("pystorm.source")
+
+_terminated = False
 
 
 class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -141,6 +144,12 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def stop(self) -> None:
         """Gives up the spouts of the driver. May be called again."""
         self._spouts.cleanup()
+        if _terminated:
+            # Workaround: Spark's runner would still write what ended it to a socket that is closed, and print that.
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
 
     def _lost(self, key: Key, what: str) -> None:
         if self._request.options.fail_on_data_loss:
@@ -164,6 +173,8 @@ def _stop_on_sigterm() -> None:
         return
 
     def leave(signum: int, frame: Any) -> None:
+        global _terminated
+        _terminated = True
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come twice; stop() must not be broken off
         sys.exit(0)
 
