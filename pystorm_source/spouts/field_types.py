@@ -1,7 +1,9 @@
 """Families of Spark's DDL types, as far as text formats tell them apart, and what their types can hold."""
 
 import decimal
+import functools
 import re
+from collections.abc import Callable
 
 _FAMILIES = {
     "string": "string",
@@ -52,7 +54,21 @@ def decimal_fits(ddl: str, value: decimal.Decimal) -> bool:
     """Whether a decimal type holds this value exactly."""
     found = _DECIMAL.fullmatch(ddl.strip())
     precision, scale = (int(found[1] or 10), int(found[2] or 0)) if found else (10, 0)
-    if not value.is_finite():
-        return False
-    exponent = value.normalize().as_tuple().exponent
-    return -int(exponent) <= scale and value.adjusted() < precision - scale
+    return exact_decimal(precision, scale)(value) is not None
+
+
+@functools.cache
+def exact_decimal(precision: int, scale: int) -> Callable[[decimal.Decimal], decimal.Decimal | None]:
+    """The function that gives a value with ``scale`` digits behind the point; None where the value has more of them,
+    or more than ``precision`` in all."""
+    exactly = decimal.Context(prec=precision, traps=[decimal.Inexact, decimal.InvalidOperation])
+    unit = decimal.Decimal((0, (1,), -scale))
+
+    def exact(value: decimal.Decimal) -> decimal.Decimal | None:
+        try:
+            scaled = value.quantize(unit, context=exactly)
+        except (decimal.Inexact, decimal.InvalidOperation):
+            return None
+        return scaled if scaled.is_finite() else None
+
+    return exact
