@@ -1,0 +1,272 @@
+"""Keys and values decoded: bytes, text and JSON, for tuples and for Arrow, and what becomes of those that cannot be."""
+
+import datetime
+import decimal
+import json
+import logging
+import os
+
+import msgspec
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pystorm_source.errors import OptionError, SchemaError
+from pystorm_source.options import parse
+from pystorm_source.spouts.decoding import Decoding, column_type, decoder_of
+from pystorm_source.spouts.decoding_options import DecodingOptions
+from pystorm_source.spouts.decoding_types import arrow_type, ddl_of
+from tests.spouts.decoded import agreed, ddl_and_values, plain
+
+UTC = datetime.UTC
+
+
+def options(**given):
+    return parse(DecodingOptions, {key.replace("_", "."): value for key, value in given.items()})
+
+
+def decoder(format, schema=""):
+    return decoder_of(options(value_format=format, value_schema=schema), "value")
+
+
+def decoded(format, data, schema=""):
+    """The values, and why others are none; alike as tuples and as Arrow."""
+    return agreed(decoder(format, schema), data)
+
+
+def test_bytes_stay_as_they_are():
+    assert decoded("bytes", [b"\xff\0", b"", None]) == ([b"\xff\0", b"", None], {})
+
+
+def test_strings_are_utf8_and_tombstones_stay_null():
+    assert decoded("string", ["käse".encode(), b"", None]) == (["käse", "", None], {})
+    found, bad = decoded("string", [b"a", b"b\xff", None, b"\xed\xa0\x80", b"c"])
+    assert found == ["a", None, None, None, "c"]
+    assert bad == {
+        1: "byte 0xff at position 1 is not UTF-8",
+        3: "byte 0xed at position 0 is not UTF-8",
+    }
+
+
+@given(st.lists(st.none() | st.binary(max_size=6)))
+def test_any_bytes_are_text_or_named(data):
+    found, bad = decoded("string", data)
+    for index, (value, text) in enumerate(zip(found, data, strict=True)):
+        assert (index in bad) == (value is None and text is not None)
+        assert value is None or value.encode() == text
+
+
+def test_json_fields_go_by_name():
+    data = [b'{"item": "tea", "id": 1}', b'{"id": null, "more": [{}]}', b"{}", None, b"null"]
+    found, bad = decoded("json", data, "id bigint, item string")
+    assert found == [{"id": 1, "item": "tea"}, {"id": None, "item": None}, {"id": None, "item": None}, None, None]
+    assert not bad
+
+
+def test_json_may_be_spread_over_lines_and_framed_by_confluents_serializer():
+    found, bad = decoded("json", [b'{\n "id":\n 1}\n', b'\0\0\0\0\x07{"id": 2}'], "id bigint")
+    assert found == [{"id": 1}, {"id": 2}] and not bad
+
+
+def test_json_without_a_schema_is_what_json_says():
+    bad = {}
+    data = [b'{"a": [1, 2.5, null]}', b"5", b"nonsense", None]
+    assert decoder("json").values(data, bad) == [{"a": [1, 2.5, None]}, 5, None, None]
+    assert list(bad) == [2]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "text", "value"),
+    [
+        ("timestamp", '"2024-02-29T12:00:00"', datetime.datetime(2024, 2, 29, 12, tzinfo=UTC)),
+        ("timestamp", '"2024-02-29T12:00:00+02:00"', datetime.datetime(2024, 2, 29, 10, tzinfo=UTC)),
+        ("timestamp_ntz", '"2024-02-29T12:00:00"', datetime.datetime(2024, 2, 29, 12)),
+        ("date", '"2024-02-29"', datetime.date(2024, 2, 29)),
+        ("decimal(10,2)", "1.5", decimal.Decimal("1.50")),
+        ("decimal(10,2)", '"1.50"', decimal.Decimal("1.50")),
+        ("decimal(38,0)", "1" * 38, decimal.Decimal("1" * 38)),
+        ("binary", '"AP8="', b"\0\xff"),
+        ("float", "0.1", 0.10000000149011612),
+        ("double", "1", 1.0),
+        ("tinyint", "-128", -128),
+        ("array<timestamp>", '["2024-02-29T12:00:00", null]', [datetime.datetime(2024, 2, 29, 12, tzinfo=UTC), None]),
+        ("map<string,decimal(3,1)>", '{"a": 1, "b": null}', {"a": decimal.Decimal("1.0"), "b": None}),
+        ("map<int,string>", '{"7": "x"}', {7: "x"}),
+        ("struct<a: struct<b: array<int>>>", '{"a": {"b": [1]}}', {"a": {"b": [1]}}),
+        ("`odd name` int", '{"odd name": 1}', {"odd name": 1}),
+    ],
+)
+def test_json_of_every_type(ddl, text, value):
+    found, bad = decoded("json", [text.encode()], ddl)
+    assert found == [value] and not bad, bad
+    assert repr(found) == repr([value])
+
+
+@pytest.mark.parametrize(
+    ("ddl", "text", "says"),
+    [
+        ("id int", '{"id": 3000000000}', "Expected `int` <= 2147483647"),
+        ("id int", '{"id": 1.5}', "Expected `int | null`, got `float`"),
+        ("id int", '{"id": 1} {"id": 2}', "JSON is malformed"),
+        ("id int", '{"id": 1', "truncated"),
+        ("id int", "[1]", "Expected `object | null`, got `array`"),
+        ("id int", "", "truncated"),
+        ("id int not null", "{}", "missing required field `id`"),
+        ("id int not null", '{"id": null}', "Expected `int`, got `null`"),
+        ("a double", '{"a": NaN}', "malformed"),
+        ("a float", '{"a": 1e39}', "field 'a': 1e+39 does not fit float"),
+        ("a decimal(4,2)", '{"a": 123.45}', "field 'a': 123.45 does not fit decimal(4,2)"),
+        ("a decimal(38,10)", '{"a": "1234567890123456789012345678.12345678901"}', "does not fit decimal(38,10)"),
+        ("a timestamp_ntz", '{"a": "2024-02-29T12:00:00Z"}', "no timezone component"),
+        ("a timestamp", '{"a": "0001-01-01T00:00:00+10:00"}', "field 'a': 0001-01-01T00:00:00+10:00 in UTC is not"),
+        (
+            "a array<struct<b: decimal(3,1)>>",
+            '{"a": [{"b": 1}, {"b": 1.25}]}',
+            "field 'a': an element: field 'b': 1.25",
+        ),
+        ("a string", '{"a": "\\ud800"}', ""),
+        ("id int", '{"more": ' + "[" * 100_000 + "]" * 100_000 + "}", "recursion"),
+    ],
+)
+def test_json_that_does_not_fit_says_why(ddl, text, says):
+    found, bad = decoded("json", [b"null", text.encode()], ddl)
+    assert found == [None, None] and list(bad) == [1]
+    assert says in bad[1]
+
+
+@settings(max_examples=500 if os.environ.get("PYSTORM_DEEP") else 25, deadline=None)
+@given(st.data())
+def test_json_of_any_schema_comes_back(data):
+    ddl, values = data.draw(ddl_and_values(avro=False))
+    written = [None if value is None else msgspec.json.encode(value) for value in values]
+    found, bad = decoded("json", written, ddl)
+    assert not bad
+    assert found == values
+
+
+@settings(max_examples=5000 if os.environ.get("PYSTORM_DEEP") else 100, deadline=None)
+@given(st.lists(st.none() | st.binary(max_size=20) | st.text('{}[]",:ab1.\n e-').map(str.encode), max_size=5))
+def test_any_bytes_are_json_or_named(data):
+    schema = "a int, b struct<b: array<double>>, `1` map<string,string>"
+    found, bad = decoded("json", data, schema)
+    for index, (value, text) in enumerate(zip(found, data, strict=True)):
+        if value is not None:
+            assert isinstance(json.loads(text), dict)
+        elif index not in bad:
+            assert text is None or json.loads(text) is None
+
+
+# What happens to those that cannot be decoded.
+
+
+def decoding(caplog, **given):
+    caplog.set_level(logging.WARNING)
+    return Decoding(options(**given), logging.getLogger("decoding"))
+
+
+KEYS = [b"a", b"b", b"c", None]
+VALUES = [b'{"id": 1}', b"x" * 300, b'{"id": 3}', b"y"]
+OFFSETS = [10, 12, 13, 20]
+
+
+@pytest.mark.parametrize("delivery", ["lists", "arrays"])
+def test_failing_names_the_record_and_the_remedy(caplog, delivery):
+    made = decoding(caplog, value_format="json", value_schema="id int")
+    with pytest.raises(SchemaError) as raised:
+        getattr(made, delivery)("orders-3", OFFSETS, KEYS, VALUES)
+    said = str(raised.value)
+    assert "the value of the record at orders-3, offset 12, key b'b', cannot be decoded as json: " in said
+    assert "value.schema" in said and "decode.errors to null or drop" in said
+    assert said.endswith(f"Given: {b'x' * 100 + b'...'!r}")
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("delivery", ["lists", "arrays"])
+def test_null_keeps_the_record_and_warns_once(caplog, delivery):
+    made = decoding(caplog, value_format="json", value_schema="id int", decode_errors="null")
+    made.begin()
+    for _ in range(2):
+        keys, values, kept = getattr(made, delivery)("orders-3", OFFSETS, KEYS, VALUES)
+        assert plain(keys, made.key) == KEYS and kept is None
+        assert plain(values, made.value) == [{"id": 1}, None, {"id": 3}, None]
+    assert made.nulled == 4 and made.dropped == 0
+    assert len(caplog.messages) == 1 and "orders-3, offset 12, key b'b'" in caplog.messages[0]
+    made.sum_up()
+    assert "4 keys and values that cannot be decoded are null" in caplog.messages[1]
+
+
+@pytest.mark.parametrize("delivery", ["lists", "arrays"])
+def test_drop_leaves_the_record_out_and_counts_it(caplog, delivery):
+    made = decoding(caplog, key_format="string", value_format="json", value_schema="id int", decode_errors="drop")
+    made.begin()
+    keys, values, kept = getattr(made, delivery)("orders-3", OFFSETS, [b"a", b"\xff", b"\xff", None], VALUES)
+    assert plain(keys, made.key) == ["a"] and plain(values, made.value) == [{"id": 1}] and kept == [0]
+    assert made.dropped == 3
+    assert "the key of the record at orders-3, offset 12" in caplog.messages[0]
+    made.sum_up()
+    made.sum_up()
+    assert caplog.messages[1:] == ["of this range 0 keys and values that cannot be decoded are null, 3 records are "
+                                   "dropped"]  # fmt: skip
+
+
+def test_dropping_all_leaves_columns_of_the_declared_types(caplog):
+    made = decoding(caplog, value_format="json", value_schema="id int", decode_errors="drop")
+    keys, values, kept = made.arrays("t-0", [1], [b"k"], [b"x"])
+    assert (len(keys), len(values), kept) == (0, 0, [])
+    assert keys.type == pa.binary() and values.type == pa.struct([("id", pa.int32())])
+
+
+# Options and types.
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "value"),
+    [
+        ({}, "binary", "binary"),
+        ({"key_format": "string", "value_format": "json"}, "string", None),
+        (
+            {"value_format": "json", "value_schema": "id bigint, item string"},
+            "binary",
+            "struct<id: bigint, item: string>",
+        ),
+        ({"value_format": "json", "value_schema": "map<string, int>"}, "binary", "map<string,int>"),
+        ({"value_format": "json", "value_schema": "date date"}, "binary", "struct<date: date>"),
+        (
+            {"value_format": "json", "value_schema": "a decimal(4,2) not null, `b c` array<timestamp>"},
+            "binary",
+            "struct<a: decimal(4,2) not null, `b c`: array<timestamp>>",
+        ),
+    ],
+)
+def test_the_column_has_the_declared_type(given, key, value):
+    assert (column_type(options(**given), "key"), column_type(options(**given), "value")) == (key, value)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"value_format": "xml"}, "option 'value.format': Invalid enum value 'xml'"),
+        ({"value_schema": "id int"}, "option 'value.schema' is for value.format json and avro; bytes has its type"),
+        ({"key_format": "json", "key_schema": "id sting"}, "the type of option 'key.schema' cannot be read: 'sting'"),
+        ({"key_format": "json", "key_schema": "id int,, a int"}, "the name of a field is needed where ',' stands"),
+        (
+            {"value_format": "json", "value_avro_reader_schema": "{}"},
+            "'value.avro.reader.schema' is for value.format avro",
+        ),
+        ({"value_format": "avro"}, "value.format avro needs option 'schema.registry.url'"),
+        ({"schema_registry_bearer_auth_token": "x"}, "needs schema.registry.bearer.auth.logical.cluster"),
+        ({"value_format": "json", "value_schema": "map<array<int>,int>"}, "a type that JSON can be read as"),
+    ],
+)
+def test_wrong_options_name_key_and_remedy(given, says):
+    with pytest.raises((OptionError, SchemaError)) as raised:
+        decoder_of(options(**given), "value")
+    assert says in str(raised.value) and "Given: " in str(raised.value)
+
+
+@given(st.data())
+@settings(max_examples=15, deadline=None)
+def test_ddl_says_the_type_that_it_was_read_as(data):
+    ddl, _ = data.draw(ddl_and_values(avro=False))
+    assert arrow_type(ddl_of(arrow_type(ddl, "x")), "x") == arrow_type(ddl, "x")
