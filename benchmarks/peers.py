@@ -41,6 +41,12 @@ class Jar(NamedTuple):
     group: str
     name: str
     version: str
+    alone: bool = False
+    """Whether it is fetched without what it needs."""
+
+    def as_dependency(self) -> str:
+        """Its entry in a pom."""
+        return _DEPENDENCY.format(self.group, self.name, self.version, _ALONE if self.alone else "")
 
 
 PYSTORM = Peer("pystorm", "3.1.4")
@@ -48,6 +54,7 @@ BYTEWAX = Peer("bytewax", "0.21.1")
 JCTOOLS = Jar("org.jctools", "jctools-core", "4.0.5")
 DISRUPTOR = Jar("com.lmax", "disruptor", "4.0.0")
 KAFKA = Jar("org.apache.kafka", "kafka-server-common", "4.4.0")
+BROKER = Jar("org.apache.kafka", "kafka_2.13", "4.1.1")
 NETTY = Jar("io.netty", "netty-common", "4.2.7.Final")
 STORM = Jar("org.apache.storm", "storm-server", "2.8.3")
 
@@ -76,26 +83,38 @@ def java_classes(program: str, *jars: Jar) -> str:
     """The class path of a program of ``peer_programs``, compiled against these jars. Raises PeerMissing."""
     source = PROGRAMS / f"{program}.java"
     digest = hashlib.sha256(source.read_bytes() + repr(jars).encode()).hexdigest()[:12]
-    home = FOLDER / f"{program}-{digest}"
+    home = _fetched(program, digest, jars, ["javac", "-cp", "jars/*", "-d", "classes", str(source)])
+    return f"{home / 'classes'}{os.pathsep}{home / 'jars'}/*"
+
+
+def java_jars(*jars: Jar) -> Path:
+    """The folder that holds these jars and what they need. Raises PeerMissing."""
+    digest = hashlib.sha256(repr(jars).encode()).hexdigest()[:12]
+    return _fetched(jars[0].name, digest, jars) / "jars"
+
+
+def _fetched(name: str, digest: str, jars: tuple[Jar, ...], *commands: list[str]) -> Path:
+    """The folder into which Maven has copied these jars, and where the commands were run after it."""
+    home = FOLDER / f"{name}-{digest}"
     if not (home / ".ready").exists():
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
-        wanted = "".join(_DEPENDENCY.format(*jar) for jar in jars)
-        (home / "pom.xml").write_text(_POM.format(wanted))
+        (home / "pom.xml").write_text(_POM.format("".join(jar.as_dependency() for jar in jars)))
         copy = ["mvn", "-q", "-B", "-f", "pom.xml", "dependency:copy-dependencies", "-DoutputDirectory=jars"]
-        for command in (copy, ["javac", "-cp", "jars/*", "-d", "classes", str(source)]):
+        for command in (copy, *commands):
             try:
                 subprocess.run(command, cwd=home, check=True, capture_output=True, text=True, timeout=300)
             except subprocess.CalledProcessError as error:
                 why = _last_line(error.stdout or error.stderr)
-                raise PeerMissing(f"{program} cannot be built here: {command[0]}: {why}") from error
+                raise PeerMissing(f"{name} cannot be built here: {command[0]}: {why}") from error
             except (OSError, subprocess.TimeoutExpired) as error:
-                raise PeerMissing(f"{program} cannot be built here: {error}") from error
+                raise PeerMissing(f"{name} cannot be built here: {error}") from error
         (home / ".ready").touch()
-    return f"{home / 'classes'}{os.pathsep}{home / 'jars'}/*"
+    return home
 
 
-_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>\n"
+_ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>benchmarks</groupId><artifactId>peers</artifactId><version>1</version>
 <dependencies>{}</dependencies></project>

@@ -72,7 +72,10 @@ class WaitOptions(NamedTuple):
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of option tables. A spout declares its own by subclassing it and naming it in ``Spout.Options``."""
+    """Base of option tables. A spout declares its own by subclassing it and naming it in ``Spout.Options``.
+
+    A field whose key ends with ``.*`` takes a whole family of keys, as a dict without what they begin with.
+    """
 
     @classmethod
     def defaults_beside(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -491,6 +494,15 @@ def fields_of(table: type[Options]) -> dict[str, msgspec.structs.FieldInfo]:
     return {field.encode_name: field for field in msgspec.structs.fields(table)}
 
 
+def family_of(key: str, families: Iterable[str]) -> str | None:
+    """The key such as ``kafka.*``, out of these, whose family this key belongs to."""
+    lowered = key.lower()
+    for family in families:
+        if family.endswith(".*") and lowered.startswith(family[:-1].lower()) and not lowered.endswith("*"):
+            return family
+    return None
+
+
 def meaning_of(field: msgspec.structs.FieldInfo) -> str:
     """The one-line meaning of a field; empty where it has none."""
     for meta in typing.get_args(field.type)[1:] if typing.get_origin(field.type) is Annotated else ():
@@ -505,7 +517,7 @@ def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Ite
     named = {key.lower(): key for table in tables for key in fields_of(table)}
     known = {key.lower(): key for key in also} | named
     for key in given:
-        if key.lower() not in known:
+        if key.lower() not in known and family_of(key, named.values()) is None:
             near = difflib.get_close_matches(key.lower(), known, n=1)
             remedy = f"did you mean {known[near[0]]!r}?" if near else f"known are: {', '.join(sorted(named.values()))}."
             raise OptionError(
@@ -514,12 +526,22 @@ def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Ite
             )
 
 
+def _families(table: type[Options], lowered: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Key such as ``kafka.*`` → its family: what stands behind ``kafka.``, with the values."""
+    families: dict[str, dict[str, Any]] = {key.lower(): {} for key in fields_of(table) if key.endswith(".*")}
+    for key in lowered if families else ():
+        if family := family_of(key, families):
+            families[family][key[len(family) - 1 :]] = lowered[key]
+    return families
+
+
 def parse(table: type[T], given: Mapping[str, Any]) -> T:
     """Reads the keys of this table out of ``given`` (others are passed over), strings converted to the field's type.
 
     Raises OptionError with key, meaning and value.
     """
     lowered = {key.lower(): value for key, value in given.items()}
+    lowered.update(_families(table, lowered))
     values = {}
     for key, field in fields_of(table).items():
         if key.lower() not in lowered:

@@ -50,11 +50,14 @@ def sections() -> list[Section]:
             JournalOptions,
         ),
     ]
+    named: dict[type[Options], list[str]] = {}
     for name in sorted(spouts.__all__):
         spout = getattr(spouts, name)
         if inspect.isclass(spout) and issubclass(spout, Spout) and hasattr(spout, "Options"):
-            how = f"Options of the reader, config of a topology, or of the component: `{name}.spec(config={{...}})`."
-            found.append(Section(name, how, spout.Options))
+            named.setdefault(spout.Options, []).append(name)
+    for table, names in named.items():
+        how = f"Options of the reader, config of a topology, or of the component: `{names[-1]}.spec(config={{...}})`."
+        found.append(Section(", ".join(names), how, table))
     return found
 
 
@@ -69,6 +72,8 @@ def _kinds(hint: Any) -> Iterator[str]:
         yield from _kinds(typing.get_args(hint)[0])
     elif origin is Literal:
         yield ", ".join(typing.get_args(hint))
+    elif origin is dict:
+        yield "texts"
     elif origin in (typing.Union, types.UnionType):
         for part in typing.get_args(hint):
             yield from _kinds(part)
@@ -107,7 +112,8 @@ def yaml() -> str:
             shown.add(key)
             facts = ", ".join(fact for fact in (type_of(field), bounds_of(field)) if fact)
             lines += ["", f"# {meaning_of(field)} ({facts})"]
-            lines.append(f"# {key}: needed" if field.required else f"{key}: {json.dumps(field.default)}")
+            absent = "needed" if field.required else "any keys of this family" if key.endswith(".*") else None
+            lines.append(f"# {key}: {absent}" if absent else f"{key}: {json.dumps(field.default)}")
     return "\n".join(lines) + "\n"
 
 

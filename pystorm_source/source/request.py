@@ -18,7 +18,7 @@ import yaml
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
-from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, fields_of, parse
+from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, family_of, fields_of, parse
 from pystorm_source.plan import ComponentPlan, Plan, compile_plan, load_topology
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.positions import EARLIEST, LATEST, Positions
@@ -190,6 +190,7 @@ def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[
     keys = {key.lower(): key for key in STORM_KEYS}
     keys |= {key.lower(): key for table in known for key in fields_of(table)}
     conf: dict[str, Any] = {keys[key.lower()]: value for key, value in given.items() if key.lower() in keys}
+    conf |= {key.lower(): value for key, value in given.items() if family_of(key, keys.values())}
     if options.path:
         conf["path"] = options.path
     conf["failOnDataLoss"] = options.fail_on_data_loss

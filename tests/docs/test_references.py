@@ -7,6 +7,7 @@ import pytest
 from pystorm_source.cli.main import app
 from pystorm_source.options import TABLES, fields_of
 from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.kafka_options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions
 from pystorm_source.storm_keys import STORM_KEYS
 from tests.docs.pages import ROOT, inline_code, pages, prose
@@ -14,7 +15,7 @@ from tests.house import rooms
 
 each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 
-KNOWN = {key for table in (*TABLES, FilesOptions, RateOptions) for key in fields_of(table)}
+KNOWN = {key for table in (*TABLES, FilesOptions, KafkaOptions, RateOptions) for key in fields_of(table)}
 # Spark's own words that look like options of ours.
 FOREIGN = {"maxFailures"}
 KEY = re.compile(

@@ -1,0 +1,209 @@
+"""A real Kafka for tests and benchmarks: the released broker in a JVM of its own, on the loopback interface.
+
+    with kafka_cluster(folder) as cluster:
+        cluster.bootstrap                      # "127.0.0.1:41234"
+        cluster.create("orders", partitions=2)
+        cluster.brokers[0].kill()              # -9
+        cluster.brokers[0].start()             # same port, same data
+
+KRaft: the first broker is the controller, too. Brokers end with the context, and also where the process that started
+them is killed: the kernel ends them then (``PR_SET_PDEATHSIG``, by ``setpriv``). The jars come by Maven into the
+ignored folder of the benchmarks' peers.
+"""
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.peers import BROKER, java_jars
+from pystorm_source.java import ensure_java
+
+STARTING_SECONDS = 60
+CLUSTER_ID = "pystorm-tests-kafka-01"
+JVM = ("-Xmx384m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+# Small and quick: one partition for each of Kafka's own topics, a log cleaner that looks often, no waiting for members.
+SETTINGS = {
+    "offsets.topic.num.partitions": 1,
+    "offsets.topic.replication.factor": 1,
+    "transaction.state.log.num.partitions": 1,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "group.initial.rebalance.delay.ms": 0,
+    "auto.create.topics.enable": "false",
+    "auto.leader.rebalance.enable": "false",
+    "num.network.threads": 2,
+    "num.io.threads": 2,
+    "num.recovery.threads.per.data.dir": 1,
+    "log.cleaner.backoff.ms": 50,
+    "log.cleaner.dedupe.buffer.size": 4_194_304,
+    "log.initial.task.delay.ms": 100,
+    "log.segment.delete.delay.ms": 0,
+    "controlled.shutdown.enable": "false",
+    "broker.session.timeout.ms": 1000,
+    "broker.heartbeat.interval.ms": 200,
+}
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class KafkaBroker:
+    """One broker process; ``port`` and data stay the same from start to start."""
+
+    def __init__(self, node: int, folder: Path, controller: str, jars: Path, is_controller: bool):
+        self.node = node
+        self.port = free_port()
+        self.folder = folder / f"broker-{node}"
+        self._jars = jars
+        self._process: subprocess.Popen[bytes] | None = None
+        self.folder.mkdir(parents=True)
+        data = self.folder / "data"
+        data.mkdir()
+        roles = "broker,controller" if is_controller else "broker"
+        listeners = f"PLAINTEXT://127.0.0.1:{self.port}" + (f",CONTROLLER://{controller}" if is_controller else "")
+        settings = {
+            "node.id": node,
+            "process.roles": roles,
+            "controller.quorum.voters": f"1@{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listeners": listeners,
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "log.dirs": data,
+            "broker.rack": f"rack-{node}",
+            **SETTINGS,
+        }
+        _write_properties(self.folder / "server.properties", settings)
+        # What `kafka-storage format` would write, in a JVM less.
+        _write_properties(data / "meta.properties", {"version": 1, "cluster.id": CLUSTER_ID, "node.id": node})
+
+    def start(self) -> None:
+        """Starts the process; ``KafkaCluster.wait`` says when it answers."""
+        java = ensure_java().home / "bin" / "java"
+        command = ["setpriv", "--pdeathsig", "KILL", str(java), *JVM, "-cp", f"{self._jars}/*", "kafka.Kafka"]
+        with open(self.folder / "broker.log", "ab") as log:
+            self._process = subprocess.Popen(
+                [*command, str(self.folder / "server.properties")],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+            )
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """Ends it as a power cut would, and waits until it is gone."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ends it in order; after 20 seconds by force."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, how: int) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(how)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(20)
+        self._process = None
+
+    def log(self) -> str:
+        return (self.folder / "broker.log").read_text(errors="replace")[-3000:]
+
+
+class KafkaCluster:
+    """Brokers and an admin client."""
+
+    def __init__(self, folder: Path, brokers: int = 1):
+        jars = java_jars(BROKER)
+        controller = f"127.0.0.1:{free_port()}"
+        self.brokers = [KafkaBroker(node, folder, controller, jars, node == 1) for node in range(1, brokers + 1)]
+        self.bootstrap = ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers)
+
+    def start(self) -> None:
+        for broker in self.brokers:
+            broker.start()
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        self.wait()
+
+    def wait(self) -> None:
+        """Until every broker that runs is a member. Raises RuntimeError with its log where it does not become one."""
+        end = time.monotonic() + STARTING_SECONDS
+        while True:
+            alive = [broker for broker in self.brokers if broker.alive()]
+            try:
+                if len(self.admin.list_topics(timeout=1).brokers) >= len(alive) > 0:
+                    return
+            except KafkaException:
+                pass
+            if not alive or time.monotonic() > end:
+                raise RuntimeError(f"no Kafka here; log: {self.brokers[0].log()}")
+
+    def stop(self) -> None:
+        # By force: nothing of it is needed any more.
+        for broker in self.brokers:
+            broker.kill()
+
+    def create(self, topic: str, partitions: int = 1, replicas: int = 1, **config: object) -> str:
+        """Creates a topic and waits for its leaders; ``config`` with ``_`` for ``.``."""
+        settings = {key.replace("_", "."): str(value) for key, value in config.items()}
+        new = NewTopic(topic, partitions, replicas, config=settings)
+        self.admin.create_topics([new])[topic].result(20)
+        self.await_leaders(topic, partitions)
+        return topic
+
+    def await_leaders(self, topic: str, partitions: int) -> None:
+        end = time.monotonic() + 20
+        while True:
+            found = self.admin.list_topics(topic, timeout=10).topics[topic].partitions
+            if len(found) == partitions and all(each.leader >= 0 for each in found.values()):
+                return
+            assert time.monotonic() < end, f"{topic} has no leaders"
+
+    def delete(self, topic: str) -> None:
+        """Deletes a topic and waits until nobody knows it any more."""
+        self.admin.delete_topics([topic])[topic].result(20)
+        end = time.monotonic() + 20
+        while topic in self.admin.list_topics(timeout=10).topics:
+            assert time.monotonic() < end, f"{topic} is still there"
+
+
+@contextmanager
+def kafka_cluster(folder: Path, brokers: int = 1) -> Iterator[KafkaCluster]:
+    """Running brokers, which end with the context."""
+    cluster = KafkaCluster(folder, brokers)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def _write_properties(path: Path, settings: Mapping[str, object]) -> None:
+    path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
