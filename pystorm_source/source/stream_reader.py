@@ -27,6 +27,7 @@ from pystorm_source.source import offsets as wire
 from pystorm_source.source.admission import admit, limits_of
 from pystorm_source.source.backlog import Backlog
 from pystorm_source.source.driver_spouts import DriverSpouts
+from pystorm_source.source.feedback import Feedback
 from pystorm_source.source.micro_batch import next_offsets, waiting
 from pystorm_source.source.offsets import Key, Offsets
 from pystorm_source.source.partition_index import total
@@ -64,6 +65,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._said: set[str] = set()
         self._linted = False
         self._run = uuid.uuid4().hex
+        self._feedback = Feedback(options, self._clock)
         _stop_on_sigterm()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -126,7 +128,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         since, upto = (wire.parse(offset, self._components) for offset in (start, end))
         self._at = upto
         ranges = wire.ranges(since, upto)
-        planned = PlannedBatch.of(ranges, self._request.plan, self._run)
+        planned = PlannedBatch.of(ranges, self._request.plan, self._run, self._feedback.ticket())
         return partitions_of(ranges, planned, self._spouts, self._request.options.min_partitions)
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -142,7 +144,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_range(self._request, self._output, partition)
 
     def stop(self) -> None:
-        """Gives up the spouts of the driver. May be called again."""
+        """Gives up the spouts of the driver, and listens to no task any more. May be called again."""
+        self._feedback.close()
         self._spouts.cleanup()
         if _terminated:
             # Workaround: Spark's runner would still write what ended it to a socket that is closed, and print that.

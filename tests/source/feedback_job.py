@@ -1,0 +1,22 @@
+"""A job for two executors whose reports are written down: feedback_job.py WORLD WORK"""
+
+import sys
+
+from pyspark.sql import SparkSession
+
+from tests.source.spy import SpySource
+
+
+def main(world: str, work: str) -> None:
+    spark = SparkSession.builder.appName("reports").config("spark.ui.enabled", "false").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    spark.dataSource.register(SpySource)
+    options = {"topology": "tests.source.topologies:Doubled", "path": world, "maxOffsetsPerTrigger": "2000"}
+    rows = spark.readStream.format("pystorm_spy").options(**options).load()
+    writer = rows.writeStream.format("noop").option("checkpointLocation", f"{work}/checkpoint")
+    writer.trigger(availableNow=True).start().awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

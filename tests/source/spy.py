@@ -1,0 +1,38 @@
+"""The data source as a test sees it: what the tasks have reported is written down, a JSON object per line."""
+
+import json
+from pathlib import Path
+
+import msgspec
+
+from pystorm_source.source.data_source import PystormDataSource
+from pystorm_source.source.stream_reader import PystormStreamReader
+
+
+class SpyReader(PystormStreamReader):
+    """Keeps reports in ``reports.log`` of the option ``path``, whenever the next micro-batch is planned."""
+
+    def latestOffset(self, start=None, limit=None):
+        self._keep()
+        return super().latestOffset(start, limit)
+
+    def stop(self):
+        self._keep()
+        super().stop()
+
+    def _keep(self):
+        with (Path(self._request.options.path) / "reports.log").open("a") as log:
+            log.writelines(json.dumps(msgspec.to_builtins(report)) + "\n" for report in self._feedback.take())
+
+
+class SpySource(PystormDataSource):
+    format_name = "pystorm_spy"
+
+    def streamReader(self, schema):
+        return SpyReader(self.request, self.request.rows.output(schema))
+
+
+def reports_in(folder):
+    """What was written down, oldest first."""
+    log = Path(folder) / "reports.log"
+    return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
