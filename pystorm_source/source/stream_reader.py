@@ -28,6 +28,7 @@ from pystorm_source.source.admission import admit, limits_of
 from pystorm_source.source.backlog import Backlog
 from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.feedback import Feedback
+from pystorm_source.source.feedback_address import in_runner
 from pystorm_source.source.micro_batch import next_offsets, waiting
 from pystorm_source.source.offsets import Key, Offsets
 from pystorm_source.source.partition_index import total
@@ -172,7 +173,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 def _stop_on_sigterm() -> None:
     """Spark ends the runner process with SIGTERM and never calls ``stop()`` on a normal end: as SystemExit it is
     called."""
-    if not any("python_streaming_source_runner" in argument for argument in sys.orig_argv):
+    if not in_runner():
         return
 
     def leave(signum: int, frame: Any) -> None:
