@@ -11,8 +11,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
-from pystorm_source.api.snapshot_check import checked_snapshot
+from pystorm_source.api.partitioned_spout import PartitionedSpout
+from pystorm_source.api.snapshot_check import CheckedSnapshot, checked_snapshot
 from pystorm_source.errors import TopologyError
 from pystorm_source.plan import Plan
 from pystorm_source.source.admission import Align
@@ -32,7 +32,7 @@ class DriverSpouts:
     def __reduce__(self) -> tuple[type["DriverSpouts"], tuple[Plan]]:
         return DriverSpouts, (self._plan,)
 
-    def snapshot(self, component: str, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
+    def snapshot(self, component: str, known: Mapping[str, int], memo: Mapping[str, int | str]) -> CheckedSnapshot:
         """What the spout sees now. Raises TopologyError where its answer makes no sense."""
         with self._asked(component, "snapshot") as spout:
             answer = spout.snapshot(dict(known), dict(memo))

@@ -162,15 +162,14 @@ def ranges(start: Offsets, end: Offsets) -> Ranges:
     for component, upto in sorted(end.offsets.items()):
         names = sorted(upto)
         last = list(map(upto.__getitem__, names))
-        first = list(map(start.known(component).get, names, last))
+        first = map(start.known(component).get, names, last)
         if component in end.begins:
-            first = list(map(end.begins[component].get, names, first))
-        starts, ends = np.array(first, np.int64), np.array(last, np.int64)
+            first = map(end.begins[component].get, names, first)
+        starts, ends = (np.fromiter(offsets, np.int64, len(names)) for offsets in (first, last))
         moving = starts < ends
-        if not np.array_equal(moving, starts != ends):
-            row = int(np.argmax(starts > ends))
+        for row in np.flatnonzero(starts > ends).tolist():
             raise CheckpointError(
-                f"offsets of {Key(component, names[row])} go backwards, from {first[row]} to {last[row]}: the "
+                f"offsets of {Key(component, names[row])} go backwards, from {starts[row]} to {ends[row]}: the "
                 f"checkpoint was changed or mixed with another; {REMEDY}. Given: {end.to_json()!r}"
             )
         found.partitions.extend(compress(names, moving.tolist()))
@@ -185,9 +184,9 @@ def _canonical(section: Any) -> Any:
     if not isinstance(section, Mapping):
         return section
     names = sorted(section)
-    if set(map(type, section.values())) <= {int, str}:
-        return dict(zip(names, map(section.__getitem__, names), strict=True))
-    return {name: _canonical(section[name]) for name in names}
+    if not set(map(type, section.values())) <= {int, str}:
+        return {name: _canonical(section[name]) for name in names}
+    return section if list(section) == names else {name: section[name] for name in names}
 
 
 def _section(given: Mapping[str, Any], name: str) -> dict[str, Mapping[str, int]]:

@@ -2,11 +2,13 @@
 Trigger.AvailableNow."""
 
 from collections.abc import Mapping
-from itertools import chain
+from itertools import compress
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from pystorm_source.api.partitioned_spout import Snapshot
+from pystorm_source.api.snapshot_check import CheckedSnapshot
 from pystorm_source.plan import Plan
 from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.journaled import PERMITS
@@ -15,6 +17,7 @@ from pystorm_source.source.offsets import MOST, Offsets
 from pystorm_source.source.partition_index import Column, PartitionIndex
 from pystorm_source.source.partitions import TASK
 
+Bounds: TypeAlias = npt.NDArray[np.int64]
 EMPTY = np.empty(0, np.int64)
 
 
@@ -44,11 +47,11 @@ class WorldWatch:
             known = at.known(component)
             snapshot = self._spouts.snapshot(component, known, at.memo.get(component, {}))
             memo[component] = dict(snapshot.memo)
-            retired[component] = frozenset(snapshot.retired)
-            columns[component] = self._columns(component, _still_there(snapshot, known))
+            retired[component] = snapshot.retired
+            columns[component] = self._columns(component, *_still_there(snapshot, known))
         for component in self.without_offsets:
             head = min(at.known(component).get(TASK, 0) + self._permits, MOST - 1)
-            columns[component] = self._columns(component, {TASK: (0, head)})
+            columns[component] = self._columns(component, (TASK,), np.array([[0, head]]))
         index = self._renewed_index()
         earliest, latest = (np.concatenate([*(columns[name][side] for name in index.names), EMPTY]) for side in (0, 1))
         return World(index, earliest, latest, memo, retired)
@@ -75,16 +78,14 @@ class WorldWatch:
                 self._caps[component] = dict(zip(partitions, heads, strict=True))
         return capped(waits, self._caps)
 
-    def _columns(self, component: str, heads: Mapping[str, tuple[int, int]]) -> tuple[Column, Column]:
+    def _columns(self, component: str, given: tuple[str, ...], bounds: Bounds) -> tuple[Column, Column]:
         """Earliest and latest of a spout's partitions, in the order of their names."""
-        given = tuple(heads)
         ordered = self._ordered.get(component)
         if ordered is None or ordered.given != given:
             ordered = self._ordered[component] = _Ordered(given)
-        pairs = np.fromiter(chain.from_iterable(heads.values()), np.int64, 2 * len(given)).reshape(-1, 2)
         if ordered.rows is not None:
-            pairs = pairs[ordered.rows]
-        return pairs[:, 0], pairs[:, 1]
+            bounds = bounds[ordered.rows]
+        return bounds[:, 0], bounds[:, 1]
 
     def _renewed_index(self) -> PartitionIndex:
         """The same object as at the last look where the partitions are the same."""
@@ -108,8 +109,11 @@ class _Ordered:
         self.rows = None if self.names == given else np.array(rows)
 
 
-def _still_there(snapshot: Snapshot, known: Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
-    """The heads, without what is over. A partition that is called over but not wholly read is still read."""
+def _still_there(snapshot: CheckedSnapshot, known: Mapping[str, int]) -> tuple[tuple[str, ...], Bounds]:
+    """Names and bounds without what is over. A partition that is called over but not wholly read is still read."""
     heads = snapshot.heads
     over = {name for name in snapshot.retired if name in heads and known.get(name, 0) >= heads[name][1]}
-    return {name: head for name, head in heads.items() if name not in over} if over else heads
+    if not over:
+        return tuple(heads), snapshot.bounds
+    there = [name not in over for name in heads]
+    return tuple(compress(heads, there)), snapshot.bounds[np.array(there)]
