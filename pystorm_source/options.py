@@ -481,7 +481,9 @@ TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions)
 T = TypeVar("T", bound=Options)
 
 # The words by which Spark redacts options in its plans, and those of Kafka's client for the same things.
-_SECRET = re.compile(r"secret|password|token|access[._]?key|credential|sasl\.jaas|passphrase", re.IGNORECASE)
+_SECRET = re.compile(
+    r"secret|password|token|access[._]?key|credential|sasl\.jaas|passphrase|key\.pem|keystore\.key|user\.info", re.IGNORECASE
+)
 
 
 def shown(key: str, value: Any) -> str:

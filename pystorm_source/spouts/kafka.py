@@ -14,7 +14,7 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError
 from pystorm_source.spouts.kafka_options import KafkaOptions, named_by_partition
 from pystorm_source.spouts.kafka_range import KafkaConsumers
-from pystorm_source.spouts.kafka_records import FIELDS, HEADERS, KafkaRecords
+from pystorm_source.spouts.kafka_records import FIELDS, HEADERS, KafkaRecords, typed_fields
 from pystorm_source.spouts.kafka_topics import KafkaTopics, Partition
 
 # Of a batch that leaves next_batch: rows, and bytes of its columns, beyond which nothing is added to it.
@@ -44,8 +44,9 @@ class _Kafka(PartitionedSpout):
         """This spout for a Topology; what is given here stands above the reader's options.
 
         ``servers``: ``kafka.bootstrap.servers``. ``fields``: those of Kafka's records that the stream has, in this
-        order, such as ``["key string", "value binary", "offset long"]``; as ``outputs`` of a subclass. Further options
-        go into ``config``, such as ``{"kafka.isolation.level": "read_committed"}``.
+        order, such as ``["key string", "value", "offset long"]``; as ``outputs`` of a subclass. Further options go into
+        ``config``, such as ``{"kafka.isolation.level": "read_committed"}``. A key or value without a type here has the
+        one that ``config`` decodes it to: ``{"value.format": "json", "value.schema": "id long, item string"}``.
         """
         config = dict(cls.config or {}) if config is None else dict(config)
         if isinstance(subscribe, Iterable) and not isinstance(subscribe, str):
@@ -60,7 +61,10 @@ class _Kafka(PartitionedSpout):
         spec = super().spec(name=name, par=par, config=config)
         if include_headers:
             fields = [*(cls.outputs if fields is None else fields), HEADERS]
+        if fields is None and cls.outputs is FIELDS:
+            fields = FIELDS
         if fields is not None:
+            fields = typed_fields(fields, config)
             spec.streams = Stream.all_of(fields, given_by=cls.__name__)
             spec.config["record.fields"] = list(fields)
         return spec
@@ -77,7 +81,7 @@ class _Kafka(PartitionedSpout):
         options = self._options = KafkaOptions.of(conf)
         self._log = self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
         stream = next((s for s in Stream.all_of(fields, given_by=type(self).__name__) if s.name == "default"), Stream())
-        self._records = KafkaRecords(stream, type(self).__name__)
+        self._records = KafkaRecords(stream, options, self._log, type(self).__name__)
         if options.include_headers and "headers" not in stream.fields:
             raise OptionError(
                 "option 'includeHeaders' changes the fields of the stream, which the topology declares: write "
@@ -110,6 +114,10 @@ class _Kafka(PartitionedSpout):
     def open(self, partition: str, start: int, end: int) -> None:
         self._at = Partition.parse(partition)
         self._chunks = self._consumers.take(self._at).chunks(self._at, start, end)
+        self._records.begin()
+
+    def close(self) -> None:
+        self._records.end()
 
 
 class KafkaSpout(_Kafka):
@@ -137,9 +145,15 @@ class KafkaSpout(_Kafka):
             self.emit(values, offset)
             return None
         for offsets, messages in self._chunks:
-            self._pairs = zip(self._records.rows(self._at, offsets, messages), offsets, strict=True)
-            return self.next_tuple()
+            for values, offset in self._pairs_of(offsets, messages):
+                self.emit(values, offset)
+                return None
         return False
+
+    def _pairs_of(self, offsets: list[int], messages: list[Any]) -> Iterator[tuple[tuple[Any, ...], int]]:
+        rows, kept = self._records.rows(self._at, offsets, messages)
+        self._pairs = zip(rows, kept, strict=True)
+        return self._pairs
 
 
 class KafkaBatchSpout(_Kafka):

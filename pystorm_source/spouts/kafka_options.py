@@ -9,11 +9,12 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError
-from pystorm_source.options import Options, parse, shown
+from pystorm_source.options import parse, shown
+from pystorm_source.spouts.decoding_options import DecodingOptions
 from pystorm_source.spouts.kafka_properties import client_properties
 
 
-class KafkaOptions(Options, frozen=True, kw_only=True):
+class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     """What the Kafka spouts read, and how. Set by ``KafkaSpout.spec``, in a config, or as options of the reader."""
 
     client: Annotated[
@@ -69,6 +70,7 @@ class KafkaOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="fetchOffset.retryIntervalMs", default=1000)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         given = {
             "subscribe": self.subscribe,
             "subscribePattern": self.subscribe_pattern,

@@ -9,10 +9,11 @@ import pytest
 
 from pystorm_source.errors import DataLossError, OptionError, SchemaError, WorldError
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
+from pystorm_source.spouts.decoding_types import arrow_type
 from pystorm_source.spouts.kafka_range import MOST_CONSUMERS
 from pystorm_source.spouts.kafka_records import FIELDS
 from tests.spouts.contract import PartitionedSpoutContract
-from tests.spouts.drive import Driven
+from tests.spouts.drive import ARROW_TYPES, Driven
 from tests.spouts.kafka_records import SPOUTS, Topic, numbers, until, values_of
 
 both = pytest.mark.parametrize("cls", SPOUTS)
@@ -73,6 +74,29 @@ def test_a_value_that_is_no_text_is_named(kafka, cls):
     cause = caught.value if isinstance(caught.value, SchemaError) else caught.value.__cause__
     assert isinstance(cause, SchemaError)
     assert f"{topic.name}-0" in str(cause)
+
+
+@both
+def test_json_is_decoded_and_what_is_none_fails_or_is_dropped_with_its_record(kafka, cls):
+    topic = Topic(kafka)
+    topic.write(['{"id": 1, "item": "a"}', "no json", None, '{"id": 2}'])
+    config = {"value.format": "json", "value.schema": "id long, item string"}
+
+    def read(**more):
+        spec = cls.spec(
+            servers=kafka.bootstrap, subscribe=topic.name, fields=["offset long", "value"], config={**config, **more}
+        )
+        driven = Driven(spec)
+        ddl = driven.stream.types[1]
+        ARROW_TYPES[ddl] = arrow_type(ddl, "value")
+        return [row for _, row in driven.read(f"{topic.name}-0", 0, 4)]
+
+    with pytest.raises(Exception) as caught:
+        read()
+    assert f"{topic.name}-0, offset 1" in str(caught.value.__cause__)
+    kept = [(0, {"id": 1, "item": "a"}), (2, None), (3, {"id": 2, "item": None})]
+    assert read(**{"decode.errors": "drop"}) == kept
+    assert read(**{"decode.errors": "null"}) == [kept[0], (1, None), *kept[1:]]
 
 
 @both
