@@ -128,7 +128,9 @@ def test_secrets_are_in_no_message():
     options = KafkaOptions.of({**SERVERS, "subscribe": "a", "kafka.sasl.password": secret, "kafka.ssl.key.pem": secret})
     assert secret not in repr(options)
     with pytest.raises(OptionError) as caught:
-        made_client("Consumer", {**properties(sasl_password=secret, ssl_key_pem=secret), "group.id": "g", "x": secret})
+        made_client(
+            "Consumer", {**properties(sasl_password=secret, ssl_key_pem=secret), "group.id": "g", "x.password": secret}
+        )
     assert secret not in str(caught.value)
 
 
