@@ -482,7 +482,8 @@ T = TypeVar("T", bound=Options)
 
 # The words by which Spark redacts options in its plans, and those of Kafka's client for the same things.
 _SECRET = re.compile(
-    r"secret|password|token|access[._]?key|credential|sasl\.jaas|passphrase|key\.pem|keystore\.key|user\.info", re.IGNORECASE
+    r"secret|password|token|access[._]?key|credential|sasl\.jaas|passphrase|key\.pem|keystore\.key|user\.info",
+    re.IGNORECASE,
 )
 
 
