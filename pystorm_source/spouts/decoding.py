@@ -1,7 +1,7 @@
 """The bytes of a record's key and value become values, for tuples or as Arrow columns."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -67,19 +67,20 @@ class Text:
             return None
 
 
-def decoder_of(options: DecodingOptions, side: str) -> Decoder:
-    """The decoder of ``side`` (key or value), for one task. Asks nobody anything.
+def decoder_of(options: DecodingOptions, side: str, declared: str | None = None) -> Decoder:
+    """The decoder of ``side`` (key or value), for one task. Asks nobody anything. ``declared``: DDL of the field.
 
-    Raises OptionError, SchemaError for a type that its format cannot have, or a library that is missing.
+    Raises OptionError, SchemaError for a type that is none, that its format cannot have, that is declared twice and
+    differently, or a library that is missing.
     """
-    format, schema, key = options.format_of(side), options.schema_of(side), f"{side}.schema"
-    if format == "bytes":
-        return Bytes()
-    if format == "string":
-        return Text()
-    declared = arrow_type(schema, key) if schema else None
+    type = None if declared is None else arrow_type(declared, f"field {side!r}")
+    format = options.format_of(side) or ("string" if type == Text.type else "bytes")
+    if format in _PLAIN:
+        return _checked(_PLAIN[format](), type, side, format)
+    schema = options.schema_of(side)
+    asked = arrow_type(schema, f"option '{side}.schema'") if schema else type
     if format == "json":
-        return Json(declared, key)
+        return _checked(Json(asked, side), type, side, format)
     try:
         from pystorm_source.spouts.decoding_avro import Avro
     except ImportError as error:
@@ -87,114 +88,128 @@ def decoder_of(options: DecodingOptions, side: str) -> Decoder:
             f"{side}.format avro needs the packages of pystorm-source[avro] on the driver and every executor: {error}. "
             f"Given: {format!r}"
         ) from None
-    return Avro(declared, side, options)
+    return _checked(Avro(asked, side, options), type, side, format)
 
 
-def column_type(options: DecodingOptions, side: str) -> str | None:
-    """The DDL of the column of ``side`` (key or value), as ``outputs`` declares it; None where nothing says it."""
-    declared = decoder_of(options, side).type
-    return None if declared is None else ddl_of(declared)
+_PLAIN: dict[str, Callable[[], Decoder]] = {"bytes": Bytes, "string": Text}
 
 
-class Columns(NamedTuple):
-    """Decoded keys and values: lists or arrays. ``kept``: the indices of the records that these are of, None: all."""
+def _checked(decoder: Decoder, declared: pa.DataType | None, side: str, format: str) -> Decoder:
+    if declared is None or decoder.type == declared:
+        return decoder
+    if not isinstance(decoder, (Bytes, Text)):
+        remedy = f"leave option '{side}.schema' out, or give both the same type"
+    elif format == "bytes":
+        remedy = f"set {side}.format to what the bytes are: string, json or avro"
+    else:
+        remedy = f"declare it as string, or set another {side}.format"
+    raise OptionError(
+        f"field {side!r} is declared as {ddl_of(declared)}, and {side}.format {format} gives "
+        f"{ddl_of(decoder.type)}: {remedy}. Given: {ddl_of(declared)!r}"
+    )
 
-    keys: Any
-    values: Any
+
+def column_type(config: Mapping[str, Any], side: str) -> str | None:
+    """The DDL of the field of ``side`` (key or value) under this configuration, where the topology does not declare it;
+    None: what it holds is known once it is read. Raises SchemaError, OptionError."""
+    format = config.get(f"{side}.format") or "bytes"
+    if format in _PLAIN:
+        return ddl_of(_PLAIN[format]().type)
+    if schema := str(config.get(f"{side}.schema") or "").strip():
+        return ddl_of(arrow_type(schema, f"option '{side}.schema'"))
+    if format == "avro" and config.get(f"{side}.avro.reader.schema"):
+        from pystorm_source.spouts.decoding_avro import reader_schema
+
+        return ddl_of(reader_schema(config[f"{side}.avro.reader.schema"], side).type())
+    return None
+
+
+class Decoded(NamedTuple):
+    """Decoded keys and values: side → list or array. ``kept``: the indices of the records that they are of, None: all
+    of them."""
+
+    columns: dict[str, Any]
     kept: list[int] | None
 
 
 class Decoding:
-    """``Decoding(options, logger)``: key and value of one task's records, and what happens to those that cannot be
-    decoded (``decode.errors``).
+    """``Decoding(options, declared, logger)``: keys and values of one task's records, and what happens to those that
+    cannot be decoded (``decode.errors``).
 
-    Under ``drop`` a record whose key or value cannot be decoded is left out of what is answered; its offset is read
-    like any other. ``null`` keeps the record. ``decoded``, ``nulled`` and ``dropped`` count.
+    ``declared``: key, value or both → DDL of the field, None where it has no type. What is not declared is not decoded.
+    Under ``drop`` a record of which something cannot be decoded is left out of what is answered; its offset is read
+    like any other. ``null`` keeps the record. ``nulled`` and ``dropped`` count. Raises as ``decoder_of``.
     """
 
-    def __init__(self, options: DecodingOptions, logger: logging.Logger):
-        self.key = decoder_of(options, "key")
-        self.value = decoder_of(options, "value")
+    def __init__(self, options: DecodingOptions, declared: Mapping[str, str | None], logger: logging.Logger):
+        self.decoders = {side: decoder_of(options, side, ddl) for side, ddl in declared.items()}
         self.nulled = 0
         self.dropped = 0
-        self._formats = {"key": options.key_format, "value": options.value_format}
         self._policy = options.decode_errors
         self._logger = logger
         self._logged = False
-        self._begun = (0, 0)
 
-    def begin(self) -> None:
-        """A range comes next."""
-        self._logged = False
-        self._begun = (self.nulled, self.dropped)
+    def lists(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
+        """Values for tuples. ``data``: side → its bytes in each record; ``where(index)`` names a record in messages.
 
-    def lists(self, where: str, offsets: Sequence[int], keys: Data, values: Data) -> Columns:
-        """Values for tuples. ``where``: topic and partition, for messages. Raises SchemaError for what cannot be
-        decoded under ``fail``, WorldError where the schema registry does not answer."""
-        bad_keys: dict[int, str] = {}
-        bad_values: dict[int, str] = {}
-        found = Columns(self.key.values(keys, bad_keys), self.value.values(values, bad_values), None)
-        kept = self._judged(where, offsets, keys, values, bad_keys, bad_values)
-        if kept is None:
-            return found
-        return Columns([found.keys[index] for index in kept], [found.values[index] for index in kept], kept)
+        Raises SchemaError for what cannot be decoded under ``fail``, WorldError where the schema registry does not
+        answer.
+        """
+        bad: dict[str, dict[int, str]] = {side: {} for side in self.decoders}
+        columns = {side: decoder.values(data[side], bad[side]) for side, decoder in self.decoders.items()}
+        kept = self._judged(data, bad, where) if any(bad.values()) else None
+        if kept is not None:
+            columns = {side: [column[index] for index in kept] for side, column in columns.items()}
+        return Decoded(columns, kept)
 
-    def arrays(self, where: str, offsets: Sequence[int], keys: Data, values: Data) -> Columns:
+    def arrays(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
         """Arrow columns; otherwise as ``lists``."""
-        bad_keys: dict[int, str] = {}
-        bad_values: dict[int, str] = {}
-        found = Columns(self.key.array(keys, bad_keys), self.value.array(values, bad_values), None)
-        kept = self._judged(where, offsets, keys, values, bad_keys, bad_values)
-        if kept is None:
-            return found
-        indices = pa.array(kept, pa.int64())
-        return Columns(found.keys.take(indices), found.values.take(indices), kept)
+        bad: dict[str, dict[int, str]] = {side: {} for side in self.decoders}
+        columns = {side: decoder.array(data[side], bad[side]) for side, decoder in self.decoders.items()}
+        kept = self._judged(data, bad, where) if any(bad.values()) else None
+        if kept is not None:
+            columns = {side: column.take(pa.array(kept, pa.int64())) for side, column in columns.items()}
+        return Decoded(columns, kept)
 
     def sum_up(self) -> None:
-        """The range is read: logs how many could not be decoded."""
-        nulled, dropped = self.nulled - self._begun[0], self.dropped - self._begun[1]
-        if nulled or dropped:
+        """A range is read: logs how many could not be decoded, and begins anew."""
+        if self.nulled or self.dropped:
             self._logger.warning(
                 "of this range %d keys and values that cannot be decoded are null, %d records are dropped",
-                nulled, dropped,
+                self.nulled, self.dropped,
             )  # fmt: skip
-        self.begin()
+        self.nulled = self.dropped = 0
+        self._logged = False
 
     def _judged(
-        self,
-        where: str,
-        offsets: Sequence[int],
-        keys: Data,
-        values: Data,
-        bad_keys: dict[int, str],
-        bad_values: dict[int, str],
+        self, data: Mapping[str, Data], bad: dict[str, dict[int, str]], where: Callable[[int], str]
     ) -> list[int] | None:
         """Which records stay, None for all of them."""
-        if not bad_keys and not bad_values:
-            return None
-        bad = bad_keys.keys() | bad_values.keys()
-        first = min(bad)
+        spoilt = set().union(*bad.values())
         if self._policy == "fail" or not self._logged:
-            side, reason = ("key", bad_keys[first]) if first in bad_keys else ("value", bad_values[first])
-            data = (keys if side == "key" else values)[first]
-            said = (
-                f"the {side} of the record at {where}, offset {offsets[first]}, key {_short(keys[first])}, cannot be "
-                f"decoded as {self._formats[side]}: {reason}."
-            )
-            if self._policy == "fail":
-                raise SchemaError(
-                    f"{said} Set {side}.format and {side}.schema to what was written, or decode.errors to null or "
-                    f"drop. Given: {_short(data)}"
-                )
-            self._logger.warning("%s decode.errors=%s; further ones are counted. Given: %s",
-                                 said, self._policy, _short(data))  # fmt: skip
-            self._logged = True
+            self._say(data, bad, min(spoilt), where)
         if self._policy == "null":
-            self.nulled += len(bad_keys) + len(bad_values)
+            self.nulled += sum(map(len, bad.values()))
             return None
-        self.dropped += len(bad)
-        return [index for index in range(len(offsets)) if index not in bad]
+        self.dropped += len(spoilt)
+        count = len(next(iter(data.values())))
+        return [index for index in range(count) if index not in spoilt]
+
+    def _say(
+        self, data: Mapping[str, Data], bad: dict[str, dict[int, str]], index: int, where: Callable[[int], str]
+    ) -> None:
+        side = next(side for side, reasons in bad.items() if index in reasons)
+        said = f"the {side} of the record at {where(index)} cannot be decoded: {bad[side][index]}."
+        given = shortened(data[side][index])
+        if self._policy == "fail":
+            raise SchemaError(
+                f"{said} Set {side}.format and the type of field {side!r} to what was written, or decode.errors to "
+                f"null or drop. Given: {given}"
+            )
+        self._logger.warning("%s decode.errors=%s; further ones are counted. Given: %s", said, self._policy, given)
+        self._logged = True
 
 
-def _short(data: bytes | None) -> str:
+def shortened(data: bytes | None) -> str:
+    """Bytes as messages show them."""
     return repr(data if data is None or len(data) <= 100 else data[:100] + b"...")

@@ -11,6 +11,7 @@ from pystorm_source.errors import OptionError
 from pystorm_source.spouts.decoding_avro_schema import AvroSchema
 from pystorm_source.spouts.decoding_options import DecodingOptions
 from pystorm_source.spouts.decoding_registry import Registry, UnknownSchema, registry_of
+from pystorm_source.spouts.decoding_types import ddl_of
 from pystorm_source.spouts.decoding_values import Form, form_of
 from pystorm_source.spouts.line_format import Malformed
 
@@ -37,15 +38,8 @@ class Avro:
         self._reader: AvroSchema | None = None
         text = options.reader_schema_of(side)
         if text:
-            try:
-                self._reader = AvroSchema(text, {})
-                type = self._reader.type() if type is None else type
-                self._reader.check_fits(type)
-            except Malformed as error:
-                raise OptionError(
-                    f"option '{side}.avro.reader.schema' is an Avro schema that fits {side}.schema: {error}. "
-                    f"Given: {text[:1000]!r}"
-                ) from None
+            self._reader = reader_schema(text, side)
+            type = _fitting(self._reader, type, side)
         self.type = type
         self._form: Form | None = None if type is None else form_of(type, whole=False)
         self._schemas: dict[int, Any] = {}
@@ -108,3 +102,25 @@ class Avro:
         if self._reader is None and self.type is not None:
             schema.check_fits(self.type)
         return schema.parsed
+
+
+def reader_schema(text: str, side: str) -> AvroSchema:
+    """Of the option. Raises OptionError where it is none, or none that has a type."""
+    try:
+        schema = AvroSchema(text, {})
+        schema.type()
+    except Malformed as error:
+        raise OptionError(f"option '{side}.avro.reader.schema': {error}. Given: {text[:1000]!r}") from None
+    return schema
+
+
+def _fitting(schema: AvroSchema, type: pa.DataType | None, side: str) -> pa.DataType:
+    if type is None:
+        return schema.type()
+    try:
+        schema.check_fits(type)
+    except Malformed as error:
+        raise OptionError(
+            f"option '{side}.avro.reader.schema' does not fit the type of the field: {error}. Given: {ddl_of(type)!r}"
+        ) from None
+    return type

@@ -23,7 +23,7 @@ _KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time
 
 
 class Json:
-    """``Json(type, key)``. ``type``: of the column; None: values as JSON gives them. ``key``: the option it came from.
+    """``Json(type, side)``. ``type``: of the column; None: values as JSON gives them. ``side``: key or value.
 
     Fields go by name: a missing one is null, others are passed over. Numbers, strings, true and false as JSON has them;
     dates, times and timestamps as ISO 8601 (a timestamp without zone is UTC, a timestamp_ntz has none), decimals as
@@ -34,7 +34,7 @@ class Json:
     for what they are not.
     """
 
-    def __init__(self, type: pa.DataType | None, key: str):
+    def __init__(self, type: pa.DataType | None, side: str):
         self.type = type
         self._form = None if type is None else form_of(type, whole=True)
         self._nested = type is not None and types.is_nested(type)
@@ -42,7 +42,7 @@ class Json:
             self._decode = msgspec.json.Decoder(Any if type is None else _kind_of(type, count()) | None).decode
         except TypeError as error:
             raise OptionError(
-                f"option {key!r} is a type that JSON can be read as: {error}. Given: {ddl_of(type)!r}"
+                f"{side}.format json needs a type that JSON can be read as: {error}. Given: {ddl_of(type)!r}"
             ) from None
 
     def values(self, data: Sequence[bytes | None], bad: dict[int, str]) -> list[Any]:

@@ -10,17 +10,19 @@ from pystorm_source.options import Options
 from pystorm_source.spouts.decoding_types import arrow_type
 
 _Format = Annotated[
-    Literal["bytes", "string", "json", "avro"],
+    Literal["", "bytes", "string", "json", "avro"],
     Meta(
-        description="What the bytes are: bytes as they are; string (UTF-8); json, an object per record; avro, with the "
-        "id of its schema before it, as Confluent's serializers write it."
+        description="What the bytes are: string (UTF-8); json, a document per record; avro, with the id of its schema "
+        "before it, as Confluent's serializers write it; bytes as they are. Empty: string where the field is declared "
+        "so, else bytes."
     ),
 ]
 _Schema = Annotated[
     str,
     Meta(
-        description="Columns (id bigint, item string) or type (array<int>) of json and avro, as Spark DDL. Empty: the "
-        "type of avro.reader.schema, or none at all: then tuples hold what the bytes say, and there is no column."
+        description="Type of json and avro, where the topology does not declare the field: columns (id bigint, item "
+        "string) or a type (array<int>), as Spark DDL. Empty: that of avro.reader.schema, or none: then tuples hold "
+        "what the bytes say, and it is no column."
     ),
 ]
 _ReaderSchema = Annotated[
@@ -35,8 +37,8 @@ _ReaderSchema = Annotated[
 class DecodingOptions(Options, frozen=True, kw_only=True):
     """How a record's key and value are decoded. A spout of records has them by a subclass."""
 
-    key_format: _Format = msgspec.field(name="key.format", default="bytes")
-    value_format: _Format = msgspec.field(name="value.format", default="bytes")
+    key_format: _Format = msgspec.field(name="key.format", default="")
+    value_format: _Format = msgspec.field(name="value.format", default="")
     key_schema: _Schema = msgspec.field(name="key.schema", default="")
     value_schema: _Schema = msgspec.field(name="value.schema", default="")
     key_reader_schema: _ReaderSchema = msgspec.field(name="key.avro.reader.schema", default="")
@@ -107,7 +109,7 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
             )
 
     def format_of(self, side: str) -> str:
-        """bytes, string, json or avro; ``side`` is key or value."""
+        """bytes, string, json or avro, empty where none is given; ``side`` is key or value."""
         return getattr(self, f"{side}_format")
 
     def schema_of(self, side: str) -> str:
@@ -144,11 +146,11 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
         format, schema = self.format_of(side), self.schema_of(side)
         if schema and format not in ("json", "avro"):
             raise OptionError(
-                f"option '{side}.schema' is for {side}.format json and avro; {format} has its type: leave it out. "
-                f"Given: {schema!r}"
+                f"option '{side}.schema' is for {side}.format json and avro; {format or 'bytes'} has its type: leave "
+                f"it out. Given: {schema!r}"
             )
         if schema:
-            arrow_type(schema, f"{side}.schema")
+            arrow_type(schema, f"option '{side}.schema'")
         if self.reader_schema_of(side) and format != "avro":
             raise OptionError(
                 f"option '{side}.avro.reader.schema' is for {side}.format avro: leave it out. Given: {format!r}"

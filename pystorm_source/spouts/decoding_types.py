@@ -57,10 +57,9 @@ class _ArrowTypes:
         return pa.struct([pa.field(name, each, nullable) for name, each, nullable in fields])
 
 
-def arrow_type(schema: str, key: str) -> pa.DataType:
-    """Of a type (``struct<id: bigint>``) or a list of columns (``id bigint``). Raises SchemaError naming the option
-    ``key``."""
-    return parse_schema(schema, f"option {key!r}", _ArrowTypes())
+def arrow_type(schema: str, where: str) -> pa.DataType:
+    """Of a type (``struct<id: bigint>``) or a list of columns (``id bigint``). Raises SchemaError naming ``where``."""
+    return parse_schema(schema, where, _ArrowTypes())
 
 
 _NAMES = {

@@ -160,108 +160,147 @@ def test_any_bytes_are_json_or_named(data):
 # What happens to those that cannot be decoded.
 
 
-def decoding(caplog, **given):
+def decoding(caplog, declared=None, **given):
     caplog.set_level(logging.WARNING)
-    return Decoding(options(**given), logging.getLogger("decoding"))
+    declared = {"key": "binary", "value": "struct<id: int>"} | (declared or {})
+    return Decoding(options(**{"value_format": "json"} | given), declared, logging.getLogger("decoding"))
 
 
-KEYS = [b"a", b"b", b"c", None]
-VALUES = [b'{"id": 1}', b"x" * 300, b'{"id": 3}', b"y"]
-OFFSETS = [10, 12, 13, 20]
+RECORDS = {"key": [b"a", b"b", b"c", None], "value": [b'{"id": 1}', b"x" * 300, b'{"id": 3}', b"y"]}
+
+
+def where(index):
+    return f"orders-3, offset {(10, 12, 13, 20)[index]}"
 
 
 @pytest.mark.parametrize("delivery", ["lists", "arrays"])
 def test_failing_names_the_record_and_the_remedy(caplog, delivery):
-    made = decoding(caplog, value_format="json", value_schema="id int")
     with pytest.raises(SchemaError) as raised:
-        getattr(made, delivery)("orders-3", OFFSETS, KEYS, VALUES)
+        getattr(decoding(caplog), delivery)(RECORDS, where)
     said = str(raised.value)
-    assert "the value of the record at orders-3, offset 12, key b'b', cannot be decoded as json: " in said
-    assert "value.schema" in said and "decode.errors to null or drop" in said
+    assert said.startswith("the value of the record at orders-3, offset 12 cannot be decoded: JSON is malformed")
+    assert "Set value.format" in said and "decode.errors to null or drop" in said
     assert said.endswith(f"Given: {b'x' * 100 + b'...'!r}")
     assert not caplog.messages
 
 
 @pytest.mark.parametrize("delivery", ["lists", "arrays"])
 def test_null_keeps_the_record_and_warns_once(caplog, delivery):
-    made = decoding(caplog, value_format="json", value_schema="id int", decode_errors="null")
-    made.begin()
+    made = decoding(caplog, decode_errors="null")
     for _ in range(2):
-        keys, values, kept = getattr(made, delivery)("orders-3", OFFSETS, KEYS, VALUES)
-        assert plain(keys, made.key) == KEYS and kept is None
-        assert plain(values, made.value) == [{"id": 1}, None, {"id": 3}, None]
+        columns, kept = getattr(made, delivery)(RECORDS, where)
+        assert plain(columns["key"], made.decoders["key"]) == RECORDS["key"] and kept is None
+        assert plain(columns["value"], made.decoders["value"]) == [{"id": 1}, None, {"id": 3}, None]
     assert made.nulled == 4 and made.dropped == 0
-    assert len(caplog.messages) == 1 and "orders-3, offset 12, key b'b'" in caplog.messages[0]
+    assert len(caplog.messages) == 1 and "orders-3, offset 12 cannot be decoded" in caplog.messages[0]
     made.sum_up()
-    assert "4 keys and values that cannot be decoded are null" in caplog.messages[1]
+    assert "4 keys and values that cannot be decoded are null, 0 records are dropped" in caplog.messages[1]
 
 
 @pytest.mark.parametrize("delivery", ["lists", "arrays"])
 def test_drop_leaves_the_record_out_and_counts_it(caplog, delivery):
-    made = decoding(caplog, key_format="string", value_format="json", value_schema="id int", decode_errors="drop")
-    made.begin()
-    keys, values, kept = getattr(made, delivery)("orders-3", OFFSETS, [b"a", b"\xff", b"\xff", None], VALUES)
-    assert plain(keys, made.key) == ["a"] and plain(values, made.value) == [{"id": 1}] and kept == [0]
+    made = decoding(caplog, {"key": "string"}, decode_errors="drop")
+    columns, kept = getattr(made, delivery)({**RECORDS, "key": [b"a", b"\xff", b"\xff", None]}, where)
+    assert plain(columns["key"], made.decoders["key"]) == ["a"] and kept == [0]
+    assert plain(columns["value"], made.decoders["value"]) == [{"id": 1}]
     assert made.dropped == 3
-    assert "the key of the record at orders-3, offset 12" in caplog.messages[0]
+    assert "the key of the record at orders-3, offset 12 cannot" in caplog.messages[0]
     made.sum_up()
     made.sum_up()
-    assert caplog.messages[1:] == ["of this range 0 keys and values that cannot be decoded are null, 3 records are "
-                                   "dropped"]  # fmt: skip
+    assert len(caplog.messages) == 2 and "3 records are dropped" in caplog.messages[1]
 
 
 def test_dropping_all_leaves_columns_of_the_declared_types(caplog):
-    made = decoding(caplog, value_format="json", value_schema="id int", decode_errors="drop")
-    keys, values, kept = made.arrays("t-0", [1], [b"k"], [b"x"])
-    assert (len(keys), len(values), kept) == (0, 0, [])
-    assert keys.type == pa.binary() and values.type == pa.struct([("id", pa.int32())])
+    made = decoding(caplog, decode_errors="drop")
+    columns, kept = made.arrays({"key": [b"k"], "value": [b"x"]}, where)
+    assert kept == [] and [len(column) for column in columns.values()] == [0, 0]
+    assert columns["key"].type == pa.binary() and columns["value"].type == pa.struct([("id", pa.int32())])
+
+
+def test_what_is_no_field_is_not_decoded():
+    made = Decoding(options(key_format="json"), {"value": None}, logging.getLogger("decoding"))
+    assert made.lists({"value": [b"x"]}, where) == ({"value": [b"x"]}, None)
 
 
 # Options and types.
 
 
 @pytest.mark.parametrize(
-    ("given", "key", "value"),
+    ("config", "value"),
     [
-        ({}, "binary", "binary"),
-        ({"key_format": "string", "value_format": "json"}, "string", None),
+        ({}, "binary"),
+        ({"value.format": "string"}, "string"),
+        ({"value.format": "json"}, None),
+        ({"value.format": "json", "value.schema": "id bigint, item string"}, "struct<id: bigint, item: string>"),
+        ({"value.format": "avro", "value.schema": "map<string, int>"}, "map<string,int>"),
+        ({"value.format": "json", "value.schema": "date date"}, "struct<date: date>"),
         (
-            {"value_format": "json", "value_schema": "id bigint, item string"},
-            "binary",
-            "struct<id: bigint, item: string>",
-        ),
-        ({"value_format": "json", "value_schema": "map<string, int>"}, "binary", "map<string,int>"),
-        ({"value_format": "json", "value_schema": "date date"}, "binary", "struct<date: date>"),
-        (
-            {"value_format": "json", "value_schema": "a decimal(4,2) not null, `b c` array<timestamp>"},
-            "binary",
+            {"value.format": "json", "value.schema": "a decimal(4,2) not null, `b c` array<timestamp>"},
             "struct<a: decimal(4,2) not null, `b c`: array<timestamp>>",
         ),
+        ({"value.format": "avro", "value.avro.reader.schema": '{"type": "array", "items": "long"}'}, "array<bigint>"),
     ],
 )
-def test_the_column_has_the_declared_type(given, key, value):
-    assert (column_type(options(**given), "key"), column_type(options(**given), "value")) == (key, value)
+def test_the_field_has_the_type_that_the_options_say(config, value):
+    assert column_type(config, "value") == value
+    assert column_type(config, "key") == "binary"
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("declared", "given", "type"),
     [
-        ({"value_format": "xml"}, "option 'value.format': Invalid enum value 'xml'"),
-        ({"value_schema": "id int"}, "option 'value.schema' is for value.format json and avro; bytes has its type"),
-        ({"key_format": "json", "key_schema": "id sting"}, "the type of option 'key.schema' cannot be read: 'sting'"),
-        ({"key_format": "json", "key_schema": "id int,, a int"}, "the name of a field is needed where ',' stands"),
-        (
-            {"value_format": "json", "value_avro_reader_schema": "{}"},
-            "'value.avro.reader.schema' is for value.format avro",
-        ),
-        ({"value_format": "avro"}, "value.format avro needs option 'schema.registry.url'"),
-        ({"schema_registry_bearer_auth_token": "x"}, "needs schema.registry.bearer.auth.logical.cluster"),
-        ({"value_format": "json", "value_schema": "map<array<int>,int>"}, "a type that JSON can be read as"),
+        (None, {}, pa.binary()),
+        ("string", {}, pa.string()),
+        ("varchar(5)", {}, pa.string()),
+        ("string", {"value_format": "json"}, pa.string()),
+        ("array<int>", {"value_format": "json"}, pa.list_(pa.int32())),
+        ("struct<id int>", {"value_format": "json", "value_schema": "id int"}, pa.struct([("id", pa.int32())])),
     ],
 )
-def test_wrong_options_name_key_and_remedy(given, says):
+def test_the_declared_type_of_the_field_says_what_to_decode(declared, given, type):
+    assert decoder_of(options(**given), "value", declared).type == type
+
+
+@pytest.mark.parametrize(
+    ("given", "declared", "says"),
+    [
+        ({"value_format": "xml"}, None, "option 'value.format': Invalid enum value 'xml'"),
+        ({"value_schema": "id int"}, None, "option 'value.schema' is for value.format json and avro; bytes has its"),
+        (
+            {"value_format": "json", "value_schema": "id sting"},
+            None,
+            "the type of option 'value.schema' cannot be read",
+        ),
+        (
+            {"value_format": "json", "value_schema": "id int,, a int"},
+            None,
+            "name of a field is needed where ',' stands",
+        ),
+        (
+            {"value_format": "json", "value_avro_reader_schema": "{}"},
+            None,
+            "value.avro.reader.schema' is for value.form",
+        ),
+        ({"value_format": "avro"}, None, "value.format avro needs option 'schema.registry.url'"),
+        ({"schema_registry_bearer_auth_token": "x"}, None, "needs schema.registry.bearer.auth.logical.cluster"),
+        ({"value_format": "json"}, "map<array<int>,int>", "needs a type that JSON can be read as: no object has array"),
+        (
+            {},
+            "struct<id int>",
+            "field 'value' is declared as struct<id: int>, and value.format bytes gives binary: set",
+        ),
+        ({"value_format": "string"}, "binary", "value.format string gives string: declare it as string"),
+        (
+            {"value_format": "json", "value_schema": "a int"},
+            "string",
+            "gives struct<a: int>: leave option 'value.schema'",
+        ),
+        ({}, "sting", "the type of field 'value' cannot be read"),
+    ],
+)
+def test_wrong_options_name_key_and_remedy(given, declared, says):
     with pytest.raises((OptionError, SchemaError)) as raised:
-        decoder_of(options(**given), "value")
+        decoder_of(options(**given), "value", declared)
     assert says in str(raised.value) and "Given: " in str(raised.value)
 
 

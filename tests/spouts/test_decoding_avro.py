@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pystorm_source.errors import OptionError, SchemaError, WorldError
 from pystorm_source.options import parse
-from pystorm_source.spouts.decoding import Decoding, column_type, decoder_of
+from pystorm_source.spouts.decoding import Decoding, decoder_of
 from pystorm_source.spouts.decoding_avro_schema import AvroSchema
 from pystorm_source.spouts.decoding_options import DecodingOptions
 from pystorm_source.spouts.decoding_types import arrow_type, ddl_of
@@ -49,6 +49,10 @@ def options(registry, schema="", **given):
 
 def decoder(registry, schema="", **given):
     return decoder_of(options(registry, schema, **given), "value")
+
+
+def decoding(registry, declared, **given):
+    return Decoding(options(registry, **given), declared, logging.getLogger("decoding"))
 
 
 def record(**fields):
@@ -177,7 +181,7 @@ def test_without_a_declared_type_tuples_hold_what_was_written(registry):
     bad = {}
     data = registry.avro([{"a": 1, "b": "x"}], record(a="long", b="string"))
     assert made.values([*data, None], bad) == [{"a": 1, "b": "x"}, None]
-    assert made.type is None and column_type(options(registry), "value") is None and not bad
+    assert made.type is None and not bad
 
 
 def test_a_value_may_be_no_record(registry):
@@ -186,11 +190,11 @@ def test_a_value_may_be_no_record(registry):
 
 
 def test_keys_are_decoded_by_their_own_options(registry):
-    given = {"key.format": "avro", "key.schema": "string", "value.format": "string"}
-    made = Decoding(options(registry, **given), logging.getLogger("decoding"))
-    (key,) = registry.avro(["k"], "string")
-    assert made.lists("t-0", [0], [key], [b"v"]) == (["k"], ["v"], None)
-    assert made.arrays("t-0", [0], [key], [b"v"]).keys.to_pylist() == ["k"]
+    given = {"key.format": "avro", "value.format": ""}
+    made = decoding(registry, {"key": "string", "value": "string"}, **given)
+    data = {"key": registry.avro(["k"], "string"), "value": [b"v"]}
+    assert made.lists(data, str) == ({"key": ["k"], "value": ["v"]}, None)
+    assert made.arrays(data, str).columns["key"].to_pylist() == ["k"]
 
 
 def test_old_and_new_writers_share_a_topic(registry):
@@ -207,7 +211,7 @@ def test_a_reader_schema_says_defaults_and_aliases(registry):
     reader["fields"][0]["aliases"] = ["id"]
     reader["fields"][1]["default"] = "coffee"
     given = {"value.avro.reader.schema": json.dumps(reader)}
-    assert column_type(options(registry, **given), "value") == "struct<number: bigint, item: string>"
+    assert ddl_of(decoder(registry, **given).type) == "struct<number: bigint, item: string>"
     data = registry.avro([{"id": 1}], old) + registry.avro([{"id": 2, "item": "tea"}], new)
     data += registry.avro([{"item": 5}], odd)
     found, bad = agreed(decoder(registry, **given), data)
@@ -280,10 +284,9 @@ def test_an_integer_of_more_bits_than_its_type_is_not_taken(registry):
 
 def test_failing_names_field_and_record(registry):
     data = registry.avro([{"id": 1}], record(id="long"))
-    made = Decoding(options(registry, "id int"), logging.getLogger("decoding"))
     with pytest.raises(SchemaError) as raised:
-        made.lists("orders-3", [17], [b"k"], data)
-    assert "orders-3, offset 17, key b'k', cannot be decoded as avro: field 'id' is bigint" in str(raised.value)
+        decoding(registry, {"value": "struct<id: int>"}).lists({"value": data}, "record {}".format)
+    assert "the value of the record at record 0 cannot be decoded: field 'id' is bigint" in str(raised.value)
 
 
 ANY = record(
@@ -350,10 +353,9 @@ def test_a_schema_is_asked_for_once_in_a_process(registry):
 
 
 def test_making_a_decoder_asks_nobody():
-    nowhere = parse(
-        DecodingOptions, {"value.format": "avro", "value.schema": "id int", "schema.registry.url": "http://127.0.0.1:9"}
-    )
-    assert column_type(nowhere, "value") == "struct<id: int>"
+    url = {"schema.registry.url": "http://127.0.0.1:9"}
+    made = decoder_of(parse(DecodingOptions, {"value.format": "avro", **url}), "value", "struct<id: int>")
+    assert ddl_of(made.type) == "struct<id: int>"
 
 
 def test_an_unknown_id_is_asked_for_again_with_the_next_records(registry):
@@ -378,10 +380,10 @@ def test_a_registry_that_fails_for_a_moment_is_asked_again(registry):
 def test_a_registry_that_is_down_fails_the_task_whatever_happens_to_bad_records(registry, policy):
     data = registry.avro([{"id": 1}], record(id="long"))
     registry.failures += [500] * 2
-    made = Decoding(options(registry, "id bigint", **{"decode.errors": policy}), logging.getLogger("decoding"))
+    made = decoding(registry, {"value": "struct<id: bigint>"}, **{"decode.errors": policy})
     with pytest.raises(WorldError, match=r"does not give schema .*schema\.registry\.timeout.*Given: 'http"):
-        made.lists("t-0", [0], [None], data)
-    assert made.lists("t-0", [0], [None], data).values == [{"id": 1}]
+        made.lists({"value": data}, str)
+    assert made.lists({"value": data}, str) == ({"value": [{"id": 1}]}, None)
 
 
 def test_nobody_listening_is_said():
