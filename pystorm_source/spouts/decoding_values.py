@@ -52,14 +52,18 @@ def _struct(type: pa.StructType, whole: bool) -> Form | None:
 
     def form(record: dict[str, Any]) -> dict[str, Any]:
         shaped = {}
-        for name, inner, nullable in fields:
-            value = record.get(name)
-            if value is None:
-                if not nullable:
-                    raise Malformed(f"field {name!r} may not be null")
-            elif inner is not None:
-                value = _within(f"field {name!r}", inner, value)
-            shaped[name] = value
+        name = ""
+        try:
+            for name, inner, nullable in fields:
+                value = record.get(name)
+                if value is None:
+                    if not nullable:
+                        raise Malformed("it may not be null")
+                elif inner is not None:
+                    value = inner(value)
+                shaped[name] = value
+        except Malformed as error:
+            raise Malformed(f"field {name!r}: {error}") from None
         return shaped
 
     return form
