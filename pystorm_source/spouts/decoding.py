@@ -80,6 +80,12 @@ def decoder_of(options: DecodingOptions, side: str, declared: str | None = None)
     schema = options.schema_of(side)
     asked = arrow_type(schema, f"option '{side}.schema'") if schema else type
     if format == "json":
+        if type == Bytes.type:
+            raise SchemaError(
+                f"field {side!r} is declared as binary, and {side}.format is json: declare what the documents hold, "
+                f"such as fields=['{side} struct<id: bigint>'], or set {side}.schema beside {side}.format in "
+                "spec(config={...}). Given: 'binary'"
+            )
         return _checked(Json(asked, side), type, side, format)
     try:
         from pystorm_source.spouts.decoding_avro import Avro
@@ -98,12 +104,12 @@ def _checked(decoder: Decoder, declared: pa.DataType | None, side: str, format: 
     if declared is None or decoder.type == declared:
         return decoder
     if not isinstance(decoder, (Bytes, Text)):
-        remedy = f"leave option '{side}.schema' out, or give both the same type"
+        remedy = f"declare it so in the topology, or leave option '{side}.schema' out"
     elif format == "bytes":
         remedy = f"set {side}.format to what the bytes are: string, json or avro"
     else:
         remedy = f"declare it as string, or set another {side}.format"
-    raise OptionError(
+    raise SchemaError(
         f"field {side!r} is declared as {ddl_of(declared)}, and {side}.format {format} gives "
         f"{ddl_of(decoder.type)}: {remedy}. Given: {ddl_of(declared)!r}"
     )
@@ -138,15 +144,20 @@ class Decoding:
 
     ``declared``: key, value or both → DDL of the field, None where it has no type. What is not declared is not decoded.
     Under ``drop`` a record of which something cannot be decoded is left out of what is answered; its offset is read
-    like any other. ``null`` keeps the record. ``nulled`` and ``dropped`` count. Raises as ``decoder_of``.
+    like any other. ``null`` keeps the record. ``nulled`` and ``dropped`` count those of a range. Raises as
+    ``decoder_of``.
     """
 
     def __init__(self, options: DecodingOptions, declared: Mapping[str, str | None], logger: logging.Logger):
         self.decoders = {side: decoder_of(options, side, ddl) for side, ddl in declared.items()}
-        self.nulled = 0
-        self.dropped = 0
         self._policy = options.decode_errors
         self._logger = logger
+        self.begin()
+
+    def begin(self) -> None:
+        """A range comes next."""
+        self.nulled = 0
+        self.dropped = 0
         self._logged = False
 
     def lists(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
@@ -172,14 +183,13 @@ class Decoding:
         return Decoded(columns, kept)
 
     def sum_up(self) -> None:
-        """A range is read: logs how many could not be decoded, and begins anew."""
+        """The range is read: logs how many could not be decoded."""
         if self.nulled or self.dropped:
             self._logger.warning(
                 "of this range %d keys and values that cannot be decoded are null, %d records are dropped",
                 self.nulled, self.dropped,
             )  # fmt: skip
-        self.nulled = self.dropped = 0
-        self._logged = False
+        self.begin()
 
     def _judged(
         self, data: Mapping[str, Data], bad: dict[str, dict[int, str]], where: Callable[[int], str]

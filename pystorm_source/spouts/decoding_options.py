@@ -33,6 +33,16 @@ _ReaderSchema = Annotated[
     ),
 ]
 
+_REGISTRY_DEFAULTS: dict[str, Any] = {"timeout": 10.0, "max.retries": 3, "retries.wait.ms": 500}
+_REGISTRY_NUMBERS = {
+    "timeout",
+    "max.retries",
+    "retries.wait.ms",
+    "retries.max.wait.ms",
+    "cache.capacity",
+    "cache.latest.ttl.sec",
+}
+
 
 class DecodingOptions(Options, frozen=True, kw_only=True):
     """How a record's key and value are decoded. A spout of records has them by a subclass."""
@@ -50,63 +60,22 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
             "drop the record. The latter two log the first of each range and count the others."
         ),
     ] = msgspec.field(name="decode.errors", default="fail")
-    registry_url: Annotated[
-        str, Meta(description="Where the schema registry is, or several addresses of it with commas between them.")
-    ] = msgspec.field(name="schema.registry.url", default="")
-    registry_user_info: Annotated[str, Meta(description="user:password for the schema registry.")] = msgspec.field(
-        name="schema.registry.basic.auth.user.info", default=""
-    )
-    registry_token: Annotated[str, Meta(description="A bearer token for the schema registry.")] = msgspec.field(
-        name="schema.registry.bearer.auth.token", default=""
-    )
-    registry_logical_cluster: Annotated[
-        str, Meta(description="With a bearer token: the id of the registry's logical cluster (lsrc-...).")
-    ] = msgspec.field(name="schema.registry.bearer.auth.logical.cluster", default="")
-    registry_identity_pool: Annotated[str, Meta(description="With a bearer token: the id of the identity pool.")] = (
-        msgspec.field(name="schema.registry.bearer.auth.identity.pool.id", default="")
-    )
-    registry_ca: Annotated[
-        str, Meta(description="File or folder of the certificates (PEM) that the schema registry is verified by.")
-    ] = msgspec.field(name="schema.registry.ssl.ca.location", default="")
-    registry_certificate: Annotated[
-        str, Meta(description="File of the client's certificate (PEM), where the schema registry asks for one.")
-    ] = msgspec.field(name="schema.registry.ssl.certificate.location", default="")
-    registry_key: Annotated[str, Meta(description="File of that certificate's private key.")] = msgspec.field(
-        name="schema.registry.ssl.key.location", default=""
-    )
-    registry_key_password: Annotated[str, Meta(description="Password of that private key.")] = msgspec.field(
-        name="schema.registry.ssl.key.password", default=""
-    )
-    registry_proxy: Annotated[str, Meta(description="URL of a proxy before the schema registry.")] = msgspec.field(
-        name="schema.registry.proxy", default=""
-    )
-    registry_timeout: Annotated[
-        float, Meta(gt=0, le=3600, description="Seconds that one request to the schema registry may take.")
-    ] = msgspec.field(name="schema.registry.timeout", default=10.0)
-    registry_retries: Annotated[
-        int,
+    registry_client: Annotated[
+        dict[str, Any] | None,
         Meta(
-            ge=0,
-            le=100,
-            description="How often a request to the schema registry is repeated that found it unreachable or "
-            "overloaded, before the task fails.",
+            description="avro: schema.registry.url, which is needed, and whatever else Confluent's client takes, with "
+            "schema.registry. before it: basic.auth.user.info, ssl.ca.location, ssl.certificate.location, "
+            "bearer.auth.*, proxy, timeout (seconds), max.retries."
         ),
-    ] = msgspec.field(name="schema.registry.max.retries", default=3)
-    registry_wait: Annotated[
-        int,
-        Meta(
-            ge=0, le=600_000, description="Milliseconds before the first repetition at most; twice as many each time."
-        ),
-    ] = msgspec.field(name="schema.registry.retries.wait.ms", default=500)
+    ] = msgspec.field(name="schema.registry.*", default=None)
 
     def __post_init__(self) -> None:
         for side in ("key", "value"):
             self._check(side)
-        if self.registry_token and not self.registry_logical_cluster:
-            raise OptionError(
-                "option 'schema.registry.bearer.auth.token' needs schema.registry.bearer.auth.logical.cluster beside "
-                f"it. Given: {self.registry_logical_cluster!r}"
-            )
+        self.registry()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.key_format!r}, {self.value_format!r}, {self.decode_errors!r})"
 
     def format_of(self, side: str) -> str:
         """bytes, string, json or avro, empty where none is given; ``side`` is key or value."""
@@ -121,26 +90,17 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
         return getattr(self, f"{side}_reader_schema").strip()
 
     def registry(self) -> dict[str, Any]:
-        """The configuration of Confluent's client."""
-        given = {
-            "url": self.registry_url,
-            "basic.auth.user.info": self.registry_user_info,
-            "bearer.auth.credentials.source": "STATIC_TOKEN" if self.registry_token else "",
-            "bearer.auth.token": self.registry_token,
-            "bearer.auth.logical.cluster": self.registry_logical_cluster,
-            "bearer.auth.identity.pool.id": self.registry_identity_pool,
-            "ssl.ca.location": self.registry_ca,
-            "ssl.certificate.location": self.registry_certificate,
-            "ssl.key.location": self.registry_key,
-            "ssl.key.password": self.registry_key_password,
-            "proxy": self.registry_proxy,
-        }
-        limits = {
-            "timeout": self.registry_timeout,
-            "max.retries": self.registry_retries,
-            "retries.wait.ms": self.registry_wait,
-        }
-        return {key: value for key, value in given.items() if value} | limits
+        """The configuration of Confluent's client. Raises OptionError for what should be a number."""
+        conf = {**_REGISTRY_DEFAULTS, **(self.registry_client or {})}
+        for key in _REGISTRY_NUMBERS & conf.keys():
+            try:
+                number = float(conf[key])
+            except (TypeError, ValueError):
+                number = -1.0
+            if not 0 <= number < float("inf"):
+                raise OptionError(f"option 'schema.registry.{key}' is a number of at least 0. Given: {conf[key]!r}")
+            conf[key] = number
+        return conf
 
     def _check(self, side: str) -> None:
         format, schema = self.format_of(side), self.schema_of(side)
@@ -155,8 +115,8 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
             raise OptionError(
                 f"option '{side}.avro.reader.schema' is for {side}.format avro: leave it out. Given: {format!r}"
             )
-        if format == "avro" and not self.registry_url:
+        if format == "avro" and not (self.registry_client or {}).get("url"):
             raise OptionError(
                 f"{side}.format avro needs option 'schema.registry.url', such as http://registry:8081: the schemas "
-                f"come from there. Given: {self.registry_url!r}"
+                f"come from there. Given: {sorted(self.registry_client or {})!r}"
             )

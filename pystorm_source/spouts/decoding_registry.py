@@ -41,7 +41,8 @@ class Registry:
             self._client = SchemaRegistryClient(conf)
         except (ValueError, TypeError, OSError) as error:
             raise OptionError(
-                f"options 'schema.registry.*' are none for Confluent's client: {error}. Given: {self._url!r}"
+                f"options 'schema.registry.*' are none for Confluent's client: {without_credentials(str(error))}. "
+                f"Given: {self._url!r}"
             ) from None
 
     def written(self, id: int) -> Written:
@@ -79,7 +80,8 @@ class Registry:
 
     def _unreachable(self, what: str, error: Exception) -> WorldError:
         return WorldError(
-            f"the schema registry does not give {what} ({type(error).__name__}: {error}): see that it runs and that "
+            f"the schema registry does not give {what} ({type(error).__name__}: "
+            f"{without_credentials(str(error))}): see that it runs and that "
             f"executors reach it, or raise schema.registry.timeout and schema.registry.max.retries. "
             f"Given: {self._url!r}"
         )

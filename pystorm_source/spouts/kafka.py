@@ -59,10 +59,10 @@ class _Kafka(PartitionedSpout):
         }
         config.update({key: value for key, value in given.items() if value is not None})
         spec = super().spec(name=name, par=par, config=config)
+        if fields is None and cls.outputs is FIELDS:
+            fields = [field.split()[0] for field in FIELDS]
         if include_headers:
             fields = [*(cls.outputs if fields is None else fields), HEADERS]
-        if fields is None and cls.outputs is FIELDS:
-            fields = FIELDS
         if fields is not None:
             fields = typed_fields(fields, config)
             spec.streams = Stream.all_of(fields, given_by=cls.__name__)
@@ -81,7 +81,12 @@ class _Kafka(PartitionedSpout):
         options = self._options = KafkaOptions.of(conf)
         self._log = self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
         stream = next((s for s in Stream.all_of(fields, given_by=type(self).__name__) if s.name == "default"), Stream())
-        self._records = KafkaRecords(stream, options, self._log, type(self).__name__)
+        self._records = KafkaRecords(stream, type(self).__name__, options, self._log)
+        if self.gives_batches() and self._records.untyped:
+            raise OptionError(
+                f"fields {self._records.untyped!r} need a type to be columns: write {type(self).__name__}.spec(fields="
+                f"['value struct<id: bigint>', ...]), or take KafkaSpout. Given: {list(stream.fields)!r}"
+            )
         if options.include_headers and "headers" not in stream.fields:
             raise OptionError(
                 "option 'includeHeaders' changes the fields of the stream, which the topology declares: write "
@@ -117,7 +122,7 @@ class _Kafka(PartitionedSpout):
         self._records.begin()
 
     def close(self) -> None:
-        self._records.end()
+        self._records.sum_up()
 
 
 class KafkaSpout(_Kafka):
@@ -141,19 +146,14 @@ class KafkaSpout(_Kafka):
         self._pairs = iter(())
 
     def next_tuple(self) -> Any:
-        for values, offset in self._pairs:
-            self.emit(values, offset)
-            return None
-        for offsets, messages in self._chunks:
-            for values, offset in self._pairs_of(offsets, messages):
+        while True:
+            for values, offset in self._pairs:
                 self.emit(values, offset)
                 return None
-        return False
-
-    def _pairs_of(self, offsets: list[int], messages: list[Any]) -> Iterator[tuple[tuple[Any, ...], int]]:
-        rows, kept = self._records.rows(self._at, offsets, messages)
-        self._pairs = zip(rows, kept, strict=True)
-        return self._pairs
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return False
+            self._pairs = self._records.pairs(self._at, *chunk)
 
 
 class KafkaBatchSpout(_Kafka):
@@ -164,10 +164,10 @@ class KafkaBatchSpout(_Kafka):
         rows = size = 0
         for offsets, messages in self._chunks:
             batches.append(self._records.batch(self._at, offsets, messages))
-            rows += len(offsets)
+            rows += batches[-1].num_rows
             size += batches[-1].nbytes
             if rows >= BATCH_ROWS or size >= BATCH_BYTES:
                 break
-        if not batches:
+        if not rows:
             return None
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -1,20 +1,20 @@
 """Kafka's messages become the fields of a stream: those that the spout declares, in its order."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError, SchemaError
-from pystorm_source.options import parse
-from pystorm_source.spouts.decoding import Decoding, column_type
-from pystorm_source.spouts.decoding_options import DecodingOptions
+from pystorm_source.spouts.decoding import Decoded, Decoding, column_type, shortened
 from pystorm_source.spouts.decoding_types import arrow_type
+from pystorm_source.spouts.kafka_options import KafkaOptions
 from pystorm_source.spouts.kafka_topics import Partition
+
+SIDES = ("key", "value")
 
 TYPES = {
     "key": "binary",
@@ -42,16 +42,23 @@ _ARROW: dict[str, pa.DataType] = {
 }
 
 
-SIDES = ("key", "value")
+def typed_fields(fields: Iterable[str], config: Mapping[str, Any]) -> list[str]:
+    """The fields; those without a type have that of Spark's source, or the one that this configuration decodes key and
+    value to. Raises OptionError, SchemaError."""
+    types = {**TYPES, **{side: column_type(config, side) for side in SIDES}}
+    return [f"{name} {ddl or types.get(name) or ''}".strip() for name, ddl in map(_name_and_type, fields)]
+
+
+def _name_and_type(field: str) -> tuple[str, str | None]:
+    stream = Stream([field])
+    return stream.fields[0], stream.types[0]
 
 
 class KafkaRecords:
-    """Fields of messages, keys and values decoded. One per task.
+    """Fields of the messages of one partition. Raises OptionError for fields that there are not, SchemaError for types
+    that they do not have, and what ``Decoding`` raises."""
 
-    Raises OptionError for fields that there are not, SchemaError for types that they do not have.
-    """
-
-    def __init__(self, stream: Stream, options: DecodingOptions, logger: logging.Logger, given_by: str):
+    def __init__(self, stream: Stream, given_by: str, options: KafkaOptions, logger: logging.Logger):
         self._fields = stream.fields
         declared = dict(zip(stream.fields, stream.types, strict=True))
         for name, ddl in declared.items():
@@ -60,127 +67,82 @@ class KafkaRecords:
                     f"a Kafka spout has the fields {', '.join(TYPES)}: declare some of them, in any order, such as "
                     f"outputs = ['key string', 'value binary']. Given: {name!r} of {given_by}"
                 )
-            if name not in SIDES and ddl is not None and arrow_type(ddl, name) != _ARROW[name]:
+            if name not in SIDES and ddl is not None and arrow_type(ddl, f"field {name!r}") != _ARROW[name]:
                 raise SchemaError(
                     f"field {name!r} of a Kafka spout is declared as {TYPES[name]}. Given: {ddl!r} of {given_by}"
                 )
-        decoding = decoding_of(options, declared)
-        for side in SIDES:
-            _check_type(side, declared.get(side), column_type(decoding, side), given_by)
-        self._decoding = Decoding(decoding, logger)
-        self._decoders = {side: getattr(self._decoding, side) for side in SIDES if side in declared}
+        self._decoding = Decoding(options, {side: declared[side] for side in SIDES if side in declared}, logger)
+
+    @property
+    def untyped(self) -> list[str]:
+        """The fields that cannot be columns, as nothing says their type."""
+        return [side for side, decoder in self._decoding.decoders.items() if decoder.type is None]
+
+    def pairs(self, at: Partition, offsets: list[int], messages: list[Any]) -> Iterator[tuple[tuple[Any, ...], int]]:
+        """(values, offset) of each message that is not dropped. Raises SchemaError for a key or value that cannot be
+        decoded, WorldError where the schema registry does not answer."""
+        decoded, offsets, messages = self._decoded(self._decoding.lists, at, offsets, messages)
+        columns = [
+            decoded[name] if name in decoded else self._values(name, at, offsets, messages) for name in self._fields
+        ]
+        return zip(zip(*columns, strict=True), offsets, strict=True)
+
+    def batch(self, at: Partition, offsets: list[int], messages: list[Any]) -> pa.RecordBatch:
+        """The messages that are not dropped as Arrow columns. Raises as ``pairs``."""
+        decoded, offsets, messages = self._decoded(self._decoding.arrays, at, offsets, messages)
+        arrays = [
+            decoded[name] if name in decoded else self._array(name, at, offsets, messages) for name in self._fields
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(self._fields))
 
     def begin(self) -> None:
         """A range comes next."""
         self._decoding.begin()
 
-    def end(self) -> None:
+    def sum_up(self) -> None:
         """The range is read: what could not be decoded is summed up in the log."""
         self._decoding.sum_up()
 
-    def rows(
-        self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]
-    ) -> tuple[Iterable[tuple[Any, ...]], Sequence[int]]:
-        """Tuples of values, and their offsets: of all messages, or without those that ``decode.errors=drop`` drops.
+    def _decoded(
+        self, decode: Callable[..., Decoded], at: Partition, offsets: list[int], messages: list[Any]
+    ) -> tuple[dict[str, Any], list[int], list[Any]]:
+        """Decoded keys and values, and the offsets and messages that they are of."""
+        data = {side: _bytes_of(side, messages) for side in self._decoding.decoders}
+        columns, kept = decode(
+            data, lambda index: f"{at}, offset {offsets[index]}, key {shortened(messages[index].key())}"
+        )
+        if kept is None:
+            return columns, offsets, messages
+        return columns, [offsets[index] for index in kept], [messages[index] for index in kept]
 
-        Raises SchemaError for a key or value that cannot be decoded, WorldError where the schema registry is away.
-        """
-        bad: dict[int, str] = {}
-        sides = {side: decoder.values(_bytes_of(side, messages), bad) for side, decoder in self._decoders.items()}
-        if bad:
-            keys, values, kept = self._decoding.lists(str(at), offsets, *_both(messages))
-            sides, offsets, messages = {"key": keys, "value": values}, *_kept(kept, offsets, messages)
-        columns = [sides[name] if name in SIDES else _values(name, at, offsets, messages) for name in self._fields]
-        return zip(*columns, strict=True), offsets
+    def _values(self, name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> Iterable[Any]:
+        if name == "topic":
+            return [at.topic] * len(messages)
+        if name == "partition":
+            return [at.number] * len(messages)
+        if name == "offset":
+            return offsets
+        if name == "headers":
+            return [_headers(message) for message in messages]
+        stamps = [message.timestamp() for message in messages]
+        if name == "timestampType":
+            return [kind - 1 for kind, _ in stamps]  # -1: none, 0: of the producer, 1: of the broker, as in Java
+        return [EPOCH + timedelta(0, 0, 0, millis) for _, millis in stamps]
 
-    def batch(self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> pa.RecordBatch:
-        """The messages as Arrow columns. Otherwise as ``rows``."""
-        bad: dict[int, str] = {}
-        sides = {side: decoder.array(_bytes_of(side, messages), bad) for side, decoder in self._decoders.items()}
-        if bad:
-            keys, values, kept = self._decoding.arrays(str(at), offsets, *_both(messages))
-            sides, offsets, messages = {"key": keys, "value": values}, *_kept(kept, offsets, messages)
-        arrays = [sides[name] if name in SIDES else _array(name, at, offsets, messages) for name in self._fields]
-        return pa.RecordBatch.from_arrays(arrays, names=list(self._fields))
-
-
-def typed_fields(fields: Iterable[str], config: Mapping[str, Any]) -> list[str]:
-    """The fields, with the type of each that has none, or, of a decoded key or value, that of the default."""
-    options = parse(DecodingOptions, config)
-    types = dict(TYPES)
-    for side in SIDES:
-        types[side] = column_type(options, side) or ""
-    return [f"{name} {ddl or types.get(name, '')}".strip() for name, ddl in map(_name_and_type, fields)]
-
-
-def _name_and_type(field: str) -> tuple[str, str]:
-    stream = Stream([field])
-    name, ddl = stream.fields[0], stream.types[0] or ""
-    return name, "" if f"{name} {ddl}" in FIELDS else ddl
+    def _array(self, name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> pa.Array:
+        if name == "timestamp":
+            millis = [message.timestamp()[1] for message in messages]
+            return pa.array(millis, pa.timestamp("ms", tz="UTC")).cast(_ARROW[name])
+        if name in ("topic", "partition"):
+            only = pa.scalar(at.topic if name == "topic" else at.number, _ARROW[name])
+            return pa.repeat(only, len(messages))
+        return pa.array(self._values(name, at, offsets, messages), _ARROW[name])
 
 
-def decoding_of(options: DecodingOptions, declared: Mapping[str, str | None]) -> DecodingOptions:
-    """The options for a stream of these fields: text where one of bytes is declared as string, and no decoding of what
-    is not declared."""
-    formats: dict[str, str] = {}
-    for side in SIDES:
-        if side not in declared:
-            formats |= {f"{side}_format": "bytes", f"{side}_schema": "", f"{side}_reader_schema": ""}
-        elif options.format_of(side) == "bytes" and (declared[side] or "").lower() == "string":
-            formats[f"{side}_format"] = "string"
-    return msgspec.structs.replace(options, **formats)
-
-
-def _check_type(side: str, declared: str | None, decoded: str | None, given_by: str) -> None:
-    if declared is None or decoded is None or arrow_type(declared, side) == arrow_type(decoded, side):
-        return
-    raise SchemaError(
-        f"field {side!r} is decoded as {decoded} (options {side}.format and {side}.schema): declare it so in "
-        f"`outputs`, or leave its type out of `fields` and say how it is decoded in the same spec(config={{...}}). "
-        f"Given: {declared!r} of {given_by}"
-    )
-
-
-def _values(name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> Sequence[Any]:
-    if name == "topic":
-        return [at.topic] * len(messages)
-    if name == "partition":
-        return [at.number] * len(messages)
-    if name == "offset":
-        return offsets
-    if name == "headers":
-        return [_headers(message) for message in messages]
-    stamps = [message.timestamp() for message in messages]
-    if name == "timestampType":
-        return [kind - 1 for kind, _ in stamps]  # -1: none, 0: of the producer, 1: of the broker, as in Java
-    return [EPOCH + timedelta(0, 0, 0, millis) for _, millis in stamps]
-
-
-def _array(name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> pa.Array:
-    if name == "timestamp":
-        millis = [message.timestamp()[1] for message in messages]
-        return pa.array(millis, pa.timestamp("ms", tz="UTC")).cast(_ARROW[name])
-    if name in ("topic", "partition"):
-        return pa.repeat(pa.scalar(at.topic if name == "topic" else at.number, _ARROW[name]), len(messages))
-    return pa.array(_values(name, at, offsets, messages), _ARROW[name])
-
-
-def _bytes_of(side: str, messages: Sequence[Any]) -> list[bytes | None]:
-    if side == "key":
+def _bytes_of(name: str, messages: Sequence[Any]) -> list[bytes | None]:
+    if name == "key":
         return [message.key() for message in messages]
     return [message.value() for message in messages]
-
-
-def _both(messages: Sequence[Any]) -> tuple[list[bytes | None], list[bytes | None]]:
-    return _bytes_of("key", messages), _bytes_of("value", messages)
-
-
-def _kept(
-    kept: list[int] | None, offsets: Sequence[int], messages: Sequence[Any]
-) -> tuple[Sequence[int], Sequence[Any]]:
-    if kept is None:
-        return offsets, messages
-    return [offsets[index] for index in kept], [messages[index] for index in kept]
 
 
 def _headers(message: Any) -> list[dict[str, Any]] | None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystorm_source.errors import OptionError, SchemaError
-from pystorm_source.options import parse
+from pystorm_source.options import parse, shown
 from pystorm_source.spouts.decoding import Decoding, column_type, decoder_of
 from pystorm_source.spouts.decoding_options import DecodingOptions
 from pystorm_source.spouts.decoding_types import arrow_type, ddl_of
@@ -282,7 +282,11 @@ def test_the_declared_type_of_the_field_says_what_to_decode(declared, given, typ
             "value.avro.reader.schema' is for value.form",
         ),
         ({"value_format": "avro"}, None, "value.format avro needs option 'schema.registry.url'"),
-        ({"schema_registry_bearer_auth_token": "x"}, None, "needs schema.registry.bearer.auth.logical.cluster"),
+        (
+            {"schema_registry_max_retries": "many"},
+            None,
+            "option 'schema.registry.max.retries' is a number of at least 0",
+        ),
         ({"value_format": "json"}, "map<array<int>,int>", "needs a type that JSON can be read as: no object has array"),
         (
             {},
@@ -293,8 +297,9 @@ def test_the_declared_type_of_the_field_says_what_to_decode(declared, given, typ
         (
             {"value_format": "json", "value_schema": "a int"},
             "string",
-            "gives struct<a: int>: leave option 'value.schema'",
+            "gives struct<a: int>: declare it so",
         ),
+        ({"value_format": "json"}, "binary", "field 'value' is declared as binary, and value.format is json: declare"),
         ({}, "sting", "the type of field 'value' cannot be read"),
     ],
 )
@@ -302,6 +307,11 @@ def test_wrong_options_name_key_and_remedy(given, declared, says):
     with pytest.raises((OptionError, SchemaError)) as raised:
         decoder_of(options(**given), "value", declared)
     assert says in str(raised.value) and "Given: " in str(raised.value)
+
+
+def test_secrets_of_the_registry_are_not_shown():
+    given = {"value_format": "avro", "schema_registry_url": "http://r", "schema_registry_basic_auth_user_info": "me:pw"}
+    assert "me:pw" not in repr(options(**given)) and shown("schema.registry.basic.auth.user.info", "me:pw") != "'me:pw'"
 
 
 @given(st.data())

@@ -162,7 +162,7 @@ def test_fields_are_those_of_kafka_with_their_types(cls):
         made(["value binary", "length int"])
     with pytest.raises(SchemaError, match="'offset'"):
         made(["offset string"])
-    with pytest.raises(SchemaError, match="'value' is decoded as string"):
+    with pytest.raises(SchemaError, match="'value' is declared as int, and value.format string gives string"):
         made(["value int"], **{"value.format": "string"})
 
 
