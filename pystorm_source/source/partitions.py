@@ -3,9 +3,11 @@
 import gc
 import hashlib
 import heapq
+import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import repeat
 from typing import Any
 
@@ -44,6 +46,14 @@ class PlannedBatch:
         """Of the ranges that lie between two offsets."""
         return cls(__version__, fingerprint(plan), _digest(ranges), run, feedback)
 
+    @cached_property
+    def pickled(self) -> bytes:
+        """Made once for all partitions, which pyspark pickles one by one."""
+        return pickle.dumps(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PlannedBatch, (self.version, self.plan, self.batch, self.run, self.feedback)
+
 
 @dataclass(slots=True, unsafe_hash=True)
 class RangePartition(InputPartition):
@@ -66,18 +76,7 @@ class RangePartition(InputPartition):
         return self.planned.feedback
 
     def __reduce__(self) -> tuple[Any, ...]:
-        planned = self.planned
-        return _unpickled, (
-            self.component,
-            self.partition,
-            self.start,
-            self.end,
-            planned.version,
-            planned.plan,
-            planned.batch,
-            planned.run,
-            planned.feedback,
-        )
+        return _unpickled, (self.component, self.partition, self.start, self.end, self.planned.pickled)
 
     def check(self, plan: Plan) -> None:
         """Raises UsageError where this process runs another pystorm-source or another plan than the driver."""
@@ -93,8 +92,8 @@ class RangePartition(InputPartition):
             )
 
 
-def _unpickled(component: str, partition: str, start: int, end: int, *planned: Any) -> RangePartition:
-    return RangePartition(component, partition, start, end, PlannedBatch(*planned))
+def _unpickled(component: str, partition: str, start: int, end: int, planned: bytes) -> RangePartition:
+    return RangePartition(component, partition, start, end, pickle.loads(planned))
 
 
 def fingerprint(plan: Plan) -> str:

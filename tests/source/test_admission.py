@@ -14,7 +14,7 @@ from pystorm_source.source.offsets import Key
 from tests.source.admission_reference import reference
 from tests.source.columns import by_key, column, waits_of
 
-EXAMPLES = int(os.environ.get("PYSTORM_DEEP_ADMISSION", "100"))
+EXAMPLES = int(os.environ.get("PYSTORM_ADMISSION_EXAMPLES", "100"))
 LIMIT = st.none() | st.integers(1, 60)
 WAITING = st.dictionaries(
     st.builds(Key, st.sampled_from("st"), st.sampled_from("abcde")),
