@@ -1,11 +1,11 @@
-"""Sends reports from a task's process: a queue, a thread, and a connection that stays open between tasks.
+"""Sends reports from a task's process: for each runner a queue, a thread, and a connection that outlives the task.
 
 The task hands its report over and waits a moment for it to leave, so that it is there before the next micro-batch is
 planned. A runner that is slow, gone or behind a firewall costs it that moment once: while the last report did not leave
 in time, nobody waits. Lossy without harm: nothing is raised, no answer is waited for.
 
-Threading law: ``send`` from any thread; connections belong to the sender's thread. A forked process begins anew, with a
-client of its own.
+Threading law: ``send`` from any thread; the connection belongs to the sender's thread. A forked process begins anew,
+with clients of its own.
 """
 
 import logging
@@ -25,8 +25,7 @@ PATIENCE_SECONDS = 0.05
 """How long a task waits for its report to leave."""
 
 MOST_QUEUED = 16
-_MOST_LINKS = 4
-_MOST_SLOW = 64
+_MOST_CLIENTS = 4
 _DEADLINE_SECONDS = 2.0
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
@@ -36,32 +35,32 @@ _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4, "TCP_U
 class _Parcel:
     """A report on its way, and whether the sender is done with it."""
 
-    def __init__(self, runner: Runner, body: bytes):
-        self.runner = runner
+    def __init__(self, body: bytes):
         self.body = body
         self.left = False
         self.done = Event()
 
 
 class FeedbackClient:
-    """One per process."""
+    """The reports of this process to one runner."""
 
-    def __init__(self, clock: Clock | None = None):
-        self._clock = clock or SystemClock()
+    def __init__(self, runner: Runner, clock: Clock | None = None):
+        self._link = _Link(runner, clock or SystemClock())
         self._queue: deque[_Parcel] = deque()
         self._changed = Condition()
         self._thread: Thread | None = None
-        self._links: OrderedDict[Runner, _Link] = OrderedDict()
-        self._slow: set[Runner] = set()
+        self._closed = False
+        self._prompt = True
+        """Whether it is worth waiting for: whether the last report left, and in time."""
 
-    def send(self, runner: Runner, body: bytes, patience: float = PATIENCE_SECONDS) -> bool:
+    def send(self, body: bytes, patience: float = PATIENCE_SECONDS) -> bool:
         """Non-blocking but for ``patience`` seconds, and without that where the last report did not leave in time.
 
         Returns whether the report is known to have left. The oldest of those that wait goes where there are too many.
         """
         if len(body) > MOST_BODY:
             return False
-        parcel = _Parcel(runner, body)
+        parcel = _Parcel(body)
         with self._changed:
             if self._thread is None:
                 thread = Thread(target=self._run, name="pystorm-reports", daemon=True)
@@ -71,43 +70,35 @@ class FeedbackClient:
                 self._queue.popleft().done.set()
             self._queue.append(parcel)
             self._changed.notify()
-        if runner not in self._slow and not parcel.done.wait(patience):
-            self._mark_slow(runner)
+        if self._prompt and not parcel.done.wait(patience):
+            self._prompt = False
         return parcel.left
 
+    def close(self) -> None:
+        """Non-blocking. Sends what is under way, and ends."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
     def abandon(self) -> None:
-        """In a forked process: gives up its copies of the connections, which are the other process's."""
-        for link in self._links.values():
-            link.close()
+        """In a forked process: gives up its copy of the connection, which is the other process's."""
+        self._link.close()
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._queue:
-                    self._changed.wait()
-                parcel = self._queue.popleft()
+        while (parcel := self._next()) is not None:
             try:
-                parcel.left = self._link(parcel.runner).send(parcel.body)
+                parcel.left = self._link.send(parcel.body)
             except Exception:
                 logger.debug("a report did not leave", exc_info=True)
-            if parcel.left:
-                self._slow.discard(parcel.runner)
-            else:
-                self._mark_slow(parcel.runner)
+            self._prompt = parcel.left
             parcel.done.set()
+        self._link.close()
 
-    def _link(self, runner: Runner) -> "_Link":
-        link = self._links.pop(runner, None) or _Link(runner, self._clock)
-        self._links[runner] = link
-        while len(self._links) > _MOST_LINKS:
-            _, oldest = self._links.popitem(last=False)
-            oldest.close()
-        return link
-
-    def _mark_slow(self, runner: Runner) -> None:
-        if len(self._slow) >= _MOST_SLOW:
-            self._slow.clear()
-        self._slow.add(runner)
+    def _next(self) -> _Parcel | None:
+        with self._changed:
+            while not self._queue and not self._closed:
+                self._changed.wait()
+            return self._queue.popleft() if self._queue else None
 
 
 class _Link:
@@ -191,23 +182,25 @@ class _Link:
         self._sequence += 1
 
 
-_client: FeedbackClient | None = None
+_clients: OrderedDict[Runner, FeedbackClient] = OrderedDict()
 
 
-def client() -> FeedbackClient:
-    """That of this process."""
-    global _client
-    if _client is None:
-        _client = FeedbackClient()
-    return _client
+def client(runner: Runner) -> FeedbackClient:
+    """That of this process. Called by the thread that runs the tasks; those not used for longest are closed."""
+    found = _clients.pop(runner, None) or FeedbackClient(runner)
+    _clients[runner] = found
+    while len(_clients) > _MOST_CLIENTS:
+        _, oldest = _clients.popitem(last=False)
+        oldest.close()
+    return found
 
 
 def _begin_anew() -> None:
-    """Order: in the child, before anything else runs there; the lock may be held by a thread that it has not."""
-    global _client
-    old, _client = _client, None
-    if old is not None:
-        old.abandon()
+    """In the child: it has none of its parent's threads, and their locks may be held."""
+    inherited = list(_clients.values())
+    _clients.clear()
+    for each in inherited:
+        each.abandon()
 
 
 if hasattr(os, "register_at_fork"):

@@ -11,7 +11,7 @@ MOST_BYTES = 64 * 1024 * 1024
 
 class FeedbackInbox:
     """Filled by one thread, emptied by another. ``most_bytes``: of the reports as JSON; in memory they take about
-    three times that."""
+    twice that."""
 
     def __init__(self, most_reports: int = MOST_REPORTS, most_bytes: int = MOST_BYTES):
         self._most_reports = most_reports

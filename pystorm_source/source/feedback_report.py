@@ -13,12 +13,15 @@ from pystorm_source.worker.run_counts import RunCounts
 VERSION: Literal[1] = 1
 _MOST = 2**63 - 1
 
+SHORTEST = 1e-6
+"""Seconds that a range takes at least: what is divided by them stays within bounds."""
+
 Count = Annotated[int, Meta(ge=0, le=_MOST)]
 Seconds = Annotated[float, Meta(ge=0, le=1e8)]
 Reason = Literal["downstream_full", "input_empty", "output_full", "nothing_to_emit", "max_spout_pending"]
 
 
-class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
     pass
 
 
@@ -55,7 +58,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True):
     attempt: Annotated[int, Meta(ge=0, le=1_000_000)]
     offsets: Count
     rows: Count
-    seconds: Seconds
+    seconds: Annotated[float, Meta(ge=SHORTEST, le=1e8)]
     stalls: dict[Reason, Seconds]
     queue_high_mark: QueueHighMark
     acked: Count
@@ -93,7 +96,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True):
             attempt=attempt,
             offsets=offsets,
             rows=counts.rows,
-            seconds=seconds,
+            seconds=max(SHORTEST, seconds),
             stalls=counts.stalls,  # type: ignore[arg-type]  # a test compares the names
             queue_high_mark=QueueHighMark(count=counts.queue_high_mark, capacity=counts.queue_capacity),
             acked=counts.acked,

@@ -34,14 +34,14 @@ from pystorm_source.source.feedback_report import TaskReport
 logger = logging.getLogger("pystorm.source")
 
 _CHUNK = 16 * 1024
-_BACKLOG = 128
-_MOST_CONNECTIONS = 1000
+_BACKLOG = 1024
+_MOST_CONNECTIONS = 4096
 _ACCEPTED_AT_ONCE = 16
 _JOIN_SECONDS = 2.0
 
 
 def _connections() -> int:
-    """A thousand; less where that would leave the process no file descriptors for what it is there for."""
+    """A quarter of the file descriptors that the process may have: the others are for what it is there for."""
     try:
         import resource
     except ImportError:  # Windows
@@ -59,7 +59,7 @@ class ServerLimits:
     """
 
     connections: int = field(default_factory=_connections)
-    strangers: int = 64
+    strangers: int = field(default_factory=lambda: min(256, _connections() // 2))
     first_frame_seconds: float = 5.0
     frame_seconds: float = 5.0
     quiet_seconds: float = 900.0
@@ -230,6 +230,8 @@ class _Reception:
                 began = self._clock.monotonic()
                 for key, _ in ready:
                     key.data()
+                    if self._clock.monotonic() - began > self._limits.burst:
+                        break  # the others stay ready
                 self._close_late(began)
                 self._rest(began)
         except Exception:

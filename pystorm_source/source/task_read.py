@@ -71,6 +71,6 @@ def _report(partition: RangePartition, ticket: Ticket, counts: RunCounts, second
             offsets=size if has_offsets else min(size, counts.emits[partition.component]),
             seconds=seconds,
         )
-        client().send(runner, encode(report))
+        client(runner).send(encode(report))
     except Exception:
         logger.debug("the range %r is not reported", partition, exc_info=True)

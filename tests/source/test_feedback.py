@@ -46,7 +46,7 @@ def test_a_ticket_leads_reports_to_where_they_are_taken(feedback):
     assert threading.active_count() == threads + 1
     assert ticket.host == "127.0.0.1"
     assert len(ticket.token) == 32
-    assert FeedbackClient().send(ticket.runner(None), body(rows=3), 20.0)
+    assert FeedbackClient(ticket.runner(None)).send(body(rows=3), 20.0)
     found = []
     wait_until(lambda: found.extend(here.take()) or found)
     assert found[0].rows == 3
@@ -62,7 +62,7 @@ def test_every_reader_has_a_token_and_a_port_of_its_own(feedback):
 def test_on_a_cluster_tasks_are_sent_to_where_spark_says_that_the_driver_is(feedback):
     ticket = feedback(command=["java", "--master", "yarn"]).ticket()
     assert ticket.host == ""
-    assert FeedbackClient().send(ticket.runner("127.0.0.1"), body(), 20.0)
+    assert FeedbackClient(ticket.runner("127.0.0.1")).send(body(), 20.0)
 
 
 def test_off_means_no_socket_and_no_thread(feedback):
@@ -93,7 +93,7 @@ def test_after_close_there_is_no_ticket(feedback):
     here.close()
     assert here.ticket() is None
     assert here.take() == []
-    assert not FeedbackClient().send(runner, body(), 20.0)
+    assert not FeedbackClient(runner).send(body(), 20.0)
 
 
 def test_a_port_that_is_taken_is_said_once_and_tried_again(feedback, caplog):

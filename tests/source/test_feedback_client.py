@@ -1,6 +1,5 @@
 """Reports leave a task's process, or they do not: no task waits for a runner that is slow or gone."""
 
-import gc
 import os
 import socket
 import threading
@@ -12,7 +11,7 @@ import pytest
 from pystorm_source.clock import ManualClock
 from pystorm_source.source import feedback_client
 from pystorm_source.source.feedback_address import Runner
-from pystorm_source.source.feedback_client import MOST_QUEUED, FeedbackClient
+from pystorm_source.source.feedback_client import MOST_QUEUED, FeedbackClient, client
 from pystorm_source.source.feedback_protocol import GREETING_BYTES, MOST_BODY, greeting
 from pystorm_source.source.feedback_server import FeedbackServer, ServerLimits
 from tests.source.reports import TOKEN, body, wait_until
@@ -59,82 +58,85 @@ def free_port():
 
 
 def test_reports_leave_at_once_over_one_connection(serve):
-    server, client = serve(connections=1, strangers=1), FeedbackClient()
+    server = serve(connections=1, strangers=1)
+    sender = FeedbackClient(runner_of(server))
     for n in range(20):
-        assert client.send(runner_of(server), body(rows=n), LONG)
+        assert sender.send(body(rows=n), LONG)
     assert taken(server, 20) == list(range(20))
     assert server.dropped == {}
 
 
-def test_queries_of_one_process_have_a_connection_each(serve):
-    client, servers = FeedbackClient(), [serve() for _ in range(6)]
+def test_queries_of_one_process_have_a_connection_each_those_used_last(serve):
+    servers = [serve() for _ in range(6)]
+    threads = threading.active_count()
     for n in range(3):
         for server in servers:
-            assert client.send(runner_of(server), body(rows=n), LONG)
+            assert client(runner_of(server)).send(body(rows=n), LONG)
     assert [taken(server, 3) for server in servers] == [[0, 1, 2]] * 6
-    assert len(client._links) == 4
+    wait_until(lambda: threading.active_count() <= threads + 4)
+    assert client(runner_of(servers[5])) is client(runner_of(servers[5]))
 
 
 def test_a_silent_runner_costs_one_task_a_moment_and_the_next_ones_nothing(deaf):
-    client = FeedbackClient()
+    sender = FeedbackClient(deaf)
     started = time.monotonic()
-    assert not client.send(deaf, body(), 0.05)
+    assert not sender.send(body(), 0.05)
     assert time.monotonic() - started >= 0.05
     started = time.monotonic()
     for _ in range(100):
-        assert not client.send(deaf, body(), LONG)
+        assert not sender.send(body(), LONG)
     assert time.monotonic() - started < LONG / 2
-    assert len(client._queue) <= MOST_QUEUED
+    assert len(sender._queue) <= MOST_QUEUED
 
 
-def test_a_silent_runner_holds_up_no_other_query_for_long(serve, deaf, monkeypatch):
-    monkeypatch.setattr(feedback_client, "_DEADLINE_SECONDS", 0.2)
-    server, client = serve(), FeedbackClient()
-    client.send(deaf, body(), 0.0)
-    assert client.send(runner_of(server), body(), LONG)
+def test_a_silent_runner_does_not_hold_up_the_reports_to_others(serve, deaf):
+    server = serve()
+    client(deaf).send(body(), 0.0)
+    assert client(runner_of(server)).send(body(), LONG)
+    assert client(deaf)._link._pause == 0.0, "it is still waited for"
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "127.0.0.1", "", "x" * 300, "a\0b", "\udc80"], ids=ascii)
 def test_who_cannot_be_reached_is_tried_now_and_then(host):
     clock = ManualClock()
-    client, runner = FeedbackClient(clock), Runner(host, free_port(), TOKEN)
-    tries = []
-    for seconds in (0.0, 0.5, 0.6, 1.0, 1.1, 3.9, 100.0, 59.0, 1.1):
+    sender = FeedbackClient(Runner(host, free_port(), TOKEN), clock)
+    link, tries = sender._link, []
+    for seconds in (0.0, 0.5, 0.6, 1.0, 1.1, 3.9, 100.0):
         clock.advance(seconds)
-        parcel = feedback_client._Parcel(runner, body())
-        before = client._link(runner)._pause
-        assert not client._link(runner).send(parcel.body)
-        tries.append(client._link(runner)._pause != before or before == 60.0)
-    assert tries[:7] == [True, False, True, False, True, False, True]
-    assert not client.send(runner, body(), LONG)
+        before = link._pause
+        assert not link.send(body())
+        tries.append(link._pause != before)
+    assert tries == [True, False, True, False, True, False, True]
+    assert not sender.send(body(), LONG)
 
 
 def test_a_runner_that_was_restarted_is_found_again(serve):
     first, clock = serve(), ManualClock()
-    client, runner = FeedbackClient(clock), runner_of(first)
-    assert client.send(runner, body(), LONG)
+    sender = FeedbackClient(runner_of(first), clock)
+    assert sender.send(body(), LONG)
     first.close()
-    assert not client.send(runner, body(), LONG)
+    assert not sender.send(body(), LONG)
     second = serve(port=first.address[1])
     clock.advance(1.0)
-    client.send(runner, body(rows=7), LONG)
+    sender.send(body(rows=7), 0.0)
     assert taken(second, 1) == [7]
-    wait_until(lambda: runner not in client._slow)
-    assert client.send(runner, body(rows=8), LONG), "waited for again"
+    wait_until(lambda: sender._prompt)
+    assert sender.send(body(rows=8), LONG), "waited for again"
 
 
 def test_a_connection_that_the_runner_has_closed_is_opened_anew_without_loss(serve):
-    server, client = serve(quiet_seconds=0.05), FeedbackClient()
+    server = serve(quiet_seconds=0.05)
+    sender = FeedbackClient(runner_of(server))
     for n in range(3):
-        assert client.send(runner_of(server), body(rows=n), LONG)
+        assert sender.send(body(rows=n), LONG)
         assert taken(server, 1) == [n]
-        wait_until(lambda: not client._links[runner_of(server)]._is_open())
+        wait_until(lambda: not sender._link._is_open())
 
 
 def test_an_impostor_gets_no_report(serve):
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        client, runner = FeedbackClient(), Runner(*listener.getsockname(), TOKEN)
-        client.send(runner, body(), 0.0)
+        sender = FeedbackClient(Runner(*listener.getsockname(), TOKEN))
+        sender.send(body(), 0.0)
         caller, _ = listener.accept()
         with closing(caller):
             caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n\r\n"[:GREETING_BYTES])
@@ -144,8 +146,8 @@ def test_an_impostor_gets_no_report(serve):
 def test_a_greeting_that_drips_is_given_up(monkeypatch):
     monkeypatch.setattr(feedback_client, "_DEADLINE_SECONDS", 0.2)
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        client, runner = FeedbackClient(), Runner(*listener.getsockname(), TOKEN)
-        client.send(runner, body(), 0.0)
+        sender = FeedbackClient(Runner(*listener.getsockname(), TOKEN))
+        sender.send(body(), 0.0)
         caller, _ = listener.accept()
         with closing(caller):
             dripped = 0
@@ -158,22 +160,22 @@ def test_a_greeting_that_drips_is_given_up(monkeypatch):
 
 
 def test_a_report_that_is_too_long_is_none(serve):
-    server, client = serve(), FeedbackClient()
-    assert not client.send(runner_of(server), b"x" * (MOST_BODY + 1), LONG)
-    assert client.send(runner_of(server), body(), LONG), "it has done no harm"
+    sender = FeedbackClient(runner_of(serve()))
+    assert not sender.send(b"x" * (MOST_BODY + 1), LONG)
+    assert sender.send(body(), LONG), "it has done no harm"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_process_has_a_client_of_its_own(serve):
     server = serve()
     runner = runner_of(server)
-    assert feedback_client.client().send(runner, body(rows=0), LONG)
+    assert client(runner).send(body(rows=0), LONG)
     child = os.fork()
     if child == 0:
-        sent = feedback_client.client().send(runner, body(rows=1), LONG)
+        sent = client(runner).send(body(rows=1), LONG)
         os._exit(0 if sent else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert feedback_client.client().send(runner, body(rows=2), LONG), "the child has closed a copy only"
+    assert client(runner).send(body(rows=2), LONG), "the child has closed a copy only"
     assert sorted(taken(server, 3)) == [0, 1, 2]
     assert server.dropped == {}
 
@@ -181,20 +183,21 @@ def test_a_forked_process_has_a_client_of_its_own(serve):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_fork_in_the_midst_of_sending_hangs_nobody(serve, deaf):
     server = serve()
-    feedback_client.client().send(deaf, body(), 0.0)
+    client(deaf).send(body(), 0.0)
     children = []
     for n in range(10):
         child = os.fork()
         if child == 0:
-            os._exit(0 if feedback_client.client().send(runner_of(server), body(rows=n), LONG) else 1)
+            os._exit(0 if client(runner_of(server)).send(body(rows=n), LONG) else 1)
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 10
     assert sorted(taken(server, 10)) == list(range(10))
 
 
 def test_tasks_of_several_threads_share_the_client(serve):
-    server, client = serve(), FeedbackClient()
-    senders = [threading.Thread(target=client.send, args=(runner_of(server), body(rows=n), LONG)) for n in range(10)]
+    server = serve()
+    shared = FeedbackClient(runner_of(server))
+    senders = [threading.Thread(target=shared.send, args=(body(rows=n), LONG)) for n in range(10)]
     for sender in senders:
         sender.start()
     for sender in senders:
@@ -202,11 +205,9 @@ def test_tasks_of_several_threads_share_the_client(serve):
     assert sorted(taken(server, 10)) == list(range(10))
 
 
-def test_the_token_is_in_no_log(deaf, caplog):
+def test_the_token_is_in_no_log(caplog):
     caplog.set_level("DEBUG")
-    client = FeedbackClient()
-    refused = Runner("127.0.0.1", free_port(), TOKEN)
-    assert not client.send(refused, body(), LONG)
+    sender = FeedbackClient(Runner("127.0.0.1", free_port(), TOKEN))
+    assert not sender.send(body(), LONG)
     assert "a report did not leave for Runner(host='127.0.0.1'" in caplog.text
-    gc.collect()
-    assert TOKEN.decode() not in caplog.text + repr(client) + repr(client._slow)
+    assert TOKEN.decode() not in caplog.text + repr(sender) + repr(feedback_client._clients)

@@ -19,7 +19,15 @@ def changed(**changes):
 
 
 @given(
-    st.builds(dict, rows=counts, acked=counts, failed=counts, retries=counts, dead_letters=counts, seconds=seconds),
+    st.builds(
+        dict,
+        rows=counts,
+        acked=counts,
+        failed=counts,
+        retries=counts,
+        dead_letters=counts,
+        seconds=st.floats(1e-6, 1e8),
+    ),
     st.text(max_size=100),
     st.dictionaries(st.sampled_from(Reason.__args__), seconds),
 )
@@ -53,6 +61,8 @@ def test_what_a_task_sends_is_what_the_runner_has(numbers, partition, stalls):
         {"rows": "100"},
         {"rows": True},
         {"seconds": -0.1},
+        {"seconds": 0.0},
+        {"seconds": 5e-324},
         {"seconds": 1e9},
         {"seconds": float("nan")},
         {"seconds": float("inf")},
@@ -83,7 +93,19 @@ def test_nothing_may_be_left_out(name):
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"", b"null", b"[]", b"{", b"[" * 8000, b'{"v":' * 1600, b"\xff\xfe", b"\x80\x04K\x01.", body() + b"x"],
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"{",
+        b"[" * 8000,
+        b'{"v":' * 1600,
+        b'{"v":' + b"9" * 8000 + b"}",
+        body().replace(b"run", b"\\ud800"),
+        b"\xff\xfe",
+        b"\x80\x04K\x01.",
+        body() + b"x",
+    ],
     ids=lambda garbage: repr(garbage[:12]),
 )
 def test_garbage_is_refused(garbage):

@@ -129,28 +129,28 @@ def test_a_frame_that_is_no_report_is_dropped_and_the_next_one_taken(serve, call
 
 
 def test_who_drips_is_closed_at_the_deadline_and_holds_up_nobody(serve, call):
-    server = serve(first_frame_seconds=0.3, frame_seconds=0.3)
+    server = serve(first_frame_seconds=1.0, frame_seconds=1.0)
+    good, begun = call(server), call(server)
+    for caller in (good, begun):
+        caller.send(body())
+    assert len(taken(server, 2)) == 2
     dripping, mute = call(server), call(server)
-    begun = call(server)
-    begun.send(body())
     begun.write(frame(TOKEN, begun.nonce, 1, body())[:20])
-    data = iter(frame(TOKEN, dripping.nonce, 0, body()))
-    good = call(server)
 
     def drips():
         with contextlib.suppress(ConnectionError):
-            for byte in data:
+            for byte in frame(TOKEN, dripping.nonce, 0, body()):
                 dripping.write(bytes([byte]))
                 time.sleep(0.02)
 
-    dropper = threading.Thread(target=drips, daemon=True)
-    dropper.start()
+    dripper = threading.Thread(target=drips, daemon=True)
+    dripper.start()
     for n in range(10):
         good.send(body(rows=n))
-    assert len(taken(server, 11)) == 11
+    assert len(taken(server, 10)) == 10
     for late in (mute, begun, dripping):
         assert late.is_closed()
-    dropper.join(20)
+    dripper.join(20)
     assert server.dropped == {"too late": 3}
     good.send(body())
     assert len(taken(server, 1)) == 1, "one that is quiet between two frames was closed"
@@ -179,6 +179,15 @@ def test_half_open_connections_by_the_hundred_keep_nobody_out(serve, call):
     assert {each.rows for each in taken(server, 2)} == {1, 2}
     assert server.dropped["too many strangers"] >= len(mute) - 16
     assert mute[0].is_closed()
+
+
+def test_a_herd_of_new_workers_gets_in(serve, call):
+    server = serve(connections=512, strangers=256)
+    herd = [call(server) for _ in range(200)]
+    for n, caller in enumerate(herd):
+        caller.send(body(rows=n))
+    assert {each.rows for each in taken(server, 200)} == set(range(200))
+    assert server.dropped == {}
 
 
 def test_where_there_are_too_many_the_one_that_was_quiet_longest_goes(serve, call):
