@@ -24,7 +24,7 @@ logger = logging.getLogger("pystorm.source")
 PATIENCE_SECONDS = 0.05
 """How long a task waits for its report to leave."""
 
-MOST_QUEUED = 16
+MOST_QUEUED = 64
 _MOST_CLIENTS = 4
 _DEADLINE_SECONDS = 2.0
 _FIRST_PAUSE = 1.0

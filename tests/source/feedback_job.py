@@ -1,4 +1,4 @@
-"""A job for two executors whose reports are written down: feedback_job.py WORLD WORK"""
+"""A job for executors whose reports are written down: feedback_job.py WORLD WORK [MASTER]"""
 
 import sys
 
@@ -7,8 +7,9 @@ from pyspark.sql import SparkSession
 from tests.source.spy import SpySource
 
 
-def main(world: str, work: str) -> None:
-    spark = SparkSession.builder.appName("reports").config("spark.ui.enabled", "false").getOrCreate()
+def main(world: str, work: str, master: str = "") -> None:
+    builder = SparkSession.builder.appName("reports").config("spark.ui.enabled", "false")
+    spark = (builder.master(master) if master else builder).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(SpySource)
     options = {"topology": "tests.source.topologies:Doubled", "path": world, "maxOffsetsPerTrigger": "2000"}

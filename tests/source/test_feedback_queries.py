@@ -81,13 +81,16 @@ def test_a_port_that_is_blocked_harms_no_query(world, query, spied, blocked):
     assert reports_in(world.folder) == []
 
 
-@pytest.mark.skipif(not os.environ.get("PYSTORM_DEEP"), reason="PYSTORM_DEEP: another JVM, 20 seconds")
-def test_reports_come_from_executors(world, tmp_path):
+@pytest.mark.skipif(not os.environ.get("PYSTORM_DEEP"), reason="PYSTORM_DEEP: another JVM, 20 seconds each")
+@pytest.mark.parametrize("named", ["on the command line", "in the job"])
+def test_reports_come_from_executors(world, tmp_path, named):
+    """Where only the job names the master, the driver listens at all addresses, and tasks find it by Spark's name."""
     world.put(a=4000, b=4000)
-    home = Path(pyspark.__file__).parent
-    submit = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
+    home, master = Path(pyspark.__file__).parent, "local-cluster[2,1,1024]"
+    told = ["--master", master] if named == "on the command line" else []
+    job = [str(CLUSTER_JOB), str(world.folder), str(tmp_path), *([] if told else [master])]
     done = subprocess.run(
-        [*submit, "--conf", "spark.driver.bindAddress=127.0.0.1", str(CLUSTER_JOB), str(world.folder), str(tmp_path)],
+        [str(home / "bin" / "spark-submit"), *told, "--conf", "spark.driver.bindAddress=127.0.0.1", *job],
         env={**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
