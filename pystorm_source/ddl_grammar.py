@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 _INTERVAL_UNITS = ("day", "hour", "minute", "second")
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|([<>(),:]))")
-_TYPE_ALONE = re.compile(r"\s*\w+\s*(?:[<(].*|)", re.DOTALL)
+_TYPE_ALONE = re.compile(rf"\s*(?:\w+\s*(?:[<(].*)?|interval\s+(?:{'|'.join(_INTERVAL_UNITS)})\b.*)", re.DOTALL | re.I)
 
 
 class TypeMaker(Protocol[T]):

@@ -1,8 +1,9 @@
 """Avro, written by Confluent's serializers: a zero byte, the id of the schema in four bytes, the value."""
 
+import functools
 import io
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from fastavro import schemaless_reader
@@ -10,10 +11,12 @@ from fastavro import schemaless_reader
 from pystorm_source.errors import OptionError
 from pystorm_source.spouts.decoding_avro_schema import AvroSchema
 from pystorm_source.spouts.decoding_options import DecodingOptions
-from pystorm_source.spouts.decoding_registry import Registry, UnknownSchema, registry_of
 from pystorm_source.spouts.decoding_types import ddl_of
 from pystorm_source.spouts.decoding_values import Form, form_of
 from pystorm_source.spouts.line_format import Malformed
+
+if TYPE_CHECKING:
+    from pystorm_source.spouts.decoding_registry import Registry
 
 _FRAME = 5
 _OTHER_KINDS = {
@@ -34,7 +37,6 @@ class Avro:
 
     def __init__(self, type: pa.DataType | None, side: str, options: DecodingOptions):
         self._conf = options.registry()
-        self._registry: Registry | None = None
         self._reader: AvroSchema | None = None
         text = options.reader_schema_of(side)
         if text:
@@ -87,14 +89,23 @@ class Avro:
                 try:
                     schema = self._schemas[id] = self._fetched(id)
                     return schema
-                except (UnknownSchema, Malformed) as error:
+                except Malformed as error:
                     unknown[id] = str(error)
             raise Malformed(unknown[id])
         return schema
 
+    @functools.cached_property
+    def _registry(self) -> "Registry":
+        # Imported by tasks alone, when they need it: it takes half a second.
+        try:
+            from pystorm_source.spouts.decoding_registry import registry_of
+        except ImportError as error:
+            raise OptionError(
+                f"the format avro needs the packages of pystorm-source[avro] on every executor: {error}. Given: 'avro'"
+            ) from None
+        return registry_of(self._conf)
+
     def _fetched(self, id: int) -> Any:
-        if self._registry is None:
-            self._registry = registry_of(self._conf)
         written = self._registry.written(id)
         if written.type != "AVRO":
             raise Malformed(_OTHER_KINDS.get(written.type, f"the schema of its id is of the kind {written.type}"))

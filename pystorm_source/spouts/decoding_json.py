@@ -39,7 +39,7 @@ class Json:
         self._form = None if type is None else form_of(type, whole=True)
         self._nested = type is not None and types.is_nested(type)
         try:
-            self._decode = msgspec.json.Decoder(Any if type is None else _kind_of(type, count()) | None).decode
+            self._decode = msgspec.json.Decoder(Any if type is None else _or_null(type, count())).decode
         except TypeError as error:
             raise OptionError(
                 f"{side}.format json needs a type that JSON can be read as: {error}. Given: {ddl_of(type)!r}"
@@ -62,16 +62,20 @@ class Json:
             return None
 
 
+def _or_null(type: pa.DataType, numbers: "count[int]") -> Any:
+    return None if types.is_null(type) else _kind_of(type, numbers) | None
+
+
 def _kind_of(type: pa.DataType, numbers: "count[int]") -> Any:
     """What msgspec checks values of this type by; ``numbers`` tells structs apart. Raises TypeError."""
     if types.is_struct(type):
         return _struct_of(type, numbers)
     if types.is_list(type):
-        return GenericAlias(list, (_kind_of(type.value_type, numbers) | None,))
+        return GenericAlias(list, (_or_null(type.value_type, numbers),))
     if types.is_map(type):
         if types.is_nested(type.key_type):
             raise TypeError(f"no object has {ddl_of(type.key_type)} for its names")
-        return GenericAlias(dict, (_kind_of(type.key_type, numbers), _kind_of(type.item_type, numbers) | None))
+        return GenericAlias(dict, (_kind_of(type.key_type, numbers), _or_null(type.item_type, numbers)))
     if types.is_integer(type):
         bound = 1 << (type.bit_width - 1)
         return Annotated[int, msgspec.Meta(ge=-bound, le=bound - 1)]
@@ -99,7 +103,9 @@ _KINDS: dict[pa.DataType, Any] = {
 def _struct_of(type: pa.StructType, numbers: "count[int]") -> Any:
     fields: list[Any] = []
     for index, field in enumerate(type):
-        kind = _kind_of(field.type, numbers)
-        fields.append((f"f{index}", kind | None, None) if field.nullable else (f"f{index}", kind))
+        if field.nullable:
+            fields.append((f"f{index}", _or_null(field.type, numbers), None))
+        else:
+            fields.append((f"f{index}", _kind_of(field.type, numbers)))
     renamed = {f"f{index}": field.name for index, field in enumerate(type)}
     return msgspec.defstruct(f"Struct{next(numbers)}", fields, rename=renamed, kw_only=True)

@@ -9,13 +9,10 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.spouts.journal_options import without_credentials
+from pystorm_source.spouts.line_format import Malformed
 
 _UNKNOWN = 404
 _REFUSED = (401, 403)
-
-
-class UnknownSchema(Exception):
-    """No schema of that id, or a reference of it that is not there."""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -46,7 +43,8 @@ class Registry:
             ) from None
 
     def written(self, id: int) -> Written:
-        """The schema of this id. Raises UnknownSchema, WorldError where the registry does not answer or refuses."""
+        """The schema of this id. Raises Malformed where there is none, or none that it refers to, WorldError where the
+        registry does not answer, or refuses to."""
         found = self._written.get(id)
         if found is None:
             schema = self._asked(f"schema {id}", self._client.get_schema, id)
@@ -68,7 +66,7 @@ class Registry:
             return ask(*arguments)
         except SchemaRegistryError as error:
             if error.http_status_code == _UNKNOWN:
-                raise UnknownSchema(f"the schema registry {self._url} has no {what}") from None
+                raise Malformed(f"the schema registry {self._url} has no {what}") from None
             if error.http_status_code in _REFUSED:
                 raise WorldError(
                     f"the schema registry refuses to give {what}: {error}. Set schema.registry.basic.auth.user.info or "

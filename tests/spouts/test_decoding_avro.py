@@ -6,6 +6,7 @@ import itertools
 import json
 import logging
 import os
+import sys
 import uuid
 
 import pytest
@@ -406,3 +407,13 @@ def test_a_configuration_that_the_client_refuses_is_an_error_of_options(registry
     data = registry.avro([{"id": 1}], record(id="long"))
     with pytest.raises(OptionError, match=r"'schema\.registry\.\*' are none for Confluent's client"):
         decoder(registry, "id int", **{"schema.registry.ssl.ca.location": "/nowhere.pem"}).values(data, {})
+
+
+@pytest.mark.parametrize("package", ["fastavro", "confluent_kafka.schema_registry"])
+def test_a_package_that_is_missing_is_named_with_the_extra_that_has_it(registry, monkeypatch, package):
+    data = registry.avro([{"id": 1}], record(id="long"))
+    for module in ("decoding_avro", "decoding_avro_schema", "decoding_registry"):
+        monkeypatch.delitem(sys.modules, f"pystorm_source.spouts.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(OptionError, match=rf"pystorm-source\[avro\].*{package}"):
+        decoder(registry, "id bigint").values(data, {})
