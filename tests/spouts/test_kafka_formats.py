@@ -9,6 +9,7 @@ from pystorm_source import Topology, read
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.decoding_types import arrow_type
+from tests.docs.pages import ROOT, blocks
 from tests.spouts.drive import ARROW_TYPES
 from tests.spouts.kafka_records import SPOUTS, Topic, values_of
 from tests.spouts.schema_registry import schema_registry
@@ -148,3 +149,16 @@ def test_all_types_become_sparks_columns(spark, kafka, registry):
             {**written, "at": at.astimezone().replace(tzinfo=None), "offset": 0},
             {**dict.fromkeys(written), "offset": 1},
         ]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_the_example_of_the_page(spark, kafka):
+    topic = Topic(kafka)
+    topic.write([b'{"item": "rug", "price": 250.5, "at": "2024-02-29T12:00:00Z"}', b"{", None], key="me")
+    topic.write([b'{"item": "tea", "price": 2}'], key="you")
+    (block,) = blocks(ROOT / "docs/KAFKA.md", "python")
+    text = block.text.replace("broker:9092", kafka.bootstrap).replace('"orders"', repr(topic.name))
+    names = {"__name__": "__main__", "spark": spark}
+    exec(compile("\n" * (block.line - 1) + text, "docs/KAFKA.md", "exec"), names)
+    assert [tuple(row) for row in names["dear"].collect()] == [("me", "rug", decimal.Decimal("250.50"))]
