@@ -1,18 +1,21 @@
 """Reports of real tasks in real queries, and queries whose reports go nowhere."""
 
 import os
+import random
 import socket
 import subprocess
 import sys
-from collections import Counter
-from contextlib import closing
+import threading
+from collections import Counter, deque
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pyspark
 import pytest
 
+from pystorm_source.source.feedback_protocol import FrameRefused
 from tests.source.queries import Query
-from tests.source.reports import wait_until
+from tests.source.reports import Caller, body, wait_until
 from tests.source.spy import SpySource, reports_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -79,6 +82,48 @@ def test_a_port_that_is_blocked_harms_no_query(world, query, spied, blocked):
         assert len(query.run(spied(world.options(maxOffsetsPerTrigger=500, **options)))) == 4
     assert query.rows == [("a", n) for n in range(2000)]
     assert reports_in(world.folder) == []
+
+
+def test_hostile_callers_neither_stop_nor_mislead_a_query(world, query, spied):
+    world.put(a=2000)
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        address = free.getsockname()
+    with Attack(address) as attack:
+        frame = spied(world.options(maxOffsetsPerTrigger=400, feedback__port=address[1]))
+        assert len(query.run(frame)) == 5
+    assert attack.calls > 100
+    assert query.rows == [("a", n) for n in range(2000)]
+    assert all(each["spout"] == "numbers" and each["offsets"] == 400 for each in reports_in(world.folder))
+
+
+class Attack:
+    """Calls an address again and again, as soon as anyone listens there: garbage, silence, forged reports."""
+
+    def __init__(self, address):
+        self._address = address
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._mute = deque(maxlen=200)
+        self.calls = 0
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self._over.set()
+        self._thread.join(20)
+
+    def _run(self):
+        while not self._over.wait(0.001):
+            with suppress(OSError, FrameRefused):
+                caller = Caller(self._address, b"a guess")
+                self.calls += 1
+                self._mute.append(caller)  # the oldest of them is closed
+                if self.calls % 3 == 0:
+                    caller.write(random.randbytes(1000))
+                if self.calls % 3 == 1:
+                    caller.send(body(spout="forged"))
 
 
 @pytest.mark.skipif(not os.environ.get("PYSTORM_DEEP"), reason="PYSTORM_DEEP: another JVM, 20 seconds each")

@@ -4,12 +4,15 @@ import contextlib
 import itertools
 import random
 import socket
+import struct
 import threading
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from pystorm_source.source.feedback_protocol import MOST_BODY, frame
+from pystorm_source.source.feedback_protocol import MOST_BODY, FrameRefused, frame
 from pystorm_source.source.feedback_report import RangeReport
 from pystorm_source.source.feedback_server import FeedbackServer, ServerLimits
 from tests.source.reports import TOKEN, Caller, body, report, wait_until
@@ -188,6 +191,49 @@ def test_a_herd_of_new_workers_gets_in(serve, call):
         caller.send(body(rows=n))
     assert {each.rows for each in taken(server, 200)} == set(range(200))
     assert server.dropped == {}
+
+
+DEEDS = ["connect", "garbage", "frame", "half a frame", "no report", "shut", "reset", "close"]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 3)), max_size=40), st.randoms(use_true_random=False))
+def test_whatever_callers_do_an_honest_report_arrives(deeds, rng):
+    server = FeedbackServer("127.0.0.1", 0, TOKEN, ServerLimits(connections=6, strangers=3))
+    server.start()
+    callers = {}
+    try:
+        for deed, who in deeds:
+            with contextlib.suppress(OSError, FrameRefused):
+                misbehave(deed, callers.setdefault(who, None) or Caller(server.address), callers, who, rng)
+        honest = Caller(server.address)
+        honest.send(body(rows=77))
+        wait_until(lambda: any(each.rows == 77 for each in server.take()))
+        honest.close()
+    finally:
+        for caller in filter(None, callers.values()):
+            caller.close()
+        server.close()
+    assert not server._thread.is_alive()
+
+
+def misbehave(deed, caller, callers, who, rng):
+    callers[who] = caller
+    if deed == "garbage":
+        caller.write(rng.randbytes(rng.randrange(100)))
+    elif deed == "frame":
+        caller.send(body())
+    elif deed == "half a frame":
+        caller.write(frame(TOKEN, caller.nonce, caller.sequence, body())[: rng.randrange(60)])
+    elif deed == "no report":
+        caller.send(rng.randbytes(rng.randrange(100)))
+    elif deed == "shut":
+        caller.socket.shutdown(socket.SHUT_WR)
+    elif deed == "reset":
+        caller.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        caller.close()
+    elif deed == "close":
+        caller.close()
 
 
 def test_where_there_are_too_many_the_one_that_was_quiet_longest_goes(serve, call):
