@@ -7,7 +7,7 @@ import msgspec
 import pyarrow as pa
 from fastavro.repository import AbstractSchemaRepository
 from fastavro.repository.base import SchemaRepositoryError
-from fastavro.schema import SchemaParseException, UnknownType, load_schema
+from fastavro.schema import load_schema
 from pyarrow import types
 
 from pystorm_source.spouts.decoding_types import ddl_of
@@ -37,17 +37,21 @@ _LOGICAL: dict[tuple[Any, Any], pa.DataType] = {
 }
 _WIDENED = {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}
 _MOST_DIGITS = 1 << 20
+_MOST_LOADED = 200
 
 
 class _Texts(AbstractSchemaRepository):
-    """The schemas that one refers to, by name."""
+    """The schemas that one refers to, by name; the one itself is called ``""``."""
 
     def __init__(self, texts: Mapping[str, str]):
         self._texts = texts
+        self._loaded = 0
 
     def load(self, name: str) -> Any:
-        if name not in self._texts:
-            raise SchemaRepositoryError(f"{name!r} is referred to, but not there")
+        self._loaded += 1
+        # Guarantee: schemas that refer to each other in a circle end here, not with the stack (fastavro has no limit).
+        if name not in self._texts or self._loaded > _MOST_LOADED:
+            raise SchemaRepositoryError(f"{name!r} is referred to, but not there, or refers to itself")
         return _json(self._texts[name])
 
 
@@ -68,11 +72,15 @@ class AvroSchema:
     def __init__(self, text: str, references: Mapping[str, str]):
         try:
             self.parsed = load_schema("", repo=_Texts({**references, "": text}))
-        except (SchemaParseException, UnknownType, SchemaRepositoryError, RecursionError, TypeError, KeyError) as error:
+            self._named = {schema["name"]: schema for schema in _definitions(self.parsed)}
+            for part in _parts(self.parsed):
+                _check_part(part)
+            self._check(self.parsed, ())
+            _read_whole_decimals(self.parsed)
+        except Malformed:
+            raise
+        except Exception as error:  # fastavro raises whatever comes up where a schema is none
             raise Malformed(f"the schema cannot be read: {type(error).__name__}: {error}") from None
-        self._named = {schema["name"]: schema for schema in _definitions(self.parsed)}
-        self._check(self.parsed, ())
-        _read_whole_decimals(self.parsed)
 
     def type(self) -> pa.DataType:
         """Of the column that holds its values. Raises Malformed where there is none."""
@@ -178,7 +186,7 @@ def _kind(schema: Any) -> Any:
 
 def _scalar(schema: Any, path: str) -> pa.DataType:
     kind, logical = _kind(schema), schema.get("logicalType") if isinstance(schema, dict) else None
-    if logical == "decimal" and kind in ("bytes", "fixed") and "precision" in schema:
+    if logical == "decimal" and kind in ("bytes", "fixed"):
         precision, scale = schema.get("declared", schema["precision"]), schema.get("scale", 0)
         if precision > 38:
             raise Malformed(f"{_named(path)} is a decimal of {precision} digits, of which Spark has 38")
@@ -209,6 +217,23 @@ def _parts(schema: Any) -> Iterator[Any]:
 
 def _definitions(schema: Any) -> Iterator[dict[str, Any]]:
     return (part for part in _parts(schema) if isinstance(part, dict) and "name" in part)
+
+
+def _check_part(part: Any) -> None:
+    """Raises Malformed for what fastavro lets pass and Avro does not."""
+    if isinstance(part, list) and any(isinstance(branch, list) for branch in part):
+        raise Malformed("the schema has a union within a union")
+    if not isinstance(part, dict):
+        return
+    for field in part.get("fields", ()):
+        if not isinstance(field["name"], str):
+            raise Malformed(f"the schema has a field called {field['name']!r}")
+    if not isinstance(part.get("logicalType", ""), str):
+        raise Malformed(f"the schema has a logicalType {part['logicalType']!r}")
+    if part.get("logicalType") == "decimal" and part["type"] in ("bytes", "fixed"):
+        precision, scale = part.get("precision"), part.get("scale", 0)
+        if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision < 1:
+            raise Malformed(f"the schema has a decimal of precision {precision!r} and scale {scale!r}")
 
 
 def _read_whole_decimals(schema: Any) -> None:
