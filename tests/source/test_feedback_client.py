@@ -13,7 +13,8 @@ from pystorm_source.source import feedback_client
 from pystorm_source.source.feedback_address import Runner
 from pystorm_source.source.feedback_client import MOST_QUEUED, FeedbackClient, client
 from pystorm_source.source.feedback_protocol import GREETING_BYTES, MOST_BODY, greeting
-from pystorm_source.source.feedback_server import FeedbackServer, ServerLimits
+from pystorm_source.source.feedback_reception import ServerLimits
+from pystorm_source.source.feedback_server import FeedbackServer
 from tests.source.reports import TOKEN, body, wait_until
 
 pytestmark = pytest.mark.timeout(60)

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystorm_source.source.feedback_protocol import MOST_BODY, FrameRefused, frame
+from pystorm_source.source.feedback_reception import ServerLimits
 from pystorm_source.source.feedback_report import RangeReport
-from pystorm_source.source.feedback_server import FeedbackServer, ServerLimits
+from pystorm_source.source.feedback_server import FeedbackServer
 from tests.source.reports import TOKEN, Caller, body, report, wait_until
 
 pytestmark = pytest.mark.timeout(60)
