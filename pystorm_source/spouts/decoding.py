@@ -9,7 +9,7 @@ import pyarrow as pa
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.spouts.decoding_json import Json
 from pystorm_source.spouts.decoding_options import DecodingOptions
-from pystorm_source.spouts.decoding_types import arrow_type, ddl_of
+from pystorm_source.spouts.decoding_types import arrow_type, ddl_of, field_type
 
 Data = Sequence[bytes | None]
 
@@ -73,7 +73,7 @@ def decoder_of(options: DecodingOptions, side: str, declared: str | None = None)
     Raises OptionError, SchemaError for a type that is none, that its format cannot have, that is declared twice and
     differently, or a library that is missing.
     """
-    type = None if declared is None else arrow_type(declared, f"field {side!r}")
+    type = None if declared is None else field_type(declared, f"field {side!r}")
     format = options.format_of(side) or ("string" if type == Text.type else "bytes")
     if format in _PLAIN:
         return _checked(_PLAIN[format](), type, side, format)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from pystorm_source.ddl_grammar import parse_schema
+from pystorm_source.ddl_grammar import parse_schema, parse_type
 
 _SIMPLE = {
     "boolean": pa.bool_(),
@@ -55,6 +55,11 @@ class _ArrowTypes:
 
     def struct(self, fields: list[tuple[str, pa.DataType, bool]]) -> pa.DataType:
         return pa.struct([pa.field(name, each, nullable) for name, each, nullable in fields])
+
+
+def field_type(ddl: str, where: str) -> pa.DataType:
+    """Of a field's DDL, behind which ``not null`` may stand. Raises SchemaError naming ``where``."""
+    return parse_type(ddl, where, _ArrowTypes())[0]
 
 
 def arrow_type(schema: str, where: str) -> pa.DataType:

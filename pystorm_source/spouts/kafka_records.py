@@ -10,7 +10,7 @@ import pyarrow as pa
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.spouts.decoding import Decoded, Decoding, column_type, shortened
-from pystorm_source.spouts.decoding_types import arrow_type
+from pystorm_source.spouts.decoding_types import field_type
 from pystorm_source.spouts.kafka_options import KafkaOptions
 from pystorm_source.spouts.kafka_topics import Partition
 
@@ -67,7 +67,7 @@ class KafkaRecords:
                     f"a Kafka spout has the fields {', '.join(TYPES)}: declare some of them, in any order, such as "
                     f"outputs = ['key string', 'value binary']. Given: {name!r} of {given_by}"
                 )
-            if name not in SIDES and ddl is not None and arrow_type(ddl, f"field {name!r}") != _ARROW[name]:
+            if name not in SIDES and ddl is not None and field_type(ddl, f"field {name!r}") != _ARROW[name]:
                 raise SchemaError(
                     f"field {name!r} of a Kafka spout is declared as {TYPES[name]}. Given: {ddl!r} of {given_by}"
                 )

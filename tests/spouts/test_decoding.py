@@ -255,6 +255,8 @@ def test_the_field_has_the_type_that_the_options_say(config, value):
         (None, {}, pa.binary()),
         ("string", {}, pa.string()),
         ("varchar(5)", {}, pa.string()),
+        ("string not null", {}, pa.string()),
+        ("struct<id int> not null", {"value_format": "json"}, pa.struct([("id", pa.int32())])),
         ("string", {"value_format": "json"}, pa.string()),
         ("array<int>", {"value_format": "json"}, pa.list_(pa.int32())),
         ("struct<id int>", {"value_format": "json", "value_schema": "id int"}, pa.struct([("id", pa.int32())])),

@@ -157,6 +157,7 @@ def test_fields_are_those_of_kafka_with_their_types(cls):
         return Driven(cls.spec(servers="b:1", subscribe="a", fields=fields, config=config))
 
     assert made(["value", "offset"]).stream.types == ("binary", "long")
+    assert made(["value string not null", "offset long not null"]).stream.types == ("string not null", "long not null")
     assert made(["value"], **{"value.format": "string"}).stream.types == ("string",)
     with pytest.raises(OptionError, match="'length'"):
         made(["value binary", "length int"])
