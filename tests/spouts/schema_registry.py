@@ -1,29 +1,38 @@
 """A schema registry over HTTP, small and real: what Confluent's client asks for, with users and failures."""
 
 import base64
+import datetime
+import ipaddress
 import json
 import re
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 
 class SchemaRegistry:
     """``url``: where it listens. ``asked``: paths of requests. ``failures``: statuses that the next requests get."""
 
-    def __init__(self, url: str, user_info: str):
+    def __init__(self, url: str, user_info: str, certificate: Path | None = None):
         self.url = url
         self.asked: list[str] = []
         self.failures: list[int] = []
         self.user_info = user_info
+        self.certificate = certificate
         self._subjects: dict[str, list[int]] = {}
         self._schemas: dict[int, dict[str, Any]] = {}
 
@@ -34,7 +43,8 @@ class SchemaRegistry:
 
     @property
     def conf(self) -> dict[str, Any]:
-        return {"url": self.url} | ({"basic.auth.user.info": self.user_info} if self.user_info else {})
+        conf = {"url": self.url, "basic.auth.user.info": self.user_info, "ssl.ca.location": self.certificate}
+        return {key: str(value) for key, value in conf.items() if value}
 
     @property
     def options(self) -> dict[str, Any]:
@@ -92,8 +102,9 @@ class SchemaRegistry:
 
 
 @contextmanager
-def schema_registry(user_info: str = "") -> Iterator[SchemaRegistry]:
-    """Runs one, on a port of its own, for users who know ``user_info`` (user:password) where it is given."""
+def schema_registry(user_info: str = "", certificate: Path | None = None) -> Iterator[SchemaRegistry]:
+    """Runs one, on a port of its own, for users who know ``user_info`` (user:password) where it is given; over TLS with
+    a certificate of ``self_signed``."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -120,7 +131,12 @@ def schema_registry(user_info: str = "") -> Iterator[SchemaRegistry]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
-        registry = SchemaRegistry(f"http://127.0.0.1:{server.server_port}", user_info)
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        scheme = "http" if certificate is None else "https"
+        registry = SchemaRegistry(f"{scheme}://127.0.0.1:{server.server_port}", user_info, certificate)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
@@ -128,3 +144,22 @@ def schema_registry(user_info: str = "") -> Iterator[SchemaRegistry]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def self_signed(path: Path) -> Path:
+    """Writes a certificate for 127.0.0.1, and its key, into one PEM file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "registry")])
+    now = datetime.datetime.now(datetime.UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(address, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    encoded = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    path.write_bytes(encoded + certificate.public_bytes(Encoding.PEM))
+    return path

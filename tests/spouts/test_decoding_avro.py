@@ -23,7 +23,7 @@ from pystorm_source.spouts.decoding_options import DecodingOptions
 from pystorm_source.spouts.decoding_types import arrow_type, ddl_of
 from pystorm_source.spouts.line_format import Malformed
 from tests.spouts.decoded import agreed, ddl_and_values
-from tests.spouts.schema_registry import schema_registry
+from tests.spouts.schema_registry import schema_registry, self_signed
 
 UTC = datetime.UTC
 
@@ -434,6 +434,17 @@ def test_users_are_known_by_their_password():
         with pytest.raises(WorldError, match=r"refuses to give schema .*basic\.auth\.user\.info") as raised:
             decoder(registry, "id bigint", **{"schema.registry.basic.auth.user.info": "me:wrong"}).values(data, {})
         assert "wrong" not in str(raised.value)
+
+
+def test_a_registry_with_tls_is_verified_by_the_given_certificate(tmp_path):
+    with schema_registry(certificate=self_signed(tmp_path / "registry.pem")) as registry:
+        data = registry.avro([{"id": 1}], record(id="long"))
+        assert agreed(decoder(registry, "id bigint"), data) == ([{"id": 1}], {})
+        trusting = {**registry.options, "schema.registry.max.retries": 0}
+        del trusting["schema.registry.ssl.ca.location"]
+        stranger = parse(DecodingOptions, {"value.format": "avro", "value.schema": "id bigint", **trusting})
+        with pytest.raises(WorldError, match="CERTIFICATE_VERIFY_FAILED"):
+            decoder_of(stranger, "value").values(data, {})
 
 
 def test_a_configuration_that_the_client_refuses_is_an_error_of_options(registry):
