@@ -176,7 +176,7 @@ def test_half_open_connections_by_the_hundred_keep_nobody_out(serve, call):
     assert taken(server, 1)
     threads = threading.active_count()
     mute = [call(server) for _ in range(300)]
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     new = call(server)
     new.send(body(rows=1))
     warm.send(body(rows=2))
