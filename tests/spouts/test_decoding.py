@@ -160,6 +160,40 @@ def test_any_bytes_are_json_or_named(data):
             assert text is None or json.loads(text) is None
 
 
+ODD = [
+    b'{"a": 1}', b'{"a": 1, "b": "x", "c": [1.5, null], "d": {"e": true}}', b'{"a": 1}{"a": 2}', b'{"a": 1}\n{"a": 2}',
+    b"{}", b"", b" ", b"{", b"}", b'{"a":', b"1}", b'{"a": 1} ', b'{"c": [NaN]}', b'{"c": [-Infinity]}', b'{"x": NaN}',
+    b'{"a": 1, "a": 2}', b'{"b": "x\xff"}', b'{"x": "\xff"}', b'{"b": "\\ud800"}', b'{"b": "}\\n{"}', b'{"b": "}\n{"}',
+    b"null", b'{"a": null}', b'{"a": 1.0}', b'{"a": 1e2}', b'{"a": 3000000000}', b'{"a": -0}', b'{"c": [1e400]}',
+    b'{"c": [-0.0, 1]}', b'{"c": [123456789012345678901234567890]}', b'{"c": [4.9e-324]}', b'{"d": []}',
+    b'{"d": {"e": 1}}', b'{"d": null}',
+    b'{"x": 1, "x": 2}', b'{"b": "\\u0000"}', b'{"\\u0061": 5}', b'{"x": ' + b"[" * 2000 + b"]" * 2000 + b"}",
+    b"[{}]", b"\0\0\0\0\1{}", b'\xef\xbb\xbf{"a": 1}', b'{"a": 1}\0', b'{"a": 01}', b'{"a": 1,}', b'{"b": 5}',
+    b'{"x": tru}', b'{"x": "\t"}', b'{"x": 1e999}', b'{"x": "\\ud800"}', b'{"x": "\\q"}', b'{"x": 01}', b'{"x": .5}',
+]  # fmt: skip
+
+
+@settings(max_examples=20_000 if os.environ.get("PYSTORM_DEEP") else 200, deadline=None)
+@given(st.lists(st.none() | st.sampled_from(ODD[:2]) | st.sampled_from(ODD), max_size=4))
+def test_json_is_the_same_for_both_deliveries_whatever_it_is(data):
+    decoded("json", data, "a int, b string, c array<double>, d struct<e: boolean>")
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_a_document_is_the_same_alone_and_among_others(odd):
+    schema = "a int, b string, c array<double>, d struct<e: boolean>"
+    alone, why = decoded("json", [odd], schema)
+    among, why_not = decoded("json", [ODD[0], odd, None, ODD[1]], schema)
+    assert among[1:2] == alone and list(why.values()) == list(why_not.values())
+
+
+def test_plain_columns_are_read_at_once(monkeypatch):
+    made = decoder("json", "a int, c array<struct<d: double>>")
+    monkeypatch.setattr(made, "_value", None)  # what reads a document by itself
+    found = made.array([b'{"a": 1, "x": 0}', None, b'{"c": [{"d": 2}, null]}'], {})
+    assert found.to_pylist() == [{"a": 1, "c": None}, None, {"a": None, "c": [{"d": 2.0}, None]}]
+
+
 # What happens to those that cannot be decoded.
 
 
