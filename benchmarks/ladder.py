@@ -57,6 +57,7 @@ LADDER = (
     Benchmark("journal", "rows/s into a journal with an fsync per micro-batch; against a bare Arrow IPC writer"),
     Benchmark("planning", "ms of planning per trigger for up to 100,000 partitions of a spout"),
     Benchmark("memory", "how flat resident memory stays while a slow consumer takes 50 million tuples"),
+    Benchmark("kafka", "records/s from Kafka; against Spark's own source with a Python function, and a bare consumer"),
     Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),
 )
 

@@ -56,6 +56,13 @@ DISRUPTOR = Jar("com.lmax", "disruptor", "4.0.0")
 KAFKA = Jar("org.apache.kafka", "kafka-server-common", "4.4.0")
 BROKER = Jar("org.apache.kafka", "kafka_2.13", "4.1.1")
 NETTY = Jar("io.netty", "netty-common", "4.2.7.Final")
+# The newest that Maven has of each; a Spark that is newer than they are takes them, too.
+SPARK_KAFKA = (
+    Jar("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0", alone=True),
+    Jar("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.0-preview1", alone=True),
+    Jar("org.apache.kafka", "kafka-clients", "3.9.1", alone=True),
+    Jar("org.apache.commons", "commons-pool2", "2.12.0", alone=True),
+)
 STORM = Jar("org.apache.storm", "storm-server", "2.8.3")
 
 

@@ -11,8 +11,9 @@ from benchmarks.record import ROOT
 
 
 @contextlib.contextmanager
-def spark_session(master: str = "local[2]") -> Iterator[tuple[Any, Path]]:
-    """The session and its folder; both are gone afterwards. Raises WorldError where there is no Java."""
+def spark_session(master: str = "local[2]", jars: Path | None = None) -> Iterator[tuple[Any, Path]]:
+    """The session and its folder; both are gone afterwards. ``jars``: a folder of those that Spark needs besides its
+    own. Raises WorldError where there is no Java."""
     from pyspark.sql import SparkSession
 
     from pystorm_source.environment import ensure_worker_python
@@ -33,6 +34,8 @@ def spark_session(master: str = "local[2]") -> Iterator[tuple[Any, Path]]:
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
         }
+        if jars is not None:
+            settings["spark.jars"] = ",".join(map(str, jars.glob("*.jar")))
         builder = SparkSession.builder.master(master).appName("pystorm-source benchmarks")
         for key, value in settings.items():
             builder = builder.config(key, value)

@@ -13,7 +13,7 @@ from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError
 from pystorm_source.spouts.kafka_options import KafkaOptions, named_by_partition
-from pystorm_source.spouts.kafka_range import KafkaConsumers
+from pystorm_source.spouts.kafka_range import Chunk, KafkaConsumers
 from pystorm_source.spouts.kafka_records import FIELDS, HEADERS, KafkaRecords, typed_fields
 from pystorm_source.spouts.kafka_topics import KafkaTopics, Partition
 
@@ -94,7 +94,7 @@ class _Kafka(PartitionedSpout):
             )
         self._topics: KafkaTopics | None = None
         self._consumers = KafkaConsumers(options, self.clock, self._log)
-        self._chunks: Iterator[tuple[list[int], list[Any]]] = iter(())
+        self._chunks: Iterator[Chunk] = iter(())
 
     def cleanup(self) -> None:
         self._consumers.close()
@@ -146,14 +146,18 @@ class KafkaSpout(_Kafka):
         self._pairs = iter(())
 
     def next_tuple(self) -> Any:
-        while True:
-            for values, offset in self._pairs:
+        for values, offset in self._pairs:
+            self.emit(values, offset)
+            return None
+        for pairs in map(self._pairs_of, self._chunks):
+            self._pairs = pairs
+            for values, offset in pairs:
                 self.emit(values, offset)
                 return None
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return False
-            self._pairs = self._records.pairs(self._at, *chunk)
+        return False
+
+    def _pairs_of(self, chunk: Chunk) -> Iterator[tuple[tuple[Any, ...], int]]:
+        return self._records.pairs(self._at, *chunk)
 
 
 class KafkaBatchSpout(_Kafka):
@@ -162,12 +166,16 @@ class KafkaBatchSpout(_Kafka):
     def next_batch(self) -> pa.RecordBatch | None:
         batches = []
         rows = size = 0
-        for offsets, messages in self._chunks:
-            batches.append(self._records.batch(self._at, offsets, messages))
-            rows += batches[-1].num_rows
-            size += batches[-1].nbytes
+        # Order: a chunk is given up before the next one is made, so it has no name here.
+        for batch in map(self._batch_of, self._chunks):
+            batches.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
             if rows >= BATCH_ROWS or size >= BATCH_BYTES:
                 break
         if not rows:
             return None
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+    def _batch_of(self, chunk: Chunk) -> pa.RecordBatch:
+        return self._records.batch(self._at, *chunk)

@@ -12,7 +12,7 @@ take offsets. So a range ends with its last offset, with a record beyond it, or 
 import logging
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pystorm_source.clock import Clock
@@ -43,6 +43,10 @@ OWN: dict[str, Any] = {
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
 }
+
+
+Chunk = tuple[Sequence[int], Sequence[Any]]
+"""Offsets and their messages."""
 
 
 class KafkaConsumers:
@@ -83,9 +87,9 @@ class PartitionConsumer:
         self._consumer = made_client("Consumer", properties, logger=logger, error_cb=self._hear)
         self._place: tuple[str, int] | None = None
         self._position = -1
-        self._left: list[Any] = []
+        self._left: Sequence[Any] = ()
 
-    def chunks(self, partition: Partition, start: int, end: int) -> Iterator[tuple[list[int], list[Any]]]:
+    def chunks(self, partition: Partition, start: int, end: int) -> Iterator[Chunk]:
         """Offsets and messages of [start, end), in order, some hundred at a time.
 
         Raises DataLossError where offsets are gone and options do not allow to go on, WorldError where nothing comes
@@ -95,14 +99,14 @@ class PartitionConsumer:
         deadline = self._clock.monotonic() + self._patience
         while self._position < end:
             messages = self._left or self._consumer.consume(min(CHUNK, end - self._position), WAIT_SECONDS)
-            self._left = []
+            self._left = ()
             if not messages:
                 if self._clock.monotonic() > deadline:
                     raise self._silent(partition, end)
                 continue
-            offsets = [message.offset() for message in messages]
-            if [None for message in messages if message.error() is not None]:
-                offsets, messages = self._without_events(partition, end, offsets, messages)
+            if [message.error() for message in messages].count(None) < len(messages):
+                messages = self._without_events(partition, end, messages)
+            offsets = _offsets_of(messages)
             if offsets and offsets[-1] >= end:
                 cut = bisect_left(offsets, end)
                 self._left = messages[cut:]
@@ -112,6 +116,7 @@ class PartitionConsumer:
                 self._position = max(self._position, offsets[-1] + 1)
             if offsets:
                 yield offsets, messages
+                offsets = messages = ()  # order: given up before the next ones are made, so that all stay in the cache
                 deadline = self._clock.monotonic() + self._patience
 
     def close(self) -> None:
@@ -124,15 +129,13 @@ class PartitionConsumer:
         place = (partition.topic, partition.number)
         if place == self._place and self._position == start:
             return
-        self._left = []
+        self._left = ()
         self._said = ""
         # An assignment, where a seek would do: also what is on its way from before it counts no more.
         self._consumer.assign([TopicPartition(*place, start)])
         self._place, self._position = place, start
 
-    def _without_events(
-        self, partition: Partition, end: int, offsets: list[int], messages: list[Any]
-    ) -> tuple[list[int], list[Any]]:
+    def _without_events(self, partition: Partition, end: int, messages: Sequence[Any]) -> list[Any]:
         """The records among these; events move the position or raise."""
         from confluent_kafka import KafkaError
 
@@ -154,7 +157,7 @@ class PartitionConsumer:
                     f"{partition} cannot be read at offset {self._position} of [.., {end}): {error.name()}: "
                     f"{error.str()}. Given: kafka.bootstrap.servers={self._servers!r}"
                 )
-        return [message.offset() for message in records], records
+        return records
 
     def _pass_over_lost(self, partition: Partition, end: int) -> None:
         """The offset is out of the partition's range: goes on where it begins, or ends the range."""
@@ -197,3 +200,13 @@ class PartitionConsumer:
     def _hear(self, error: Any) -> None:
         """What librdkafka says about brokers; it goes on by itself."""
         self._said = f"{error.name()}: {error.str()}"
+
+
+def _offsets_of(messages: Sequence[Any]) -> Sequence[int]:
+    """Of records in order: mostly one after another, which needs no look at each."""
+    if not messages:
+        return ()
+    first, last = messages[0].offset(), messages[-1].offset()
+    if last - first + 1 == len(messages):
+        return range(first, last + 1)
+    return [message.offset() for message in messages]
