@@ -104,7 +104,7 @@ class PartitionConsumer:
                 if self._clock.monotonic() > deadline:
                     raise self._silent(partition, end)
                 continue
-            if [message.error() for message in messages].count(None) < len(messages):
+            if [None for message in messages if message.error() is not None]:
                 messages = self._without_events(partition, end, messages)
             offsets = _offsets_of(messages)
             if offsets and offsets[-1] >= end:

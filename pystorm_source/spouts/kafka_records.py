@@ -78,7 +78,9 @@ class KafkaRecords:
         """The fields that cannot be columns, as nothing says their type."""
         return [side for side, decoder in self._decoding.decoders.items() if decoder.type is None]
 
-    def pairs(self, at: Partition, offsets: list[int], messages: list[Any]) -> Iterator[tuple[tuple[Any, ...], int]]:
+    def pairs(
+        self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]
+    ) -> Iterator[tuple[tuple[Any, ...], int]]:
         """(values, offset) of each message that is not dropped. Raises SchemaError for a key or value that cannot be
         decoded, WorldError where the schema registry does not answer."""
         decoded, offsets, messages = self._decoded(self._decoding.lists, at, offsets, messages)
@@ -87,7 +89,7 @@ class KafkaRecords:
         ]
         return zip(zip(*columns, strict=True), offsets, strict=True)
 
-    def batch(self, at: Partition, offsets: list[int], messages: list[Any]) -> pa.RecordBatch:
+    def batch(self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> pa.RecordBatch:
         """The messages that are not dropped as Arrow columns. Raises as ``pairs``."""
         decoded, offsets, messages = self._decoded(self._decoding.arrays, at, offsets, messages)
         arrays = [
@@ -104,8 +106,8 @@ class KafkaRecords:
         self._decoding.sum_up()
 
     def _decoded(
-        self, decode: Callable[..., Decoded], at: Partition, offsets: list[int], messages: list[Any]
-    ) -> tuple[dict[str, Any], list[int], list[Any]]:
+        self, decode: Callable[..., Decoded], at: Partition, offsets: Sequence[int], messages: Sequence[Any]
+    ) -> tuple[dict[str, Any], Sequence[int], Sequence[Any]]:
         """Decoded keys and values, and the offsets and messages that they are of."""
         data = {side: _bytes_of(side, messages) for side in self._decoding.decoders}
         columns, kept = decode(
