@@ -94,7 +94,7 @@ class KafkaBroker:
         _write_properties(data / "meta.properties", {"version": 1, "cluster.id": CLUSTER_ID, "node.id": node})
 
     def start(self) -> None:
-        """Starts the process; ``KafkaCluster.wait`` says when it answers."""
+        """Starts the process; ``KafkaCluster.wait`` says when it answers. It ends with the thread that calls this."""
         java = ensure_java().home / "bin" / "java"
         command = ["setpriv", "--pdeathsig", "KILL", str(java), *JVM, "-cp", f"{self._jars}/*", "kafka.Kafka"]
         with open(self.folder / "broker.log", "ab") as log:

@@ -22,11 +22,11 @@ _names = (f"topic{number}" for number in itertools.count())
 
 
 class Topic:
-    """A topic of its own on this cluster."""
+    """A topic of its own on this cluster, or the one called ``name``."""
 
-    def __init__(self, cluster: Any, partitions: int = 1, **config: Any):
+    def __init__(self, cluster: Any, partitions: int = 1, name: str = "", **config: Any):
         self.cluster = cluster
-        self.name = cluster.create(next(_names), partitions, **config)
+        self.name = name or cluster.create(next(_names), partitions, **config)
 
     def write(self, values: Iterable[Any], partition: int = 0, **more: Any) -> None:
         """A record for each value, str or bytes or None; returns when all are there. ``key`` may be a function."""
