@@ -46,3 +46,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+    """A broker. Where it cannot be had the test fails with CI=true, else it is skipped."""
+    if os.environ.get("CI") != "true":
+        pytest.importorskip("confluent_kafka")
+    from benchmarks.peers import PeerMissing
+    from tests.kafka_broker import kafka_cluster
+
+    try:
+        with kafka_cluster(tmp_path_factory.mktemp("kafka")) as cluster:
+            yield cluster
+    except PeerMissing as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{missing}: install Maven (.ci/run does it)")
+        pytest.skip(str(missing))
