@@ -22,6 +22,6 @@ class KafkaOrders(Topology):
     orders = KafkaSpout.spec(
         subscribe="shop.orders",
         fields=["key string", "value struct<item: string, price: double, pieces: int>", "partition int", "offset long"],
-        config={"decode.errors": "null"},
+        config={"value.format": "json", "decode.errors": "null"},
     )
     by_customer = OrderBolt.spec(inputs=[orders])
