@@ -17,7 +17,7 @@ each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.relat
 
 KNOWN = {key for table in (*TABLES, FilesOptions, KafkaOptions, RateOptions) for key in fields_of(table)}
 # Spark's own words that look like options of ours.
-FOREIGN = {"maxFailures", "endingTimestamp", "endingOffsetsByTimestamp"}
+FOREIGN = {"endingOffsetsByTimestamp", "endingTimestamp", "maxFailures", "maxRecordsPerPartition"}
 KEY = re.compile(
     r"\b(?:topology|delivery|batch|output|files)\.[a-z]+(?:\.[a-z]+\d*)*\b(?!\()"
     r"|\b(?:max|min|starting|ending|failOn|include)[A-Z]\w+"
