@@ -41,6 +41,7 @@ class Feedback:
         self._ticket: Ticket | None = None
         self._retry_at = 0.0
         self._retry_after = 0.0
+        self._said = False
 
     @property
     def on(self) -> bool:
@@ -54,6 +55,9 @@ class Feedback:
 
     def ticket(self) -> Ticket | None:
         """What tasks need to report; None where they are not to."""
+        if self._ticket is not None and self._server is not None and not self._server.listens:
+            self._ticket = None
+            self._pause()
         if self._ticket is None and self._on and self._clock.monotonic() >= self._retry_at:
             self._listen()
         return self._ticket
@@ -75,7 +79,8 @@ class Feedback:
         try:
             server = self._started(place, token)
         except Exception as error:
-            if not self._retry_after:
+            if not self._said:
+                self._said = True
                 logger.warning(
                     "no reports of tasks are received, as this process cannot listen (%s): set feedback.host and "
                     "feedback.port to an address of the driver that is free, or feedback=off. The query goes on "
@@ -84,12 +89,15 @@ class Feedback:
                     self._host,
                     self._port,
                 )
-            self._retry_after = min(_LONGEST_RETRY, 2 * self._retry_after or _FIRST_RETRY)
-            self._retry_at = self._clock.monotonic() + self._retry_after
+            self._pause()
             return
         self._server = server
         self._ticket = Ticket(place.told, server.address[1], token)
         logger.info("reports of tasks are received at %s, port %d", place.bind or "all addresses", server.address[1])
+
+    def _pause(self) -> None:
+        self._retry_after = min(_LONGEST_RETRY, 2 * self._retry_after or _FIRST_RETRY)
+        self._retry_at = self._clock.monotonic() + self._retry_after
 
     def _started(self, place: Place, token: bytes) -> FeedbackServer:
         server = FeedbackServer(place.bind, self._port, token)

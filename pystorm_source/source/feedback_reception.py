@@ -143,7 +143,9 @@ class Reception:
                 self._close_late(began)
                 self._rest(began)
         except Exception:
-            logger.exception("reports of tasks are not received any more; the query goes on without them")
+            logger.exception(
+                "reports of tasks are not received any more, for some seconds at least; the query goes on without them"
+            )
         finally:
             self._close_all()
 

@@ -62,6 +62,11 @@ class FeedbackServer:
         return self._address
 
     @property
+    def listens(self) -> bool:
+        """Whether reports may still come."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
     def dropped(self) -> dict[str, int]:
         """Reason → how many reports, frames or connections."""
         with self._lock:

@@ -99,6 +99,26 @@ def test_after_close_there_is_no_ticket(feedback):
     assert not FeedbackClient(runner).send(body(), 20.0)
 
 
+def test_where_the_server_has_ended_by_an_error_another_one_begins(feedback, caplog):
+    clock = ManualClock()
+    here = feedback(clock=clock)
+    first = here.ticket()
+
+    def breaks():
+        raise MemoryError
+
+    here._server._reception._accept = here._server._reception._patience = breaks
+    FeedbackClient(first.runner(None)).send(body(), 0.0)
+    wait_until(lambda: listening() == 0)
+    assert "reports of tasks are not received any more" in caplog.text
+    assert here.ticket() is None, "not at every trigger"
+    clock.advance(10.0)
+    second = here.ticket()
+    assert second.token != first.token
+    assert FeedbackClient(second.runner(None)).send(body(), 20.0)
+    assert here.ticket() is second
+
+
 def test_a_port_that_is_taken_is_said_once_and_tried_again(feedback, caplog):
     clock = ManualClock(1000.0)
     with closing(socket.create_server(("127.0.0.1", 0))) as other:
