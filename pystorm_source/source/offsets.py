@@ -17,7 +17,7 @@ that a replay of that batch begins there too.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import compress, repeat
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -160,11 +160,11 @@ def ranges(start: Offsets, end: Offsets) -> Ranges:
     if start.place == end.place:  # else the `begins` of an offset would make it differ from itself
         return found
     for component, upto in sorted(end.offsets.items()):
-        names = sorted(upto)
-        last = list(map(upto.__getitem__, names))
-        first = map(start.known(component).get, names, last)
+        names = tuple(sorted(upto))
+        last = list(offsets_of(names, upto, repeat(0)))
+        first = offsets_of(names, start.known(component), last)
         if component in end.begins:
-            first = map(end.begins[component].get, names, first)
+            first = offsets_of(names, end.begins[component], first)
         starts, ends = (np.fromiter(offsets, np.int64, len(names)) for offsets in (first, last))
         moving = starts < ends
         for row in np.flatnonzero(starts > ends).tolist():
@@ -177,6 +177,14 @@ def ranges(start: Offsets, end: Offsets) -> Ranges:
         found.ends.extend(ends[moving].tolist())
         found.components.extend([component] * (len(found.partitions) - len(found.components)))
     return found
+
+
+def offsets_of(names: tuple[str, ...], found: Mapping[str, int], otherwise: Iterable[int]) -> Iterable[int]:
+    """The offset of each partition, the next of ``otherwise`` for one that is not found.
+
+    Names of the same order, as they are between two micro-batches, are not looked up: it takes a third of the time.
+    """
+    return found.values() if tuple(found) == names else map(found.get, names, otherwise)
 
 
 def _canonical(section: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pystorm_source.source.offsets import Key, Section
+from pystorm_source.source.offsets import Key, Section, offsets_of
 
 Column: TypeAlias = npt.NDArray[np.int64]
 UNKNOWN = -1
@@ -56,7 +56,7 @@ class PartitionIndex:
         for component, partitions in self.names.items():
             offsets = section.get(component)
             if offsets:
-                found = map(offsets.get, partitions, repeat(otherwise))
+                found = offsets_of(partitions, offsets, repeat(otherwise))
                 column[self.rows_of(component)] = np.fromiter(found, np.int64, len(partitions))
         return column
 
