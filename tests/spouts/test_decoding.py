@@ -173,7 +173,7 @@ ODD = [
 ]  # fmt: skip
 
 
-@settings(max_examples=20_000 if os.environ.get("PYSTORM_DEEP") else 200, deadline=None)
+@settings(max_examples=3000 if os.environ.get("PYSTORM_DEEP") else 200, deadline=None)
 @given(st.lists(st.none() | st.sampled_from(ODD[:2]) | st.sampled_from(ODD), max_size=4))
 def test_json_is_the_same_for_both_deliveries_whatever_it_is(data):
     decoded("json", data, "a int, b string, c array<double>, d struct<e: boolean>")

@@ -199,7 +199,7 @@ SOME = ["record", "array", "map", "enum", "fixed", "bytes", "null", "decimal", "
 KEYS = ["type", "name", "fields", "items", "values", "symbols", "size", "logicalType", "precision", "scale", "aliases"]
 
 
-@settings(max_examples=5000 if os.environ.get("PYSTORM_DEEP") else 80, deadline=None)
+@settings(max_examples=1000 if os.environ.get("PYSTORM_DEEP") else 80, deadline=None)
 @given(st.data())
 def test_any_schema_has_a_type_or_is_refused(data):
     anything = st.recursive(
