@@ -1,0 +1,330 @@
+"""Drives the source's controller through scenarios, in simulated time: ``python -m benchmarks.simulate [NAME ...]``.
+
+A simulated query has slots, a processing-time trigger or none, fixed costs per task and per micro-batch, and partitions
+whose service rates change; the controller is the one of the source, with its clock. One JSON line per scenario:
+
+    settled       micro-batches after a change until the micro-batch time stays within a fifth of the target (median
+                  and worst over changes)
+    overshoot     largest share of the target by which later micro-batches exceed it, once the first after the change,
+                  which was planned before it, is over
+    late          95th percentile of micro-batch times by the target
+    goodput       offsets read by those that the slots could have read in the time of the tasks
+    fairness      Jain's index of the slots' time that the partitions got, of those that always had enough waiting
+"""
+
+import argparse
+import heapq
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pystorm_source.clock import ManualClock
+from pystorm_source.source.pace_schedule import Floats, Ints
+from pystorm_source.source.pacer import Pacer
+
+SPOUT = "spout"
+ENDLESS = 1 << 60
+SETTLED = 0.2
+
+
+class SimulatedReport(NamedTuple):
+    """What the controller reads of a task's report."""
+
+    batch: str
+    spout: str
+    partition: str
+    start: int
+    end: int
+    attempt: int
+    seconds: float
+    arrived: float
+    acked: int
+    failed: int
+
+
+Rates = Callable[[float], Floats]
+"""Seconds since the start → offsets per second of each partition, on a slot of its own."""
+Tamper = Callable[[SimulatedReport, np.random.Generator], Iterable[SimulatedReport]]
+"""What arrives in the place of a report."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """``waiting``: offsets that wait at the start; ``arriving``: offsets per second that come, both per partition.
+    ``changes``: seconds at which rates change. ``downstream``: seconds of further stages per second of tasks.
+    ``watched``: the partitions of which goodput and fairness are told; None: all."""
+
+    name: str
+    partitions: int
+    slots: int
+    rates: Rates
+    seconds: float = 60.0
+    changes: tuple[float, ...] = (0.0,)
+    target: float | None = 1.0
+    trigger: float = 0.0
+    task_cost: float = 0.004
+    batch_cost: float = 0.1
+    noise: float = 0.05
+    waiting: Ints | int = ENDLESS
+    arriving: Floats | float = 0.0
+    initial: float = 10_000.0
+    downstream: float = 0.0
+    tamper: Tamper | None = None
+    watched: npt.NDArray[np.intp] | None = None
+    seed: int = 1
+
+
+@dataclass
+class Run:
+    """What happened, a row per micro-batch: when it was planned, how long it took (without waiting for the trigger),
+    seconds of tasks, offsets; in ``work``, by partition, seconds of the slots."""
+
+    planned: list[float] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)
+    tasks: list[float] = field(default_factory=list)
+    read: list[Ints] = field(default_factory=list)
+    possible: list[float] = field(default_factory=list)
+    work: list[Floats] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    control: list[float] = field(default_factory=list)
+    target: float = 1.0
+
+
+def run(scenario: Scenario) -> Run:
+    """Plays a scenario to its end."""
+    clock = ManualClock(1_700_000_000.0)
+    start = clock.now
+    chance = np.random.default_rng(scenario.seed)
+    pacer = Pacer(scenario.target, {SPOUT: scenario.initial}, clock)
+    names = {SPOUT: tuple(f"p{number:06d}" for number in range(scenario.partitions))}
+    heads = np.broadcast_to(np.asarray(scenario.waiting, np.int64), (scenario.partitions,)).copy()
+    arriving = np.broadcast_to(np.asarray(scenario.arriving, np.float64), (scenario.partitions,))
+    at = np.zeros(scenario.partitions, np.int64)
+    reports: list[SimulatedReport] = []
+    seen = Run()
+    batch = 0
+    while clock.now - start < scenario.seconds:
+        began = clock.now
+        latest = heads + (arriving * (began - start)).astype(np.int64)
+        before = time.perf_counter()
+        budget = pacer.budget(names, latest - at, reports)
+        ends = at + budget.offsets
+        pacer.planned(at, ends)
+        pacer.begun(str(batch))
+        seen.control.append(time.perf_counter() - before)
+        seen.target = pacer.target
+        sizes = ends - at
+        reports = []
+        if sizes.any():
+            rates = scenario.rates(began - start)
+            duration = sizes / rates * np.exp(chance.normal(0, scenario.noise, scenario.partitions))
+            first = began + scenario.batch_cost * 0.7
+            finished = _schedule(duration, np.flatnonzero(sizes), scenario, first)
+            for row, end in finished:
+                honest = SimulatedReport(
+                    str(batch), SPOUT, names[SPOUT][row], int(at[row]), int(ends[row]), 0, float(duration[row]), end,
+                    int(sizes[row]), 0,
+                )  # fmt: skip
+                reports.extend([honest] if scenario.tamper is None else scenario.tamper(honest, chance))
+            last = max(end for _, end in finished)
+            clock.now = last + scenario.batch_cost * 0.3 + scenario.downstream * (last - first)
+            busy = duration * (sizes > 0)
+            seen.planned.append(began - start)
+            seen.took.append(clock.now - began)
+            seen.tasks.append(last - first)
+            seen.read.append(sizes)
+            seen.work.append(busy)
+            seen.possible.append(float((last - first) * scenario.slots))
+            seen.reasons.append(budget.reason.text)
+            at = ends
+            batch += 1
+        else:
+            clock.now += 0.01
+        if scenario.trigger and clock.now - began < scenario.trigger:
+            clock.now = max(clock.now, (began // scenario.trigger + 1) * scenario.trigger + 0.003)
+    return seen
+
+
+def _schedule(
+    duration: Floats, rows: npt.NDArray[np.intp], scenario: Scenario, first: float
+) -> list[tuple[int, float]]:
+    """Row and end of each task, started in order on the first slot that is free."""
+    free = [first] * scenario.slots
+    ended = []
+    for row in rows.tolist():
+        end = free[0] + scenario.task_cost + float(duration[row])
+        heapq.heapreplace(free, end)
+        ended.append((row, end))
+    return ended
+
+
+def figures(scenario: Scenario, seen: Run) -> dict[str, Any]:
+    """What a run showed, rounded."""
+    took, planned = np.array(seen.took), np.array(seen.planned)
+    ends = (*scenario.changes[1:], math.inf)
+    settled, overshoot = zip(*map(_between, scenario.changes, ends, repeat(seen)), strict=True)
+    steady = planned >= _steady_from(scenario, seen)
+    work = np.array(seen.work)[steady].sum(axis=0)
+    endless = np.broadcast_to(np.asarray(scenario.waiting) >= ENDLESS, (scenario.partitions,))
+    shares = work[endless] if scenario.watched is None else work[scenario.watched]
+    return {
+        "scenario": scenario.name,
+        "partitions": scenario.partitions,
+        "slots": scenario.slots,
+        "batches": len(took),
+        "settled": [int(np.median(settled)), int(max(settled))],
+        "overshoot": round(max(overshoot), 3),
+        "late": round(float(np.percentile(took[steady], 95)) / seen.target, 3),
+        "goodput": round(float(work.sum()) / float(np.array(seen.possible)[steady].sum()), 3),
+        "filled": round(float(took[steady].mean()) / seen.target, 3),
+        "fairness": round(jain(shares), 3) if len(shares) else None,
+        "reason": max(set(seen.reasons), key=seen.reasons.count),
+        "control_ms": round(float(np.median(seen.control)) * 1000, 2),
+    }
+
+
+def jain(shares: Floats) -> float:
+    """Jain's fairness index: 1 where all are equal, 1/n where one has everything."""
+    return float(shares.sum() ** 2 / (len(shares) * (shares**2).sum())) if shares.any() else 0.0
+
+
+def _between(change: float, until: float, seen: Run) -> tuple[int, float]:
+    """Micro-batches until three in a row are within SETTLED of the target, and by how much later ones exceed it. A
+    micro-batch counts if it was planned between the two times."""
+    times = zip(seen.planned, seen.took, strict=True)
+    ratios = [took / seen.target for planned, took in times if change <= planned < until]
+    good = [abs(ratio - 1) <= SETTLED for ratio in ratios]
+    settled = next((at for at in range(len(good) - 2) if all(good[at : at + 3])), len(good))
+    return settled, max([ratio - 1 for ratio in ratios[1:]], default=0.0)
+
+
+def _steady_from(scenario: Scenario, seen: Run) -> float:
+    """Seconds at which the first settling is over."""
+    settled, _ = _between(scenario.changes[0], math.inf, seen)
+    return seen.planned[min(settled, len(seen.planned) - 1)]
+
+
+def constant(rates: Floats) -> Rates:
+    """Rates that do not change."""
+    return lambda now: rates
+
+
+def stepping(rates: Floats, every: float, factors: tuple[float, ...]) -> Rates:
+    """All rates times the next factor, every so many seconds."""
+    return lambda now: rates * factors[int(now // every) % len(factors)]
+
+
+def waving(rates: Floats, period: float, factor: float) -> Rates:
+    """All rates between themselves and themselves by ``factor``, as a sine of their logarithm."""
+    return lambda now: rates * factor ** (-0.5 + 0.5 * math.cos(2 * math.pi * now / period))
+
+
+def slowed(rates: Floats, row: int, since: float, factor: float) -> Rates:
+    """One partition slower by ``factor`` from then on."""
+
+    def at(now: float) -> Floats:
+        return np.where((np.arange(len(rates)) == row) & (now >= since), rates / factor, rates)
+
+    return at
+
+
+def losing(share: float) -> Tamper:
+    """Reports that do not arrive."""
+    return lambda report, chance: [] if chance.random() < share else [report]
+
+
+def lying(rows: int, seconds: Callable[[SimulatedReport], float]) -> Tamper:
+    """The first partitions claim other times."""
+
+    def tell(report: SimulatedReport, chance: np.random.Generator) -> list[SimulatedReport]:
+        if int(report.partition[1:]) >= rows:
+            return [report]
+        return [report._replace(seconds=seconds(report))]
+
+    return tell
+
+
+def mad(report: SimulatedReport, chance: np.random.Generator) -> list[SimulatedReport]:
+    """Twice, wrong ranges, other micro-batches, strangers, and the truth."""
+    return [
+        report,
+        report._replace(seconds=1e-9, end=report.end + 10_000),
+        report._replace(batch="another", seconds=1e-9),
+        report._replace(partition="stranger"),
+        report._replace(seconds=float("nan")),
+        report,
+    ]
+
+
+def scenarios() -> Iterator[Scenario]:
+    """All that there are."""
+    even = np.full(16, 5_000.0)
+    chance = np.random.default_rng(7)
+    uneven = np.exp(chance.normal(8, 1, 16))
+    steps = {"seconds": 120.0, "changes": (0.0, 30.0, 60.0, 90.0)}
+    yield Scenario("constant", 16, 2, constant(even))
+    yield Scenario("uneven-rates", 16, 2, constant(uneven))
+    yield Scenario("step-2", 2, 2, stepping(np.full(2, 5_000.0), 30, (1, 4, 1, 0.25)), **steps)
+    yield Scenario("step-16", 16, 2, stepping(even, 30, (1, 4, 1, 0.25)), **steps)
+    yield Scenario("step-300", 300, 16, stepping(np.full(300, 5_000.0), 30, (1, 4, 1, 0.25)), **steps)
+    yield Scenario("sine", 16, 2, waving(even, 60, 4), seconds=240)
+    yield Scenario("bursts", 16, 2, stepping(even, 1.7, (1, 1, 1, 0.3, 1)), seconds=120)
+    yield Scenario("slow-one", 16, 2, slowed(even, 3, 20, 50), changes=(0.0, 20.0))
+    yield Scenario("three-on-two", 3, 2, constant(even[:3]))
+    yield Scenario("five-on-four", 5, 4, constant(even[:5]))
+    yield Scenario("seven-on-four", 7, 4, constant(even[:7]))
+    yield Scenario("one", 1, 8, constant(even[:1]))
+    skew = np.where(np.arange(16) < 4, ENDLESS, 0)
+    yield Scenario("skewed", 16, 2, constant(even), waiting=skew, arriving=np.where(skew > 0, 0.0, 50.0))
+    yield Scenario("no-pressure", 16, 2, constant(even), waiting=0, arriving=300.0, trigger=1.0)
+    yield Scenario("lost-half", 16, 2, stepping(even, 30, (1, 4, 1, 0.25)), tamper=losing(0.5), **steps)
+    yield Scenario("lost-all", 16, 2, stepping(even, 30, (1, 4, 1, 0.25)), tamper=losing(1.0), **steps)
+    yield Scenario("lost-all-trigger", 16, 2, constant(even), tamper=losing(1.0), trigger=5.0, seconds=300)
+    yield Scenario("lying-quick", 16, 2, constant(even), tamper=lying(1, lambda report: 1e-7), watched=np.arange(1, 16))
+    yield Scenario("lying-slow", 16, 2, constant(even), tamper=lying(1, lambda report: 1e7), watched=np.arange(1, 16))
+    yield Scenario("lying-all", 16, 2, constant(even), tamper=lying(16, lambda report: 1e-7))
+    yield Scenario("mad-reports", 16, 2, constant(even), tamper=mad)
+    yield Scenario("trigger-2s", 16, 2, constant(even), target=None, trigger=2.0, seconds=120)
+    yield Scenario("trigger-10s-target-1s", 16, 2, constant(even), trigger=10.0, seconds=600)
+    yield Scenario("dear-batches", 16, 2, constant(even), batch_cost=0.6)
+    yield Scenario("downstream", 16, 2, constant(even), downstream=3.0)
+    yield Scenario("noisy", 16, 2, constant(even), noise=0.3, seconds=200)
+    yield Scenario("slow-tuples", 16, 2, constant(np.full(16, 20.0)), seconds=400, target=2.0, initial=100.0)
+    yield Scenario("10-000", 10_000, 100, constant(np.full(10_000, 5_000.0)), seconds=60)
+    yield Scenario("100-000", 100_000, 2, constant(np.full(100_000, 5_000.0)), seconds=20, watched=np.arange(0))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Prints a line per scenario."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.simulate", description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="scenarios; all where none is named")
+    parser.add_argument("--batches", action="store_true", help="every micro-batch as well: time, offsets, reason")
+    parser.add_argument("--seconds", type=float, help="simulated seconds, instead of each scenario's own")
+    asked = parser.parse_args(arguments)
+    known = {scenario.name: scenario for scenario in scenarios()}
+    unknown = sorted(set(asked.names) - set(known))
+    if unknown:
+        parser.error(f"there is no such scenario; there are {', '.join(known)}. Given: {unknown!r}")
+    for name in asked.names or known:
+        scenario = known[name]
+        if asked.seconds:
+            kept = tuple(change for change in scenario.changes if change < asked.seconds)
+            scenario = replace(scenario, seconds=asked.seconds, changes=kept)
+        seen = run(scenario)
+        if asked.batches:
+            for planned, took, read, reason in zip(seen.planned, seen.took, seen.read, seen.reasons, strict=True):
+                print(f"{planned:9.3f} {took:8.3f} {int(read.sum()):12d}  {reason}")
+        print(json.dumps(figures(scenario, seen)), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

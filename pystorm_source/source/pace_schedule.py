@@ -1,0 +1,88 @@
+"""When the tasks of a micro-batch end, and for how long each may run so that they end in time. Pure, vectorised.
+
+Spark starts tasks in the order of their partitions, each in the first slot that is free (list scheduling: Graham,
+Bounds for Certain Multiprocessing Anomalies, 1966). All are granted the same time, less where less is wished. Where
+their number is no multiple of the slots, some slots end early: the last task of such a slot may go on until the end.
+Three tasks on two slots, one second:
+
+    slot 1   p0 0.5 | p2 0.5        p2 starts behind whoever of p0 and p1 ends first; they take turns in going on
+    slot 2   p1 1.0
+"""
+
+import heapq
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+EXACT_TASKS = 2048
+EXACT_WAVES = 32
+"""Beyond either, an upper bound is taken for the schedule: it is at most one task in so many too high."""
+HALVINGS = 24
+
+
+def makespan(seconds: Floats, slots: int) -> float:
+    """Seconds until the last task has ended, tasks in Spark's order; for many tasks an upper bound of it."""
+    tasks = len(seconds)
+    if tasks <= slots:
+        return float(seconds.max(initial=0.0))
+    if _is_small(tasks, slots):
+        return max(_Slots(seconds, slots).ends)
+    longest = float(seconds.max())
+    waves = -(-tasks // slots)
+    return min(waves * longest, float(seconds.sum()) / slots + longest * (1 - 1 / slots))
+
+
+def task_times(wished: Floats, ways: Ints, slots: int, each: float, available: float, turn: int = 0) -> Floats:
+    """Seconds of work that each partition may be given, at most those ``wished``, such that all end within
+    ``available`` seconds.
+
+    ``ways``: into how many tasks, of one length, a partition is split. ``each``: what a task costs besides. ``turn``
+    decides who goes on where slots end early. All zero where ``available`` does not hold what the tasks cost besides.
+    """
+
+    def lasts(level: float) -> float:
+        return makespan(_tasks(np.minimum(wished, level), ways) + each, slots)
+
+    most = float(wished.max(initial=0.0))
+    if lasts(most) <= available:
+        return wished
+    low, high = 0.0, min(most, max(0.0, available - each) * int(ways.max(initial=1)))
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if lasts(middle) <= available else (low, middle)
+    granted: Floats = np.minimum(wished, low)
+    tasks = int(ways.sum())
+    if tasks == len(wished) and slots < tasks and _is_small(tasks, slots):
+        schedule = _Slots(granted + each, slots, turn)
+        for task, end in zip(schedule.last, schedule.ends, strict=True):
+            granted[task] = min(wished[task], granted[task] + max(0.0, available - end))
+    return granted
+
+
+def _tasks(seconds: Floats, ways: Ints) -> Floats:
+    return seconds if int(ways.max(initial=1)) == 1 else np.repeat(seconds / ways, ways)
+
+
+def _is_small(tasks: int, slots: int) -> bool:
+    return tasks <= EXACT_TASKS and tasks <= EXACT_WAVES * slots
+
+
+class _Slots:
+    """The schedule of more tasks than slots: when each slot ends, and its last task."""
+
+    def __init__(self, seconds: Floats, slots: int, turn: int = 0):
+        times = seconds.tolist()
+        self.last = list(range(slots))
+        free = [(times[slot], (slot - turn) % slots, slot) for slot in range(slots)]
+        heapq.heapify(free)
+        for task in range(slots, len(times)):
+            now, rank, slot = free[0]
+            self.last[slot] = task
+            heapq.heapreplace(free, (now + times[task], rank, slot))
+        self.ends = [0.0] * slots
+        for end, _, slot in free:
+            self.ends[slot] = end

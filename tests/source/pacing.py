@@ -1,0 +1,48 @@
+"""Micro-batches and reports for the tests of the controller."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pystorm_source.source.pace_evidence import BatchSeen
+
+SPOUT = "s"
+
+
+class Told(NamedTuple):
+    """A report as the controller reads it."""
+
+    partition: str
+    start: int = 0
+    end: int = 100
+    seconds: float = 0.1
+    arrived: float = 1.0
+    attempt: int = 0
+    acked: int = 100
+    failed: int = 0
+    batch: str = "b"
+    spout: str = SPOUT
+
+
+def names(count):
+    return {SPOUT: tuple(f"p{number:03d}" for number in range(count))}
+
+
+def seen(sizes, reports=(), planned=0.0, asked=1.1, waited=False, throttled=True):
+    """A micro-batch that has read so many offsets of each partition, from 0."""
+    starts = np.zeros(len(sizes), np.int64)
+    ends = np.array(sizes, np.int64)
+    held = np.full(len(sizes), throttled)
+    return BatchSeen("b", names(len(sizes)), starts, ends, held, planned, asked, waited, reports)
+
+
+def played(sizes, seconds, slots=2, begin=0.05, failed=0, attempt=0, throttled=True):
+    """A micro-batch whose tasks take so many seconds on so many slots, honestly reported."""
+    free = [begin] * slots
+    reports = []
+    for row, (size, took) in enumerate(zip(sizes, seconds, strict=True)):
+        if size:
+            slot = free.index(min(free))
+            free[slot] += took
+            reports.append(Told(f"p{row:03d}", 0, size, took, free[slot], attempt, size - failed, failed))
+    return seen(sizes, reports, asked=max(free) + 0.05, throttled=throttled)
