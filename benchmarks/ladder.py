@@ -58,6 +58,8 @@ LADDER = (
     Benchmark("planning", "ms of planning per trigger for up to 100,000 partitions of a spout"),
     Benchmark("memory", "how flat resident memory stays while a slow consumer takes 50 million tuples"),
     Benchmark("kafka", "records/s from Kafka; against Spark's own source with a Python function, and a bare consumer"),
+    Benchmark("admission", "micro-batches until a change is followed, overshoot; of the controller in a simulation"),
+    Benchmark("overload", "batch time, goodput and memory of a query with ten times its load; against fixed limits"),
     Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),
 )
 

@@ -70,7 +70,8 @@ def _ours(topology: type[Topology]) -> Callable[[Any, Load], Any]:
             "benchmark.partitions": PARTITIONS,
             "benchmark.batch.rows": BATCH_ROWS,
         }
-        return read_stream(spark, topology, config=config, maxOffsetsPerTrigger=rows.step)
+        unpaced = {"batch.target.millis": 600_000, "backpressure.initialRate": 1_000_000_000}
+        return read_stream(spark, topology, config=config, maxOffsetsPerTrigger=rows.step, **unpaced)
 
     return load
 

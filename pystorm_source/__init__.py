@@ -1,7 +1,8 @@
 """Storm-style topologies in Python as a streaming data source for Spark.
 
 Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
-Importing this package imports no pyspark; ``register``, ``read_stream`` and ``read`` do when they are first used.
+Importing this package imports no pyspark; ``register``, ``read_stream``, ``read`` and ``PystormProgressListener`` do
+when they are first used.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ else:
     )
 
 if TYPE_CHECKING:
+    from pystorm_source.source.progress_listener import PystormProgressListener
     from pystorm_source.source.register import read, read_stream, register
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "JavaBolt",
     "JavaSpout",
     "PartitionedSpout",
+    "PystormProgressListener",
     "ReliableSpout",
     "ShellBolt",
     "ShellSpout",
@@ -73,6 +76,10 @@ def __getattr__(name: str) -> Any:
         from pystorm_source.source import register as door
 
         return getattr(door, name)
+    if name == "PystormProgressListener":
+        from pystorm_source.source.progress_listener import PystormProgressListener
+
+        return PystormProgressListener
     if name in __all__:
         compiled.require_core()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

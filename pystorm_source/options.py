@@ -436,8 +436,20 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(name="delivery.guarantee", default="exactly-once")
     batch_target_millis: Annotated[
-        int, Meta(ge=1, description="How long a micro-batch listens to spouts without offsets, in milliseconds.")
-    ] = msgspec.field(name="batch.target.millis", default=1000)
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="How long a micro-batch is meant to take, in milliseconds: so much is read that its tasks end "
+            "in time, and spouts without offsets are listened to for so long. Unset: the interval of the trigger, but "
+            "at least a second; a second for spouts without offsets."
+        ),
+    ] = msgspec.field(name="batch.target.millis", default=None)
+    initial_rate: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="Offsets per second that a partition is taken to manage before any task has reported: what "
+            "bounds the first micro-batch. Unset: the spout's own, 10000 where it has none."
+        ),
+    ] = msgspec.field(name="backpressure.initialRate", default=None)
     output_batch_rows: Annotated[
         int, Meta(ge=1, le=1 << 24, description="Rows of one Arrow batch that leaves the task.")
     ] = msgspec.field(name="output.batch.rows", default=32_768)
@@ -445,7 +457,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         Literal["auto", "off"],
         Meta(
             description="auto: the tasks of a stream report to the driver what they saw, over a connection of their "
-            "own. off: no socket is opened."
+            "own, and micro-batches are measured out by it. off: no socket is opened, and only limits bound them."
         ),
     ] = "auto"
     feedback_host: Annotated[
@@ -459,6 +471,11 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     feedback_port: Annotated[
         int, Meta(ge=0, le=65_535, description="The port at which the driver listens for that; 0: any that is free.")
     ] = msgspec.field(name="feedback.port", default=0)
+
+    @property
+    def slice_millis(self) -> int:
+        """How long a micro-batch listens to spouts without offsets."""
+        return 1000 if self.batch_target_millis is None else self.batch_target_millis
 
     def __post_init__(self) -> None:
         if self.feedback_host and not _is_host(self.feedback_host):

@@ -120,6 +120,7 @@ BAD = [
     (SourceOptions, "includeMetadata", ["ja", None]),
     (SourceOptions, "delivery.guarantee", ["at-least-once", "", None]),
     (SourceOptions, "batch.target.millis", [0, "-1", "1s"]),
+    (SourceOptions, "backpressure.initialRate", [0, "-1", "fast"]),
     (SourceOptions, "output.batch.rows", [0, (1 << 24) + 1, "10k"]),
 ]
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from pystorm_source.source.admission import Limits
 from pystorm_source.source.micro_batch import Waiting
 from pystorm_source.source.partition_index import Column, total
+from pystorm_source.source.throttling import Throttling
 
 MOST_NAMED = 100
 """Partitions that a report names; beyond that it has the sum only, for progress is printed and stored by the batch."""
@@ -25,13 +26,15 @@ class Backlog:
     limits: Limits
     without_offsets: Collection[str] = ()
     """Spouts that count permits, which are no backlog."""
+    throttling: Throttling | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """``{"backlog", "backlogByPartition", "limits", "offsets", "throttled", "version"}``: ints and strings, sorted.
+        """``{"backlog", "backlogByPartition", "limits", "offsets", "throttled", "version"}``, and what ``Throttling``
+        tells: ints and strings, sorted.
 
         ``offsets`` are the heads, ``backlog`` counts what stays waiting behind the micro-batch now admitted,
-        ``throttled`` names the partitions that a limit cut, ``limits`` those in force. Partitions are named while there
-        are at most 100.
+        ``throttled`` names the partitions that have to leave something, ``limits`` those of the user in force.
+        Partitions are named while there are at most 100.
         """
         rows = self._rows()
         left = self.waits.head[rows] - self.ends[rows]
@@ -52,6 +55,8 @@ class Backlog:
             report["backlogByPartition"] = dict(zip(names, left.tolist(), strict=True))
             report["offsets"] = self.waits.index.section_at(self.waits.head, rows)
             report["throttled"] = [names[i] for i in waiting.tolist()]
+        if self.throttling is not None:
+            report |= self.throttling.to_json()
         return dict(sorted(report.items()))
 
     def _rows(self) -> npt.NDArray[np.intp]:

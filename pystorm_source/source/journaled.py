@@ -33,7 +33,7 @@ def journaled(plan: Plan, options: SourceOptions) -> Plan:
 def _wrapped(component: ComponentPlan, options: SourceOptions) -> ComponentPlan:
     bounds = [most for most in (options.max_offsets_per_trigger, options.max_offsets_per_partition) if most is not None]
     told = {
-        "batch.target.millis": options.batch_target_millis,
+        "batch.target.millis": options.slice_millis,
         "journal.direct": [stream.name for stream in component.streams if stream.direct],
         "journal.permits": min(bounds, default=PERMITS),
         "journal.schemas": {

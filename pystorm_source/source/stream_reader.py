@@ -1,7 +1,8 @@
 """What Spark calls during a streaming query, in the runner process on the driver; ``read`` alone runs in the tasks.
 
 The life of a micro-batch, from offset to offset: ``latestOffset`` looks at the world (``world_watch``), finds what
-waits (``micro_batch``), lets admission cut it (``admission``) and answers the next offset; Spark writes that down;
+waits (``micro_batch``), asks the controller how much of it can be done in time (``pacer``), lets admission cut it
+(``admission``) and answers the next offset; Spark writes that down;
 ``partitions`` turns the two offsets into ranges (``offsets.ranges``), whatever was asked before; ``commit`` follows
 with the next batch.
 
@@ -24,18 +25,20 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import DataLossError
 from pystorm_source.plan import lint
 from pystorm_source.source import offsets as wire
-from pystorm_source.source.admission import admit, limits_of
+from pystorm_source.source.admission import Limits, admit, limits_of
 from pystorm_source.source.backlog import Backlog
 from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.feedback import Feedback
 from pystorm_source.source.feedback_address import in_runner
-from pystorm_source.source.micro_batch import next_offsets, waiting
+from pystorm_source.source.micro_batch import Waiting, next_offsets, waiting
 from pystorm_source.source.offsets import Key, Offsets
-from pystorm_source.source.partition_index import total
+from pystorm_source.source.pacer import Pacer
+from pystorm_source.source.partition_index import Column, total
 from pystorm_source.source.partitions import PlannedBatch, RangePartition, partitions_of
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow, default_read_limit
 from pystorm_source.source.task_read import read_range
+from pystorm_source.source.throttling import ThrottleLog, Throttling
 from pystorm_source.source.trigger_delay import TriggerDelay
 from pystorm_source.source.world_watch import WorldWatch
 from pystorm_source.worker.output import OutputPlan
@@ -50,9 +53,12 @@ _terminated = False
 
 class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming query over one topology. Raises nothing when built; every method says what is wrong when it is
-    called."""
+    called.
 
-    def __init__(self, request: ReadRequest, output: OutputPlan, clock: Clock | None = None):
+    ``paced``: whether a controller measures micro-batches out, where ``feedback`` is not off; None: in the runner.
+    """
+
+    def __init__(self, request: ReadRequest, output: OutputPlan, clock: Clock | None = None, paced: bool | None = None):
         self._request = request
         self._output = output
         self._clock = clock or SystemClock()
@@ -67,6 +73,9 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._linted = False
         self._run = uuid.uuid4().hex
         self._feedback = Feedback(options, self._clock)
+        self._is_paced = options.feedback != "off" and (in_runner() if paced is None else paced)
+        self._pacer: Pacer | None = None
+        self._throttle_log = ThrottleLog(self._clock)
         _stop_on_sigterm()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -95,18 +104,22 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         all_waiting = waiting(at, world, self._request.starting, self._lost)
         waits = self._watch.bounded(all_waiting)
         limits = limits_of(self._request.options, limit, draining=self._watch.frozen)
-        held = self._delay.holds(total(waits.head - waits.start), limits.minimum)
-        ends = waits.start if held else admit(waits, limits, self._spouts.aligns)
-        planned = next_offsets(at, world, waits, ends, self._request.starting)
+        pacer = self._pacer_at(at) if start is not None and not limits.lifted else None
+        ends, throttling = self._admitted(waits, limits, pacer)
+        section = pacer.section() if pacer is not None else None
+        planned = next_offsets(at, world, waits, ends, self._request.starting, section)
         self._at = planned
-        self._backlog = Backlog(all_waiting, ends, limits, self._watch.without_offsets)
+        self._backlog = Backlog(all_waiting, ends, limits, self._watch.without_offsets, throttling)
         return start if start is not None and planned is at else planned.to_json()
 
     def getDefaultReadLimit(self) -> "ReadLimit":
         """The limit that Spark is to pass to ``latestOffset``, except with Trigger.Once, where it lifts all limits."""
         options = self._request.options
         return default_read_limit(
-            options.max_offsets_per_trigger, options.min_offsets_per_trigger, options.max_offsets_per_partition
+            options.max_offsets_per_trigger,
+            options.min_offsets_per_trigger,
+            options.max_offsets_per_partition,
+            self._is_paced,
         )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -130,6 +143,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._at = upto
         ranges = wire.ranges(since, upto)
         planned = PlannedBatch.of(ranges, self._request.plan, self._run, self._feedback.ticket())
+        if self._pacer is not None:
+            self._pacer.begun(planned.batch)
         return partitions_of(ranges, planned, self._spouts, self._request.options.min_partitions)
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -154,6 +169,27 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0)
+
+    def _admitted(self, waits: Waiting, limits: Limits, pacer: Pacer | None) -> tuple[Column, Throttling]:
+        """Where partitions end: within the user's limits, and what the controller grants."""
+        backlog = total(waits.head - waits.start)
+        reports = self._feedback.take()
+        budget = pacer.budget(waits.index.names, waits.head - waits.start, reports) if pacer is not None else None
+        if self._delay.holds(backlog, limits.minimum):
+            ends = waits.start
+        else:
+            ends = admit(waits, limits, self._spouts.aligns, budget.offsets if budget is not None else None)
+        throttling = Throttling.of(waits, ends, limits, budget, pacer.target if pacer is not None else 0.0)
+        if pacer is not None:
+            pacer.planned(waits.start, ends)
+            self._throttle_log.tell(throttling, backlog)
+        return ends, throttling
+
+    def _pacer_at(self, at: Offsets) -> Pacer | None:
+        """The controller of this run, which begins with what the offset remembers."""
+        if self._pacer is None and self._is_paced:
+            self._pacer = Pacer.of(self._request.plan, self._request.options, self._clock, at.pace)
+        return self._pacer
 
     def _lost(self, key: Key, what: str) -> None:
         if self._request.options.fail_on_data_loss:

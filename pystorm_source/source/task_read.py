@@ -32,15 +32,15 @@ def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartiti
     partition.check(request.plan)
     component = request.plan.component(partition.component)
     clock = SystemClock()
-    began = clock.monotonic()
     worker = warm.take(request.plan, output, partition.planned.run)
+    began = clock.monotonic()  # behind it: a worker is built once, which says nothing of how quick it is
     clean = False
     try:
         if component.is_partitioned:
             yield from worker.run(partition.component, partition.partition, partition.start, partition.end)
         else:
             permits = partition.end - partition.start
-            yield from worker.run_slice(partition.component, permits, request.options.batch_target_millis)
+            yield from worker.run_slice(partition.component, permits, request.options.slice_millis)
         clean = True
         if partition.feedback is not None:
             seconds = clock.monotonic() - began

@@ -212,7 +212,12 @@ def test_counters():
     assert names["double"]["executed"] == names["double"]["latency"]["count"] == 1000
 
 
+@on_spark
+def test_listener_of_admission(spark):
+    assert run(spark, "docs/ADMISSION.md")["listener"].records == []
+
+
 def test_every_python_block_belongs_to_a_test():
     tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md", "MIGRATING.md", "TESTING.md", "COUNTERS.md"}
-    tested.add("KAFKA.md")  # tests/spouts/test_kafka_formats
+    tested |= {"ADMISSION.md", "KAFKA.md"}  # tests/spouts/test_kafka_formats
     assert {page.name for page in pages() if blocks(page, "python")} <= tested

@@ -324,9 +324,12 @@ def test_report(world):
         {
             "backlog": 42,
             "backlogByPartition": {"numbers/a": 42, "numbers/b": 0},
+            "limit": 10,
             "limits": {"maxOffsetsPerTrigger": 10},
             "offsets": {"numbers": {"a": 50, "b": 2}},
+            "reason": "user limit",
             "throttled": ["numbers/a"],
+            "throttledBy": {"user limit": 1},
             "version": 1,
         }
     ]
@@ -336,7 +339,17 @@ def test_report_stays_small(world):
     world.put(**{f"p{i}": 3 for i in range(101)})
     run = Run(world.options(maxOffsetsPerTrigger=200), Checkpoint())
     run.trigger()
-    assert run.reported == [{"backlog": 103, "limits": {"maxOffsetsPerTrigger": 200}, "throttled": 101, "version": 1}]
+    assert run.reported == [
+        {
+            "backlog": 103,
+            "limit": 200,
+            "limits": {"maxOffsetsPerTrigger": 200},
+            "reason": "user limit",
+            "throttled": 101,
+            "throttledBy": {"user limit": 101},
+            "version": 1,
+        }
+    ]
 
 
 def test_report_shows_what_came_after_available_now(world):

@@ -1,0 +1,77 @@
+"""A topology that is asked for more than it can do: what arrives, and how long a tuple takes, follow the wall clock."""
+
+import math
+import time
+from typing import Any
+
+from pystorm_source.api import Bolt, PartitionedSpout, Topology
+
+AHEAD = 0.002
+"""Seconds that a bolt works ahead before it waits, and that it may catch up."""
+
+
+def service_rate(conf: dict[str, Any], wall: float, partition: str) -> float:
+    """Tuples per second that one slot can do of a partition at a time.
+
+    ``conf``: ``overload.rate`` at best; ``overload.shape``: ``wave`` (down to a quarter and back over
+    ``overload.seconds``), ``step`` (a quarter in the first and last third), ``slow`` (partition 3 by 50 slower in the
+    second half) or ``even``.
+    """
+    best, shape = conf["overload.rate"], conf["overload.shape"]
+    part = (wall - conf["overload.since"]) / conf["overload.seconds"]
+    if shape == "wave":
+        return best * 4 ** (-0.5 + 0.5 * math.cos(2 * math.pi * part))
+    if shape == "step":
+        return best if 1 / 3 <= part < 2 / 3 else best / 4
+    return best / 50 if shape == "slow" and partition == "03" and part >= 0.5 else best
+
+
+class ArrivingSpout(PartitionedSpout):
+    """``overload.arriving`` tuples per second and partition, since ``overload.since``."""
+
+    outputs = ["part string", "n long"]
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.conf = conf
+
+    def partitions(self) -> list[str]:
+        return [f"{number:02d}" for number in range(self.conf["overload.partitions"])]
+
+    def latest(self, partition: str) -> int:
+        return int((time.time() - self.conf["overload.since"]) * self.conf["overload.arriving"])
+
+    def open(self, partition: str, start: int, end: int) -> None:
+        self.partition, self.offset, self.end = partition, start, end
+
+    def next_tuple(self) -> bool | None:
+        offset = self.offset
+        if offset == self.end:
+            return False
+        self.emit((self.partition, offset), offset)
+        self.offset = offset + 1
+        return None
+
+
+class WaitBolt(Bolt):
+    """Takes as long for a tuple as ``service_rate`` says, whatever the engine has taken of it."""
+
+    outputs = ["n long"]
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.conf = conf
+        self.free = 0.0
+
+    def process(self, tup: Any) -> None:
+        now = time.perf_counter()
+        part, n = tup.values
+        self.free = max(self.free, now - AHEAD) + 1 / service_rate(self.conf, time.time(), part)
+        if self.free > now + AHEAD:
+            time.sleep(self.free - now)
+        self.emit((n,))
+
+
+class Overloaded(Topology):
+    """Spout → bolt → rows."""
+
+    arriving = ArrivingSpout.spec()
+    waits = WaitBolt.spec(inputs=[arriving])

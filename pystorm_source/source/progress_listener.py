@@ -1,0 +1,116 @@
+"""What the controller does, out of a query's progress: frozen records for a callback, or the last ones kept."""
+
+import json
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+logger = logging.getLogger("pystorm.source")
+
+
+@dataclass(frozen=True)
+class AdmissionProgress:
+    """A micro-batch of a query, and what was planned behind it when Spark told of it.
+
+    ``seconds``: what it took; ``rows``: what it gave. ``backlog``: offsets that stay waiting; ``limit``: offsets that
+    a micro-batch may read at most, None for any number; ``reason``: who says so, ``none`` for nobody;
+    ``throttled_by``: reason → partitions that have to leave something for it; ``throttled``: their names, while the
+    query has at most 100 partitions. Of the controller, None where there is none: ``budget``: offsets that it grants;
+    ``pressure``: work that waits, by what the target has time for: 1.0 fills it; ``target``: seconds.
+    """
+
+    query_id: str
+    run_id: str
+    name: str | None
+    batch_id: int
+    timestamp: str
+    seconds: float
+    rows: int
+    backlog: int
+    limit: int | None = None
+    reason: str = "none"
+    throttled_by: Mapping[str, int] = field(default_factory=dict)
+    throttled: tuple[str, ...] = ()
+    backlog_by_partition: Mapping[str, int] = field(default_factory=dict)
+    budget: int | None = None
+    pressure: float | None = None
+    target: float | None = None
+
+    @classmethod
+    def of(cls, progress: Mapping[str, Any]) -> "list[AdmissionProgress]":
+        """``progress``: Spark's, parsed from its JSON. One record for each of its sources that is of this package."""
+        reports = [_parsed(source.get("latestOffset")) for source in progress["sources"]]
+        return [cls._of(progress, report) for report in reports if "backlog" in report and "throttled" in report]
+
+    @classmethod
+    def _of(cls, progress: Mapping[str, Any], report: Mapping[str, Any]) -> "AdmissionProgress":
+        throttled = report["throttled"]
+        pressure, target = report.get("pressure"), report.get("targetMillis")
+        return cls(
+            query_id=progress["id"],
+            run_id=progress["runId"],
+            name=progress.get("name"),
+            batch_id=progress["batchId"],
+            timestamp=progress["timestamp"],
+            seconds=progress.get("durationMs", {}).get("triggerExecution", 0) / 1000,
+            rows=progress["numInputRows"],
+            backlog=report["backlog"],
+            limit=report.get("limit"),
+            reason=report.get("reason", "none"),
+            throttled_by=report.get("throttledBy", {}),
+            throttled=tuple(throttled) if isinstance(throttled, list) else (),
+            backlog_by_partition=report.get("backlogByPartition", {}),
+            budget=report.get("budget"),
+            pressure=pressure / 100 if pressure is not None else None,
+            target=target / 1000 if target is not None else None,
+        )
+
+
+class PystormProgressListener(StreamingQueryListener):
+    """``spark.streams.addListener(PystormProgressListener(print))``, or without a callback, and then ``records``.
+
+    The callback runs in a thread of Spark's; what it raises is logged. ``keep``: of how many micro-batches ``records``
+    has the last.
+    """
+
+    def __init__(self, callback: Callable[[AdmissionProgress], object] | None = None, keep: int = 100):
+        self._callback = callback
+        self._records: deque[AdmissionProgress] = deque(maxlen=keep)
+
+    @property
+    def records(self) -> list[AdmissionProgress]:
+        """The last ones, oldest first."""
+        return list(self._records)
+
+    def onQueryStarted(self, event: Any) -> None:
+        """Nothing is known yet."""
+
+    def onQueryProgress(self, event: Any) -> None:
+        """Spark has finished a micro-batch."""
+        try:
+            for record in AdmissionProgress.of(json.loads(event.progress.json)):
+                self._records.append(record)
+                if self._callback is not None:
+                    self._callback(record)
+        except Exception:
+            logger.exception("the progress of a query is not passed on")
+
+    def onQueryIdle(self, event: Any) -> None:
+        """There was nothing to read."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        """``records`` stay."""
+
+
+def _parsed(report: Any) -> Mapping[str, Any]:
+    """What a source has reported; empty where it is no object."""
+    if isinstance(report, str):
+        try:
+            report = json.loads(report)
+        except ValueError:
+            return {}
+    return report if isinstance(report, Mapping) else {}
