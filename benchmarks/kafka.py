@@ -14,6 +14,7 @@ with librdkafka's own (``bare-defaults``), which pause a second whenever enough 
 slower.
 """
 
+import math
 import os
 import tempfile
 import time
@@ -111,19 +112,18 @@ CASES = (
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Measures all cases in turn until each has its number of micro-batches."""
+    """Measures all cases in turn, ``MEASURED_PER_QUERY`` micro-batches of each at a time."""
     records = QUICK_RECORDS if settings.quick else RECORDS
     jars, note = _jars_of_spark() if settings.peers else (None, None)
     cases = [case for case in CASES if settings.wants(case.name) and (settings.peers or case.against)]
     cases = [case for case in cases if jars is not None or not case.name.startswith("spark-")]
-    wanted = settings.runs_of(2 * MEASURED_PER_QUERY)
+    rounds = math.ceil(settings.runs_of(2 * MEASURED_PER_QUERY) / MEASURED_PER_QUERY)
     seen: dict[str, list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder, kafka_cluster(Path(folder)) as cluster:
         fill(cluster, records)
         with spark_session(jars=jars) as (spark, checkpoints):
-            while min(len(seen[case.name]) for case in cases if case.load) < wanted:
-                for case in cases:
-                    seen[case.name] += measured(case, spark, cluster.bootstrap, records, checkpoints)
+            for case in cases * rounds:
+                seen[case.name] += measured(case, spark, cluster.bootstrap, records, checkpoints)
     for case in cases:
         for peer, asked in case.against if settings.peers else (("", None),):
             yield record(
