@@ -32,7 +32,7 @@ from pyspark.sql import functions
 from benchmarks.ladder import Settings
 from benchmarks.peers import SPARK_KAFKA, PeerMissing, java_jars
 from benchmarks.record import Record, record
-from benchmarks.spark_session import spark_session
+from benchmarks.spark_session import UNPACED, spark_session
 from pystorm_source import Bolt, Topology
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.kafka_range import CHUNK, DEFAULTS
@@ -88,7 +88,7 @@ def _ours(topology: type[Topology]) -> Callable[[Any, dict[str, Any]], Any]:
     def load(spark: Any, options: dict[str, Any]) -> Any:
         from pystorm_source import read_stream
 
-        return read_stream(spark, topology, **options)
+        return read_stream(spark, topology, **options, **UNPACED)
 
     return load
 

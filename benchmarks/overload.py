@@ -7,7 +7,7 @@ How long a tuple takes is set by the wall clock, so that capacity is known::
     slow-partition   one of 16 is 50 times slower in the second half: what the others keep of their rate
     no-pressure      micro-batches of a fixed size, well below the target: the same query with feedback=off
 
-Of every query the first micro-batch, which starts processes, is left out. ``p95`` is that of Spark's own time for a
+The load begins when Spark's processes have started. ``p95`` is that of Spark's own time for a
 micro-batch (``triggerExecution``) by the target; ``goodput`` what was read by what the slots could have done in that
 time; ``memory`` the task processes at the end by what they had after a third of the time.
 """
@@ -17,6 +17,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from benchmarks.ladder import Settings
 from benchmarks.overloaded import Overloaded, service_rate
 from benchmarks.process_memory import sampled
 from benchmarks.record import Record, record
-from benchmarks.spark_session import spark_session
+from benchmarks.spark_session import UNPACED, spark_session
 
 SLOTS = 2
 RATE = 8_000
@@ -142,27 +143,31 @@ def play(spark: Any, folder: Path, load: Load) -> Seen:
         "overload.rate": RATE,
         "overload.shape": load.shape,
         "overload.seconds": load.seconds,
-        "overload.since": time.time(),
+        "overload.clock": str(Path(tempfile.mkdtemp(prefix="clock", dir=folder)) / "since"),
         "overload.partitions": load.partitions,
         "overload.arriving": OVERLOAD * SLOTS * RATE / load.partitions,
     }
     options = {"batch.target.millis": int(load.target * 1000), **load.options}
     frame = read_stream(spark, Overloaded, config=conf, **options)
     checkpoint = tempfile.mkdtemp(prefix="overload", dir=folder)
-    with sampled(load.seconds / 60) as memory:
-        query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
-        try:
-            query.awaitTermination(max(1.0, conf["overload.since"] + load.seconds - time.time()))
+    query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+    try:
+        query.processAllAvailable()
+        since = time.time()
+        with sampled(load.seconds / 60) as memory:
+            Path(conf["overload.clock"]).write_text(str(since))
+            query.awaitTermination(load.seconds)
             progress = [json.loads(each.json) for each in query.recentProgress]
-        finally:
-            query.stop()
-    done = [each for each in progress if each["numInputRows"]][1:]
+    finally:
+        query.stop()
+    began = [datetime.fromisoformat(each["timestamp"]).timestamp() - since for each in progress]
+    done = [(at, each) for at, each in zip(began, progress, strict=True) if at > 0 and each["numInputRows"]]
     return Seen(
         conf,
-        [_epoch(each["timestamp"]) - conf["overload.since"] for each in done],
-        [each["durationMs"]["triggerExecution"] / 1000 for each in done],
-        [_read(each["sources"][0]) for each in done],
-        [each["sources"][0]["latestOffset"] for each in done],
+        [at for at, _ in done],
+        [each["durationMs"]["triggerExecution"] / 1000 for _, each in done],
+        [_read(each["sources"][0]) for _, each in done],
+        [each["sources"][0]["latestOffset"] for _, each in done],
         memory,
     )
 
@@ -186,7 +191,7 @@ def growth(memory: Sequence[int]) -> float:
 def _goodput(seen: Seen) -> float:
     possible = 0.0
     for began, took in zip(seen.began, seen.took, strict=True):
-        moments = np.linspace(began, began + took, 20) + seen.conf["overload.since"]
+        moments = np.linspace(began, began + took, 20)
         rates = [service_rate(seen.conf, float(moment), "00") for moment in moments]
         possible += SLOTS * took * statistics.mean(rates)
     return sum(sum(sizes.values()) for sizes in seen.read) / possible
@@ -208,8 +213,7 @@ def _fixed_batches(spark: Any, folder: Path, feedback: str, step: int, batches: 
 
     total = step * (1 + batches)
     config = {"benchmark.rows": total, "benchmark.partitions": SLOTS}
-    options = {"feedback": feedback, "batch.target.millis": 600_000, "backpressure.initialRate": 1_000_000_000}
-    frame = read_stream(spark, c.PairOut, config=config, maxOffsetsPerTrigger=step, **options)
+    frame = read_stream(spark, c.PairOut, config=config, maxOffsetsPerTrigger=step, feedback=feedback, **UNPACED)
     checkpoint = tempfile.mkdtemp(prefix="no-pressure", dir=folder)
     query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
     try:
@@ -227,9 +231,3 @@ def _read(source: dict[str, Any]) -> dict[str, int]:
     start, end = (source[name] or {} for name in ("startOffset", "endOffset"))
     since = start.get("offsets", {}).get("arriving", {})
     return {name: offset - since.get(name, 0) for name, offset in end["offsets"]["arriving"].items()}
-
-
-def _epoch(timestamp: str) -> float:
-    from datetime import datetime
-
-    return datetime.fromisoformat(timestamp).timestamp()

@@ -1,24 +1,39 @@
-"""A topology that is asked for more than it can do: what arrives, and how long a tuple takes, follow the wall clock."""
+"""A topology that is asked for more than it can do: what arrives, and how long a tuple takes, follow the wall clock.
+
+The load begins when somebody writes the time into the file ``overload.clock``: until then a few tuples wait, with
+which Spark's processes start.
+"""
 
 import math
 import time
+from pathlib import Path
 from typing import Any
 
 from pystorm_source.api import Bolt, PartitionedSpout, Topology
 
+STARTING = 50
+"""Tuples of a partition that wait from the beginning."""
 AHEAD = 0.002
 """Seconds that a bolt works ahead before it waits, and that it may catch up."""
 
 
-def service_rate(conf: dict[str, Any], wall: float, partition: str) -> float:
-    """Tuples per second that one slot can do of a partition at a time.
+def begun(conf: dict[str, Any]) -> float | None:
+    """When the load began, in seconds since 1970; None before."""
+    try:
+        return float(Path(conf["overload.clock"]).read_text())
+    except (OSError, ValueError):  # not there, or being written
+        return None
+
+
+def service_rate(conf: dict[str, Any], elapsed: float, partition: str) -> float:
+    """Tuples per second that one slot can do of a partition, so many seconds after the load began.
 
     ``conf``: ``overload.rate`` at best; ``overload.shape``: ``wave`` (down to a quarter and back over
     ``overload.seconds``), ``step`` (a quarter in the first and last third), ``slow`` (partition 3 by 50 slower in the
     second half) or ``even``.
     """
     best, shape = conf["overload.rate"], conf["overload.shape"]
-    part = (wall - conf["overload.since"]) / conf["overload.seconds"]
+    part = elapsed / conf["overload.seconds"]
     if shape == "wave":
         return best * 4 ** (-0.5 + 0.5 * math.cos(2 * math.pi * part))
     if shape == "step":
@@ -27,7 +42,7 @@ def service_rate(conf: dict[str, Any], wall: float, partition: str) -> float:
 
 
 class ArrivingSpout(PartitionedSpout):
-    """``overload.arriving`` tuples per second and partition, since ``overload.since``."""
+    """``overload.arriving`` tuples per second and partition."""
 
     outputs = ["part string", "n long"]
 
@@ -38,7 +53,8 @@ class ArrivingSpout(PartitionedSpout):
         return [f"{number:02d}" for number in range(self.conf["overload.partitions"])]
 
     def latest(self, partition: str) -> int:
-        return int((time.time() - self.conf["overload.since"]) * self.conf["overload.arriving"])
+        since = begun(self.conf)
+        return STARTING + (0 if since is None else int((time.time() - since) * self.conf["overload.arriving"]))
 
     def open(self, partition: str, start: int, end: int) -> None:
         self.partition, self.offset, self.end = partition, start, end
@@ -60,11 +76,15 @@ class WaitBolt(Bolt):
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         self.conf = conf
         self.free = 0.0
+        self.since: float | None = None
 
     def process(self, tup: Any) -> None:
         now = time.perf_counter()
         part, n = tup.values
-        self.free = max(self.free, now - AHEAD) + 1 / service_rate(self.conf, time.time(), part)
+        if self.since is None:
+            self.since = begun(self.conf)
+        elapsed = 0.0 if self.since is None else time.time() - self.since
+        self.free = max(self.free, now - AHEAD) + 1 / service_rate(self.conf, elapsed, part)
         if self.free > now + AHEAD:
             time.sleep(self.free - now)
         self.emit((n,))
