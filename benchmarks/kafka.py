@@ -3,6 +3,8 @@
     arrow         KafkaBatchSpout → noop sink                        against spark-arrow and bare
     tuple         KafkaSpout → null bolt → noop sink                 against spark-plain and bare
     tuple-out     KafkaSpout → noop sink                             against spark-plain
+    arrow-alone   two workers of ours without Spark, KafkaBatchSpout → output         against bare
+    tuple-alone   two workers of ours without Spark, KafkaSpout → null bolt           against bare
     spark-arrow   Spark's Kafka source → Arrow function of Python → noop sink
     spark-plain   Spark's Kafka source → plain function of Python, without Arrow → noop sink
     bare          two processes, a confluent-kafka consumer each, that ask every message for its value
@@ -18,13 +20,14 @@ import math
 import os
 import tempfile
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import confluent_kafka
+import pyarrow as pa
 import pyspark
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import functions
@@ -34,8 +37,12 @@ from benchmarks.peers import SPARK_KAFKA, PeerMissing, java_jars
 from benchmarks.record import Record, record
 from benchmarks.spark_session import UNPACED, spark_session
 from pystorm_source import Bolt, Topology
+from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
+from pystorm_source.spouts.kafka import BATCH_ROWS
 from pystorm_source.spouts.kafka_range import CHUNK, DEFAULTS
+from pystorm_source.worker.output import OutputPlan, ViewPlan
+from pystorm_source.worker.worker import Worker
 from tests.kafka_broker import KafkaCluster, kafka_cluster
 
 TOPIC = "records"
@@ -105,8 +112,10 @@ CASES = (
     Case("spark-plain", _sparks(lambda: functions.udf(lambda value: value, "binary", useArrow=False))),
     Case("bare", None),
     Case("bare-defaults", None),
-    Case("arrow", _ours(Batches), (("spark-arrow", 1.0), ("bare", 0.8))),
-    Case("tuple", _ours(TuplesToNull), (("spark-plain", 2.0), ("bare", 0.8))),
+    Case("arrow-alone", None, (("bare", 0.8),)),
+    Case("tuple-alone", None, (("bare", 0.8),)),
+    Case("arrow", _ours(Batches), (("spark-arrow", 1.0), ("bare", None))),
+    Case("tuple", _ours(TuplesToNull), (("spark-plain", 2.0), ("bare", None))),
     Case("tuple-out", _ours(Tuples), (("spark-plain", None), ("bare", None))),
 )
 
@@ -167,7 +176,9 @@ def fill(cluster: KafkaCluster, records: int) -> None:
 def measured(case: Case, spark: Any, servers: str, records: int, folder: Path) -> list[float]:
     """Records per second of each micro-batch after the first, or of the bare consumers."""
     if case.load is None:
-        return [bare(servers, records, {} if case.name == "bare-defaults" else DEFAULTS)]
+        if case.name.endswith("-alone"):
+            return [in_two_processes(work, servers, records, case.name)]
+        return [in_two_processes(consume, servers, records, {} if case.name == "bare-defaults" else DEFAULTS)]
     step = records // (1 + MEASURED_PER_QUERY)
     options = {
         "kafka.bootstrap.servers": servers,
@@ -186,13 +197,13 @@ def measured(case: Case, spark: Any, servers: str, records: int, folder: Path) -
     return [step / progress.durationMs["addBatch"] * 1000 for progress in done[1:]]
 
 
-def bare(servers: str, records: int, settings: Mapping[str, Any]) -> float:
-    """Records per second of two processes that read a partition each, once both have their first message."""
+def in_two_processes(read: Callable[..., None], servers: str, records: int, how: Any) -> float:
+    """Records per second of two processes that ``read`` a partition each, once both have their first message."""
     context = get_context("spawn")
     ready, times = context.Barrier(PARTITIONS), context.Queue()
     share = records // PARTITIONS
     processes = [
-        context.Process(target=consume, args=(servers, partition, share, dict(settings), ready, times))
+        context.Process(target=read, args=(servers, partition, share, how, ready, times))
         for partition in range(PARTITIONS)
     ]
     for process in processes:
@@ -203,8 +214,23 @@ def bare(servers: str, records: int, settings: Mapping[str, Any]) -> float:
     return sum(count for _, _, count in spans) / (max(end for _, end, _ in spans) - min(start for start, _, _ in spans))
 
 
-def consume(servers: str, partition: int, records: int, settings: dict[str, Any], ready: Any, times: Any) -> None:
-    """A process of ``bare``."""
+def work(servers: str, partition: int, records: int, case: str, ready: Any, times: Any) -> None:
+    """A process with a worker of ours."""
+    topology, last = (Batches, "records") if case == "arrow-alone" else (TuplesToNull, "null")
+    plan = compile_plan(topology, {"kafka.bootstrap.servers": servers, "subscribe": TOPIC}, any_environment=True)
+    view = ViewPlan(component=last, stream="default", columns=(0,))
+    worker = Worker(plan, OutputPlan(pa.schema([("value", pa.binary())]), (view,), BATCH_ROWS))
+    first = 1
+    deque(worker.run("records", f"{TOPIC}-{partition}", 0, first), maxlen=0)
+    ready.wait(60)
+    start = time.monotonic()
+    deque(worker.run("records", f"{TOPIC}-{partition}", first, records), maxlen=0)
+    times.put((start, time.monotonic(), records - first))
+    worker.stop()
+
+
+def consume(servers: str, partition: int, records: int, settings: Mapping[str, Any], ready: Any, times: Any) -> None:
+    """A process with a bare consumer."""
     own = {"bootstrap.servers": servers, "group.id": "bare", "enable.auto.commit": False, "auto.offset.reset": "error"}
     consumer = Consumer({**settings, **own})
     consumer.assign([TopicPartition(TOPIC, partition, 0)])
