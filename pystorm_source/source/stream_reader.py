@@ -32,6 +32,7 @@ from pystorm_source.source.feedback import Feedback
 from pystorm_source.source.feedback_address import in_runner
 from pystorm_source.source.micro_batch import Waiting, next_offsets, waiting
 from pystorm_source.source.offsets import Key, Offsets
+from pystorm_source.source.pace import Budget
 from pystorm_source.source.pacer import Pacer
 from pystorm_source.source.partition_index import Column, total
 from pystorm_source.source.partitions import PlannedBatch, RangePartition, partitions_of
@@ -173,17 +174,25 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _admitted(self, waits: Waiting, limits: Limits, pacer: Pacer | None) -> tuple[Column, Throttling]:
         """Where partitions end: within the user's limits, and what the controller grants."""
         backlog = total(waits.head - waits.start)
-        reports = self._feedback.take()
-        budget = pacer.budget(waits.index.names, waits.head - waits.start, reports) if pacer is not None else None
+        budget = self._budget(pacer, waits) if pacer is not None else None
         if self._delay.holds(backlog, limits.minimum):
             ends = waits.start
         else:
             ends = admit(waits, limits, self._spouts.aligns, budget.offsets if budget is not None else None)
         throttling = Throttling.of(waits, ends, limits, budget, pacer.target if pacer is not None else 0.0)
-        if pacer is not None:
+        if pacer is not None and budget is not None:
             pacer.planned(waits.start, ends)
             self._throttle_log.tell(throttling, backlog)
         return ends, throttling
+
+    def _budget(self, pacer: Pacer, waits: Waiting) -> Budget | None:
+        """What the controller grants. None where it fails: no query ends because of it."""
+        try:
+            return pacer.budget(waits.index.names, waits.head - waits.start, self._feedback.take())
+        except Exception:
+            logger.exception("micro-batches are not measured out any more, only limits bound them")
+            self._is_paced, self._pacer = False, None
+            return None
 
     def _pacer_at(self, at: Offsets) -> Pacer | None:
         """The controller of this run, which begins with what the offset remembers."""

@@ -127,3 +127,19 @@ def test_a_change_of_the_limit_is_said_once(endless, caplog):
     said = [record.getMessage() for record in caplog.records if "micro-batches read at most" in record.getMessage()]
     assert len(said) == 1
     assert "first batch" in said[0]
+
+
+def test_a_controller_that_fails_ends_no_query(endless, monkeypatch, caplog):
+    query = Query(endless)
+    query.plan()
+
+    def fail(*given):
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr("pystorm_source.source.pacer.budget", fail)
+    assert query.plan() > 10**9
+    assert "micro-batches are not measured out any more" in caplog.text
+    monkeypatch.undo()
+    endless.put(a=2 * 10**12, b=10**12)
+    assert query.plan() == 10**12
+    assert query.report["reason"] == "none"
