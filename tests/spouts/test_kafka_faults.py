@@ -4,21 +4,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import NewTopic
 
+from pystorm_source.spouts import KafkaBatchSpout
 from tests.kafka_broker import kafka_cluster
-from tests.spouts.kafka_records import SPOUTS, Topic, numbers, until, values_of
+from tests.spouts.kafka_records import Topic, numbers, until, values_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("cls", SPOUTS)
-def test_a_broker_killed_under_a_reading_task_costs_and_doubles_nothing(kafka, cls):
+def test_a_broker_killed_under_a_reading_task_costs_and_doubles_nothing(kafka):
     topic = Topic(kafka)
     topic.write(numbers(0, 3000))
-    driven = topic.spout(cls)
+    driven = topic.spout(KafkaBatchSpout)  # by tuple: test_kafka_through_spark
     spout = driven.instance("task")
     place = f"{topic.name}-0"
     assert values_of(driven.read(place, 0, 100, spout)) == numbers(0, 100)
@@ -69,7 +68,8 @@ def test_a_leader_that_moves_is_followed_there_and_back(tmp_path, kafka):
 
 def test_a_broker_dies_with_the_process_that_has_started_it(tmp_path):
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom tests.kafka_broker import KafkaCluster\n"
+        "import sys, time\nfrom pathlib import Path\nfrom pystorm_source.spouts import KafkaBatchSpout
+from tests.kafka_broker import KafkaCluster\n"
         "broker = KafkaCluster(Path(sys.argv[1])).brokers[0]\nbroker.start()\n"
         "print(broker.pid, flush=True)\ntime.sleep(60)\n"
     )
