@@ -68,8 +68,7 @@ def test_a_leader_that_moves_is_followed_there_and_back(tmp_path, kafka):
 
 def test_a_broker_dies_with_the_process_that_has_started_it(tmp_path):
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom pystorm_source.spouts import KafkaBatchSpout
-from tests.kafka_broker import KafkaCluster\n"
+        "import sys, time\nfrom pathlib import Path\nfrom tests.kafka_broker import KafkaCluster\n"
         "broker = KafkaCluster(Path(sys.argv[1])).brokers[0]\nbroker.start()\n"
         "print(broker.pid, flush=True)\ntime.sleep(60)\n"
     )
