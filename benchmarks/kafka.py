@@ -114,8 +114,8 @@ CASES = (
     Case("bare-defaults", None),
     Case("arrow-alone", None, (("bare", 0.8),)),
     Case("tuple-alone", None, (("bare", 0.8),)),
-    Case("arrow", _ours(Batches), (("spark-arrow", 1.0), ("bare", None))),
-    Case("tuple", _ours(TuplesToNull), (("spark-plain", 2.0), ("bare", None))),
+    Case("arrow", _ours(Batches), (("spark-arrow", 1.0), ("bare", 0.8))),
+    Case("tuple", _ours(TuplesToNull), (("spark-plain", 2.0), ("bare", 0.8))),
     Case("tuple-out", _ours(Tuples), (("spark-plain", None), ("bare", None))),
 )
 

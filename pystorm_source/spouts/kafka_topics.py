@@ -9,6 +9,7 @@ their earliest offset. Which id a topic had is remembered in the memo of the sna
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pystorm_source.api.partitioned_spout import Snapshot
@@ -152,7 +153,7 @@ class KafkaTopics:
         if not names:
             return {}
         found: dict[str, _Topic | None] = {}
-        answers = self._admin.describe_topics(TopicCollection(names), request_timeout=self._patience)
+        answers = self._admin.describe_topics(TopicCollection(names), request_timeout=self._patience / 4)
         for name, future in answers.items():
             try:
                 topic = future.result()
@@ -225,6 +226,15 @@ class KafkaTopics:
                 left -= 1
                 self._log.warning("Kafka at %s does not answer (%s), asking again", self._servers, reason.name())
                 self._clock.sleep(self._options.fetch_retry_millis / 1000)
+                self._learn_brokers()
+
+    def _learn_brokers(self) -> None:
+        """Workaround: librdkafka asks one broker for topics, waits for it though it has died, and learns of another one
+        every five minutes, or when all are asked for."""
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException):
+            self._admin.list_topics(timeout=self._patience)
 
 
 def _of_admin(properties: Mapping[str, str]) -> dict[str, str]:
