@@ -69,14 +69,14 @@ def run(settings: Settings) -> Iterator[Record]:
             yield from _varying(spark, folder, settings)
         if settings.wants("step"):
             yield from _step(spark, folder, settings)
-        if settings.wants("slow-partition"):
+        if settings.wants("slow-partition") and not settings.quick:  # which shows in two dozen micro-batches
             yield _slow_partition(spark, folder, settings)
         if settings.wants("no-pressure"):
             yield _no_pressure(spark, folder, settings)
 
 
 def _varying(spark: Any, folder: Path, settings: Settings) -> Iterator[Record]:
-    seconds, target = (6.0, 1.0) if settings.quick else (300.0, 5.0)
+    seconds, target = (5.0, 1.0) if settings.quick else (300.0, 5.0)
     by_hand = int(SLOTS * RATE / 2 * target * 0.9)  # the rate in the middle of the wave
     sides: dict[str, tuple[float, dict[str, Any]]] = {"adaptive": (seconds, {})}
     if settings.peers:
@@ -100,7 +100,7 @@ def _varying(spark: Any, folder: Path, settings: Settings) -> Iterator[Record]:
 
 
 def _step(spark: Any, folder: Path, settings: Settings) -> Iterator[Record]:
-    seconds, target = (9.0, 1.0) if settings.quick else (90.0, 2.0)
+    seconds, target = (6.0, 1.0) if settings.quick else (90.0, 2.0)
     seen = play(spark, folder, Load(seconds, target, SLOTS, "step", {}))
     found = {"up": settled(seen, seconds / 3, 2 * seconds / 3, target)}
     found["down"] = settled(seen, 2 * seconds / 3, seconds, target)
@@ -110,7 +110,7 @@ def _step(spark: Any, folder: Path, settings: Settings) -> Iterator[Record]:
 
 
 def _slow_partition(spark: Any, folder: Path, settings: Settings) -> Record:
-    seconds, target = (12.0, 1.0) if settings.quick else (120.0, 4.0)
+    seconds, target = 120.0, 4.0
     seen = play(spark, folder, Load(seconds, target, 16, "slow", {}))
     half = seconds / 2
     before = _rate_of_others(seen, 0.0, half)
