@@ -174,8 +174,10 @@ def play(spark: Any, folder: Path, load: Load) -> Seen:
 
 def settled(seen: Seen, since: float, until: float, target: float) -> tuple[int, float]:
     """Micro-batches planned from ``since`` on until three in a row are within a fifth of the target, and by how much
-    those behind the first exceed it."""
-    ratios = [took / target for began, took in zip(seen.began, seen.took, strict=True) if since <= began < until]
+    those behind the first exceed it. One that the next change of the rate has met is in neither: its size was planned
+    before."""
+    times = zip(seen.began, seen.took, strict=True)
+    ratios = [took / target for began, took in times if since <= began and began + took < until]
     good = [abs(ratio - 1) <= 0.2 for ratio in ratios]
     found = next((at for at in range(len(good) - 2) if all(good[at : at + 3])), len(good))
     return found, max([ratio - 1 for ratio in ratios[1:]], default=0.0)
