@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Spout, Stream, Topology
 from tests.kills.processes import parent_of
+from tests.markers import is_first
 
 BEFORE_EMIT = "before emit"
 AFTER_EMIT = "after emit, before ack"
@@ -51,12 +52,7 @@ class Kill:
         return Path(self.folder) / name
 
     def is_first(self, marker: str) -> bool:
-        """Whether nobody has set that marker yet; from now on it is set."""
-        try:
-            os.close(os.open(self.marker(marker), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except FileExistsError:
-            return False
-        return True
+        return is_first(self.marker(marker))
 
     def happen(self) -> None:
         if self.victim == "twin":

@@ -12,6 +12,7 @@ from pathlib import Path
 from pystorm_source.api import Bolt, Grouping, PartitionedSpout, Snapshot, Spout, Stream, Topology
 from pystorm_source.options import Options
 from pystorm_source.spouts import FilesSpout
+from tests.markers import is_first
 
 
 class NumberSpout(PartitionedSpout):
@@ -253,7 +254,7 @@ class FailOnceOptions(Options, frozen=True, kw_only=True):
 
 
 class FailOnceBolt(Bolt):
-    """Fails as the option ``how`` says at the tuple 7, the first time that anyone gets there."""
+    """Fails as the option ``how`` says at the tuple 7, the first time that anyone gets there, or ``always``."""
 
     Options = FailOnceOptions
     outputs = ["part string", "n long"]
@@ -263,8 +264,7 @@ class FailOnceBolt(Bolt):
         self.how = conf.get("how", "raise")
 
     def process(self, tup):
-        if tup.values[1] == 7 and not self.mark.exists():
-            self.mark.touch()
+        if tup.values[1] == 7 and (self.how == "always" or is_first(self.mark)):
             if self.how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             if self.how == "fail":
@@ -284,8 +284,7 @@ class SlowSpout(NumberSpout):
 
     def next_tuple(self):
         mark = self.folder / "slow.log"
-        if self.at == 5 and not mark.exists():
-            mark.touch()
+        if self.at == 5 and is_first(mark):
             time.sleep(600)
         return super().next_tuple()
 
