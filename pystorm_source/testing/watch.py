@@ -57,6 +57,7 @@ class Watchdog:
         self._seconds = seconds + GRACE_SECONDS
         self._watched = threading.get_ident()
         self._over = threading.Event()
+        self._has_raised = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._wait, name="run_topology-watchdog", daemon=True)
 
@@ -67,10 +68,14 @@ class Watchdog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self._disarm()
-        except TooLong:  # it came at the very last moment
-            self._disarm()
+        while True:
+            try:
+                self._disarm()
+                break
+            except TooLong:  # it came at the very last moment
+                pass
+        if self._has_raised or kind is TooLong:
+            _let_come()  # what was to be raised and is not yet must not hit who comes after us
         self._thread.join()
 
     def _wait(self) -> None:
@@ -78,22 +83,32 @@ class Watchdog:
         while not self._over.wait(seconds):
             with self._lock:
                 if not self._over.is_set():
-                    self._raise(TooLong)
+                    self._has_raised = True
+                    raise_in(self._watched)
             seconds = GRACE_SECONDS  # once more, where a bare `except` has swallowed it
 
     def _disarm(self) -> None:
-        self._over.set()
         with self._lock:
-            self._raise(None)  # what was to be raised and is not yet must not hit who comes after us
-
-    def _raise(self, what: type[BaseException] | None) -> None:
-        raise_in(self._watched, what)
+            self._over.set()
 
 
-def raise_in(thread: int, what: type[BaseException] | None) -> None:
-    """Has that thread raise ``what`` between two instructions of Python; None: what was to be raised is not."""
-    given = ctypes.py_object(what) if what is not None else None
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), given)
+def raise_in(thread: int) -> None:
+    """Has that thread raise TooLong between two instructions of Python."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TooLong))
+
+
+def _let_come() -> None:
+    """Returns once nothing is to be raised in this thread any more.
+
+    Workaround: CPython 3.11 forgets that a thread is to be interrupted only when that comes, not when it is taken back
+    or the thread ends. Until then it runs slower, and for ever in circles where a debugger or a coverage tool traces.
+    """
+    try:
+        raise_in(threading.get_ident())
+        while True:
+            pass
+    except TooLong:
+        pass
 
 
 def interrupted_threads(threads: Iterable[Thread]) -> str:
@@ -105,7 +120,7 @@ def interrupted_threads(threads: Iterable[Thread]) -> str:
         while frame is not None:
             found = _call_in(frame) or found
             frame = frame.f_back
-        raise_in(thread.ident, TooLong)
+        raise_in(thread.ident)
     return found
 
 

@@ -1,5 +1,7 @@
 """``run_topology``: what it runs, in which order, what it counts, and that it never hangs."""
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -355,7 +357,7 @@ class NeverConnects(Numbers):
 def test_a_call_that_never_returns_is_told(spout, call):
     made = type("Made", (Topology,), {"numbers": spout.spec()})
     with pytest.raises(TimeoutError, match=rf"'numbers' has not returned from {call}\(\)"):
-        run_topology(made, timeout=0.1)
+        run_topology(made, timeout=1)
 
 
 @pytest.mark.inline
@@ -376,7 +378,7 @@ def test_who_swallows_everything_is_asked_again():
     lines = ScriptedSpout.of(["line"], ["a"]).spec()
     made = type("Made", (Topology,), {"lines": lines, "words": Greedy.spec(inputs=[lines])})
     with pytest.raises(TimeoutError, match="'words' has not returned"):
-        run_topology(made, timeout=0.1)
+        run_topology(made, timeout=1)
     assert Greedy.swallowed == 2
 
 
@@ -389,7 +391,7 @@ def test_a_bolt_that_never_returns_is_told():
     lines = ScriptedSpout.of(["line"], ["a"]).spec()
     made = type("Made", (Topology,), {"lines": lines, "words": Stubborn.spec(inputs=[lines])})
     with pytest.raises(TimeoutError, match=r"'words' has not returned from process\(\)"):
-        run_topology(made, timeout=0.1)
+        run_topology(made, timeout=1)
 
 
 def test_nothing_is_left_of_a_watch_that_is_over():
@@ -397,6 +399,41 @@ def test_nothing_is_left_of_a_watch_that_is_over():
     for _ in range(20):
         run_topology(scripted(["a"]))
     assert threading.active_count() == before
+
+
+TRACED = """
+import sys
+from pystorm_source import Bolt, Topology
+from pystorm_source.testing import ScriptedSpout, run_topology
+
+class Stuck(Bolt):
+    def process(self, tup):
+        while not ends:
+            pass
+
+class Run(Topology):
+    lines = ScriptedSpout.of(["line"], ["a"]).spec()
+    stuck = Stuck.spec(inputs=[lines])
+
+def called():
+    return "and goes on"
+
+for ends, seconds in ((True, 60), (False, 0.1), (True, 60)):
+    try:
+        run_topology(Run, scheduler=sys.argv[1], timeout=seconds)
+    except TimeoutError:
+        print("interrupted", end=" ")
+    sys.settrace(lambda *event: None)
+    said = called()
+    sys.settrace(None)
+print(said)
+"""
+
+
+def test_code_can_be_traced_after_a_run(scheduler):
+    """As debuggers and coverage tools do."""
+    run = subprocess.run([sys.executable, "-c", TRACED, scheduler], capture_output=True, text=True, timeout=60)
+    assert (run.stdout, run.stderr) == ("interrupted and goes on\n", "")
 
 
 # --- seeds ------------------------------------------------------------------------------------------------------------
