@@ -227,11 +227,16 @@ def _gap(began: Floats, ended: Floats, slots: int) -> float | None:
 
 
 def _hidden(seen: BatchSeen, tasks: _Tasks, took: Floats, rate: Floats, slots: int, gap: float) -> Floats:
-    """Seconds that tasks have taken and not told of."""
-    whole = min(slots, len(took)) * float(tasks.arrived.max() - (tasks.arrived - took).min())
-    missing = whole - float((took + gap).sum())
+    """Seconds that tasks have taken and not told of: a slot is never empty for long while a task is still to begin.
+
+    Once the last one has begun, slots are empty in their own right."""
+    began = tasks.arrived - took
+    slots, last = min(slots, len(took)), float(began.max())
+    at_work = np.minimum(tasks.arrived, last) - began + gap
+    missing = slots * (last - float(began.min())) - float(at_work.sum())
     expected = tasks.offsets / rate[tasks.row]
     suspect = np.where(took * SUSPECT < expected, expected, 0.0)
+    whole = slots * float(tasks.arrived.max() - began.min())
     if missing <= UNEXPLAINED * whole or not suspect.any():
         return np.zeros(len(took))
     return np.minimum(missing * suspect / suspect.sum(), np.maximum(tasks.arrived - seen.planned - took, 0.0))
