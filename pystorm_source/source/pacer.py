@@ -12,7 +12,8 @@ import numpy as np
 from pystorm_source.clock import Clock
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import Plan
-from pystorm_source.source.pace import Budget, PaceSettings, budget, step
+from pystorm_source.source.pace import PaceSettings, step
+from pystorm_source.source.pace_budget import Budget, budget
 from pystorm_source.source.pace_evidence import BatchSeen, Flags, Names, Report
 from pystorm_source.source.pace_schedule import Ints
 from pystorm_source.source.pace_section import pace_of, section_of

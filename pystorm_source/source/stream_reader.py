@@ -2,9 +2,8 @@
 
 The life of a micro-batch, from offset to offset: ``latestOffset`` looks at the world (``world_watch``), finds what
 waits (``micro_batch``), asks the controller how much of it can be done in time (``pacer``), lets admission cut it
-(``admission``) and answers the next offset; Spark writes that down;
-``partitions`` turns the two offsets into ranges (``offsets.ranges``), whatever was asked before; ``commit`` follows
-with the next batch.
+(``admission``) and answers the next offset; Spark writes that down; ``partitions`` turns the two offsets into ranges
+(``offsets.ranges``), whatever was asked before; ``commit`` follows with the next batch.
 
 Spark builds this class twice, in the runner and in the planner; the planner's is pickled into every task and plans
 nothing. Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit: the position is then what was last planned.
@@ -32,7 +31,7 @@ from pystorm_source.source.feedback import Feedback
 from pystorm_source.source.feedback_address import in_runner
 from pystorm_source.source.micro_batch import Waiting, next_offsets, waiting
 from pystorm_source.source.offsets import Key, Offsets
-from pystorm_source.source.pace import Budget
+from pystorm_source.source.pace_budget import Budget
 from pystorm_source.source.pacer import Pacer
 from pystorm_source.source.partition_index import Column, total
 from pystorm_source.source.partitions import PlannedBatch, RangePartition, partitions_of

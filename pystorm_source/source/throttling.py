@@ -9,7 +9,8 @@ import numpy as np
 from pystorm_source.clock import Clock
 from pystorm_source.source.admission import Limits
 from pystorm_source.source.micro_batch import Waiting
-from pystorm_source.source.pace import Budget, Reason
+from pystorm_source.source.pace import Reason
+from pystorm_source.source.pace_budget import Budget
 from pystorm_source.source.pace_schedule import Ints
 from pystorm_source.source.partition_index import Column
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.simulate import Scenario, constant, figures, losing, run, stepping
-from pystorm_source.source.pace import GROWTH, Budget, Pace, PaceSettings, Reason, budget, step
+from pystorm_source.source.pace import GROWTH, Pace, PaceSettings, Reason, step
+from pystorm_source.source.pace_budget import Budget, budget
 from pystorm_source.source.pace_costs import Costs
 from pystorm_source.source.pace_section import pace_of, section_of
 from tests.source.pacing import SPOUT, Told, names, played, seen
