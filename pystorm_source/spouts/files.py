@@ -18,6 +18,7 @@ from pystorm_source.spouts.file_range import FileRange
 from pystorm_source.spouts.files_options import FilesOptions
 from pystorm_source.spouts.line_format import Faults, LineFormat, Lines, Pairs, TextDecoder
 from pystorm_source.spouts.ndjson_format import NdJson
+from pystorm_source.spouts.spec_config import spec_config
 
 
 class FilesSpout(PartitionedSpout):
@@ -57,14 +58,12 @@ class FilesSpout(PartitionedSpout):
 
         Further options go into ``config``, such as ``{"files.header": True}``.
         """
-        config = dict(cls.config or {}) if config is None else dict(config)
-        if path is not None:
-            config["path"] = os.fspath(path)
-        if format is not None:
-            config["format"] = format
-        if fields is not None:
-            config["files.fields"] = list(fields)
-        spec = super().spec(name=name, par=par, config=config)
+        given = {
+            "path": None if path is None else os.fspath(path),
+            "format": format,
+            "files.fields": None if fields is None else list(fields),
+        }
+        spec = super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
         if fields is not None:
             spec.streams = Stream.all_of(fields, given_by=cls.__name__)
         return spec

@@ -16,6 +16,7 @@ from pystorm_source.spouts.kafka_options import KafkaOptions, named_by_partition
 from pystorm_source.spouts.kafka_range import Chunk, KafkaConsumers
 from pystorm_source.spouts.kafka_records import FIELDS, HEADERS, KafkaRecords, typed_fields
 from pystorm_source.spouts.kafka_topics import KafkaTopics, Partition
+from pystorm_source.spouts.spec_config import spec_config
 
 # Of a batch that leaves next_batch: rows, and bytes of its columns, beyond which nothing is added to it.
 BATCH_ROWS = 16_384
@@ -48,7 +49,6 @@ class _Kafka(PartitionedSpout):
         ``config``, such as ``{"kafka.isolation.level": "read_committed"}``. A key or value without a type here has the
         one that ``config`` decodes it to: ``{"value.format": "json", "value.schema": "id long, item string"}``.
         """
-        config = dict(cls.config or {}) if config is None else dict(config)
         if isinstance(subscribe, Iterable) and not isinstance(subscribe, str):
             subscribe = ",".join(subscribe)
         given = {
@@ -57,7 +57,7 @@ class _Kafka(PartitionedSpout):
             "subscribePattern": subscribe_pattern,
             "assign": None if assign is None else json.dumps({topic: list(assign[topic]) for topic in assign}),
         }
-        config.update({key: value for key, value in given.items() if value is not None})
+        config = spec_config(cls.config, config, given)
         spec = super().spec(name=name, par=par, config=config)
         if fields is None and cls.outputs is FIELDS:
             fields = [field.split()[0] for field in FIELDS]

@@ -7,6 +7,7 @@ from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError
+from pystorm_source.spouts.spec_config import spec_config
 
 
 class MemorySpout(PartitionedSpout):
@@ -41,12 +42,10 @@ class MemorySpout(PartitionedSpout):
         fields: list[str] | None = None,
     ) -> ComponentSpec:
         """This spout for a Topology. What is not given is the class's."""
-        config = dict(cls.config or {}) if config is None else dict(config)
         if rows is not None:
-            config["memory.rows"] = [list(row) if isinstance(row, tuple) else row for row in rows]
-        if partitions is not None:
-            config["memory.partitions"] = partitions
-        spec = super().spec(name=name, par=par, config=config)
+            rows = [list(row) if isinstance(row, tuple) else row for row in rows]
+        given = {"memory.rows": rows, "memory.partitions": partitions}
+        spec = super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
         if fields is not None:
             spec.streams = Stream.all_of(fields, given_by=cls.__name__)
         return spec

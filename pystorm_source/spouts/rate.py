@@ -11,6 +11,7 @@ from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.options import Options, parse
+from pystorm_source.spouts.spec_config import spec_config
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -62,10 +63,8 @@ class RateSpout(PartitionedSpout):
         start_time: int | None = None,
     ) -> ComponentSpec:
         """This spout for a Topology; what is given here stands above the reader's options."""
-        config = dict(cls.config or {}) if config is None else dict(config)
         given = {"rowsPerSecond": rows_per_second, "numPartitions": num_partitions, "startTime": start_time}
-        config.update({key: value for key, value in given.items() if value is not None})
-        return super().spec(name=name, par=par, config=config)
+        return super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         options = parse(RateOptions, conf)

@@ -15,6 +15,7 @@ from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options, parse
+from pystorm_source.spouts.spec_config import spec_config
 
 logger = logging.getLogger("pystorm.socket")
 
@@ -89,9 +90,7 @@ class SocketSpout(Spout):
         port: int | None = None,
     ) -> ComponentSpec:
         """This spout for a Topology; what is given here stands above the reader's options."""
-        config = dict(cls.config or {}) if config is None else dict(config)
-        config.update({key: value for key, value in {"host": host, "port": port}.items() if value is not None})
-        return super().spec(name=name, par=par, config=config)
+        return super().spec(name=name, par=par, config=spec_config(cls.config, config, {"host": host, "port": port}))
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         self._options = parse(SocketOptions, conf)

@@ -1,0 +1,12 @@
+"""The ``config`` of a spout's ``spec``, where its options are also parameters by name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def spec_config(
+    own: Mapping[str, Any] | None, config: Mapping[str, Any] | None, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """``config``, or the spout class's ``own`` where that is None, and above it what of ``given`` is not None."""
+    chosen = own if config is None else config
+    return {**(chosen or {}), **{key: value for key, value in given.items() if value is not None}}
