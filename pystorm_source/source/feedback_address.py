@@ -71,7 +71,7 @@ class Place:
 def masters_of(command: Sequence[str]) -> list[str]:
     """Every master that a command line of Spark names: ``--master M``, ``--conf spark.master=M``, ``-Dspark.master=M``.
 
-    None where the session was given its master later, or by a file."""
+    Empty where the session was given its master later, or by a file."""
     masters = [after for before, after in pairwise(command) if before == "--master"]
     for word in command:
         for prefix in ("spark.master=", "-Dspark.master=", "--conf=spark.master=", "--master="):
