@@ -10,6 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, so that only a change turns a test red; HYPOTHESIS_PROFILE=search looks for others.
+settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
+settings.register_profile("search", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 ROOT = Path(__file__).resolve().parent.parent
 

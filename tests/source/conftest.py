@@ -4,10 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-
-settings.register_profile("unhurried", deadline=None)  # the machine may be busy with a Spark session
-settings.load_profile("unhurried")
 
 TOPOLOGIES = "tests.source.topologies"
 
