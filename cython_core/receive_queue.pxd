@@ -37,7 +37,8 @@ cdef class ReceiveQueue:
     cdef public WakeUp consumer  # of the thread that polls, woken by what arrives; None where there is but one thread
     cdef readonly list blocked   # WakeUps of the threads that wait for room
     cdef readonly unsigned long long insert_failures  # offers of tuples or batches that did not go in as a whole
-    cdef readonly unsigned long long high_mark        # largest population seen
+    cdef readonly unsigned long long recent_high_mark  # largest population since mark_anew()
+    cdef unsigned long long earlier_high_mark          # and before
     cdef bint offer(self, Tuple tup) noexcept
     cdef uint64_t offer_batch(self, PyObject **tuples, uint64_t count) noexcept
     cdef void wake_blocked(self) noexcept

@@ -74,7 +74,7 @@ cdef class ReceiveQueue:
             n = ps_mpsc_offer_batch(self.mpsc, <void **>tuples, count)
         if n < count:
             self.insert_failures += 1
-        self.high_mark = max(self.high_mark, queue_size(self))
+        self.recent_high_mark = max(self.recent_high_mark, queue_size(self))
         if self.consumer is not None:
             ps_wake(&self.consumer.place)
         return n
@@ -111,6 +111,16 @@ cdef class ReceiveQueue:
         while self.poll() is not None:
             dropped += 1
         return dropped
+
+    def mark_anew(self):
+        """``recent_high_mark`` is that of the tuples that are there, and of those to come."""
+        self.earlier_high_mark = self.high_mark
+        self.recent_high_mark = queue_size(self)
+
+    @property
+    def high_mark(self):
+        """Most tuples that the queue has ever held."""
+        return max(self.earlier_high_mark, self.recent_high_mark)
 
     def __len__(self):
         return queue_size(self)

@@ -26,7 +26,7 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class QueueHighMark(_Strict, frozen=True, kw_only=True):
-    """Most tuples that a receive queue has held since its worker's start, and how many it can hold."""
+    """Most tuples that a receive queue has held meanwhile, and how many it can hold."""
 
     count: Count
     capacity: Count

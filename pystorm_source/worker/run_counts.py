@@ -10,6 +10,7 @@ from typing import NamedTuple
 from cython_core.bolt_executor import BoltExecutor
 from cython_core.executor import Executor
 from cython_core.latency_histogram import LatencyHistogram
+from cython_core.receive_queue import ReceiveQueue
 from cython_core.spout_executor import SpoutExecutor
 from pystorm_source.worker.report import NANOS, QUANTILES
 
@@ -19,8 +20,8 @@ _SUB_BITS = 4  # each power of two of a LatencyHistogram is cut into 16 buckets
 class RunCounts(NamedTuple):
     """Durations in seconds. ``emits``: of spout → tuples. ``stalls``: of the task that stalled longest for the reason.
 
-    ``queue_high_mark`` and ``queue_capacity`` are those of the fullest queue, since the worker's start: the core keeps
-    no other. ``latency``: of the calls of all components, as ``p50``, ``p95``, ``p99``. The rest: docs/COUNTERS.md.
+    ``queue_high_mark`` and ``queue_capacity`` are those of the queue that was fullest. ``latency``: of the calls of all
+    components, as ``p50``, ``p95``, ``p99``. The rest: docs/COUNTERS.md.
     """
 
     rows: int
@@ -65,6 +66,13 @@ class Look(NamedTuple):
         return cls(emits, acked, failed, retries, dead_letters, stalls, latency)
 
 
+def begun(executors: Sequence[Executor]) -> Look:
+    """What executors have counted when a run begins, whose queues' high marks count anew."""
+    for queue in _queues(executors):
+        queue.mark_anew()
+    return Look.at(executors)
+
+
 def between(before: Look, after: Look, executors: Sequence[Executor], rows: int) -> RunCounts:
     """What ``executors`` have counted from one look to a later one. ``rows``: what left them meanwhile."""
     high_mark, capacity = _fullest(executors)
@@ -83,9 +91,12 @@ def between(before: Look, after: Look, executors: Sequence[Executor], rows: int)
 
 
 def _fullest(executors: Iterable[Executor]) -> tuple[int, int]:
-    queues = [executor.queue for executor in executors if isinstance(executor, BoltExecutor)]
-    fullest = max(queues, key=lambda queue: queue.high_mark / queue.capacity, default=None)
-    return (fullest.high_mark, fullest.capacity) if fullest is not None else (0, 0)
+    fullest = max(_queues(executors), key=lambda queue: queue.recent_high_mark / queue.capacity, default=None)
+    return (fullest.recent_high_mark, fullest.capacity) if fullest is not None else (0, 0)
+
+
+def _queues(executors: Iterable[Executor]) -> list[ReceiveQueue]:
+    return [executor.queue for executor in executors if isinstance(executor, BoltExecutor)]
 
 
 def _longest(before: Iterable[dict[str, int]], after: Iterable[dict[str, int]]) -> dict[str, float]:

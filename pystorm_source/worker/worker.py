@@ -28,7 +28,7 @@ from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
 from pystorm_source.worker.retries import Retries
-from pystorm_source.worker.run_counts import Look, RunCounts, between
+from pystorm_source.worker.run_counts import Look, RunCounts, begun, between
 from pystorm_source.worker.wiring import Wiring
 
 logger = logging.getLogger("pystorm.worker")
@@ -78,7 +78,7 @@ class Worker:
         self._rows = 0
         self._batches = 0
         self._seconds = 0.0
-        self._before = Look.at(self.executors)
+        self._before = begun(self.executors)
 
     def _retries_of(self, spout: SpoutExecutor) -> Retries:
         options = parse(EngineOptions, self.plan.conf_of(self.plan.component(spout.component)))
@@ -235,7 +235,7 @@ class Worker:
         self.broken = True
         began = self.clock.monotonic()
         self._rows = self._batches = 0
-        self._before = Look.at(self.executors)
+        self._before = begun(self.executors)
         try:
             for spout in self._all_spouts():
                 with self._named(spout, "activate"):

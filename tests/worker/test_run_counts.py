@@ -99,6 +99,9 @@ def test_stalls_of_a_slow_range_are_not_those_of_the_next(made, scheduler):
     assert quick.stalls["downstream_full"] <= worker.report()["seconds"]
     assert quick.latency["p50"] < 0.002
     assert set(quick.stalls) == set(worker.report()["components"]["s"]["stall_seconds"])
+    rows(worker.run("s", "p", 60, 61))
+    assert worker.last_run().queue_high_mark == worker.last_run().queue_high_mark == 1
+    assert worker.report()["components"]["b"]["queue_high_mark"] == 2
 
 
 def test_the_stall_of_several_tasks_at_once_counts_once(made):
