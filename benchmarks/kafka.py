@@ -1,6 +1,7 @@
 """Records per second from Kafka: 100-byte values, two partitions, two cores, one broker in a JVM beside them.
 
     arrow         KafkaBatchSpout → noop sink                        against spark-arrow and bare
+    arrow-null    KafkaBatchSpout → null bolt → noop sink            against spark-arrow and bare
     tuple         KafkaSpout → null bolt → noop sink                 against spark-plain and bare
     tuple-out     KafkaSpout → noop sink                             against spark-plain
     arrow-alone   two workers of ours without Spark, KafkaBatchSpout → output         against bare
@@ -66,6 +67,11 @@ class Batches(Topology):
     records = KafkaBatchSpout.spec(fields=["value binary"])
 
 
+class BatchesToNull(Topology):
+    records = KafkaBatchSpout.spec(fields=["value binary"])
+    null = NullBolt.spec(inputs=[records])
+
+
 class Tuples(Topology):
     records = KafkaSpout.spec(fields=["value binary"])
 
@@ -115,6 +121,7 @@ CASES = (
     Case("arrow-alone", None, (("bare", 0.8),)),
     Case("tuple-alone", None, (("bare", 0.8),)),
     Case("arrow", _ours(Batches), (("spark-arrow", 1.0), ("bare", 0.8))),
+    Case("arrow-null", _ours(BatchesToNull), (("spark-arrow", 1.0), ("bare", 0.8))),
     Case("tuple", _ours(TuplesToNull), (("spark-plain", 2.0), ("bare", 0.8))),
     Case("tuple-out", _ours(Tuples), (("spark-plain", None), ("bare", None))),
 )
