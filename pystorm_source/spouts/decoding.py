@@ -130,94 +130,92 @@ def column_type(config: Mapping[str, Any], side: str) -> str | None:
     return None
 
 
+class Undecodable(NamedTuple):
+    """A record that is left out. ``record``: its index; ``reason``: a sentence that names it and says why."""
+
+    record: int
+    reason: str
+    remedy: str
+
+    def error(self) -> SchemaError:
+        return SchemaError(f"{self.reason} {self.remedy}")
+
+
 class Decoded(NamedTuple):
     """Decoded keys and values: side → list or array. ``kept``: the indices of the records that they are of, None: all
-    of them."""
+    of them. ``lost``: the others."""
 
     columns: dict[str, Any]
-    kept: list[int] | None
+    kept: list[int] | None = None
+    lost: Sequence[Undecodable] = ()
 
 
 class Decoding:
-    """``Decoding(options, declared, logger)``: keys and values of one task's records, and what happens to those that
-    cannot be decoded (``decode.errors``).
+    """``Decoding(options, declared, logger)``: keys and values of one task's records.
 
     ``declared``: key, value or both → DDL of the field, None where it has no type. What is not declared is not decoded.
-    Under ``drop`` a record of which something cannot be decoded is left out of what is answered; its offset is read
-    like any other. ``null`` keeps the record. ``nulled`` and ``dropped`` count those of a range. Raises as
-    ``decoder_of``.
+    A record of which something cannot be decoded is left out of what is answered and told as ``lost``, unless
+    ``decode.errors`` is ``null``: then it stays, the first one is logged, and ``nulled`` counts the keys and values.
+    Raises as ``decoder_of``.
     """
 
     def __init__(self, options: DecodingOptions, declared: Mapping[str, str | None], logger: logging.Logger):
         self.decoders = {side: decoder_of(options, side, ddl) for side, ddl in declared.items()}
-        self._policy = options.decode_errors
-        self._logger = logger
-        self.begin()
-
-    def begin(self) -> None:
-        """A range comes next."""
         self.nulled = 0
-        self.dropped = 0
-        self._logged = False
+        self._nulls = options.decode_errors == "null"
+        self._logger = logger
 
     def lists(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
         """Values for tuples. ``data``: side → its bytes in each record; ``where(index)`` names a record in messages.
 
-        Raises SchemaError for what cannot be decoded under ``fail``, WorldError where the schema registry does not
-        answer.
+        Raises WorldError where the schema registry does not answer.
         """
         bad: dict[str, dict[int, str]] = {side: {} for side in self.decoders}
         columns = {side: decoder.values(data[side], bad[side]) for side, decoder in self.decoders.items()}
-        kept = self._judged(data, bad, where) if any(bad.values()) else None
+        kept, lost = self._judged(data, bad, where) if any(bad.values()) else (None, ())
         if kept is not None:
             columns = {side: [column[index] for index in kept] for side, column in columns.items()}
-        return Decoded(columns, kept)
+        return Decoded(columns, kept, lost)
 
     def arrays(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
         """Arrow columns; otherwise as ``lists``."""
         bad: dict[str, dict[int, str]] = {side: {} for side in self.decoders}
         columns = {side: decoder.array(data[side], bad[side]) for side, decoder in self.decoders.items()}
-        kept = self._judged(data, bad, where) if any(bad.values()) else None
+        kept, lost = self._judged(data, bad, where) if any(bad.values()) else (None, ())
         if kept is not None:
             columns = {side: column.take(pa.array(kept, pa.int64())) for side, column in columns.items()}
-        return Decoded(columns, kept)
-
-    def sum_up(self) -> None:
-        """The range is read: logs how many could not be decoded."""
-        if self.nulled or self.dropped:
-            self._logger.warning(
-                "of this range %d keys and values that cannot be decoded are null, %d records are dropped",
-                self.nulled, self.dropped,
-            )  # fmt: skip
-        self.begin()
+        return Decoded(columns, kept, lost)
 
     def _judged(
         self, data: Mapping[str, Data], bad: dict[str, dict[int, str]], where: Callable[[int], str]
-    ) -> list[int] | None:
-        """Which records stay, None for all of them."""
-        spoilt = set().union(*bad.values())
-        if self._policy == "fail" or not self._logged:
-            self._say(data, bad, min(spoilt), where)
-        if self._policy == "null":
+    ) -> tuple[list[int] | None, Sequence[Undecodable]]:
+        """``kept`` and ``lost``."""
+        spoilt = sorted(set().union(*bad.values()))
+        if self._nulls:
+            if not self.nulled:
+                said = _undecodable(data, bad, spoilt[0], where).reason
+                self._logger.warning(
+                    "%s It is null, as decode.errors says; further ones are counted by the report", said
+                )
             self.nulled += sum(map(len, bad.values()))
-            return None
-        self.dropped += len(spoilt)
+            return None, ()
+        lost = [_undecodable(data, bad, index, where) for index in spoilt]
         count = len(next(iter(data.values())))
-        return [index for index in range(count) if index not in spoilt]
+        left_out = set(spoilt)
+        return [index for index in range(count) if index not in left_out], lost
 
-    def _say(
-        self, data: Mapping[str, Data], bad: dict[str, dict[int, str]], index: int, where: Callable[[int], str]
-    ) -> None:
-        side = next(side for side, reasons in bad.items() if index in reasons)
-        said = f"the {side} of the record at {where(index)} cannot be decoded: {bad[side][index]}."
-        given = shortened(data[side][index])
-        if self._policy == "fail":
-            raise SchemaError(
-                f"{said} Set {side}.format and the type of field {side!r} to what was written, or decode.errors to "
-                f"null or drop. Given: {given}"
-            )
-        self._logger.warning("%s decode.errors=%s; further ones are counted. Given: %s", said, self._policy, given)
-        self._logged = True
+
+def _undecodable(
+    data: Mapping[str, Data], bad: dict[str, dict[int, str]], index: int, where: Callable[[int], str]
+) -> Undecodable:
+    side = next(side for side, reasons in bad.items() if index in reasons)
+    return Undecodable(
+        index,
+        f"the {side} of the record at {where(index)} cannot be decoded: {bad[side][index]}.",
+        f"Set {side}.format and the type of field {side!r} to what was written, or go on without such records by "
+        "topology.dead.letter=stream or drop (with decode.errors=dead-letter), or by decode.errors=null. Given: "
+        f"{shortened(data[side][index])}",
+    )
 
 
 def shortened(data: bytes | None) -> str:

@@ -54,12 +54,13 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
     key_reader_schema: _ReaderSchema = msgspec.field(name="key.avro.reader.schema", default="")
     value_reader_schema: _ReaderSchema = msgspec.field(name="value.avro.reader.schema", default="")
     decode_errors: Annotated[
-        Literal["fail", "null", "drop"],
+        Literal["dead-letter", "fail", "null", "drop"],
         Meta(
-            description="A key or value that cannot be decoded: fail the task, naming the record; null in its place; "
-            "drop the record. The latter two log the first of each range and count the others."
+            description="A record whose key or value cannot be decoded. dead-letter: what topology.dead.letter says, "
+            "which by itself fails the task, naming the record; stream: a row with its bytes. fail, drop: so whatever "
+            "that option says. null: the field is null, the record stays. All are counted, the first is logged."
         ),
-    ] = msgspec.field(name="decode.errors", default="fail")
+    ] = msgspec.field(name="decode.errors", default="dead-letter")
     registry_client: Annotated[
         dict[str, Any] | None,
         Meta(

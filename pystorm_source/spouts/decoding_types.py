@@ -62,6 +62,11 @@ def field_type(ddl: str, where: str) -> pa.DataType:
     return parse_type(ddl, where, _ArrowTypes())[0]
 
 
+def nullable(ddl: str, name: str) -> bool:
+    """Whether the field of this name and DDL may be null. Raises SchemaError."""
+    return parse_type(ddl, f"field {name!r}", _ArrowTypes())[1]
+
+
 def arrow_type(schema: str, where: str) -> pa.DataType:
     """Of a type (``struct<id: bigint>``) or a list of columns (``id bigint``). Raises SchemaError naming ``where``."""
     return parse_schema(schema, where, _ArrowTypes())

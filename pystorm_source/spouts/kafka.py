@@ -12,6 +12,7 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError
+from pystorm_source.spouts.decoding import Undecodable
 from pystorm_source.spouts.kafka_options import KafkaOptions, named_by_partition
 from pystorm_source.spouts.kafka_range import Chunk, KafkaConsumers
 from pystorm_source.spouts.kafka_records import FIELDS, HEADERS, KafkaRecords, typed_fields
@@ -21,6 +22,9 @@ from pystorm_source.spouts.spec_config import spec_config
 # Of a batch that leaves next_batch: rows, and bytes of its columns, beyond which nothing is added to it.
 BATCH_ROWS = 16_384
 BATCH_BYTES = 32 << 20
+
+NULLED = "decode.errors.null"
+"""The metric of keys and values that could not be decoded and are null."""
 
 
 class _Kafka(PartitionedSpout):
@@ -81,7 +85,7 @@ class _Kafka(PartitionedSpout):
         options = self._options = KafkaOptions.of(conf)
         self._log = self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
         stream = next((s for s in Stream.all_of(fields, given_by=type(self).__name__) if s.name == "default"), Stream())
-        self._records = KafkaRecords(stream, type(self).__name__, options, self._log)
+        self._records = KafkaRecords(stream, type(self).__name__, options, self._log, self._bury)
         if self.gives_batches() and self._records.untyped:
             raise OptionError(
                 f"fields {self._records.untyped!r} need a type to be columns: write {type(self).__name__}.spec(fields="
@@ -95,6 +99,8 @@ class _Kafka(PartitionedSpout):
         self._topics: KafkaTopics | None = None
         self._consumers = KafkaConsumers(options, self.clock, self._log)
         self._chunks: Iterator[Chunk] = iter(())
+        # Whether the last chunk has given dead letters: who reads them is given a turn before the next one.
+        self._yields = False
 
     def cleanup(self) -> None:
         self._consumers.close()
@@ -119,10 +125,21 @@ class _Kafka(PartitionedSpout):
     def open(self, partition: str, start: int, end: int) -> None:
         self._at = Partition.parse(partition)
         self._chunks = self._consumers.take(self._at).chunks(self._at, start, end)
-        self._records.begin()
+        self._nulled_before = self._records.nulled
 
     def close(self) -> None:
-        self._records.sum_up()
+        nulled = self._records.nulled - self._nulled_before
+        if nulled:
+            self.report_metric(NULLED, nulled)
+
+    def _bury(self, values: tuple[Any, ...], offset: int, lost: Undecodable) -> None:
+        """Makes a dead letter of a record that cannot be decoded. Raises SchemaError where it fails the task."""
+        policy = self._options.decode_errors
+        if policy == "fail" or (self._pystorm_retries is None and policy != "drop"):
+            raise lost.error()
+        if self._pystorm_retries is not None:
+            drop = "decode.errors is drop" if policy == "drop" else ""
+            self._yields |= self._pystorm_retries.give_up_unread(values, offset, lost.reason, lost.error, drop)
 
 
 class KafkaSpout(_Kafka):
@@ -134,7 +151,8 @@ class KafkaSpout(_Kafka):
     is called ``orders-0``, offsets are Kafka's: a range may have gaps. Needs ``pip install pystorm-source[kafka]``.
 
     Raises OptionError for wrong options, DataLossError where unread records are gone, WorldError where the brokers do
-    not answer, SchemaError for keys or values that are not what their field says.
+    not answer, SchemaError for keys or values that are not what their field says, unless ``topology.dead.letter`` or
+    ``decode.errors`` says what becomes of them.
     """
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
@@ -154,9 +172,12 @@ class KafkaSpout(_Kafka):
             for values, offset in pairs:
                 self.emit(values, offset)
                 return None
+            if self._yields:
+                return None
         return False
 
     def _pairs_of(self, chunk: Chunk) -> Iterator[tuple[tuple[Any, ...], int]]:
+        self._yields = False
         return self._records.pairs(self._at, *chunk)
 
 
@@ -171,11 +192,12 @@ class KafkaBatchSpout(_Kafka):
             batches.append(batch)
             rows += batch.num_rows
             size += batch.nbytes
-            if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+            if rows >= BATCH_ROWS or size >= BATCH_BYTES or self._yields:
                 break
-        if not rows:
+        if not batches:
             return None
         return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
     def _batch_of(self, chunk: Chunk) -> pa.RecordBatch:
+        self._yields = False
         return self._records.batch(self._at, *chunk)

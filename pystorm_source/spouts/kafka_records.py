@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError, SchemaError
-from pystorm_source.spouts.decoding import Decoded, Decoding, column_type, shortened
-from pystorm_source.spouts.decoding_types import field_type
+from pystorm_source.spouts.decoding import Decoded, Decoding, Undecodable, column_type, shortened
+from pystorm_source.spouts.decoding_types import field_type, nullable
 from pystorm_source.spouts.kafka_options import KafkaOptions
 from pystorm_source.spouts.kafka_topics import Partition
 
@@ -54,18 +54,31 @@ def _name_and_type(field: str) -> tuple[str, str | None]:
     return stream.fields[0], stream.types[0]
 
 
-class KafkaRecords:
-    """Fields of the messages of one partition. Raises OptionError for fields that there are not, SchemaError for types
-    that they do not have, and what ``Decoding`` raises."""
+Bury = Callable[[tuple[Any, ...], int, Undecodable], None]
+"""Told of a record that cannot be decoded: its fields, key and value as bytes; its offset; why. May raise."""
 
-    def __init__(self, stream: Stream, given_by: str, options: KafkaOptions, logger: logging.Logger):
+
+class KafkaRecords:
+    """Fields of the messages of one partition; what cannot be decoded goes to ``bury`` instead.
+
+    Raises OptionError for fields that there are not, SchemaError for types that they do not have, and what ``Decoding``
+    raises.
+    """
+
+    def __init__(self, stream: Stream, given_by: str, options: KafkaOptions, logger: logging.Logger, bury: Bury):
         self._fields = stream.fields
+        self._bury = bury
         declared = dict(zip(stream.fields, stream.types, strict=True))
         for name, ddl in declared.items():
             if name not in TYPES:
                 raise OptionError(
                     f"a Kafka spout has the fields {', '.join(TYPES)}: declare some of them, in any order, such as "
                     f"outputs = ['key string', 'value binary']. Given: {name!r} of {given_by}"
+                )
+            if options.decode_errors == "null" and name in SIDES and ddl is not None and not nullable(ddl, name):
+                raise OptionError(
+                    f"decode.errors=null puts null where {name!r} cannot be decoded, which is declared not null: leave "
+                    f"not null out, or take dead-letter, drop or fail. Given: {ddl!r} of {given_by}"
                 )
             if name not in SIDES and ddl is not None and field_type(ddl, f"field {name!r}") != _ARROW[name]:
                 raise SchemaError(
@@ -81,8 +94,8 @@ class KafkaRecords:
     def pairs(
         self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
-        """(values, offset) of each message that is not dropped. Raises SchemaError for a key or value that cannot be
-        decoded, WorldError where the schema registry does not answer."""
+        """(values, offset) of each message that is decoded. Raises what ``bury`` raises, WorldError where the schema
+        registry does not answer."""
         decoded, offsets, messages = self._decoded(self._decoding.lists, at, offsets, messages)
         columns = [
             decoded[name] if name in decoded else self._values(name, at, offsets, messages) for name in self._fields
@@ -90,32 +103,40 @@ class KafkaRecords:
         return zip(zip(*columns, strict=True), offsets, strict=True)
 
     def batch(self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> pa.RecordBatch:
-        """The messages that are not dropped as Arrow columns. Raises as ``pairs``."""
+        """The messages that are decoded as Arrow columns. Raises as ``pairs``."""
         decoded, offsets, messages = self._decoded(self._decoding.arrays, at, offsets, messages)
         arrays = [
             decoded[name] if name in decoded else self._array(name, at, offsets, messages) for name in self._fields
         ]
         return pa.RecordBatch.from_arrays(arrays, names=list(self._fields))
 
-    def begin(self) -> None:
-        """A range comes next."""
-        self._decoding.begin()
-
-    def sum_up(self) -> None:
-        """The range is read: what could not be decoded is summed up in the log."""
-        self._decoding.sum_up()
+    @property
+    def nulled(self) -> int:
+        """Keys and values so far that could not be decoded and are null."""
+        return self._decoding.nulled
 
     def _decoded(
         self, decode: Callable[..., Decoded], at: Partition, offsets: Sequence[int], messages: Sequence[Any]
     ) -> tuple[dict[str, Any], Sequence[int], Sequence[Any]]:
         """Decoded keys and values, and the offsets and messages that they are of."""
         data = {side: _bytes_of(side, messages) for side in self._decoding.decoders}
-        columns, kept = decode(
+        columns, kept, lost = decode(
             data, lambda index: f"{at}, offset {offsets[index]}, key {shortened(messages[index].key())}"
         )
+        for each in lost:
+            raw = self._raw(at, offsets[each.record], messages[each.record])
+            self._bury(raw, offsets[each.record], each)
         if kept is None:
             return columns, offsets, messages
         return columns, [offsets[index] for index in kept], [messages[index] for index in kept]
+
+    def _raw(self, at: Partition, offset: int, message: Any) -> tuple[Any, ...]:
+        """The fields of one message, key and value as they were read."""
+        columns = [
+            _bytes_of(name, [message]) if name in SIDES else self._values(name, at, [offset], [message])
+            for name in self._fields
+        ]
+        return next(zip(*columns, strict=True))
 
     def _values(self, name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> Iterable[Any]:
         if name == "topic":

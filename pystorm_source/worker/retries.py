@@ -1,4 +1,5 @@
-"""What becomes of a spout's tuple that has failed or timed out: it is emitted again, or is a dead letter.
+"""What becomes of a spout's tuple that has failed or timed out: it is emitted again, or is a dead letter, as is what a
+spout has read and cannot make a tuple of.
 
     failed ──► a retry left? ──yes──► emitted again, after the back-off
                      │ no
@@ -14,7 +15,7 @@ from typing import Any
 
 from pystorm_source.clock import Clock
 from pystorm_source.options import EngineOptions
-from pystorm_source.worker.failure import Blame, Failed, GivenUp, failed, told
+from pystorm_source.worker.failure import Blame, Failed, GivenUp, failed, shortened, told
 from pystorm_source.worker.json_text import json_text
 
 LONGEST_BACKOFF_MILLIS = 60_000
@@ -73,19 +74,38 @@ class Retries:
         Raises GivenUp where ``topology.dead.letter`` is ``fail``.
         """
         self.dead_letters += 1
-        policy = self._options.dead_letter
-        if policy == "fail":
+        if self._options.dead_letter == "fail":
             ways = "allow for more, or go on without it by topology.dead.letter=stream or drop"
             remedy = f"no retry is left ({limit}): {ways}"
             raise GivenUp(self.component, self.task, lost, remedy) from lost.cause
-        if policy == "stream" and self._send(self._row(lost)):
-            return
+        self._bury(lost)
+
+    def give_up_unread(
+        self, values: tuple[Any, ...], offset: int, reason: str, error: Callable[[], Exception], drop: str = ""
+    ) -> bool:
+        """Makes a dead letter of what a spout has read and cannot make a tuple of; whether it is a row now.
+
+        ``values``: as they were read; ``drop``: the option of the spout's that drops it, whatever
+        ``topology.dead.letter`` says. Raises what ``error`` makes where that is ``fail``.
+        """
+        self.dead_letters += 1
+        if self._options.dead_letter == "fail" and not drop:
+            raise error()
+        name = f"{shortened(values)} of {self.component}.default"
+        return self._bury(Failed(values, name, offset, 0, self.component, self.task, reason, reason), drop)
+
+    def _bury(self, lost: Failed, drop: str = "") -> bool:
+        """Sends the row of a dead letter, or drops it; whether it is sent."""
+        streams = self._options.dead_letter == "stream" and not drop
+        if streams and self._send(self._row(lost)):
+            return True
         self.dropped += 1
-        why = "nobody reads the stream __dead_letter" if policy == "stream" else "topology.dead.letter is drop"
+        why = drop or ("nobody reads the stream __dead_letter" if streams else "topology.dead.letter is drop")
         self._warn(
             "dropped",
             f"drops a tuple, as {why}: {told(lost)}. Others are counted by the report alone",
         )
+        return False
 
     def blame(self, blame: Blame | None) -> None:
         """Who has failed the tuple that the spout is told of next; None: its time was out."""

@@ -211,13 +211,17 @@ def where(index):
 
 
 @pytest.mark.parametrize("delivery", ["lists", "arrays"])
-def test_failing_names_the_record_and_the_remedy(caplog, delivery):
-    with pytest.raises(SchemaError) as raised:
-        getattr(decoding(caplog), delivery)(RECORDS, where)
-    said = str(raised.value)
+def test_what_cannot_be_decoded_is_left_out_and_named_with_the_remedy(caplog, delivery):
+    made = decoding(caplog, {"key": "string"})
+    columns, kept, lost = getattr(made, delivery)({**RECORDS, "key": [b"a", b"b", b"\xff", None]}, where)
+    assert plain(columns["key"], made.decoders["key"]) == ["a"] and kept == [0]
+    assert plain(columns["value"], made.decoders["value"]) == [{"id": 1}]
+    assert [each.record for each in lost] == [1, 2, 3]
+    said = str(lost[0].error())
     assert said.startswith("the value of the record at orders-3, offset 12 cannot be decoded: JSON is malformed")
-    assert "Set value.format" in said and "decode.errors to null or drop" in said
+    assert "Set value.format" in said and "topology.dead.letter=stream" in said and "decode.errors=null" in said
     assert said.endswith(f"Given: {b'x' * 100 + b'...'!r}")
+    assert lost[1].reason.startswith("the key of the record at orders-3, offset 13 cannot")
     assert not caplog.messages
 
 
@@ -225,38 +229,22 @@ def test_failing_names_the_record_and_the_remedy(caplog, delivery):
 def test_null_keeps_the_record_and_warns_once(caplog, delivery):
     made = decoding(caplog, decode_errors="null")
     for _ in range(2):
-        columns, kept = getattr(made, delivery)(RECORDS, where)
-        assert plain(columns["key"], made.decoders["key"]) == RECORDS["key"] and kept is None
+        columns, kept, lost = getattr(made, delivery)(RECORDS, where)
+        assert plain(columns["key"], made.decoders["key"]) == RECORDS["key"] and kept is None and not lost
         assert plain(columns["value"], made.decoders["value"]) == [{"id": 1}, None, {"id": 3}, None]
-    assert made.nulled == 4 and made.dropped == 0
+    assert made.nulled == 4
     assert len(caplog.messages) == 1 and "orders-3, offset 12 cannot be decoded" in caplog.messages[0]
-    made.sum_up()
-    assert "4 keys and values that cannot be decoded are null, 0 records are dropped" in caplog.messages[1]
 
 
-@pytest.mark.parametrize("delivery", ["lists", "arrays"])
-def test_drop_leaves_the_record_out_and_counts_it(caplog, delivery):
-    made = decoding(caplog, {"key": "string"}, decode_errors="drop")
-    columns, kept = getattr(made, delivery)({**RECORDS, "key": [b"a", b"\xff", b"\xff", None]}, where)
-    assert plain(columns["key"], made.decoders["key"]) == ["a"] and kept == [0]
-    assert plain(columns["value"], made.decoders["value"]) == [{"id": 1}]
-    assert made.dropped == 3
-    assert "the key of the record at orders-3, offset 12 cannot" in caplog.messages[0]
-    made.sum_up()
-    made.sum_up()
-    assert len(caplog.messages) == 2 and "3 records are dropped" in caplog.messages[1]
-
-
-def test_dropping_all_leaves_columns_of_the_declared_types(caplog):
-    made = decoding(caplog, decode_errors="drop")
-    columns, kept = made.arrays({"key": [b"k"], "value": [b"x"]}, where)
+def test_leaving_all_out_leaves_columns_of_the_declared_types(caplog):
+    columns, kept, _ = decoding(caplog).arrays({"key": [b"k"], "value": [b"x"]}, where)
     assert kept == [] and [len(column) for column in columns.values()] == [0, 0]
     assert columns["key"].type == pa.binary() and columns["value"].type == pa.struct([("id", pa.int32())])
 
 
 def test_what_is_no_field_is_not_decoded():
     made = Decoding(options(key_format="json"), {"value": None}, logging.getLogger("decoding"))
-    assert made.lists({"value": [b"x"]}, where) == ({"value": [b"x"]}, None)
+    assert made.lists({"value": [b"x"]}, where) == ({"value": [b"x"]}, None, ())
 
 
 # Options and types.
