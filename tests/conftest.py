@@ -63,7 +63,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     from tests.kafka_broker import kafka_cluster
 
     try:
-        with kafka_cluster(tmp_path_factory.mktemp("kafka")) as cluster:
+        with kafka_cluster(tmp_path_factory.mktemp("kafka"), secured=True) as cluster:
             yield cluster
     except PeerMissing as missing:
         if os.environ.get("CI") == "true":

@@ -6,6 +6,9 @@
         cluster.brokers[0].kill()              # -9
         cluster.brokers[0].start()             # same port, same data
 
+``secured``: the first broker listens where a password (``SASL``) and a certificate (``TLS``) are needed, too, with
+``USER`` and ``PASSWORD``, or what ``tls`` says.
+
 KRaft: the first broker is the controller, too. Brokers end with the context, and also where the process that started
 them is killed: the kernel ends them then (``PR_SET_PDEATHSIG``, by ``setpriv``). The jars come by Maven into the
 ignored folder of the benchmarks' peers.
@@ -20,12 +23,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from benchmarks.peers import BROKER, java_jars
 from pystorm_source.java import ensure_java
+from tests.certificates import self_signed
 
 STARTING_SECONDS = 60
+USER, PASSWORD = "reader", "correct-horse"
 CLUSTER_ID = "pystorm-tests-kafka-01"
 JVM = ("-Xmx384m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
@@ -65,9 +76,10 @@ def free_port() -> int:
 class KafkaBroker:
     """One broker process; ``port`` and data stay the same from start to start."""
 
-    def __init__(self, node: int, folder: Path, controller: str, jars: Path, is_controller: bool):
+    def __init__(self, node: int, folder: Path, controller: str, jars: Path, is_controller: bool, secured: bool):
         self.node = node
         self.port = free_port()
+        self.secured = {"SASL": free_port(), "TLS": free_port()} if secured else {}
         self.folder = folder / f"broker-{node}"
         self._jars = jars
         self._process: subprocess.Popen[bytes] | None = None
@@ -75,19 +87,21 @@ class KafkaBroker:
         data = self.folder / "data"
         data.mkdir()
         roles = "broker,controller" if is_controller else "broker"
-        listeners = f"PLAINTEXT://127.0.0.1:{self.port}" + (f",CONTROLLER://{controller}" if is_controller else "")
+        ports = {"PLAINTEXT": self.port, **self.secured}
+        advertised = ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items())
         settings = {
             "node.id": node,
             "process.roles": roles,
             "controller.quorum.voters": f"1@{controller}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "listeners": listeners,
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL",
+            "listeners": advertised + (f",CONTROLLER://{controller}" if is_controller else ""),
+            "advertised.listeners": advertised,
             "log.dirs": data,
             "broker.rack": f"rack-{node}",
             **SETTINGS,
+            **(_secured(folder) if secured else {}),
         }
         _write_properties(self.folder / "server.properties", settings)
         # What `kafka-storage format` would write, in a JVM less.
@@ -140,10 +154,14 @@ class KafkaBroker:
 class KafkaCluster:
     """Brokers and an admin client."""
 
-    def __init__(self, folder: Path, brokers: int = 1):
+    def __init__(self, folder: Path, brokers: int = 1, secured: bool = False):
         jars = java_jars(BROKER)
         controller = f"127.0.0.1:{free_port()}"
-        self.brokers = [KafkaBroker(node, folder, controller, jars, node == 1) for node in range(1, brokers + 1)]
+        self.folder = folder
+        self.brokers = [
+            KafkaBroker(node, folder, controller, jars, node == 1, secured and node == 1)
+            for node in range(1, brokers + 1)
+        ]
         self.bootstrap = ",".join(f"127.0.0.1:{broker.port}" for broker in self.brokers)
 
     def start(self) -> None:
@@ -151,6 +169,15 @@ class KafkaCluster:
             broker.start()
         self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
         self.wait()
+        if self.brokers[0].secured:
+            scram = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+            upsertion = UserScramCredentialUpsertion(USER, scram, PASSWORD.encode())
+            self.admin.alter_user_scram_credentials([upsertion])[USER].result(20)
+
+    @property
+    def tls(self) -> dict[str, str]:
+        """What a client of the listener ``TLS`` needs: the broker's certificate, and one of its own."""
+        return {"ssl.ca.location": str(self.folder / "broker.pem"), **certified(self.folder / "client.pem")}
 
     def wait(self) -> None:
         """Until every broker that runs is a member. Raises RuntimeError with its log where it does not become one."""
@@ -195,14 +222,35 @@ class KafkaCluster:
 
 
 @contextmanager
-def kafka_cluster(folder: Path, brokers: int = 1) -> Iterator[KafkaCluster]:
+def kafka_cluster(folder: Path, brokers: int = 1, secured: bool = False) -> Iterator[KafkaCluster]:
     """Running brokers, which end with the context."""
-    cluster = KafkaCluster(folder, brokers)
+    cluster = KafkaCluster(folder, brokers, secured)
     try:
         cluster.start()
         yield cluster
     finally:
         cluster.stop()
+
+
+def certified(pem: Path) -> dict[str, str]:
+    """The properties of a client that has this certificate and its key."""
+    return {"ssl.certificate.location": str(pem), "ssl.key.location": str(pem)}
+
+
+def _secured(folder: Path) -> dict[str, object]:
+    """Settings of the listeners where a password and a certificate are needed."""
+    module = "org.apache.kafka.common.security"
+    sasl, tls = "listener.name.sasl.", "listener.name.tls."
+    return {
+        f"{sasl}sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        f"{sasl}plain.sasl.jaas.config": f'{module}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
+        f"{sasl}scram-sha-256.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;",
+        f"{tls}ssl.keystore.type": "PEM",
+        f"{tls}ssl.keystore.location": self_signed(folder / "broker.pem"),
+        f"{tls}ssl.truststore.type": "PEM",
+        f"{tls}ssl.truststore.location": self_signed(folder / "client.pem"),
+        f"{tls}ssl.client.auth": "required",
+    }
 
 
 def _write_properties(path: Path, settings: Mapping[str, object]) -> None:

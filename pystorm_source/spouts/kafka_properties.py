@@ -48,12 +48,35 @@ WITHOUT_EFFECT = {
     "partition.assignment.strategy",
 }
 
-_JAAS = re.compile(r"\s*(?:\w+\.)*(\w+LoginModule)\s+\w+\s*(.*?);?\s*", re.DOTALL)
-_JAAS_ENTRY = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))""")
 _PEM_REMEDY = (
     "give the certificates as PEM files: kafka.ssl.ca.location, kafka.ssl.certificate.location and "
     "kafka.ssl.key.location (keytool -exportcert -rfc, or openssl pkcs12 -in store.p12 -nodes, writes them)"
 )
+_SASL_REMEDY = (
+    "give kafka.sasl.username and kafka.sasl.password; for Kerberos kafka.sasl.kerberos.keytab and "
+    "kafka.sasl.kerberos.principal; for OAuth kafka.sasl.oauthbearer.method=oidc with "
+    "kafka.sasl.oauthbearer.client.id, kafka.sasl.oauthbearer.client.secret and "
+    "kafka.sasl.oauthbearer.token.endpoint.url"
+)
+# Of the Java client alone, and with a meaning that it would be wrong to pass over: what to do instead.
+OF_JAVA = {
+    re.compile(
+        r"security\.providers|ssl\.(engine\.factory\.class|(key|trust)manager\.algorithm|provider)"
+    ): _PEM_REMEDY,
+    re.compile(r"ssl\.(enabled\.protocols|protocol|secure\.random\.implementation)"): (
+        "leave it out, OpenSSL takes the newest version of TLS that the broker has; kafka.ssl.cipher.suites narrows it"
+    ),
+    re.compile(r"sasl\.(login|client)(\.callback\.handler)?\.class|sasl\.oauthbearer\.jwt\..*"): (
+        f"its classes cannot be loaded here: {_SASL_REMEDY}"
+    ),
+    re.compile(
+        r"sasl\.login\..*|sasl\.kerberos\.ticket\..*|sasl\.oauthbearer\.(jwks|expected)\..*|sasl\.oauthbearer\."
+        r"(clock\.skew\.seconds|header\.urlencode|scope\.claim\.name|assertion\.template\.file)"
+    ): "leave it out, librdkafka renews logins and tokens by itself",
+}
+
+_JAAS = re.compile(r"\s*(?:\w+\.)*(\w+LoginModule)\s+\w+\s*(.*?);?\s*", re.DOTALL)
+_JAAS_ENTRY = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))""")
 
 
 def client_properties(given: Mapping[str, Any]) -> dict[str, str]:
@@ -62,6 +85,12 @@ def client_properties(given: Mapping[str, Any]) -> dict[str, str]:
     for key, why in REFUSED.items():
         if key in properties:
             raise OptionError(f"option 'kafka.{key}' is not supported: {why}. Leave it out. Given: {properties[key]!r}")
+    for names, remedy in OF_JAVA.items():
+        for key in filter(names.fullmatch, properties):
+            raise OptionError(
+                f"option 'kafka.{key}' is of the Java client, and librdkafka reads Kafka here: {remedy}. Given: "
+                f"{shown(key, properties[key])}"
+            )
     if not properties.get("bootstrap.servers", "").strip():
         raise OptionError(
             "option 'kafka.bootstrap.servers' is needed: host:port of one or more brokers, with commas between them. "
@@ -96,13 +125,15 @@ def made_client(kind: str, properties: Mapping[str, Any], **arguments: Any) -> A
     except confluent_kafka.KafkaException as error:
         # librdkafka quotes values: those of secrets are not repeated.
         said = error.args[0].str()
-        key = next((key for key in sorted(properties, key=len, reverse=True) if f'"{key}"' in said), None)
+        key = next(
+            (key for key in sorted(properties, key=len, reverse=True) if re.search(f'["`]{key}["`]', said)), None
+        )
         names = "; the Java client's name may be another: see librdkafka's CONFIGURATION.md"
         what = f"option 'kafka.{key}'" if key else "the kafka.* options"
         why = said if shown(key or "secret", "") == "''" else error.args[0].name()
         raise OptionError(
             f"{what} cannot be taken by librdkafka: {why}{names if 'No such' in said else ''}. Given: "
-            f"{shown(key, properties[key]) if key else sorted(properties)!r}"
+            f"{shown(key, properties[key]) if key else sorted(properties)}"
         ) from None
 
 
@@ -119,9 +150,7 @@ def _translate_jaas(properties: dict[str, str]) -> None:
     if found is None or module not in ("PlainLoginModule", "ScramLoginModule"):
         raise OptionError(
             "option 'kafka.sasl.jaas.config' is of the Java client; PlainLoginModule and ScramLoginModule are "
-            "translated. For Kerberos give kafka.sasl.kerberos.keytab, kafka.sasl.kerberos.principal and "
-            "kafka.sasl.kerberos.service.name, for OAuth kafka.sasl.oauthbearer.*, as librdkafka knows them. "
-            f"Given: {module}"
+            f"translated. Instead of others {_SASL_REMEDY}. Given: {module}"
         )
     entries = {key: double or single or bare for key, double, single, bare in _JAAS_ENTRY.findall(found[2])}
     if not {"username", "password"} <= entries.keys():

@@ -19,6 +19,7 @@ from pystorm_source.clock import Clock
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts.kafka_options import KafkaOptions
 from pystorm_source.spouts.kafka_properties import made_client
+from pystorm_source.spouts.kafka_refusal import Hearsay
 from pystorm_source.spouts.kafka_topics import Partition
 
 MOST_CONSUMERS = 4
@@ -83,9 +84,9 @@ class PartitionConsumer:
         self._clock = clock
         self._log = logger
         self._patience = options.poll_timeout_millis / 1000
-        self._said = ""
+        self._heard = Hearsay(options.properties)
         properties = {"group.id": f"{options.group_id_prefix}-task", **DEFAULTS, **options.properties, **OWN}
-        self._consumer = made_client("Consumer", properties, logger=logger, error_cb=self._hear)
+        self._consumer = made_client("Consumer", properties, logger=logger, error_cb=self._heard.hear)
         self._place: tuple[str, int] | None = None
         self._position = -1
         self._left: Sequence[Any] = ()
@@ -94,7 +95,7 @@ class PartitionConsumer:
         """Offsets and messages of [start, end), in order, some hundred at a time.
 
         Raises DataLossError where offsets are gone and options do not allow to go on, WorldError where nothing comes
-        for ``kafkaConsumer.pollTimeoutMs``.
+        for ``kafkaConsumer.pollTimeoutMs``, or where brokers refuse the client.
         """
         self._go_to(partition, start)
         deadline = self._clock.monotonic() + self._patience
@@ -102,6 +103,7 @@ class PartitionConsumer:
             messages = self._left or self._consumer.consume(min(CHUNK, end - self._position), WAIT_SECONDS)
             self._left = ()
             if not messages:
+                self._heard.check()
                 if self._clock.monotonic() > deadline:
                     raise self._silent(partition, end)
                 continue
@@ -131,7 +133,7 @@ class PartitionConsumer:
         if place == self._place and self._position == start:
             return
         self._left = ()
-        self._said = ""
+        self._heard.said = ""
         # An assignment, where a seek would do: also what is on its way from before it counts no more.
         self._consumer.assign([TopicPartition(*place, start)])
         self._place, self._position = place, start
@@ -187,7 +189,7 @@ class PartitionConsumer:
         self._log.warning("%s; skipped, as failOnDataLoss is false", what)
 
     def _silent(self, partition: Partition, end: int) -> WorldError:
-        said = f"; the client says: {self._said}" if self._said else ""
+        said = f"; the client says: {self._heard.said}" if self._heard.said else ""
         return WorldError(
             f"{partition} gave nothing for {self._options.poll_timeout_millis} ms (kafkaConsumer.pollTimeoutMs) at "
             f"offset {self._position}, to be read up to {end}{said}: see that its leader runs and can be reached from "
@@ -197,10 +199,6 @@ class PartitionConsumer:
     @property
     def _servers(self) -> str:
         return self._options.properties["bootstrap.servers"]
-
-    def _hear(self, error: Any) -> None:
-        """What librdkafka says about brokers; it goes on by itself."""
-        self._said = f"{error.name()}: {error.str()}"
 
 
 def _offsets_of(messages: Sequence[Any]) -> Sequence[int]:

@@ -9,6 +9,7 @@ their earliest offset. Which id a topic had is remembered in the memo of the sna
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import wait
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from pystorm_source.clock import Clock
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.spouts.kafka_options import KafkaOptions
 from pystorm_source.spouts.kafka_properties import made_client
+from pystorm_source.spouts.kafka_refusal import Hearsay
 
 # The errors of a request that may be answered a moment later, by name: brokers that are down, leaders that move.
 _PASSING = re.compile(
@@ -25,6 +27,8 @@ _PASSING = re.compile(
     r"BROKER_NOT_AVAILABLE|REPLICA_NOT_AVAILABLE|KAFKA_STORAGE_ERROR|FENCED_LEADER_EPOCH|UNKNOWN_LEADER_EPOCH|"
     r"OFFSET_NOT_AVAILABLE|COORDINATOR_\w+|NOT_COORDINATOR\w*|UNKNOWN_TOPIC_OR_PART|UNKNOWN_TOPIC_ID"
 )
+
+WAIT_SECONDS = 0.05
 
 
 class Partition(NamedTuple):
@@ -58,7 +62,10 @@ class KafkaTopics:
         self._clock = clock
         self._log = logger
         self._servers = options.properties["bootstrap.servers"]
-        self._admin = made_client("AdminClient", _of_admin(options.properties), logger=logger)
+        self._heard = Hearsay(options.properties)
+        self._admin = made_client(
+            "AdminClient", _of_admin(options.properties), logger=logger, error_cb=self._heard.hear
+        )
         self._group = options.properties.get("group.id")
         self._patience = options.request_seconds
         self._committing: Any = None
@@ -112,6 +119,8 @@ class KafkaTopics:
         assigned = self._options.assigned
         wanted = self._options.topics or list(assigned)
         if self._options.subscribe_pattern:
+            # Order: this answer can be waited for while the client is heard, that of list_topics cannot.
+            self._answer(self._admin.describe_cluster(request_timeout=self._patience / 4))
             there = self._admin.list_topics(timeout=self._patience).topics
             wanted = [name for name in there if re.fullmatch(self._options.subscribe_pattern.strip(), name)]
         found = self._described(wanted)
@@ -156,7 +165,7 @@ class KafkaTopics:
         answers = self._admin.describe_topics(TopicCollection(names), request_timeout=self._patience / 4)
         for name, future in answers.items():
             try:
-                topic = future.result()
+                topic = self._answer(future)
             except KafkaException as error:
                 if error.args[0].code() not in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
                     raise
@@ -188,7 +197,15 @@ class KafkaTopics:
             request_timeout=self._patience,
         )
         answers = {(place.topic, place.partition): future for place, future in futures.items()}
-        return {each: answers[each.topic, each.number].result().offset for each in partitions}
+        return {each: self._answer(answers[each.topic, each.number]).offset for each in partitions}
+
+    def _answer(self, future: Any) -> Any:
+        """The result of a request. Raises WorldError as soon as brokers refuse the client."""
+        while not future.done():
+            wait([future], timeout=WAIT_SECONDS)
+            self._admin.poll(0)
+            self._heard.check()
+        return future.result()
 
     def _begins(self, partitions: list[Partition], latest: Mapping[Partition, int]) -> dict[Partition, int]:
         """Where a new query begins that begins at a time."""
@@ -216,11 +233,15 @@ class KafkaTopics:
                 return ask()
             except KafkaException as error:
                 reason = error.args[0]
+                self._admin.poll(0)
+                self._heard.check()
                 if left <= 0 or not _PASSING.fullmatch(reason.name()):
+                    said = f"; the client says: {self._heard.said}" if self._heard.said else ""
                     raise WorldError(
                         f"Kafka does not tell its topics and offsets ({reason.name()}: {reason.str()}), asked "
                         f"{self._options.fetch_retries - left + 1} times (fetchOffset.numRetries, "
-                        "fetchOffset.retryIntervalMs): see that its brokers run and can be reached from the driver. "
+                        f"fetchOffset.retryIntervalMs){said}: see that its brokers run, can be reached from the "
+                        "driver, and listen there for the protocol that kafka.security.protocol names. "
                         f"Given: kafka.bootstrap.servers={self._servers!r}"
                     ) from error
                 left -= 1

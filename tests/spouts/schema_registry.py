@@ -1,8 +1,6 @@
 """A schema registry over HTTP, small and real: what Confluent's client asks for, with users and failures."""
 
 import base64
-import datetime
-import ipaddress
 import json
 import re
 import ssl
@@ -18,10 +16,6 @@ from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegis
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 
 class SchemaRegistry:
@@ -104,7 +98,7 @@ class SchemaRegistry:
 @contextmanager
 def schema_registry(user_info: str = "", certificate: Path | None = None) -> Iterator[SchemaRegistry]:
     """Runs one, on a port of its own, for users who know ``user_info`` (user:password) where it is given; over TLS with
-    a certificate of ``self_signed``."""
+    the certificate and key of this PEM file."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -144,22 +138,3 @@ def schema_registry(user_info: str = "", certificate: Path | None = None) -> Ite
         finally:
             server.shutdown()
             thread.join()
-
-
-def self_signed(path: Path) -> Path:
-    """Writes a certificate for 127.0.0.1, and its key, into one PEM file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "registry")])
-    now = datetime.datetime.now(datetime.UTC)
-    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(address, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    encoded = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    path.write_bytes(encoded + certificate.public_bytes(Encoding.PEM))
-    return path

@@ -15,15 +15,16 @@ from fastavro import parse_schema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystorm_source.errors import OptionError, SchemaError, WorldError
+from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.options import parse
 from pystorm_source.spouts.decoding import Decoding, decoder_of
 from pystorm_source.spouts.decoding_avro_schema import AvroSchema
 from pystorm_source.spouts.decoding_options import DecodingOptions
 from pystorm_source.spouts.decoding_types import arrow_type, ddl_of
 from pystorm_source.spouts.line_format import Malformed
+from tests.certificates import self_signed
 from tests.spouts.decoded import agreed, ddl_and_values
-from tests.spouts.schema_registry import schema_registry, self_signed
+from tests.spouts.schema_registry import schema_registry
 
 UTC = datetime.UTC
 
@@ -234,7 +235,7 @@ def test_keys_are_decoded_by_their_own_options(registry):
     given = {"key.format": "avro", "value.format": ""}
     made = decoding(registry, {"key": "string", "value": "string"}, **given)
     data = {"key": registry.avro(["k"], "string"), "value": [b"v"]}
-    assert made.lists(data, str) == ({"key": ["k"], "value": ["v"]}, None)
+    assert made.lists(data, str) == ({"key": ["k"], "value": ["v"]}, None, ())
     assert made.arrays(data, str).columns["key"].to_pylist() == ["k"]
 
 
@@ -325,9 +326,8 @@ def test_an_integer_of_more_bits_than_its_type_is_not_taken(registry):
 
 def test_failing_names_field_and_record(registry):
     data = registry.avro([{"id": 1}], record(id="long"))
-    with pytest.raises(SchemaError) as raised:
-        decoding(registry, {"value": "struct<id: int>"}).lists({"value": data}, "record {}".format)
-    assert "the value of the record at record 0 cannot be decoded: field 'id' is bigint" in str(raised.value)
+    _, kept, (lost,) = decoding(registry, {"value": "struct<id: int>"}).lists({"value": data}, "record {}".format)
+    assert kept == [] and "the value of the record at record 0 cannot be decoded: field 'id' is bigint" in lost.reason
 
 
 @settings(max_examples=3000 if os.environ.get("PYSTORM_DEEP") else 150, deadline=None)
@@ -410,14 +410,14 @@ def test_a_registry_that_fails_for_a_moment_is_asked_again(registry):
     assert agreed(decoder(registry, "id bigint"), data) == ([{"id": 1}], {})
 
 
-@pytest.mark.parametrize("policy", ["fail", "null", "drop"])
+@pytest.mark.parametrize("policy", ["dead-letter", "fail", "null", "drop"])
 def test_a_registry_that_is_down_fails_the_task_whatever_happens_to_bad_records(registry, policy):
     data = registry.avro([{"id": 1}], record(id="long"))
     registry.failures += [500] * 2
     made = decoding(registry, {"value": "struct<id: bigint>"}, **{"decode.errors": policy})
     with pytest.raises(WorldError, match=r"does not give schema .*schema\.registry\.timeout.*Given: 'http"):
         made.lists({"value": data}, str)
-    assert made.lists({"value": data}, str) == ({"value": [{"id": 1}]}, None)
+    assert made.lists({"value": data}, str) == ({"value": [{"id": 1}]}, None, ())
 
 
 def test_nobody_listening_is_said():

@@ -154,7 +154,7 @@ def test_the_example_of_the_page(spark, kafka):
     topic = Topic(kafka)
     topic.write([b'{"item": "rug", "price": 250.5, "at": "2024-02-29T12:00:00Z"}', b"{", None], key="me")
     topic.write([b'{"item": "tea", "price": 2}'], key="you")
-    (block,) = blocks(ROOT / "docs/KAFKA.md", "python")
+    block, _ = blocks(ROOT / "docs/KAFKA.md", "python")
     text = block.text.replace("broker:9092", kafka.bootstrap).replace('"orders"', repr(topic.name))
     names = {"__name__": "__main__", "spark": spark}
     exec(compile("\n" * (block.line - 1) + text, "docs/KAFKA.md", "exec"), names)

@@ -119,8 +119,31 @@ def test_pem_stores_are_translated_and_those_of_java_refused():
 
 
 def test_what_librdkafka_does_not_know_is_named():
-    with pytest.raises(OptionError, match="kafka.security.providers.*CONFIGURATION.md"):
-        made_client("Consumer", {**properties(security_providers="x"), "group.id": "g"})
+    with pytest.raises(OptionError, match=r"kafka\.no\.such\.thing.*CONFIGURATION\.md.*Given: 'x'"):
+        made_client("Consumer", {**properties(no_such_thing="x"), "group.id": "g"})
+    with pytest.raises(OptionError, match=r"kafka\.fetch\.max\.bytes'.* must be >= .*Given: '1'"):
+        made_client("Consumer", {**properties(fetch_max_bytes="1"), "group.id": "g"})
+
+
+@pytest.mark.parametrize(
+    ("key", "remedy"),
+    [
+        ("security.providers", "kafka.ssl.ca.location"),
+        ("ssl.engine.factory.class", "kafka.ssl.ca.location"),
+        ("ssl.trustmanager.algorithm", "kafka.ssl.ca.location"),
+        ("ssl.enabled.protocols", "kafka.ssl.cipher.suites"),
+        ("sasl.login.class", "kafka.sasl.oauthbearer.method=oidc"),
+        ("sasl.client.callback.handler.class", "kafka.sasl.oauthbearer.method=oidc"),
+        ("sasl.login.callback.handler.class", "kafka.sasl.kerberos.keytab"),
+        ("sasl.oauthbearer.jwt.retriever.class", "kafka.sasl.oauthbearer.token.endpoint.url"),
+        ("sasl.login.refresh.window.factor", "leave it out"),
+        ("sasl.kerberos.ticket.renew.jitter", "leave it out"),
+        ("sasl.oauthbearer.jwks.endpoint.url", "leave it out"),
+    ],
+)
+def test_what_only_the_java_client_can_do_is_refused_with_what_to_do_instead(key, remedy):
+    with pytest.raises(OptionError, match=rf"'kafka\.{key}' is of the Java client.*{remedy}.*Given: 'x'"):
+        KafkaOptions.of({**SERVERS, "subscribe": "a", f"kafka.{key}": "x"})
 
 
 def test_secrets_are_in_no_message():
