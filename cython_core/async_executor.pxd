@@ -20,6 +20,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef readonly long in_flight            # requests that take one of `max_pending` places
     cdef bint fresh                         # no turn yet: what servers have closed meanwhile is to be noticed first
     cdef readonly unsigned long long timed_out
+    cdef double requests_due(self) except? -1
     cdef long serve(self) except -1
     cdef int start_request(self, Tuple tup, object coroutine, str method, double now) except -1
     cdef long settle_finished(self) except -1

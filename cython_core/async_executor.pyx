@@ -23,7 +23,7 @@ from libc.stdint cimport uint64_t
 
 from cython_core.async_request cimport AsyncBase, AsyncRequest, RequestLine, begin
 from cython_core.batch_inserter cimport PendingEmits
-from cython_core.bolt_executor cimport BoltExecutor
+from cython_core.bolt_executor cimport BoltExecutor, timer_is_due
 from cython_core.executor cimport late, ps_coarse_nanos, ps_decref
 from cython_core.output_collector cimport enter
 from cython_core.purgatory cimport CANCELLED, COMPLETED, PENDING, Purgatory
@@ -98,11 +98,10 @@ cdef class AsyncExecutor(BoltExecutor):
         BoltExecutor.begin(self, now)
         self.fresh = True
 
-    @property
-    def next_due(self):
-        """As of any bolt; also when the first request runs out of time."""
-        cdef double due = min(self.tick_due, self.fire_due, self.purgatory.next_due)
-        return min(due, self.loop.next_timer) if self.in_flight > 0 else due
+    cdef double requests_due(self) except? -1:
+        """A time before which no request runs out of time; infinity where none will."""
+        cdef double due = self.purgatory.next_due
+        return min(due, <double>self.loop.next_timer) if self.in_flight > 0 else due
 
     cdef bint idle(self) noexcept:
         return self.in_flight == 0 and BoltExecutor.idle(self)
@@ -124,7 +123,7 @@ cdef class AsyncExecutor(BoltExecutor):
             self.raise_tuple_failed("fail", None)
         if held_back and self.in_flight == 0:
             return 0
-        if not self.due and self.idle():
+        if not timer_is_due(self) and self.idle():
             self.flush()
             return 0
         self.times.begin_turn()

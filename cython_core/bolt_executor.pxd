@@ -2,6 +2,7 @@ from cython_core.broadcast_ring cimport BroadcastReader
 from cython_core.executor cimport Executor, ps_call
 from cython_core.output_collector cimport BoltOutputCollector
 from cython_core.receive_queue cimport ReceiveQueue
+from cython_core.timer_service cimport TimerService, TurnTimer
 from cython_core.tuple cimport TupleSource
 
 
@@ -20,10 +21,9 @@ cdef class BoltExecutor(Executor):
     cdef readonly object tick_frequency   # seconds, as configured; None: no ticks but the final one
     cdef TupleSource tick_source
     cdef readonly unsigned long long ticks
-    cdef double tick_due                  # readings of the scheduler's clock
-    cdef double fire_due
-    cdef bint due                         # a timer has gone off
-    cdef double now
+    cdef TimerService timers              # of the thread that takes the turns
+    cdef TurnTimer tick_timer
+    cdef TurnTimer fire_timer             # a batching bolt's
     cdef unsigned long long executed_at_final_tick
     cdef unsigned long long emits_at_final_tick
     cdef bint batch_override              # the component has its own process_batches
@@ -41,6 +41,10 @@ cdef class BoltExecutor(Executor):
     cdef int fire_timers(self) except -1
     cdef int give_tick(self) except -1
     cdef int fire_batches(self) except -1
+
+
+cdef inline bint timer_is_due(BoltExecutor bolt) noexcept:
+    return bolt.tick_timer.due or bolt.fire_timer.due
 
 
 cdef long process_held_batches(tuple executors) except -1

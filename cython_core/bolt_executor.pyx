@@ -13,14 +13,13 @@ from cython_core.executor cimport Executor, late, ps_call_one, ps_call_resolve, 
 from cython_core.output_collector cimport BoltOutputCollector, enter
 from cython_core.receive_queue cimport ReceiveQueue, queue_poll, queue_size
 from cython_core.spout_executor cimport spouts_at_most
+from cython_core.timer_service cimport TimerService, new_timer
 from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, name_values, new_tuple, ring_edge
 from cython_core.turn_times cimport TurnTimes, end_call
 
 from cython_core.batching import BatchingBase
 from cython_core.executor import ComponentFailed
 from cython_core.output_collector import BoltBase, SpoutBase
-
-cdef object NEVER = float("inf")
 
 
 cdef class BoltExecutor(Executor):
@@ -48,7 +47,7 @@ cdef class BoltExecutor(Executor):
             self.batching = instance
             self.collector.batching = True
             instance._reset_batches()
-        self.tick_due = self.fire_due = NEVER
+        self.share_timers(TimerService())
         self.ready()
 
     def ready(self):
@@ -86,26 +85,24 @@ cdef class BoltExecutor(Executor):
         """Of the failed tuples, those that no spout can replay: they were emitted without a message id."""
         return self.collector.unheard_fails
 
+    def share_timers(self, TimerService timers not None):
+        """Takes the timers of a thread that takes the turns of other executors, too."""
+        self.timers = timers
+        self.tick_timer = new_timer(timers)
+        self.fire_timer = new_timer(timers)
+
     def begin(self, double now):
         """A micro-batch begins at this reading of the scheduler's clock: timers start, the final tick is due again."""
         self.final_ticked = False
-        self.due = False
         self.ready()
-        ticks = self.tick_frequency is not None and (self.has_tick or self.batching is not None)
-        self.tick_due = now + self.tick_frequency if ticks else NEVER
+        self.timers.pass_time(now)
+        self.tick_timer.stop()
+        if self.tick_frequency is not None and (self.has_tick or self.batching is not None):
+            self.tick_timer.start(self.tick_frequency)
+        self.fire_timer.stop()
         seconds = getattr(self.instance, "secs_between_batches", None) if self.batching is not None else None
-        self.fire_due = now + seconds if seconds is not None else NEVER
-
-    @property
-    def next_due(self):
-        """When the next timer goes off; infinity where none runs."""
-        return min(self.tick_due, self.fire_due)
-
-    def pass_time(self, double now):
-        """The scheduler's clock as it reads before a turn."""
-        if now >= self.tick_due or now >= self.fire_due:
-            self.due = True
-            self.now = now
+        if seconds is not None:
+            self.fire_timer.start(seconds)
 
     cdef long turn(self, long quota) except -1:
         cdef unsigned long long before = self.executed
@@ -113,7 +110,7 @@ cdef class BoltExecutor(Executor):
             return 0
         if self.collector.failed is not None:  # by a thread, or in initialize
             self.raise_tuple_failed("fail", None)
-        if not self.due and self.idle():
+        if not timer_is_due(self) and self.idle():
             self.flush()
             return 0
         self.times.begin_turn()
@@ -124,8 +121,7 @@ cdef class BoltExecutor(Executor):
 
     cdef long work(self, long quota) except -1:
         cdef long calls
-        if self.due:
-            self.due = False
+        if timer_is_due(self):
             self.fire_timers()
             self.times.end_prelude()
             if self.pending.count > 0:
@@ -255,13 +251,11 @@ cdef class BoltExecutor(Executor):
         raise ComponentFailed(self.component, self.task, method, failed, failed.offset) from cause
 
     cdef int fire_timers(self) except -1:
-        if self.now >= self.tick_due:
-            # Ticks that were missed are not made up for.
-            while self.tick_due <= self.now:
-                self.tick_due += self.tick_frequency
+        if self.tick_timer.due:
+            self.tick_timer.repeat(self.tick_frequency)
             self.give_tick()
-        if self.now >= self.fire_due:
-            self.fire_due = self.now + self.instance.secs_between_batches
+        if self.fire_timer.due:
+            self.fire_timer.start(self.instance.secs_between_batches)
             self.fire_batches()
         return 0
 

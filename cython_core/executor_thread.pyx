@@ -182,8 +182,8 @@ cdef class ExecutorThread:
             return self.park(None, FOREVER, None, OUTPUT_FULL)
         self.busy = True
         try:
-            if self.bolt is not None and self.bolt.next_due != NEVER:
-                self.bolt.pass_time(self.run.monotonic())
+            if self.bolt is not None and self.bolt.timers.running > 0:
+                self.bolt.timers.pass_time(self.run.monotonic())
             self.executor.times.stopwatch.stop()  # others have had the interpreter's lock
             calls = self.executor.turn(self.run.quota)
             if calls == 0 and self.executor.pending.count > 0:
@@ -252,11 +252,18 @@ cdef class ExecutorThread:
         self.idle = strategy.idle(self.idle)
         return 0
 
+    cdef double next_due(self) except? -1:
+        """A time before which no timer of its bolt goes off and no request runs out of time; infinity where none
+        will."""
+        cdef double due = NEVER if self.bolt is None else self.bolt.timers.next_due()
+        return due if self.requests is None else min(due, self.requests.requests_due())
+
     cdef int64_t until_due(self) except? -1:
-        """Nanoseconds until the bolt's next timer goes off; ``FOREVER`` where it has none."""
-        if self.bolt.next_due == NEVER:
+        """Nanoseconds until that time; ``FOREVER`` where there is none."""
+        cdef double due = self.next_due()
+        if due == NEVER:
             return FOREVER
-        return <int64_t>(max(0.0, self.bolt.next_due - self.run.monotonic()) * 1e9)
+        return <int64_t>(max(0.0, due - <double>self.run.monotonic()) * 1e9)
 
     cdef int park(self, WaitStrategy strategy, int64_t most, BatchInserter full, StallReason reason) except -1:
         """Sleeps, unless there is something to do, for ``most`` nanoseconds, or until it is woken.

@@ -22,6 +22,7 @@ from cython_core.async_executor cimport AsyncExecutor
 from cython_core.bolt_executor cimport BoltExecutor, process_held_batches
 from cython_core.executor cimport Executor
 from cython_core.spout_executor cimport SpoutExecutor, trees_to_await
+from cython_core.timer_service cimport TimerService
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
 from cython_core.wait_strategy cimport WaitStrategy
@@ -51,7 +52,7 @@ cdef class InlineScheduler:
     cdef object sleep
     cdef object random
     cdef Stopwatch stopwatch
-    cdef tuple timed                               # bolts of this run that have timers
+    cdef TimerService timers                       # of all bolts
     cdef tuple asyncs                              # bolts whose requests may be under way; they share one loop
     cdef readonly long quota
     cdef readonly double idle_sleep
@@ -80,15 +81,17 @@ cdef class InlineScheduler:
             raise TypeError(f"a scheduler turns Executors; Given: {executors!r}")
         self.executors = executors
         self.stopwatch = Stopwatch()
+        self.timers = TimerService()
         for executor in executors:
             executor.patience = <unsigned long long>(patience * 1e9)
             executor.times.share(self.stopwatch)
+            if isinstance(executor, BoltExecutor):
+                executor.share_timers(self.timers)
         self.output = output
         self.acker = acker
         self.monotonic = monotonic
         self.sleep = sleep
         self.random = None if seed is None else random.Random(seed)
-        self.timed = ()
         self.asyncs = tuple([executor for executor in executors if isinstance(executor, AsyncExecutor)])
         self.quota = quota
         self.idle_sleep = idle_sleep
@@ -115,10 +118,18 @@ cdef class InlineScheduler:
     def begin(self):
         """A micro-batch begins: timers start, final ticks are due again."""
         now = self.monotonic()
-        bolts = [executor for executor in self.executors if isinstance(executor, BoltExecutor)]
-        for bolt in bolts:
-            bolt.begin(now)
-        self.timed = tuple([bolt for bolt in bolts if bolt.next_due != float("inf") or bolt in self.asyncs])
+        for executor in self.executors:
+            if isinstance(executor, BoltExecutor):
+                executor.begin(now)
+
+    @property
+    def next_due(self):
+        """A time before which no timer goes off and no request or tree runs out of time, by ``monotonic``; infinity
+        where none will."""
+        cdef double due = self.timers.next_due()
+        for executor in self.asyncs:
+            due = min(due, (<AsyncExecutor>executor).requests_due())
+        return due if self.acker is None else min(due, self.acker.next_expiry)
 
     def final_tick(self):
         """Gives the most upstream bolt that waits for it the tick of the micro-batch's end; whether there was one.
@@ -183,10 +194,8 @@ cdef class InlineScheduler:
         self.stopwatch.stop()
         if self.acker is not None and ps_acker_keeps_time(&self.acker.acker):
             self.acker.expire()
-        if self.timed:
-            now = self.monotonic()
-            for executor in self.timed:
-                (<BoltExecutor>executor).pass_time(now)
+        if self.timers.running > 0:
+            self.timers.pass_time(self.monotonic())
         if self.random is None:
             for executor in order:
                 calls += (<Executor>executor).turn(self.quota)
@@ -261,13 +270,10 @@ cdef class InlineScheduler:
                 return 0
             self.idle_waits += 1
             seconds = nanos / 1e9
-        timed = self.timed or self.acker is not None or deadline is not None
-        if (self.spout_wait is not None or under_way) and timed:
-            ends = [executor.next_due for executor in self.timed]
-            if self.acker is not None:
-                ends.append(self.acker.next_expiry)
-            ends.append(NEVER if deadline is None else deadline)
-            seconds = min(seconds, max(0.0, min(ends) - self.monotonic()))
+        if self.spout_wait is not None or under_way:
+            end = self.next_due if deadline is None else min(self.next_due, deadline)
+            if end != NEVER:
+                seconds = min(seconds, max(0.0, end - self.monotonic()))
         if under_way:
             (<AsyncExecutor>self.asyncs[0]).loop.wait(seconds)
         else:

@@ -24,19 +24,16 @@ Threading law: one thread owns a purgatory with its operations. The clock is an 
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.math cimport ceil, nextafter
+from libc.math cimport ceil
 from libc.stdint cimport UINT64_MAX, uint64_t
 
 from cython_core.timing_wheel cimport (
-    ps_timer, ps_wheel_advance, ps_wheel_cancel, ps_wheel_free, ps_wheel_init, ps_wheel_insert, ps_wheel_next,
+    ps_timer, ps_wheel_advance, ps_wheel_cancel, ps_wheel_free, ps_wheel_init, ps_wheel_insert, ps_wheel_next, to_nanos,
+    to_seconds,
 )
 
 cdef double NEVER = float("inf")
 cdef double NANOS = 1e9
-
-
-cdef uint64_t to_nanos(double seconds) noexcept:
-    return <uint64_t>(seconds * NANOS + 0.5)
 
 
 @cython.final
@@ -167,14 +164,7 @@ cdef class Purgatory:
     @property
     def next_due(self):
         """A time before which none expires, in seconds; infinity where none will."""
-        cdef uint64_t nanos = ps_wheel_next(&self.ward.wheel)
-        cdef double seconds = nanos / NANOS
-        if nanos == UINT64_MAX:
-            return NEVER
-        # A clock that reads so must count as there.
-        while to_nanos(seconds) < nanos:
-            seconds = nextafter(seconds, NEVER)
-        return seconds
+        return to_seconds(ps_wheel_next(&self.ward.wheel))
 
     cdef uint64_t told(self, object now) except? 0:
         """The clock in nanoseconds, which never goes backwards; None: as it was told last."""

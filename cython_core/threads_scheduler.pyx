@@ -117,6 +117,14 @@ cdef class ThreadsScheduler:
         """Cycles of full queues that were resolved."""
         return self.shared.unjams
 
+    @property
+    def next_due(self):
+        """As the inline scheduler's."""
+        cdef double due = NEVER
+        for thread in self.threads:
+            due = min(due, (<ExecutorThread>thread).next_due())
+        return due if self.acker is None else min(due, self.acker.next_expiry)
+
     def call(self, executor, function, *args):
         """Blocking: has the executor's own thread make a call, between two runs. Raises what the call raises."""
         return self._call(executor, function, args, NEVER)

@@ -1,5 +1,6 @@
 cimport cython
-from libc.stdint cimport uint64_t
+from libc.math cimport INFINITY, nextafter
+from libc.stdint cimport UINT64_MAX, uint64_t
 
 
 cdef extern from "timing_wheel.h" nogil:
@@ -38,3 +39,18 @@ cdef class TimingWheel:
 cdef class Timer:
     cdef owned_timer embedded
     cdef object item
+
+
+cdef inline uint64_t to_nanos(double seconds) noexcept:
+    # Of a clock that reads seconds.
+    return <uint64_t>(seconds * 1e9 + 0.5)
+
+
+cdef inline double to_seconds(uint64_t nanos) noexcept:
+    # The first reading of that clock that counts as there; UINT64_MAX, never: infinity.
+    cdef double seconds = nanos / 1e9
+    if nanos == UINT64_MAX:
+        return INFINITY
+    while to_nanos(seconds) < nanos:
+        seconds = nextafter(seconds, INFINITY)
+    return seconds

@@ -250,8 +250,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     tick_frequency: Annotated[
         Annotated[float, Meta(ge=0)] | None,
         Meta(
-            description="Seconds between the tick tuples of a bolt, fractions allowed; unset or 0: only the one that "
-            "ends a micro-batch. A component's own config wins."
+            description="Seconds between the tick tuples of a bolt, fractions allowed, down to a millisecond; unset or "
+            "0: only the one that ends a micro-batch. A component's own config wins."
         ),
     ] = msgspec.field(name="topology.tick.tuple.freq.secs", default=None)
     async_max_pending: Annotated[

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from cython_core.async_executor import AsyncExecutor
-from cython_core.bolt_executor import BoltExecutor
+from cython_core.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
 from pystorm_source.errors import TopologyError, TupleFailed
@@ -112,18 +112,18 @@ def _next_event(run: LocalRun, plays: Mapping[str, Play]) -> float | None:
 
     None where a spout, or a socket of an async bolt, may have something before.
     """
-    events = [] if run.worker is None else [run.worker.next_expiry]
-    for executor in run.worker.executors if run.worker is not None else ():
+    if run.worker is None:
+        return None
+    events = [run.worker.next_due]
+    for executor in run.worker.executors:
         if isinstance(executor, AsyncExecutor) and executor.in_flight > 0 and executor.loop.waits_for_world:
             return None
-        if isinstance(executor, BoltExecutor):
-            events.append(executor.next_due)
-        elif not executor.exhausted:  # type: ignore[attr-defined]
+        if isinstance(executor, SpoutExecutor) and not executor.exhausted:
             play = plays.get(executor.component)
             if play is None or play.wakes is None:
                 return None
             events.append(play.wakes)
-    event = min(events, default=float("inf"))
+    event = min(events)
     return None if event == float("inf") else event
 
 

@@ -117,9 +117,10 @@ class Worker:
         return wait_strategy(idle, conf), wait_strategy(WaitSituation.BACK_PRESSURE_WAIT, conf)
 
     @property
-    def next_expiry(self) -> float:
-        """When the next tree may time out, a reading of ``clock.monotonic``; infinity where none will."""
-        return self._acker.next_expiry
+    def next_due(self) -> float:
+        """A time before which no timer goes off and no request or tree runs out of time, a reading of
+        ``clock.monotonic``; infinity where none will."""
+        return self._scheduler.next_due
 
     def start(self) -> None:
         """Initializes every component, bolts before spouts; ``run`` does it where it was not done.

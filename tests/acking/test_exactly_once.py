@@ -15,7 +15,6 @@ import pyarrow as pa
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
-from cython_core.bolt_executor import BoltExecutor
 from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Topology
 from pystorm_source.clock import ManualClock
 from pystorm_source.plan import compile_plan
@@ -194,8 +193,7 @@ class Jumping(ManualClock):
     worker = None
 
     def sleep(self, seconds):
-        ticks = [each.next_due for each in self.worker.executors if isinstance(each, BoltExecutor)]
-        event = min([self.worker.next_expiry, *ticks])
+        event = self.worker.next_due
         super().sleep(seconds if event == float("inf") else max(seconds, event - self.now))
 
 

@@ -115,6 +115,25 @@ def test_the_frequency_is_the_configured_one(frequency, ticks):
     assert {tick[0] for tick in bolt.seen if tick != 1} == {frequency or 0}
 
 
+def test_bolts_of_different_frequencies_each_get_their_own_ticks():
+    clock = ManualClock()
+    spout = type("S", (Paced,), {"script": [3.13, 1], "clock": clock}).spec()
+    frequencies = [0.05, 0.1, 0.25, 1 / 3, 0.4, 1, 1.5, 60]
+    body = {
+        f"b{n}": type("B", (Ticking,), {"clock": clock}).spec(
+            inputs=[spout], config={"topology.tick.tuple.freq.secs": frequency}
+        )
+        for n, frequency in enumerate(frequencies)
+    }
+    worker = Worker(compile_plan(topology(s=spout, **body)), OutputPlan(N, ()), clock)
+    assert list(worker.run_round({})) == []
+    seen = {executor.component: executor.instance.seen for executor in worker.executors[1:]}
+    for n, frequency in enumerate(frequencies):
+        *ticks, value, last = seen[f"b{n}"]
+        assert ticks == [(frequency, round(frequency * i, 2)) for i in range(1, int(3.13 / frequency) + 1)]
+        assert (value, last) == (1, (frequency, 3.13))
+
+
 def test_missed_ticks_are_not_made_up_for():
     class Slow(Ticking):
         def process(self, tup):
