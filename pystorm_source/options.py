@@ -10,7 +10,7 @@ import logging
 import re
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -76,6 +76,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     A field whose key ends with ``.*`` takes a whole family of keys, as a dict without what they begin with.
     """
+
+    for_batches: ClassVar[frozenset[str]] = frozenset()
+    """The keys that say where a batch read ends: a stream refuses them."""
 
     @classmethod
     def defaults_beside(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -421,6 +424,10 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1)] | None,
         Meta(description="Spark partitions wished for a micro-batch; larger ranges are split to reach it."),
     ] = msgspec.field(name="minPartitions", default=None)
+    max_records_per_partition: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Offsets that one Spark partition reads at most; larger ranges are split, evenly."),
+    ] = msgspec.field(name="maxRecordsPerPartition", default=None)
     fail_on_data_loss: Annotated[
         bool,
         Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),

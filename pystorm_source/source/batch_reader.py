@@ -36,7 +36,7 @@ class PystormBatchReader(DataSourceReader):
         return type(self), (self._request, self._output)
 
     def partitions(self) -> list[InputPartition]:
-        """The whole range of every partition, split to ``minPartitions``.
+        """The whole range of every partition, split as ``minPartitions`` and ``maxRecordsPerPartition`` say.
 
         Raises OptionError for offsets that are not there, DataLossError (failOnDataLoss), TopologyError, and what
         spouts raise.
@@ -58,7 +58,10 @@ class PystormBatchReader(DataSourceReader):
             at, upto = (Offsets(world.index.section(column), pinned=True) for column in (waits.start, ends))
             found = ranges(at, upto)
             planned = PlannedBatch.of(found, request.plan, uuid.uuid4().hex)
-            return list(partitions_of(found, planned, spouts, request.options.min_partitions))
+            options = request.options
+            return list(
+                partitions_of(found, planned, spouts, options.min_partitions, options.max_records_per_partition)
+            )
         finally:
             spouts.cleanup()
 

@@ -103,12 +103,15 @@ def fingerprint(plan: Plan) -> str:
 
 
 def partitions_of(
-    ranges: Ranges, planned: PlannedBatch, spouts: DriverSpouts, wished: int | None
+    ranges: Ranges, planned: PlannedBatch, spouts: DriverSpouts, wished: int | None, most: int | None = None
 ) -> list[RangePartition]:
-    """One partition per range, the larger ones split by their spout until there are ``wished``. Pure, so that a replay
-    reads alike. A spout may refuse to split; spouts without offsets always do."""
+    """One partition per range, those of more than ``most`` offsets split by their spout, then the larger ones until
+    there are ``wished``. Pure, so that a replay reads alike. A spout may refuse to split; spouts without offsets always
+    do."""
+    if most is not None:
+        ranges = Ranges.of(_split(ranges, spouts, [-(-(end - start) // most) for _, start, end in ranges]))
     if wished is not None and wished > len(ranges):
-        ranges = Ranges.of(_split(ranges, spouts, wished))
+        ranges = Ranges.of(_split(ranges, spouts, _parts(list(ranges), spouts, wished)))
     columns = ranges.components, ranges.partitions, ranges.starts, ranges.ends
     with _uncollected():
         return list(map(RangePartition, *columns, repeat(planned)))
@@ -127,9 +130,9 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _split(ranges: Ranges, spouts: DriverSpouts, wished: int) -> Iterable[Range]:
-    for (key, start, end), parts in zip(ranges, _parts(list(ranges), spouts, wished), strict=True):
-        cuts = spouts.split(key, start, end, parts) if parts > 1 else []
+def _split(ranges: Ranges, spouts: DriverSpouts, parts_of: Iterable[int]) -> Iterable[Range]:
+    for (key, start, end), parts in zip(ranges, parts_of, strict=True):
+        cuts = spouts.split(key, start, end, parts) if parts > 1 and key.component in spouts.components else []
         for low, high in zip([start, *cuts], [*cuts, end], strict=True):
             yield Range(key, low, high)
 

@@ -97,6 +97,17 @@ class ReadRequest:
                 "at what is there. "
                 f"Given: {self.options.ending_offsets!r}"
             )
+        for component in self.plan.spouts:
+            for table in _tables_of(component):
+                found = parse(table, self.plan.conf_of(component))
+                for key in sorted(table.for_batches):
+                    field = fields_of(table)[key]
+                    value = getattr(found, field.name)
+                    if value != field.default:
+                        raise OptionError(
+                            f"option {key!r} is for spark.read: a stream has no end; use Trigger.AvailableNow to stop "
+                            f"at what is there. Given: {value!r}"
+                        )
 
     def check_batch(self) -> None:
         """Raises OptionError for what only a stream takes."""

@@ -145,7 +145,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         planned = PlannedBatch.of(ranges, self._request.plan, self._run, self._feedback.ticket())
         if self._pacer is not None:
             self._pacer.begun(planned.batch)
-        return partitions_of(ranges, planned, self._spouts, self._request.options.min_partitions)
+        options = self._request.options
+        return partitions_of(ranges, planned, self._spouts, options.min_partitions, options.max_records_per_partition)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Passes on to the spouts what Spark has finished."""

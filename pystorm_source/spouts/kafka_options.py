@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -48,6 +48,20 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
         Literal["error", "latest"],
         Meta(description="Where a partition begins that has no record of that time or later: error fails the query."),
     ] = msgspec.field(name="startingOffsetsByTimestampStrategy", default="error")
+    ending_timestamp: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="Where a batch read ends in every partition: before the first record of this time or later, in "
+            "milliseconds since 1970; at the latest where there is none. Not for streams."
+        ),
+    ] = msgspec.field(name="endingTimestamp", default=None)
+    ending_offsets_by_timestamp: Annotated[
+        str,
+        Meta(
+            description='As endingTimestamp, by partition: {"orders": {"0": 1700000000000}}. The others end at their '
+            "latest."
+        ),
+    ] = msgspec.field(name="endingOffsetsByTimestamp", default="")
     include_headers: Annotated[
         bool,
         Meta(description="The column headers. Only KafkaSpout.spec(include_headers=True) adds it to the stream."),
@@ -68,6 +82,8 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     fetch_retry_millis: Annotated[
         int, Meta(ge=0, le=3_600_000, description="Milliseconds before the driver asks again.")
     ] = msgspec.field(name="fetchOffset.retryIntervalMs", default=1000)
+
+    for_batches = frozenset({"endingTimestamp", "endingOffsetsByTimestamp"})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,7 +106,18 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
             raise OptionError(
                 f"option 'subscribePattern' is no regular expression: {error}. Given: {self.subscribe_pattern!r}"
             ) from None
-        self.timestamps  # noqa: B018  checked here, read where a query begins
+        starting, ending = self.starting_times, self.ending_times  # checked here, read where a query begins
+        if (
+            starting
+            and ending
+            and starting.everywhere
+            and ending.everywhere
+            and starting.everywhere > ending.everywhere
+        ):
+            raise OptionError(
+                f"option 'endingTimestamp' lies before startingTimestamp, {starting.everywhere}: nothing would be "
+                f"read. Given: {ending.everywhere!r}"
+            )
         client_properties(self.client or {})
         self.request_seconds  # noqa: B018
 
@@ -134,16 +161,37 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
             ) from None
 
     @property
-    def timestamps(self) -> dict[str, int] | None:
-        """Partition → milliseconds since 1970 where a query begins; None: every partition at ``starting_timestamp``, or
-        by offset. Raises OptionError."""
-        if self.starting_timestamp is not None or not self.starting_offsets_by_timestamp.strip():
-            return None
-        try:
-            given = json.loads(self.starting_offsets_by_timestamp)
-        except ValueError:
-            given = None
-        return named_by_partition("startingOffsetsByTimestamp", given, 0, self.starting_offsets_by_timestamp)
+    def starting_times(self) -> "Times | None":
+        """Where a query begins; None: by offset. Raises OptionError."""
+        key = "startingOffsetsByTimestamp"
+        return _times(self.starting_timestamp, key, self.starting_offsets_by_timestamp)
+
+    @property
+    def ending_times(self) -> "Times | None":
+        """Where a batch read ends; None: by offset. Raises OptionError."""
+        return _times(self.ending_timestamp, "endingOffsetsByTimestamp", self.ending_offsets_by_timestamp)
+
+
+class Times(NamedTuple):
+    """Milliseconds since 1970: in every partition, or, where that is None, in some."""
+
+    everywhere: int | None
+    named: dict[str, int]
+
+    def of(self, partition: str) -> int | None:
+        return self.named.get(partition) if self.everywhere is None else self.everywhere
+
+
+def _times(everywhere: int | None, key: str, text: str) -> Times | None:
+    if everywhere is not None:
+        return Times(everywhere, {})
+    if not text.strip():
+        return None
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    return Times(None, named_by_partition(key, given, 0, text))
 
 
 def named_by_partition(key: str, given: Any, least: int, text: Any = None) -> dict[str, int]:

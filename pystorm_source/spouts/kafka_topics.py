@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors import OptionError, WorldError
-from pystorm_source.spouts.kafka_options import KafkaOptions
+from pystorm_source.spouts.kafka_options import KafkaOptions, Times
 from pystorm_source.spouts.kafka_properties import made_client
 from pystorm_source.spouts.kafka_refusal import Hearsay
 
@@ -85,10 +85,12 @@ class KafkaTopics:
             partitions += [Partition(name, number, incarnation) for number in topic.partitions]
         earliest, latest = self._offsets(partitions, "earliest"), self._offsets(partitions, "latest")
         begins = {} if known else self._begins(partitions, latest)
+        ends = latest | self._at_times(self._options.ending_times, partitions)
         heads = {}
         for partition, low in earliest.items():
             begin = begins.get(partition, low)
-            heads[str(partition)] = (begin, max(begin, latest[partition]))
+            end = latest[partition] if ends[partition] < 0 else min(ends[partition], latest[partition])
+            heads[str(partition)] = (begin, max(begin, end))
         return Snapshot(heads, notes)
 
     def commit(self, offsets: Mapping[str, int]) -> None:
@@ -207,20 +209,22 @@ class KafkaTopics:
             self._heard.check()
         return future.result()
 
+    def _at_times(self, times: Times | None, partitions: list[Partition]) -> dict[Partition, int]:
+        """The offsets at these times, of partitions that have one; -1 where nothing is that late."""
+        found = {} if times is None else {each: times.of(str(each)) for each in partitions}
+        wanted = {each: time for each, time in found.items() if time is not None}
+        return self._offsets(list(wanted), wanted)
+
     def _begins(self, partitions: list[Partition], latest: Mapping[Partition, int]) -> dict[Partition, int]:
         """Where a new query begins that begins at a time."""
-        everywhere, named = self._options.starting_timestamp, self._options.timestamps
-        if everywhere is None and named is None:
-            return {}
-        times = {each: everywhere if named is None else named.get(str(each)) for each in partitions}
-        wanted = {each: time for each, time in times.items() if time is not None}
-        begins = self._offsets(list(wanted), wanted)
+        times = self._options.starting_times
+        begins = self._at_times(times, partitions)
         late = sorted(str(each) for each, offset in begins.items() if offset < 0)
-        if late and self._options.starting_strategy == "error":
+        if times is not None and late and self._options.starting_strategy == "error":
             raise OptionError(
                 "no record is as late as startingTimestamp or startingOffsetsByTimestamp wants in "
                 f"{', '.join(late[:20])}: name an earlier time, or set startingOffsetsByTimestampStrategy=latest. "
-                f"Given: {everywhere if named is None else named!r}"
+                f"Given: {times.named if times.everywhere is None else times.everywhere!r}"
             )
         return {each: latest[each] if offset < 0 else offset for each, offset in begins.items()}
 

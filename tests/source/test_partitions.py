@@ -23,14 +23,14 @@ def plan(world):
     return dataclasses.replace(compile_plan(topologies.Numbers), config=(("path", str(world.folder)),))
 
 
-def planned(plan, ranges, wished=None, **told):
+def planned(plan, ranges, wished=None, most=None, **told):
     ranges = Ranges.of(ranges)
-    return partitions_of(ranges, PlannedBatch.of(ranges, plan, **told), DriverSpouts(plan), wished)
+    return partitions_of(ranges, PlannedBatch.of(ranges, plan, **told), DriverSpouts(plan), wished, most)
 
 
-def cut(plan, sizes, wished):
+def cut(plan, sizes, wished, most=None):
     ranges = [Range(Key("numbers", name), 5, 5 + size) for name, size in sizes.items()]
-    return [(p.partition, p.start, p.end) for p in planned(plan, ranges, wished)]
+    return [(p.partition, p.start, p.end) for p in planned(plan, ranges, wished, most)]
 
 
 def test_one_per_range(plan):
@@ -42,6 +42,20 @@ def test_one_per_range(plan):
 def test_the_largest_is_split_first(plan):
     assert cut(plan, {"a": 10, "b": 3}, 3) == [("a", 5, 10), ("a", 10, 15), ("b", 5, 8)]
     assert cut(plan, {"a": 8, "b": 8}, 3) == [("a", 5, 9), ("a", 9, 13), ("b", 5, 13)]
+
+
+def test_what_is_larger_than_the_limit_is_split_evenly_and_further_for_the_wish(plan):
+    assert cut(plan, {"a": 10, "b": 3}, None, 4) == [("a", 5, 8), ("a", 8, 11), ("a", 11, 15), ("b", 5, 8)]
+    assert cut(plan, {"a": 10, "b": 3}, 3, 10) == [("a", 5, 10), ("a", 10, 15), ("b", 5, 8)]
+    assert len(cut(plan, {"a": 10, "b": 3}, 6, 4)) == 6
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), st.integers(1, 40)), st.integers(1, 60), st.integers(1, 50))
+def test_no_part_is_larger_than_the_limit(sizes, wished, most):
+    plan = dataclasses.replace(compile_plan(topologies.Numbers), config=(("path", "/tmp"),))
+    parts = cut(plan, sizes, wished, most)
+    assert max((end - start for _, start, end in parts), default=0) <= most
+    assert sum(end - start for _, start, end in parts) == sum(sizes.values())
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), st.integers(1, 40)), st.integers(1, 60))

@@ -22,6 +22,7 @@ def test_all_options(world):
             maxTriggerDelay="90s",
             maxOffsetsPerPartition=5,
             minPartitions=4,
+            maxRecordsPerPartition=7,
             failondataloss="false",
             includeMetadata="true",
             startingOffsets='{"numbers": {"a": 3}}',
@@ -30,6 +31,7 @@ def test_all_options(world):
     options = request.options
     assert (options.max_offsets_per_trigger, options.min_offsets_per_trigger) == (10, 2)
     assert (options.max_offsets_per_partition, options.min_partitions) == (5, 4)
+    assert options.max_records_per_partition == 7
     assert not options.fail_on_data_loss
     assert options.include_metadata
     assert request.max_trigger_delay == 90
@@ -127,6 +129,7 @@ REFUSED = [
     ({"maxOffsetsPerTrigger": "1.5"}, "'maxOffsetsPerTrigger'.*Given: '1.5'"),
     ({"maxOffsetsPerPartition": "-1"}, "'maxOffsetsPerPartition'"),
     ({"minPartitions": "x"}, "'minPartitions'"),
+    ({"maxRecordsPerPartition": "0"}, "'maxRecordsPerPartition'"),
     ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "8"}, r"at most maxOffsetsPerTrigger \(8\).* Given: 9"),
     ({"maxTriggerDelay": "soon"}, "'maxTriggerDelay' is a number with"),
     ({"failOnDataLoss": "maybe"}, "'failOnDataLoss'.*Given: 'maybe'"),

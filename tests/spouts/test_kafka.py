@@ -209,6 +209,15 @@ class TestStartingAtATime:
         heads = topic.spout(startingOffsetsByTimestamp=times).driver.snapshot({}, {}).heads
         assert heads == {f"{topic.name}-0": (9, 10), f"{topic.name}-1": (0, 1)}
 
+    def test_and_ending_at_one(self, topic):
+        driven = topic.spout(endingTimestamp=1_700_000_003_500)
+        assert driven.driver.snapshot({}, {}).heads == {f"{topic.name}-0": (0, 4), f"{topic.name}-1": (0, 1)}
+        times = json.dumps({topic.name: {"0": 1_700_000_009_000, "1": 1_500_000_000_000}})
+        driven = topic.spout(endingOffsetsByTimestamp=times, startingTimestamp=1_600_000_000_000)
+        assert driven.driver.snapshot({}, {}).heads == {f"{topic.name}-0": (0, 9), f"{topic.name}-1": (0, 0)}
+        driven = topic.spout(endingTimestamp=1_700_000_005_000, startingTimestamp=1_600_000_000_000)
+        assert driven.driver.snapshot({}, {}).heads == {f"{topic.name}-0": (0, 5), f"{topic.name}-1": (0, 1)}
+
 
 def test_records_that_kafka_has_deleted_are_data_loss_or_skipped(kafka):
     from confluent_kafka import TopicPartition

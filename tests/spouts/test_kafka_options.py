@@ -4,6 +4,7 @@ import pytest
 
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.options import check_known
+from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.kafka_options import KafkaOptions
 from pystorm_source.spouts.kafka_properties import client_properties, made_client
@@ -30,12 +31,23 @@ def properties(**given):
         ({"subscribe": "a", "startingOffsetsByTimestamp": "7"}, "startingOffsetsByTimestamp"),
         ({"subscribe": "a", "startingOffsetsByTimestamp": '{"a": {"0": -1}}'}, "startingOffsetsByTimestamp"),
         ({"subscribe": "a", "startingOffsetsByTimestampStrategy": "earliest"}, "Strategy"),
+        ({"subscribe": "a", "endingOffsetsByTimestamp": "7"}, "endingOffsetsByTimestamp"),
+        ({"subscribe": "a", "startingTimestamp": 8, "endingTimestamp": 7}, "endingTimestamp' lies before.*Given: 7"),
         ({"subscribe": "a", "kafka.default.api.timeout.ms": "soon"}, "default.api.timeout.ms"),
     ],
 )
 def test_what_makes_no_sense_is_refused(given, said):
     with pytest.raises(OptionError, match=said):
         KafkaOptions.of({**SERVERS, **given})
+
+
+@pytest.mark.parametrize(("key", "value"), [("endingTimestamp", "7"), ("endingOffsetsByTimestamp", '{"a": {"0": 7}}')])
+def test_a_stream_refuses_an_end_that_a_batch_read_takes(key, value):
+    named = {"topology": "tests.spouts.topologies:Orders", **SERVERS, "subscribe": "a", key: value}
+    request = ReadRequest.of(named)
+    request.check_batch()
+    with pytest.raises(OptionError, match=f"'{key}' is for spark.read.*AvailableNow"):
+        request.check_streaming()
 
 
 def test_the_brokers_are_needed():
