@@ -20,7 +20,7 @@ from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts.kafka_options import KafkaOptions
 from pystorm_source.spouts.kafka_properties import made_client
 from pystorm_source.spouts.kafka_refusal import Hearsay
-from pystorm_source.spouts.kafka_topics import Partition
+from pystorm_source.spouts.kafka_topics import PASSING, Partition
 
 MOST_CONSUMERS = 4
 # Measured, 100-byte records: of 500 to 10,000 the quickest, as they stay in the processor's cache.
@@ -102,20 +102,20 @@ class PartitionConsumer:
         while self._position < end:
             messages = self._left or self._consumer.consume(min(CHUNK, end - self._position), WAIT_SECONDS)
             self._left = ()
-            if not messages:
-                self._heard.check()
-                if self._clock.monotonic() > deadline:
-                    raise self._silent(partition, end)
-                continue
             if [None for message in messages if message.error() is not None]:
                 messages = self._without_events(partition, end, messages)
             offsets = _offsets_of(messages)
-            if offsets and offsets[-1] >= end:
+            if not offsets:
+                self._heard.check()
+                if self._position < end and self._clock.monotonic() > deadline:
+                    raise self._silent(partition, end)
+                continue
+            if offsets[-1] >= end:
                 cut = bisect_left(offsets, end)
                 self._left = messages[cut:]
                 offsets, messages = offsets[:cut], messages[:cut]
                 self._position = end
-            elif offsets:
+            else:
                 self._position = max(self._position, offsets[-1] + 1)
             if offsets:
                 yield offsets, messages
@@ -155,15 +155,19 @@ class PartitionConsumer:
             elif error.code() in gone:
                 self._lost(f"{partition} is gone, its offsets [{self._position}, {end}) were still to be read")
                 self._position, self._place = end, None
-            elif error.fatal() or not error.retriable():
+            elif PASSING.fullmatch(error.name()):
+                self._heard.said = f"{error.name()}: {error.str()}"  # librdkafka goes on by itself
+            else:
                 raise WorldError(
                     f"{partition} cannot be read at offset {self._position} of [.., {end}): {error.name()}: "
-                    f"{error.str()}. Given: kafka.bootstrap.servers={self._servers!r}"
+                    f"{error.str()}: see what the brokers' logs say, and that their access lists let the client read. "
+                    f"Given: kafka.bootstrap.servers={self._servers!r}"
                 )
         return records
 
     def _pass_over_lost(self, partition: Partition, end: int) -> None:
-        """The offset is out of the partition's range: goes on where it begins, or ends the range."""
+        """The offset is out of the partition's range: goes on where that begins, or ends the range. A broker that has
+        just become the leader may say so of an offset that is there: it is asked again."""
         from confluent_kafka import KafkaException, TopicPartition
 
         place = TopicPartition(partition.topic, partition.number)
@@ -171,6 +175,10 @@ class PartitionConsumer:
             earliest, latest = self._consumer.get_watermark_offsets(place, timeout=self._patience)
         except KafkaException as error:
             raise self._silent(partition, end) from error
+        if earliest <= self._position < latest:
+            self._place = None
+            self._go_to(partition, self._position)
+            return
         upto = min(earliest, end) if earliest > self._position else end
         self._lost(
             f"offsets [{self._position}, {upto}) of {partition} are gone: Kafka holds [{earliest}, {latest}) now"

@@ -21,11 +21,11 @@ from pystorm_source.spouts.kafka_properties import made_client
 from pystorm_source.spouts.kafka_refusal import Hearsay
 
 # The errors of a request that may be answered a moment later, by name: brokers that are down, leaders that move.
-_PASSING = re.compile(
-    r"_ALL_BROKERS_DOWN|_TRANSPORT|_TIMED_OUT|_TIMED_OUT_QUEUE|_RESOLVE|_DESTROY|_WAIT_CACHE|_LEADER_NOT_AVAILABLE|"
+PASSING = re.compile(
+    r"_ALL_BROKERS_DOWN|_TRANSPORT|_NOENT|_TIMED_OUT|_TIMED_OUT_QUEUE|_RESOLVE|_DESTROY|_WAIT_CACHE|_LEADER_NOT_AVAILABLE|"
     r"LEADER_NOT_AVAILABLE|NOT_LEADER_FOR_PARTITION|NOT_LEADER_OR_FOLLOWER|REQUEST_TIMED_OUT|NETWORK_EXCEPTION|"
     r"BROKER_NOT_AVAILABLE|REPLICA_NOT_AVAILABLE|KAFKA_STORAGE_ERROR|FENCED_LEADER_EPOCH|UNKNOWN_LEADER_EPOCH|"
-    r"OFFSET_NOT_AVAILABLE|COORDINATOR_\w+|NOT_COORDINATOR\w*|UNKNOWN_TOPIC_OR_PART|UNKNOWN_TOPIC_ID"
+    r"OFFSET_NOT_AVAILABLE|COORDINATOR_\w+|NOT_COORDINATOR\w*|UNKNOWN_TOPIC_OR_PART|UNKNOWN_TOPIC_ID|UNKNOWN"
 )
 
 WAIT_SECONDS = 0.05
@@ -112,9 +112,10 @@ class KafkaTopics:
         future.add_done_callback(self._committed)
 
     def _committed(self, future: Any) -> None:
-        error = future.exception()
-        if error is not None:
-            self._log.warning("offsets of group %r are not committed: %s", self._group, error)
+        failed = future.exception()
+        errors = [failed] if failed else [each.error for each in future.result().topic_partitions if each.error]
+        if errors:
+            self._log.warning("offsets of group %r are not committed: %s", self._group, errors[0])
 
     def _topics(self, known: Mapping[str, int]) -> dict[str, _Topic]:
         """The topics to read and, of ``assign``, the partitions."""
@@ -239,7 +240,7 @@ class KafkaTopics:
                 reason = error.args[0]
                 self._admin.poll(0)
                 self._heard.check()
-                if left <= 0 or not _PASSING.fullmatch(reason.name()):
+                if left <= 0 or not PASSING.fullmatch(reason.name()):
                     said = f"; the client says: {self._heard.said}" if self._heard.said else ""
                     raise WorldError(
                         f"Kafka does not tell its topics and offsets ({reason.name()}: {reason.str()}), asked "
