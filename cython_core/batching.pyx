@@ -17,11 +17,17 @@ from cython_core.tuple cimport OPEN, Tuple, is_lost
 
 cdef int leave_out_lost(object batch) except -1:
     """Takes out of a group the tuples whose trees have failed meanwhile: they come again, and would take those that
-    share a row with them along."""
+    share a row with them along.
+
+    One that is taken out fails the other trees that it is in, and so may take out others that were looked at before.
+    """
+    cdef Py_ssize_t before = -1
     if isinstance(batch, list):
-        kept = [each for each in <list>batch if not (isinstance(each, Tuple) and is_lost(<Tuple>each))]
-        if len(kept) < len(<list>batch):
-            batch[:] = kept
+        while len(<list>batch) != before:
+            before = len(<list>batch)
+            kept = [each for each in <list>batch if not (isinstance(each, Tuple) and is_lost(<Tuple>each))]
+            if len(kept) < before:
+                batch[:] = kept
     return 0
 
 

@@ -1,7 +1,9 @@
 """The acker as nobody would build it: each tree is the set of its open tuples, time is a list of what happens when."""
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from tests.acking.drawn import Deed, Node, path_of
 
@@ -31,42 +33,53 @@ class Model:
     emits: list[tuple[float, int, int]]
     ticks: list[float]
     timeout: float | None
-    end: float
 
     told: dict[int, tuple[str, float]] = field(default_factory=dict)
     second: Counter[int] = field(default_factory=Counter)
     open: dict[int, set[Edge]] = field(default_factory=lambda: defaultdict(set))
     deadlines: dict[int, float] = field(default_factory=dict)
+    under_way: deque[tuple[int, int, Edge]] = field(default_factory=deque)  # to (bolt, task)
     now: float = 0.0
     tuples: int = 0
+    one_order: bool = False  # it holds only where a bolt's tasks take turns, the last one first: inline
 
     def __post_init__(self) -> None:
         self.held: list[list[list]] = [[] for _ in self.nodes]  # [ticks left, deed, edge]
         self.gathered: list[list[dict[int, list[Edge]]]] = [[{} for _ in range(node.par)] for node in self.nodes]
+        self.due = list(self.ticks)
 
     def run(self) -> "Model":
-        """Everything until ``end``. Raises Unfit."""
+        """Everything until nothing waits for the clock, which is then ``now``. Raises Unfit."""
         emits = list(self.emits)
-        due = list(self.ticks)
         while True:
-            events = [time for time, _, _ in emits[:1]] + due + list(self.deadlines.values())
-            self.now = min(events)
-            if self.now > self.end:
+            ticks = {number: self.next_tick(number) for number in range(len(self.nodes)) if self.waits(number)}
+            events = {time for time, _, _ in emits} | set(ticks.values()) | set(self.deadlines.values())
+            if not events:
                 return self
-            groups = {round(time, 9) for time in events if time - self.now < EPSILON}
-            ticking = [number for number, time in enumerate(due) if time == self.now]
+            self.now = min(events)
+            ticking = [number for number, time in ticks.items() if time == self.now]
             emitting = [each for each in emits if each[0] == self.now]
             expired = [root for root, time in self.deadlines.items() if time == self.now]
-            if len(groups) > 1 or (bool(emitting) + len(ticking) + bool(expired)) > 1:
+            if bool(emitting) + len(ticking) + bool(expired) > 1:
+                raise Unfit
+            if any(0 < time - self.now < EPSILON for time in events):
                 raise Unfit
             for root in expired:
                 self.settle(root, "fail")
             for number in ticking:
-                due[number] += self.ticks[number]
                 self.tick(number)
             for _, spout, root in emitting:
                 emits.pop(0)
                 self.emit(spout, root)
+
+    def waits(self, number: int) -> bool:
+        """Whether the bolt's next tick does anything."""
+        return bool(self.held[number]) or any(self.gathered[number])
+
+    def next_tick(self, number: int) -> float:
+        while self.due[number] <= self.now:
+            self.due[number] += self.ticks[number]
+        return self.due[number]
 
     def emit(self, spout: int, root: int) -> None:
         if self.timeout is not None:
@@ -74,27 +87,31 @@ class Model:
         self.send(-1 - spout, root, "", frozenset([root]))
         if not self.open[root]:
             self.settle(root, "ack")
+        self.arrive_all()
 
     def send(self, producer: int, root: int, path: str, trees: frozenset[int]) -> None:
-        """To every subscriber; all its edges are there before the first is looked at."""
-        sent = []
+        """To every subscriber; what comes of it comes when the producer is through."""
+        before = len(self.under_way)
         for number, node in enumerate(self.nodes):
             for subscribed, grouping in node.inputs:
                 if subscribed == producer:
                     tasks = range(node.par) if grouping == "all" else [0]
-                    sent += [(number, task, Edge(root, path, trees)) for task in tasks]
-        for _, _, edge in sent:
+                    self.under_way.extend((number, task, Edge(root, path, trees)) for task in tasks)
+        for _, _, edge in islice(self.under_way, before, None):
             for tree in trees:
                 self.open[tree].add(edge)
-        self.tuples += len(sent)
+        self.tuples += len(self.under_way) - before
         if self.tuples > MOST_TUPLES:
             raise Unfit
-        for number, task, edge in sent:
-            self.arrive(number, task, edge)
+
+    def arrive_all(self) -> None:
+        while self.under_way:
+            self.arrive(*self.under_way.popleft())
 
     def arrive(self, number: int, task: int, edge: Edge) -> None:
         node = self.nodes[number]
         if node.batching:
+            self.begin_to_wait(number)
             self.gathered[number][task].setdefault(edge.root // 2, []).append(edge)
             return
         deed = node.deed_of(number, edge.root, edge.path)
@@ -102,9 +119,17 @@ class Model:
         if deed.verdict == "raise":
             self.judge(edge, "fail")
         elif deed.verdict in ("hold", "doom", "reset"):
+            self.begin_to_wait(number)
             self.held[number].append([deed.ticks, deed, edge])
         elif deed.verdict != "never":
             self.verdicts(number, deed, edge)
+
+    def begin_to_wait(self, number: int) -> None:
+        """For the bolt's next tick. Raises Unfit where that, or the one before, is at the same time."""
+        ahead = self.next_tick(number) - self.now
+        first = self.due[number] == self.ticks[number]
+        if ahead < EPSILON or (ahead > self.ticks[number] - EPSILON and not first):
+            raise Unfit
 
     def emits_of(self, number: int, deed: Deed, root: int, path: str, trees: frozenset[int]) -> None:
         for emit in range(deed.emits):
@@ -126,6 +151,9 @@ class Model:
                 if not self.open[tree]:
                     self.settle(tree, "ack")
 
+    def has_failed(self, root: int) -> bool:
+        return root in self.told and self.told[root][0] == "fail"
+
     def settle(self, root: int, verdict: str) -> None:
         self.deadlines.pop(root, None)
         self.told.setdefault(root, (verdict, self.now))
@@ -141,20 +169,39 @@ class Model:
             if each[0] == 0:
                 self.held[number].remove(each)
                 self.verdicts(number, deed, edge)
-        for groups in self.gathered[number]:
+        trees = Counter(tree for groups in self.gathered[number] for tree in trees_of(chain(*groups.values())))
+        for groups in reversed(self.gathered[number]):
             fired = list(groups.values())
             groups.clear()
             for edges in fired:
                 self.fire(number, edges, alone=len(fired) == 1)
+        self.arrive_all()
+        # Under way in two tasks and failed by what one of them did: the other leaves it out if it comes later.
+        self.one_order |= any(tasks > 1 and self.told.get(tree) == ("fail", self.now) for tree, tasks in trees.items())
+
+    def leave_out_lost(self, edges: list[Edge]) -> list[Edge]:
+        """Those of a group whose trees have not failed; the other trees of those that are left out fail, too."""
+        while lost := [edge for edge in edges if any(self.has_failed(tree) for tree in edge.trees)]:
+            for tree in trees_of(lost):
+                self.settle(tree, "fail")
+            edges = [edge for edge in edges if edge not in lost]
+        return edges
 
     def fire(self, number: int, edges: list[Edge], alone: bool) -> None:
+        edges = self.leave_out_lost(edges)
+        if not edges:
+            return
         root, path = min((edge.root, edge.path) for edge in edges)
         deed = self.nodes[number].deed_of(number, root, path)
         if deed.verdict == "raise" and not alone:
             raise Unfit  # the groups behind it wait for the next tick; which these are, is a matter of order
-        self.emits_of(number, deed, root, path, frozenset().union(*(edge.trees for edge in edges)))
+        self.emits_of(number, deed, root, path, trees_of(edges))
         failed = deed.verdict in ("fail", "doom", "raise")
         for edge in edges:
             self.judge(edge, "fail" if failed else "ack")
             # Failed by the bolt itself, each is acked once more by auto_ack.
             self.second[number] += deed.verdict in ("fail", "doom")
+
+
+def trees_of(edges: Iterable[Edge]) -> frozenset[int]:
+    return frozenset().union(*(edge.trees for edge in edges))

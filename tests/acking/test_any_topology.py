@@ -17,9 +17,10 @@ from tests.acking.model import Model, Unfit
 
 EXAMPLES = int(os.environ.get("PYSTORM_ACKING_EXAMPLES", "25"))
 FIXED = "PYSTORM_ACKING_EXAMPLES" not in os.environ
+# Not how many topologies are unfit: if most were, only the smallest would be tried.
+BY_MACHINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 VERDICTS = ["ack", "ack", "ack", "fail", "raise", "never", "hold", "doom", "reset"]
 TIMEOUT = 10.5
-END = 400
 TICKS = [2.37 + 0.113 * number for number in range(8)]
 
 
@@ -43,15 +44,17 @@ def emits_of(pauses):
     return sorted(made)
 
 
-def topology_of(drawn, pauses, heard):
-    """The real one. Its names sort as its bolts do."""
+def topology_of(drawn, pauses, heard, lasts):
+    """The real one. Its names sort as its bolts do. The spouts end when it has lasted for that many seconds."""
     body, specs, root = {}, {}, 0
     for spout, each in enumerate(pauses):
         steps = []
         for pause in each:
             steps += [PAUSE(pause), [root, ""]]
             root += 1
-        specs[-1 - spout] = body[f"spout{spout}"] = feeder(heard[spout], *steps, PAUSE(END), outputs=FIELDS)
+        specs[-1 - spout] = body[f"spout{spout}"] = feeder(
+            heard[spout], *steps, PAUSE(lasts - sum(pauses[spout])), outputs=FIELDS
+        )
     for number, node in enumerate(drawn):
         inputs = {specs[producer]: GROUPINGS[grouping] for producer, grouping in node.inputs}
         config = {"topology.tick.tuple.freq.secs": TICKS[number]}
@@ -59,14 +62,17 @@ def topology_of(drawn, pauses, heard):
     return type("Drawn", (Topology,), body)
 
 
-@settings(max_examples=EXAMPLES, derandomize=FIXED, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, derandomize=FIXED, deadline=None, suppress_health_check=BY_MACHINE)
 @given(case=cases())
 def test_spouts_hear_what_the_model_says(case, scheduler):
     drawn, pauses, timeouts = case
     try:
-        model = Model(drawn, emits_of(pauses), TICKS[: len(drawn)], TIMEOUT if timeouts else None, END).run()
+        model = Model(drawn, emits_of(pauses), TICKS[: len(drawn)], TIMEOUT if timeouts else None).run()
     except Unfit:
         assume(False)
+    # Two tasks of a bolt fire at the same tick, and one fails what the other holds: between threads either comes first,
+    # and who comes later leaves it out. All else is the same under both schedulers.
+    assume(scheduler == "inline" or not model.one_order)
     heard = [Heard() for _ in pauses]
     for each in heard:
         each.clock = heard[0].clock
@@ -75,7 +81,7 @@ def test_spouts_hear_what_the_model_says(case, scheduler):
         "topology.enable.message.timeouts": timeouts,
         "pystorm.log.level": "critical",
     }
-    result = run_topology(topology_of(drawn, pauses, heard), config, scheduler, heard[0].clock)
+    result = run_topology(topology_of(drawn, pauses, heard, model.now + 1), config, scheduler, heard[0].clock)
     found, root = {}, 0
     for spout, each in enumerate(pauses):
         assert len(heard[spout].told) == len(heard[spout].at), "told twice"
@@ -89,11 +95,6 @@ def test_spouts_hear_what_the_model_says(case, scheduler):
         assert time == pytest.approx(model.told[root][1], abs=0.009)
     assert sum(result.unsettled.values()) == root_count(pauses) - len(model.told)
     expected = dict.fromkeys(result.second_verdicts, 0) | {f"bolt{n}": count for n, count in model.second.items()}
-    for number, node in enumerate(drawn):
-        name = f"bolt{number}"
-        if node.batching and result.second_verdicts[name] < expected[name]:
-            # Whose tree has failed by then is left out of a group; the model does not know who comes first.
-            expected[name] = result.second_verdicts[name]
     assert result.second_verdicts == expected
     event(f"trees that failed: {sum(verdict == 'fail' for verdict, _ in model.told.values())}")
 
