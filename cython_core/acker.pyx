@@ -77,6 +77,11 @@ cdef class Acker:
         cdef uint64_t nanos = ps_acker_next_expiry(&self.acker)
         return float("inf") if nanos == PS_NO_TIMEOUT else nanos / 1e9
 
+    @property
+    def failed(self):
+        """How many failed attempts are remembered because rows may be theirs."""
+        return self.acker.failed_count
+
     def close(self):
         """All roots end without a verdict, and nothing is kept of them; for a worker that is given up."""
         ps_acker_close(&self.acker)

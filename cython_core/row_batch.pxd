@@ -48,6 +48,7 @@ cdef class RowBatchBuilder:
     cdef public list done
     cdef list pending           # CutRows, oldest first
     cdef bint finishing
+    cdef int converting         # rows that are made of values now
     cdef bint forced            # what is undecided leaves, too
     cdef readonly Acker acker   # that knows which attempts have failed; None: rows belong to none
     cdef readonly unsigned long long masked   # rows of failed attempts, which did not leave
@@ -83,5 +84,6 @@ cdef class RowView:
 
     cdef int append(self, object values, long long offset, uint64_t attempt) except -1
     cdef int append_odd(self, object values, long long offset, uint64_t attempt) except -1
+    cdef int convert_and_append(self, object values, long long offset, uint64_t attempt) except -1
     cdef set_constant(self, int column, object plain)
     cpdef int set_partition(self, str partition) except -1

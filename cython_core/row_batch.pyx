@@ -178,6 +178,8 @@ cdef class RowBatchBuilder:
                 return self.finish()
             finally:
                 self.forced = False
+        if not self.pending and not self.finishing and self.batch.rows == 0:
+            self.forget_failed()
         return 0
 
     cdef int finish(self) except -1:
@@ -200,8 +202,7 @@ cdef class RowBatchBuilder:
                     self.done.append(ready)
         finally:
             self.finishing = False
-        if self.acker is not None and self.acker.acker.failed_count > 0:
-            self.forget_failed()
+        self.forget_failed()
         return 0
 
     cdef bint decided(self, CutRows cut) except -1:
@@ -236,8 +237,11 @@ cdef class RowBatchBuilder:
 
     cdef int forget_failed(self) except -1:
         """Of the failed attempts only those are remembered that may have rows here."""
-        cdef uint64_t before = self.acker.acker.next
+        cdef uint64_t before
         cdef int64_t i
+        if self.acker is None or self.acker.acker.failed_count == 0 or self.converting > 0:
+            return 0
+        before = self.acker.acker.next
         for cut in self.pending:
             before = min(before, (<CutRows>cut).oldest if (<CutRows>cut).newest > 0 else 1)
         for i in range(self.batch.rows):
@@ -402,6 +406,14 @@ cdef class RowView:
 
     cdef int append_odd(self, object values, long long offset, uint64_t attempt) except -1:
         """A row with values to convert first, a null where none may be, or one that does not fit the batch any more."""
+        # Order: converting lets others in. Where its attempt fails meanwhile, that is not forgotten before it is a row.
+        self.builder.converting += 1
+        try:
+            return self.convert_and_append(values, offset, attempt)
+        finally:
+            self.builder.converting -= 1
+
+    cdef int convert_and_append(self, object values, long long offset, uint64_t attempt) except -1:
         cdef RowBatchBuilder builder = self.builder
         cdef list plain = list(values)
         cdef set converted = set()

@@ -4,6 +4,7 @@ import gc
 import sys
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -308,3 +309,43 @@ def test_trees_and_ids_leave_nothing_behind():
     after = len(gc.get_objects()), sys.getallocatedblocks()
     assert after[0] - before[0] < 50
     assert after[1] - before[1] < 500
+
+
+def test_failed_attempts_are_remembered_no_longer_than_rows_may_be_theirs():
+    class FailsAll(BoltBase):
+        def process(self, tup):
+            self.fail(tup)
+
+    parts = {"s": Part(slice_of(*[(n,) for n in range(2000)], ids=range(2000))), "f": Part(FailsAll)}
+    wired = Wired(parts, [("s", "default", "f", "shuffle", ())], output=pa.schema([("n", pa.int64())]))
+    wired.named["s"][0].open_slice(3000, until_idle=True)
+    assert len(told(wired.run())) == 2000
+    assert wired.acker.failed == 0
+
+
+def test_a_row_whose_tree_fails_while_its_values_are_converted_does_not_leave():
+    class Holds(Keep):
+        auto_ack = False
+
+    class Fails:
+        def __str__(self):
+            keep = wired.instances("keep")[0]
+            keep.fail(keep.tuples[0])
+            wired.builder.release()  # as another thread may
+            return "late"
+
+    class Shows(BoltBase):
+        def process(self, tup):
+            self.emit((Fails(),))
+
+    parts = {
+        "s": Part(slice_of((1,), ids="a")),
+        "shows": Part(Shows, streams={"default": ("text",)}),
+        "keep": Part(Holds),
+    }
+    edges = [("s", "default", name, "shuffle", ()) for name in ("shows", "keep")]
+    wired = Wired(parts, edges, output=pa.schema([("text", pa.string())]), views=[("shows", "default")])
+    wired.named["s"][0].open_slice(3, until_idle=True)
+    assert wired.run().done == []
+    assert told(wired) == [("fail", "a")]
+    assert wired.builder.masked == 1
