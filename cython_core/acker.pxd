@@ -40,6 +40,7 @@ cdef extern from "acker.h" nogil:
         uint64_t now
         uint64_t timeout
         bint by_progress
+        bint coarse
         uint64_t *failed
         size_t failed_count
     const uint64_t PS_NO_TIMEOUT
@@ -56,6 +57,8 @@ cdef extern from "acker.h" nogil:
     int ps_acker_entangle(ps_acker *acker, ps_root *one, ps_root *other)
     ps_root *ps_acker_take_settled(ps_spout_roots *spout)
     void ps_acker_keep_settled(ps_spout_roots *spout, ps_root *root)
+    void ps_acker_begin_turn(const ps_acker *acker, ps_spout_roots *spout)
+    void ps_acker_end_turn(ps_acker *acker, ps_spout_roots *spout)
     int ps_acker_rest(ps_acker *acker, ps_root *root, uint64_t due)
     bint ps_acker_keeps_time(const ps_acker *acker)
     int ps_acker_reset(ps_acker *acker, ps_root *root, uint64_t attempt)

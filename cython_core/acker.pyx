@@ -45,6 +45,7 @@ cdef class Acker:
             raise MemoryError("no memory for an acker")
         self.acker.timeout = <uint64_t>(timeout * 1e9)
         self.acker.by_progress = by_progress
+        self.acker.coarse = monotonic is None
         self.span = SPAN
 
     def __dealloc__(self):

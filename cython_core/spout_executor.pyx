@@ -9,8 +9,9 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acker cimport (
     PS_ROOT_ABANDONED, PS_ROOT_ACKED, PS_ROOT_DRAGGED, PS_ROOT_RESTED, PS_ROOT_TIMED_OUT, Acker, anchor_t,
-    ack_edge, let_go, no_anchor, ps_acker_edge, ps_acker_fail, ps_acker_keep_settled, ps_acker_release,
-    ps_acker_keeps_time, ps_acker_rest, ps_acker_take_settled, ps_root, ps_verdict,
+    ack_edge, let_go, no_anchor, ps_acker_begin_turn, ps_acker_edge, ps_acker_end_turn, ps_acker_fail,
+    ps_acker_keep_settled, ps_acker_keeps_time, ps_acker_release, ps_acker_rest, ps_acker_take_settled, ps_root,
+    ps_verdict,
 )
 from cython_core.batch_inserter cimport PendingEmits
 from cython_core.executor cimport Executor, late, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
@@ -154,13 +155,19 @@ cdef class SpoutExecutor(Executor):
         cdef unsigned long long before = self.executed
         if self.held_back() or (self.exhausted and self.collector.roots.settled == 0):
             return 0
-        if self.collector.acker is not None and self.collector.acker.acker.timeout > 0:
-            self.collector.acker.read_clock_now()
+        cdef Acker acker = self.collector.acker
+        cdef bint timed = acker is not None and acker.acker.timeout > 0
+        if timed:
+            acker.read_clock_now()
+            ps_acker_begin_turn(&acker.acker, &self.collector.roots)
         self.times.begin_turn()
         try:
             return self.work(quota)
         finally:
             self.end_turn(self.executed - before)
+            if timed:
+                acker.read_clock_now()
+                ps_acker_end_turn(&acker.acker, &self.collector.roots)
 
     cdef long work(self, long quota) except -1:
         cdef long told = 0

@@ -16,12 +16,15 @@
  * acked at once or none, as the row can stay only if none of them is replayed.
  *
  * Roots time out in the order of their emits, so one timer in the wheel, for the oldest, serves them all; a root whose
- * time was reset gets a timer of its own, and so has every root where progress counts (STORM-2359).
+ * time was reset gets a timer of its own, and so has every root where progress counts (STORM-2359). The clock is read
+ * at both ends of a spout's turn, not per emit, and a spout may wait in its turn: the time of what it emits begins when
+ * the turn ends.
  *
  * Threading law: one thread at a time (the interpreter's lock is enough). Nothing here runs foreign code. */
 #ifndef PYSTORM_ACKER_H
 #define PYSTORM_ACKER_H
 
+#include "coarse_clock.h"
 #include "mix.h"
 #include "timing_wheel.h"
 
@@ -55,6 +58,8 @@ typedef struct {
     uint64_t settled;           /* how many these are */
     uint64_t open;              /* without a verdict */
     uint64_t acked;             /* of those that nobody was told of */
+    uint64_t fresh;             /* attempts from this one on are of its turn under way; 0: none is */
+    uint64_t turn_began;        /* nanoseconds */
     bool hears_acks;            /* acked roots wait to be told; else their slots are free at once */
 } ps_spout_roots;
 
@@ -95,6 +100,7 @@ typedef struct {
     uint64_t now, timeout;      /* nanoseconds; timeout 0: none */
     uint64_t resting;           /* roots that wait for their emit */
     bool by_progress;           /* every ack of an edge begins the time anew */
+    bool coarse;                /* its clock is ps_coarse_nanos: what takes long between two turns counts */
     ps_timer oldest_timer;      /* for the first watched attempt */
     ps_wheel wheel;
     uint64_t *failed;           /* attempts, as they failed */
@@ -201,6 +207,12 @@ static inline uint64_t ps_acker_deadline(const ps_acker *acker) {
     return acker->timeout ? acker->now + acker->timeout : PS_NO_TIMEOUT;
 }
 
+/* By the coarse clock, where that is the acker's. */
+static inline void ps_acker_read_clock(ps_acker *acker) {
+    uint64_t now = acker->coarse ? ps_coarse_nanos() : 0;
+    if (now > acker->now) acker->now = now;
+}
+
 static inline void ps_acker_watch(ps_acker *acker, ps_root *root);
 
 /* A new attempt whose first edge is `edge`. NULL without memory. */
@@ -297,7 +309,10 @@ static inline void ps_acker_add(ps_root *root, uint64_t attempt, uint64_t edge) 
 static inline int ps_acker_ack(ps_acker *acker, ps_root *root, uint64_t attempt, uint64_t edge) {
     if (root->attempt != attempt) return 0;
     root->edges ^= edge;
-    if (acker->by_progress) root->deadline = ps_acker_deadline(acker);
+    if (acker->by_progress) {
+        ps_acker_read_clock(acker);
+        root->deadline = ps_acker_deadline(acker);
+    }
     if (root->edges) return 0;
     if (root->group || root->spout->hears_acks) {
         ps_acker_complete(acker, root);
@@ -383,12 +398,41 @@ static inline void ps_acker_put_back(ps_spout_roots *spout, ps_root *root) {
 
 /* ---- time-outs ---- */
 
-/* In the wheel until its deadline: the root itself, or the timer for all of them where that is not. */
-static inline void ps_acker_watch(ps_acker *acker, ps_root *root) {
-    ps_timer *timer = acker->by_progress ? &root->timer : &acker->oldest_timer;
-    /* Without memory for a level, or due at this very moment: the next advance finds it. */
+/* In the wheel until the root's deadline. */
+static inline void ps_acker_watch_by(ps_acker *acker, ps_root *root, ps_timer *timer) {
+    /* Without memory for a level, or due and of a turn under way: the next advance finds it. */
     if (ps_wheel_insert(&acker->wheel, timer, root->deadline) != 1)
         ps_wheel_insert(&acker->wheel, timer, acker->now + acker->wheel.tick_nanos);
+}
+
+/* By a timer of its own, or by that for all roots. */
+static inline void ps_acker_watch(ps_acker *acker, ps_root *root) {
+    ps_acker_watch_by(acker, root, acker->by_progress ? &root->timer : &acker->oldest_timer);
+}
+
+/* A turn of the spout begins, the clock was read: nothing that it emits times out before the turn's end. */
+static inline void ps_acker_begin_turn(const ps_acker *acker, ps_spout_roots *spout) {
+    spout->fresh = acker->next;
+    spout->turn_began = acker->now;
+}
+
+/* The turn is over, the clock was read: the time of what it has emitted begins here. */
+static inline void ps_acker_end_turn(ps_acker *acker, ps_spout_roots *spout) {
+    uint64_t attempt = spout->fresh < acker->oldest ? acker->oldest : spout->fresh;
+    spout->fresh = 0;
+    if (acker->now == spout->turn_began) return;
+    for (; attempt < acker->next; attempt++) {
+        ps_root *root = acker->window[attempt & acker->mask];
+        if (!root || root->spout != spout || root->rests) continue;
+        root->deadline = ps_acker_deadline(acker);
+        ps_acker_watch_by(acker, root, &root->timer);
+    }
+}
+
+/* Whether an open root's time has come. */
+static inline bool ps_acker_is_due(const ps_acker *acker, const ps_root *root) {
+    bool fresh = root->spout->fresh && root->attempt >= root->spout->fresh;
+    return root->deadline <= acker->now && (root->rests || !fresh);
 }
 
 /* The root's time begins anew; -1 without memory. */
@@ -432,6 +476,10 @@ static size_t ps_acker_expire_watched(ps_acker *acker) {
             ps_acker_watch(acker, root);
             break;
         }
+        if (!ps_acker_is_due(acker, root)) {
+            ps_acker_watch_by(acker, root, &root->timer);
+            continue;
+        }
         ps_acker_settle(acker, root, PS_ROOT_TIMED_OUT);
         expired++;
     }
@@ -449,13 +497,14 @@ static size_t ps_acker_expire(ps_acker *acker, uint64_t now) {
             continue;
         }
         ps_root *root = (ps_root *)timer;
-        if (root->deadline > acker->now) ps_wheel_insert(&acker->wheel, timer, root->deadline);
-        else if (root->attempt) {
-            if (root->rests) acker->resting--;
-            ps_acker_settle(acker, root, root->rests ? PS_ROOT_RESTED : PS_ROOT_TIMED_OUT);
-            root->rests = false;
-            expired++;
+        if (!ps_acker_is_due(acker, root)) {
+            ps_acker_watch_by(acker, root, timer);
+            continue;
         }
+        if (root->rests) acker->resting--;
+        ps_acker_settle(acker, root, root->rests ? PS_ROOT_RESTED : PS_ROOT_TIMED_OUT);
+        root->rests = false;
+        expired++;
     }
     return expired;
 }

@@ -364,6 +364,40 @@ def test_a_group_of_a_batching_bolt_settles_as_one():
     assert (heard.acked, heard.failed) == ([0, 2, 4], [1, 3, 5])
 
 
+def test_who_is_left_out_of_a_group_takes_the_other_tuples_of_its_trees_along():
+    """One tree has failed, a tuple is of it and of another: nothing of both is left, whichever came first."""
+    groups = []
+
+    class JoinsZeroAndOne(Held):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            self.held.append(tup)
+            if tup.values.n == 1:
+                self.emit([3], anchors=self.held)
+            for each in self.held if tup.values.n else []:
+                self.ack(each)
+
+    class Groups(BatchingBolt):
+        ticks_between_batches = 0
+
+        def group_key(self, tup):
+            return None
+
+        def process_batch(self, key, tups):
+            groups.append([tup.values.n for tup in tups])
+
+    heard = Heard()
+    spout = feeder(heard, [0], [1], [2])
+    join = JoinsZeroAndOne.spec(inputs=[spout])
+    fails = settling({0: "fail"}).spec(inputs=[spout])
+    bolt = Groups.spec(inputs=[spout, join], config={"topology.tick.tuple.freq.secs": 5})
+    run(heard, TEN, 50, spout=spout, join=join, fails=fails, bolt=bolt)
+    assert groups == [[2]]
+    assert (heard.acked, heard.failed) == ([2], [0, 1])
+    assert heard.at["fail", 1] == 5
+
+
 # --- message ids ---
 
 
@@ -520,6 +554,32 @@ def test_time_outs_may_be_fractions_of_a_second():
     run(heard, config, 5, spout=spout, bolt=settling({0: "never", 1: "never"}).spec(inputs=[spout]))
     assert heard.told == [("fail", 0), ("fail", 1)]
     assert 0.25 <= heard.at["fail", 0] < 0.26 and 0.375 <= heard.at["fail", 1] < 0.385
+
+
+@pytest.mark.parametrize(("verdict", "told", "at"), [("ack", ("ack", 0), 20), ("never", ("fail", 0), 30)])
+def test_the_time_of_a_tuple_begins_when_its_next_tuple_has_returned(verdict, told, at):
+    """However long the spout has waited for what it emits."""
+    heard = Heard()
+
+    class Waits(Spout):
+        outputs = ["n long"]
+
+        def next_tuple(self):
+            if heard.clock.now >= 20:
+                return False
+            heard.clock.sleep(20)
+            self.emit([0], tup_id=0)
+
+        def ack(self, tup_id):
+            heard.tell("ack", tup_id)
+
+        def fail(self, tup_id):
+            heard.tell("fail", tup_id)
+
+    spout = Waits.spec()
+    run(heard, TEN, 50, spout=spout, bolt=settling({0: verdict}).spec(inputs=[spout]))
+    assert heard.told == [told]
+    assert at <= heard.at[told] < at + 0.01
 
 
 def test_resetting_a_settled_tuple_changes_nothing():

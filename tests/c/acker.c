@@ -14,6 +14,7 @@ typedef struct {
     uint64_t edges[MOST_EDGES];
     int count;
     int group;                  /* trees of one group have one verdict */
+    int spout;
     enum ps_verdict verdict;    /* as the model has it */
     bool heard;
     bool rests;                 /* has no tuples before its deadline, and is emitted then */
@@ -25,6 +26,9 @@ static unsigned long long state;
 static ps_acker acker;
 static ps_spout_roots spouts[2];
 static bool by_progress;
+static int turn_of;             /* the spout whose turn is under way, and its first tree; -1: none */
+static int turn_from;
+static uint64_t turn_began;
 
 static uint64_t drawn(uint64_t below) { return check_random(&state) % below; }
 
@@ -49,7 +53,8 @@ static void open_one(void) {
     if (made == TREES) return;
     tree *t = &trees[made];
     uint64_t edge = ps_acker_edge(&acker);
-    t->root = ps_acker_open(&acker, &spouts[drawn(2)], edge);
+    t->spout = (int)drawn(2);
+    t->root = ps_acker_open(&acker, &spouts[t->spout], edge);
     CHECK(t->root != NULL);
     t->attempt = t->root->attempt;
     CHECK(t->attempt == (uint64_t)made + 1);
@@ -127,6 +132,22 @@ static void reset(tree *t) {
     if (is_open(t)) t->deadline = deadline_now();
 }
 
+static bool is_fresh(const tree *t) { return !t->rests && t->spout == turn_of && t - trees >= turn_from; }
+
+static void begin_or_end_turn(void) {
+    if (turn_of < 0) {
+        turn_of = (int)drawn(2);
+        turn_from = made;
+        turn_began = acker.now;
+        ps_acker_begin_turn(&acker, &spouts[turn_of]);
+        return;
+    }
+    ps_acker_end_turn(&acker, &spouts[turn_of]);
+    for (int i = turn_from; acker.now > turn_began && i < made; i++)
+        if (is_open(&trees[i]) && is_fresh(&trees[i])) trees[i].deadline = deadline_now();
+    turn_of = -1;
+}
+
 /* Which of those that are due fails first, and drags others, is the wheel's: the model takes what the acker says, and
  * checks that it had to be so. */
 static void pass_time(uint64_t nanos) {
@@ -139,12 +160,12 @@ static void pass_time(uint64_t nanos) {
         bool due = false, all_done = true;
         for (int j = 0; j < made; j++)
             if (trees[j].group == t->group) {
-                due = due || trees[j].deadline <= now;
+                due = due || (trees[j].deadline <= now && !is_fresh(&trees[j]));
                 all_done = all_done && trees[j].count == 0;
             }
         CHECK(!all_done);
         if (gone) CHECK(due); /* never early */
-        bool late = t->deadline != PS_NO_TIMEOUT && t->deadline + 2 * MILLI <= now;
+        bool late = t->deadline != PS_NO_TIMEOUT && t->deadline + 2 * MILLI <= now && !is_fresh(t);
         if (late) CHECK(gone); /* nor late by more than a tick and its rounding */
         if (gone) t->verdict = t->rests ? PS_ROOT_RESTED : PS_ROOT_TIMED_OUT;
     }
@@ -187,6 +208,7 @@ static void play(unsigned long long seed, uint64_t timeout, bool progress, bool 
     state = seed * 0x9E3779B97F4A7C15u + 1;
     made = 0;
     by_progress = progress;
+    turn_of = -1;
     memset(spouts, 0, sizeof spouts);
     spouts[0].hears_acks = hears;
     spouts[1].hears_acks = true;
@@ -203,13 +225,15 @@ static void play(unsigned long long seed, uint64_t timeout, bool progress, bool 
         else if (what < 90) fail(t);
         else if (what < 93) tie(t, other);
         else if (what < 94) reset(t);
-        else if (what < 96) pass_time(drawn(3) ? drawn(3 * MILLI) : drawn(30 * MILLI));
+        else if (what < 95) begin_or_end_turn();
+        else if (what < 97) pass_time(drawn(3) ? drawn(3 * MILLI) : drawn(30 * MILLI));
         else hear();
         if (step % 97 == 0) {
             hear();
             check_all();
         }
     }
+    if (turn_of >= 0) begin_or_end_turn();
     hear();
     check_all();
     if (timeout && !progress) {
@@ -227,7 +251,23 @@ static void play(unsigned long long seed, uint64_t timeout, bool progress, bool 
     ps_acker_free(&acker);
 }
 
+/* Between two turns the coarse clock goes on: an ack that is progress counts from now. */
+static void progress_is_dated_by_the_clock(void) {
+    memset(spouts, 0, sizeof spouts);
+    CHECK(ps_acker_init(&acker, 1, MILLI, MILLI) == 0);
+    acker.timeout = 20 * MILLI;
+    acker.by_progress = acker.coarse = true;
+    uint64_t before = ps_coarse_nanos();
+    ps_root *root = ps_acker_open(&acker, &spouts[0], 1);
+    ps_acker_add(root, root->attempt, 2);
+    CHECK(before > MILLI && root->deadline == 21 * MILLI);
+    CHECK(ps_acker_ack(&acker, root, root->attempt, 1) == 0);
+    CHECK(root->deadline >= before + 20 * MILLI);
+    ps_acker_free(&acker);
+}
+
 int main(void) {
+    progress_is_dated_by_the_clock();
     for (unsigned long long seed = 1; seed <= 4; seed++) {
         play(seed, 0, false, seed & 1);
         play(seed, 20 * MILLI, false, seed & 1);
