@@ -14,6 +14,7 @@ them is killed: the kernel ends them then (``PR_SET_PDEATHSIG``, by ``setpriv``)
 ignored folder of the benchmarks' peers.
 """
 
+import os
 import signal
 import socket
 import subprocess
@@ -38,6 +39,8 @@ from tests.certificates import self_signed
 STARTING_SECONDS = 60
 USER, PASSWORD = "reader", "correct-horse"
 CLUSTER_ID = "pystorm-tests-kafka-01"
+# Order: the kernel is asked for the signal first, then whether the parent, the first argument, is still there.
+DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"')
 JVM = ("-Xmx384m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 # Small and quick: one partition for each of Kafka's own topics, a log cleaner that looks often, no waiting for members.
@@ -110,7 +113,7 @@ class KafkaBroker:
     def start(self) -> None:
         """Starts the process; ``KafkaCluster.wait`` says when it answers. It ends with the thread that calls this."""
         java = ensure_java().home / "bin" / "java"
-        command = ["setpriv", "--pdeathsig", "KILL", str(java), *JVM, "-cp", f"{self._jars}/*", "kafka.Kafka"]
+        command = [*DIES_WITH_PARENT, str(os.getpid()), str(java), *JVM, "-cp", f"{self._jars}/*", "kafka.Kafka"]
         with open(self.folder / "broker.log", "ab") as log:
             self._process = subprocess.Popen(
                 [*command, str(self.folder / "server.properties")],

@@ -1,9 +1,12 @@
 """Brokers that fail: one that dies under a task, a leader that moves; and one that ends with its tests."""
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import NewTopic
 
@@ -66,18 +69,28 @@ def test_a_leader_that_moves_is_followed_there_and_back(tmp_path, kafka):
         spout.cleanup()
 
 
-def test_a_broker_dies_with_the_process_that_has_started_it(tmp_path):
+@pytest.mark.parametrize("slow", [False, True], ids=["running", "not asked for the signal yet"])
+def test_a_broker_dies_with_the_process_that_has_started_it(tmp_path, slow):
+    if slow:
+        late = tmp_path / "setpriv"
+        late.write_text(f'#!/bin/sh\nread line < "{tmp_path}/go"\nexec {shutil.which("setpriv")} "$@"\n')
+        late.chmod(0o755)
+        os.mkfifo(tmp_path / "go")
     program = (
         "import sys, time\nfrom pathlib import Path\nfrom tests.kafka_broker import KafkaCluster\n"
         "broker = KafkaCluster(Path(sys.argv[1])).brokers[0]\nbroker.start()\n"
         "print(broker.pid, flush=True)\ntime.sleep(60)\n"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with subprocess.Popen(command, cwd=ROOT, env=os.environ | path, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         broker = int(parent.stdout.readline())
-        until(lambda: b"kafka.Kafka" in Path(f"/proc/{broker}/cmdline").read_bytes())
+        if not slow:
+            until(lambda: b"/java" in Path(f"/proc/{broker}/cmdline").read_bytes().split(b"\0")[0])
         parent.kill()
+    if slow:
+        (tmp_path / "go").write_text("\n")
     until(lambda: not _lives(broker))
 
 
