@@ -1,6 +1,8 @@
 """The task's side: a range in, record batches of exactly Spark's schema out, and a report to the runner at its end."""
 
 import logging
+import os
+import traceback
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -8,6 +10,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from pystorm_source.clock import SystemClock
+from pystorm_source.errors import TupleFailed
 from pystorm_source.source.feedback_address import DRIVER_HOST, Ticket
 from pystorm_source.source.feedback_client import client
 from pystorm_source.source.feedback_report import RangeReport, encode
@@ -25,8 +28,23 @@ def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartiti
 
     The worker is kept for the next range only if this one came to its end. An exception, or a reader that stops early
     (LIMIT closes the iterator: GeneratorExit), stops it, and nothing is reported. Raises UsageError where driver and
-    executor differ in version or plan, TupleFailed where a component does.
+    executor differ in version or plan, TupleFailed where a component does, with the component's own traceback.
     """
+    try:
+        yield from _rows(request, output, partition)
+    except TupleFailed as error:
+        _note_cause(error)
+        raise
+
+
+def _note_cause(error: TupleFailed) -> None:
+    """Workaround: Spark shortens the traceback of a task, unless told otherwise, at the price of the exception's cause,
+    which alone names the line of the component that raised."""
+    if error.__cause__ is not None and os.environ.get("SPARK_SIMPLIFIED_TRACEBACK"):
+        error.add_note("Caused by:\n" + "".join(traceback.format_exception(error.__cause__)).rstrip())
+
+
+def _rows(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, RangePartition):
         return  # what Spark makes up for a batch read that plans nothing
     partition.check(request.plan)

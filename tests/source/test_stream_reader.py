@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pickle
+import traceback
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -415,6 +416,21 @@ def test_failing_bolt_says_where(world, monkeypatch):
     monkeypatch.undo()
     Run(world.options("Doubled"), checkpoint).drain()
     assert flat(checkpoint) == [("a", 2 * n) for n in range(5)]
+
+
+@pytest.mark.parametrize("shortened", [True, False])
+def test_failing_bolt_shows_its_line_also_where_spark_drops_the_cause(world, monkeypatch, shortened):
+    def process(self, tup):
+        raise ZeroDivisionError("here")
+
+    monkeypatch.setattr(topologies.DoubleBolt, "process", process)
+    monkeypatch.setenv("SPARK_SIMPLIFIED_TRACEBACK", "1" if shortened else "")
+    world.put(a=1)
+    with pytest.raises(TupleFailed) as failed:
+        Run(world.options("Doubled"), Checkpoint()).trigger()
+    failed.value.__cause__ = None  # as Spark's worker does, before it formats the error
+    said = "".join(traceback.format_exception(failed.value))
+    assert ('raise ZeroDivisionError("here")' in said) == shortened
 
 
 def test_worker_is_kept_after_a_clean_end_only(world):

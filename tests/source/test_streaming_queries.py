@@ -133,6 +133,7 @@ def test_failing_for_good_names_component_tuple_and_offset(spark, world, query):
     assert "TupleFailed: component 'once'" in said
     assert "('a', 7)" in said
     assert "offset 7" in said
+    assert "topologies.py" in said  # where the bolt raised: Spark alone shows the engine's lines only
 
 
 @spark40
