@@ -45,6 +45,9 @@ class RateSpout(PartitionedSpout):
     is what has happened since then, and a new query, whose earliest offset is *now*, begins with a large value. With
     ``startTime`` value 0 is at that second and a new query begins there. Rates and partition counts of one checkpoint
     must not change: offsets would mean other rows.
+
+    *Now* is when a new query first looks, on the driver: before its first rows no offset names the partitions, and a
+    begin that moved with the clock would never be passed.
     """
 
     Options = RateOptions
@@ -72,6 +75,7 @@ class RateSpout(PartitionedSpout):
         self._count = options.num_partitions
         self._fixed = options.start_time is not None
         self._first_second = options.start_time or 0
+        self._begins: dict[str, int] = {}
 
     def partitions(self) -> list[str]:
         return [str(index) for index in range(self._count)]
@@ -87,7 +91,8 @@ class RateSpout(PartitionedSpout):
         heads = {}
         for name in self.partitions():
             latest = self.latest(name)
-            heads[name] = (0 if self._fixed or name in known else latest, latest)
+            begin = 0 if self._fixed or name in known else self._begins.setdefault(name, latest)
+            heads[name] = (begin, latest)
         return Snapshot(heads, memo)
 
     def open(self, partition: str, start: int, end: int) -> None:

@@ -75,6 +75,18 @@ def test_without_start_time_a_new_query_begins_now_and_a_restart_goes_on():
     assert len(restarted.read("0", latest, end)) == 50
 
 
+def test_without_start_time_what_comes_after_the_first_look_is_read_though_no_offset_names_it_yet():
+    clock = ManualClock(NOW)
+    driven = Driven(RateSpout.spec(rows_per_second=10, num_partitions=2), clock=clock)
+    first = driven.driver.snapshot({}, {}).heads
+    clock.advance(5)
+    later = driven.driver.snapshot({}, {}).heads
+    assert {name: earliest for name, (earliest, _) in later.items()} == {
+        name: earliest for name, (earliest, _) in first.items()
+    }
+    assert len(rows(driven, later)) == 50
+
+
 @pytest.mark.parametrize("options", [{"rowsPerSecond": "0"}, {"rowsPerSecond": "fast"}, {"numPartitions": "-1"}])
 def test_wrong_options_are_refused(options):
     with pytest.raises(OptionError, match=next(iter(options))):
