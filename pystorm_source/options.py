@@ -24,6 +24,7 @@ LINT_CODES = (
     "exception-ends-task",
     "grouping-per-task",
     "key-without-effect",
+    "unknown-key",
 )
 LOG_LEVELS = {
     "trace": logging.DEBUG,

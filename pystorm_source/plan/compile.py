@@ -64,7 +64,9 @@ def compile_plan(
     Raises TopologyError for what is no runnable topology, OptionError for a wrong engine key.
     """
     if not (isinstance(topology, type) and issubclass(topology, Topology)):
-        raise TopologyError(f"a topology is a subclass of pystorm_source.Topology. Given: {topology!r}")
+        raise TopologyError(
+            f"a topology is a subclass of pystorm_source.Topology: the class, not an instance. Given: {topology!r}"
+        )
     if not topology.specs:
         raise TopologyError(f"a topology needs components, such as lines = MySpout.spec(). Given: {topology.__name__}")
     config = {**topology.merged_config(), **(overrides or {})}

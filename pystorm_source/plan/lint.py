@@ -1,6 +1,7 @@
 """What a topology may well mean otherwise than it says: found before it runs, told as warnings, never an error."""
 
 import ast
+import difflib
 import inspect
 import logging
 import textwrap
@@ -13,7 +14,7 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
-from pystorm_source.options import EngineOptions, fields_of, parse
+from pystorm_source.options import EngineOptions, Options, SourceOptions, family_of, fields_of, parse
 from pystorm_source.plan.plan import ComponentPlan, Plan
 from pystorm_source.storm_keys import STORM_KEYS
 
@@ -21,6 +22,9 @@ logger = logging.getLogger("pystorm.plan")
 
 TICKS = "topology.tick.tuple.freq.secs"
 _HARMLESS = ("super", "isinstance", "type", "hasattr")  # may be given self
+# The source sets the first two in every query; the others are words that keys of a user's own may well be.
+_NOT_FOR_SURE = ("failOnDataLoss", "path", "config", "feedback", "stream", "streams", "topology")
+_NEAR = 0.85  # "files.encodng" is near "files.encoding", "files" is not
 _PER_TASK = {"fields": "by fields", "partial_key": "by partial key", "global": "globally"}
 
 
@@ -48,6 +52,7 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
         _groupings_per_task,
         _exceptions_that_still_end_the_task,
         _keys_without_effect,
+        _unknown_keys,
     )
     for look in looks:
         try:
@@ -251,6 +256,27 @@ def _keys_without_effect(plan: Plan) -> Iterator[Finding]:
                 f"its config sets {', '.join(idle)}, which Storm has and this engine has not",
                 "docs/MIGRATING.md says what does it here; take out what you do not rely on",
             )
+
+
+def _unknown_keys(plan: Plan) -> Iterator[Finding]:
+    """Keys that only the reader takes, and those that look like a misspelt one; any other is the user's own."""
+    reader = {key.lower(): key for key in fields_of(SourceOptions) if key not in _NOT_FOR_SURE}
+    for name, config, read_by in [
+        (plan.name, plan.config, plan.components),
+        *((entry.name, entry.config, (entry,)) for entry in plan.components),
+    ]:
+        tables: list[type[Options]] = [EngineOptions, *(table for entry in read_by for table in entry.option_tables)]
+        known = {key.lower(): key for table in tables for key in fields_of(table)}
+        for key, _ in config:
+            lowered = key.lower()
+            if lowered in known or key in STORM_KEYS or family_of(key, known.values()) is not None:
+                continue
+            if lowered in reader:
+                meaning = f"its config sets {key}, which only the reader takes"
+                yield Finding("unknown-key", name, meaning, f"say .option({reader[lowered]!r}, ...) there")
+            elif near := difflib.get_close_matches(lowered, known, n=1, cutoff=_NEAR):
+                meaning = f"its config sets {key}, which nothing here reads"
+                yield Finding("unknown-key", name, meaning, f"if it is not a key of your own: {known[near[0]]}?")
 
 
 def _sources_of(component: ComponentPlan, plan: Plan) -> Iterator[ComponentPlan]:

@@ -9,7 +9,7 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import OptionError, TopologyError
-from pystorm_source.options import EngineOptions, parse
+from pystorm_source.options import EngineOptions, Options, parse
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,12 @@ class ComponentPlan:
     def runs_as(self) -> type[Component]:
         """The class of ``instance()``."""
         return self.cls if self.wrapper is None else self.wrapper
+
+    @property
+    def option_tables(self) -> tuple[type[Options], ...]:
+        """The option table that the class declares, if any."""
+        table = getattr(self.cls, "Options", None)
+        return (table,) if isinstance(table, type) and issubclass(table, Options) else ()
 
     @property
     def is_spout(self) -> bool:

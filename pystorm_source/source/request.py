@@ -6,6 +6,7 @@ class attribute ``Options``) go into the plan's configuration, and so do ``path`
 ``initialize(conf, context)`` sees, on the driver and in the tasks.
 """
 
+import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, family_of, fields_of, parse
-from pystorm_source.plan import ComponentPlan, Plan, compile_plan, load_topology
+from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
@@ -62,13 +63,13 @@ class ReadRequest:
                     f"Given: {options.topology!r}"
                 )
             plan = _configured(plan, config)
-        tables = tuple(dict.fromkeys(table for component in plan.components for table in _tables_of(component)))
+        tables = tuple(dict.fromkeys(table for component in plan.components for table in component.option_tables))
         check_known(_without_sparks_own(given), (SourceOptions, EngineOptions, JournalOptions, *tables), STORM_KEYS)
         plan = _configured(plan, _conf_given(given, options, tables))
         plan = plan.in_environment(parse(EngineOptions, dict(plan.config)).environment)
         plan.check_dead_letters()
         for component in plan.components:
-            for table in _tables_of(component):
+            for table in component.option_tables:
                 parse(table, plan.conf_of(component))
         plan = _guaranteed(plan, options)
         Rows(plan, options)
@@ -98,7 +99,7 @@ class ReadRequest:
                 f"Given: {self.options.ending_offsets!r}"
             )
         for component in self.plan.spouts:
-            for table in _tables_of(component):
+            for table in component.option_tables:
                 found = parse(table, self.plan.conf_of(component))
                 for key in sorted(table.for_batches):
                     field = fields_of(table)[key]
@@ -151,6 +152,9 @@ def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
         "pystorm_source.register(spark, Class) and "
         "use its format"
     )
+    others = [key for key in given if key.lower() != "topology"]
+    if near := difflib.get_close_matches("topology", others, n=1, cutoff=0.75):
+        remedy = f"did you mean it by {near[0]!r}? Say {remedy}"
     if not _without_sparks_own(given):
         remedy += (
             ". Spark gives the OPTIONS of CREATE TABLE to no query: use CREATE TEMPORARY VIEW ... USING pystorm "
@@ -187,12 +191,6 @@ def _config_of(text: str) -> dict[str, Any]:
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         raise OptionError(f"option 'config' holds one object of keys and values. Given: {shown}")
     return config
-
-
-def _tables_of(component: ComponentPlan) -> tuple[type[Options], ...]:
-    """The option table that the class declares, if any."""
-    table = getattr(component.cls, "Options", None)
-    return (table,) if isinstance(table, type) and issubclass(table, Options) else ()
 
 
 def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[type[Options], ...]) -> dict[str, Any]:

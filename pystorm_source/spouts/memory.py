@@ -10,6 +10,14 @@ from pystorm_source.errors import OptionError
 from pystorm_source.spouts.spec_config import spec_config
 
 
+def _check_width(rows: Any, stream: Stream | None) -> None:
+    if stream is None:
+        return
+    for row in rows:
+        if isinstance(row, (list, tuple)) and len(row) != len(stream.fields):
+            raise OptionError(f"a row of a MemorySpout has a value for each of {list(stream.fields)}. Given: {row!r}")
+
+
 class MemorySpout(PartitionedSpout):
     """A fixed list of rows, dealt in turn to ``partitions`` partitions.
 
@@ -24,7 +32,8 @@ class MemorySpout(PartitionedSpout):
             rows = [(date(2024, 2, 29),)]
 
     A row is a list or tuple with one value per field. Partitions are called "0", "1", ...; row ``i`` is offset
-    ``i // partitions`` of partition ``i % partitions``. Raises OptionError for rows that are no lists.
+    ``i // partitions`` of partition ``i % partitions``. Raises OptionError for rows that are no lists, and, where
+    ``spec`` is given ``fields``, for those of another length.
     """
 
     rows: ClassVar[Any] = ()
@@ -48,6 +57,7 @@ class MemorySpout(PartitionedSpout):
         spec = super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
         if fields is not None:
             spec.streams = Stream.all_of(fields, given_by=cls.__name__)
+            _check_width(rows or (), spec.stream("default"))
         return spec
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:

@@ -318,7 +318,7 @@ def refused(match, **components):
 
 @pytest.mark.parametrize("given", [None, "x", WordCount(), int, Lines])
 def test_what_is_no_topology(given):
-    with pytest.raises(TopologyError, match="subclass of pystorm_source.Topology. Given: "):
+    with pytest.raises(TopologyError, match="subclass of pystorm_source.Topology: .*not an instance. Given: "):
         compile_plan(given)
 
 

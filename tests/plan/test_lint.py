@@ -3,6 +3,7 @@
 import inspect
 import logging
 
+import msgspec
 import pytest
 
 from pystorm_source import (
@@ -18,7 +19,7 @@ from pystorm_source import (
     Topology,
 )
 from pystorm_source.errors import OptionError
-from pystorm_source.options import LINT_CODES
+from pystorm_source.options import LINT_CODES, Options
 from pystorm_source.plan import compile_plan, lint
 
 
@@ -222,6 +223,38 @@ def test_keys_that_have_no_effect_here():
             "key-without-effect",
             "lines",
             "its config sets topology.max.task.parallelism, which Storm has and this engine has not",
+        ),
+    ]
+
+
+def test_keys_that_are_misspelt_or_belong_to_the_reader():
+    class Table(Options, frozen=True, kw_only=True):
+        encoding: str = msgspec.field(name="files.encoding", default="utf-8")
+        families: dict[str, str] = msgspec.field(name="kafka.*", default_factory=dict)
+
+    spout = type("Declares", (Plain,), {"Options": Table})
+    lines = spout.spec(config={"files.encodng": "x", "Files.Encoding": "y", "kafka.acks": 1, "mine": 1})
+    config = {"maxOffsetsPerTrigger": 5, "topology.schedular": "threads", "path": "/x", "failOnDataLoss": True}
+    config |= {"stream": "mine", "encoding": "mine"}
+    plan = compile_plan(type("T", (Topology,), {"lines": lines, "config": config}))
+    assert [(finding.code, finding.component, finding.meaning, finding.remedy) for finding in lint(plan)] == [
+        (
+            "unknown-key",
+            "T",
+            "its config sets maxOffsetsPerTrigger, which only the reader takes",
+            "say .option('maxOffsetsPerTrigger', ...) there",
+        ),
+        (
+            "unknown-key",
+            "T",
+            "its config sets topology.schedular, which nothing here reads",
+            "if it is not a key of your own: topology.scheduler?",
+        ),
+        (
+            "unknown-key",
+            "lines",
+            "its config sets files.encodng, which nothing here reads",
+            "if it is not a key of your own: files.encoding?",
         ),
     ]
 

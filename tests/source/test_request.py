@@ -118,6 +118,7 @@ def test_registered_plan(world):
 
 REFUSED = [
     ({"topology": ""}, r"option 'topology' is needed: .*pystorm_source\.register"),
+    ({"topology": "", "topolgy": "x:Y"}, "did you mean it by 'topolgy'"),
     ({"topology": "nowhere"}, r"'topology' is package\.module:Class.* Given: 'nowhere'"),
     ({"topology": "no.such.module:X"}, "module 'no.such.module' cannot be imported"),
     ({"topology": "tests.source.topologies:Nmbers"}, "has no Topology 'Nmbers'; it has: .*Numbers"),

@@ -34,6 +34,11 @@ def test_rows_are_dealt_in_turn():
     assert driven.read("1", 0, 2) == [(0, (1,)), (1, (4,))]
 
 
+def test_a_row_of_another_length_is_refused_where_it_is_written():
+    with pytest.raises(OptionError, match=r"a value for each of \['n', 'word'\]. Given: \[2\]"):
+        MemorySpout.spec(fields=["n long", "word string"], rows=[[1, "a"], [2]])
+
+
 def test_more_partitions_than_rows():
     driven = Driven(MemorySpout.spec(fields=["n long"], rows=[[1]], partitions=3))
     assert driven.driver.snapshot({}, {}).heads == {"0": (0, 1), "1": (0, 0), "2": (0, 0)}
