@@ -3,6 +3,7 @@ cimport cython
 from cython_core.async_request cimport AsyncRequest, RequestLine
 from cython_core.bolt_executor cimport BoltExecutor
 from cython_core.purgatory cimport Purgatory
+from cython_core.timer_service cimport TurnTimer
 from cython_core.tuple cimport Tuple
 
 
@@ -20,6 +21,10 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef readonly long in_flight            # requests that take one of `max_pending` places
     cdef bint fresh                         # no turn yet: what servers have closed meanwhile is to be noticed first
     cdef readonly unsigned long long timed_out
+    cdef readonly unsigned long long cancelled
+    cdef TurnTimer look_timer               # when to look for requests whose trees have failed
+    cdef double look_seconds                # from the last look to the next one
+    cdef unsigned long long executed_at_look
     cdef double requests_due(self) except? -1
     cdef long serve(self) except -1
     cdef int start_request(self, Tuple tup, object coroutine, str method, double now) except -1
@@ -29,5 +34,6 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef int let_go(self) except -1
     cdef int lead(self, AsyncRequest request) except -1
     cdef int request_failed(self, AsyncRequest request, object error) except -1
+    cdef int cancel_lost(self) except -1
     cdef int fail_expired(self) except -1
     cdef int fail_late(self, AsyncRequest request) except -1

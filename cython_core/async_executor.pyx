@@ -2,7 +2,7 @@
 
     receive queue ─► start_request ─► the loop's tasks ─► finished ─► ack, or fail        ─► a place is free
                      while fewer than                 ─► expired  ─► fail, cancel the task
-                     max_pending are under way
+                     max_pending are under way      ─► lost     ─► cancel the task: its tree has failed meanwhile
 
 No place free: no tuple is taken, the receive queue fills, and producers wait as they do for any bolt. Requests go on
 while what they emitted waits for room downstream; so that waits in memory for at most ``max_pending`` of them.
@@ -28,12 +28,14 @@ from cython_core.executor cimport late, ps_coarse_nanos, ps_decref
 from cython_core.output_collector cimport enter
 from cython_core.purgatory cimport CANCELLED, COMPLETED, PENDING, Purgatory
 from cython_core.receive_queue cimport ReceiveQueue, queue_poll
-from cython_core.tuple cimport OPEN, Tuple, name_values, new_tuple
+from cython_core.timer_service cimport TimerService, new_timer
+from cython_core.tuple cimport OPEN, Tuple, is_lost, name_values, new_tuple
 
 from cython_core.executor import ComponentFailed, logger
 
 cdef double NEVER = float("inf")
 cdef double GRACE_SECONDS = 1.0     # that cancelled coroutines have to end
+cdef double LOOK_SECONDS = 1.0      # between two looks at all requests, at least
 
 
 @cython.final
@@ -94,8 +96,13 @@ cdef class AsyncExecutor(BoltExecutor):
             self.requests.clear()
             self.loop.let_go(self)
 
+    def share_timers(self, TimerService timers not None):
+        BoltExecutor.share_timers(self, timers)
+        self.look_timer = new_timer(timers)
+
     def begin(self, double now):
         BoltExecutor.begin(self, now)
+        self.look_timer.stop()
         self.fresh = True
 
     cdef double requests_due(self) except? -1:
@@ -184,6 +191,10 @@ cdef class AsyncExecutor(BoltExecutor):
         begin(request, self.loop.create_task, coroutine)
         self.requests.add(request)
         self.in_flight += 1
+        if not self.look_timer.running:
+            self.timers.pass_time(now)
+            self.look_seconds = LOOK_SECONDS
+            self.look_timer.start(LOOK_SECONDS)
         if self.in_order is not None:
             self.in_order.append(request)
             request.leads = len(self.in_order) == 1
@@ -201,6 +212,8 @@ cdef class AsyncExecutor(BoltExecutor):
         if self.in_flight > 0:
             self.purgatory.advance(self.monotonic())
             self.fail_expired()
+        if self.look_timer.due:
+            self.cancel_lost()
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)
         return ended
@@ -275,6 +288,22 @@ cdef class AsyncExecutor(BoltExecutor):
             self.fail_current(request.method, error)
         finally:
             self.collector.current = None
+        return 0
+
+    cdef int cancel_lost(self) except -1:
+        """Nothing that a request does counts any more once a tree of its tuple has failed: the coroutine is cancelled
+        and leaves its place when it has ended. While none begins, each look is twice as far away as the last one."""
+        cdef AsyncRequest request
+        self.look_timer.stop()
+        self.look_seconds = 2 * self.look_seconds if self.executed == self.executed_at_look else LOOK_SECONDS
+        self.executed_at_look = self.executed
+        if self.in_flight > 0:
+            self.look_timer.start(self.look_seconds)
+        for request in self.requests:
+            if is_lost(request.tup) and not request.task.done() and request.settle(CANCELLED):
+                request.task.cancel()
+                request.held = None
+                self.cancelled += 1
         return 0
 
     cdef int fail_expired(self) except -1:

@@ -54,8 +54,8 @@ cdef class AsyncRequest(DelayedOperation):
             )
         if self.outcome == EXPIRED or self.outcome == CANCELLED:
             raise ValueError(
-                f"{type(self.line.collector.instance).__name__}.{method}: the request was given up, its time was over "
-                f"or its task ends; Given: {self.tup!r:.200}"
+                f"{type(self.line.collector.instance).__name__}.{method}: the request was given up, as its time was "
+                f"over, its tree has failed or its task ends; Given: {self.tup!r:.200}"
             )
         if self.leads:
             return self.do(method, arguments)

@@ -7,6 +7,7 @@ the turn that is under way.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cython_core.async_executor import AsyncExecutor
 from cython_core.bolt_executor import BoltExecutor
 from cython_core.executor import Executor
 from cython_core.latency_histogram import LatencyHistogram
@@ -30,6 +31,9 @@ SUMMED = (
     "queue_population",
     "tuples_published",
     "batches_published",
+    "pending_requests",
+    "timed_out_requests",
+    "cancelled_requests",
 )
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 NANOS = 1_000_000_000
@@ -74,6 +78,12 @@ def task_counts(executor: Executor) -> dict[str, Any]:
             "insert_failures": executor.queue.insert_failures,
             "queue_population": len(executor.queue) + sum(map(len, executor.readers or ())),
             "queue_high_mark": executor.queue.high_mark,
+        }
+    if isinstance(executor, AsyncExecutor):
+        counts |= {
+            "pending_requests": executor.in_flight,
+            "timed_out_requests": executor.timed_out,
+            "cancelled_requests": executor.cancelled,
         }
     counts["batch_fill"] = _fill(counts)
     counts["busy_seconds"] = executor.times.busy / NANOS

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError, TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.testing import run_topology
+from pystorm_source.worker import OutputPlan, Worker
 from tests.worker.running import Numbers, numbers, topology, worker_of
 
 UNTRACKED = {"topology.acker.executors": 0}  # rows leave before their tuples are through
@@ -188,6 +190,83 @@ def test_a_request_out_of_time_fails_its_tuple_and_is_cancelled(ordered):
     assert 1.5 - 1e-9 <= clock.now < 2.5
     assert [type(error.__cause__) for error in result.errors] == 4 * [TimeoutError]
     assert "topology.async.request.timeout.secs=1.5" in str(result.errors[0])
+
+
+class Sleeps(AsyncBolt):
+    """Passes every tuple on, but for the odd ones only behind 100 s."""
+
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        type(self).cancelled = []
+
+    async def process(self, tup):
+        n = tup.values.n
+        try:
+            await asyncio.sleep(100 if n % 2 else 0.5)
+        except asyncio.CancelledError:
+            self.cancelled.append(n)
+            with pytest.raises(ValueError, match="its tree has failed"):
+                self.emit([n])
+            raise
+        self.emit([n])
+
+
+FOR_EVER = {"topology.async.request.timeout.secs": 0}
+
+
+@ORDERED
+def test_requests_of_trees_that_fail_elsewhere_are_cancelled(ordered):
+    class FailsOdd(Bolt):
+        def process(self, tup):
+            if tup.values.n % 2:
+                self.fail(tup)
+
+    clock = ManualClock()
+    spout = Ids.spec()
+    made = topology(s=spout, b=Sleeps.spec(inputs=[spout]), f=FailsOdd.spec(inputs=[spout]))
+    result = run_topology(made, FOR_EVER | keys(ordered=ordered), clock=clock)
+    assert Ids.told == {n: "fail" if n % 2 else "ack" for n in range(20)}
+    assert sorted(Sleeps.cancelled) == list(range(1, 20, 2))
+    assert sorted(values(result, "b")) == list(range(0, 20, 2))
+    assert (result.errors, result.second_verdicts["b"]) == ([], 0)
+    assert clock.now < 3
+
+
+@ORDERED
+def test_requests_of_trees_that_time_out_are_cancelled_and_counted(ordered):
+    clock = ManualClock()
+    plan = compile_plan(line(Sleeps), FOR_EVER | keys(ordered=ordered) | {"topology.message.timeout.secs": 2})
+    worker = Worker(plan, OutputPlan(pa.schema([]), ()), clock)
+    assert list(worker.run_round({})) == []
+    # Ordered, those behind 1 wait for it until their time is over, too.
+    acked = [0] if ordered else range(0, 20, 2)
+    assert Ids.told == {n: "ack" if n in acked else "fail" for n in range(20)}
+    assert sorted(Sleeps.cancelled) == list(range(1, 20, 2))
+    counts = worker.report()["components"]["b0"]
+    assert [counts[f"{what}_requests"] for what in ("pending", "timed_out", "cancelled")] == [0, 0, 10]
+    assert 2 <= clock.now < 5
+    worker.stop()
+
+
+def test_what_a_request_does_behind_its_ack_is_not_cancelled():
+    class Acks(AsyncBolt):
+        ended = []
+
+        async def process(self, tup):
+            self.ack(tup)
+            await asyncio.sleep(3)
+            self.ended.append(tup.values.n)
+
+    class Fails(Bolt):
+        def process(self, tup):
+            self.fail(tup)
+
+    spout = Ids.spec()
+    made = topology(s=spout, b=Acks.spec(inputs=[spout]), f=Fails.spec(inputs=[spout]))
+    result = run_topology(made, FOR_EVER)
+    assert Ids.told == dict.fromkeys(range(20), "fail")
+    assert (sorted(Acks.ended), result.errors) == (list(range(20)), [])
 
 
 def test_without_a_timeout_a_request_may_take_any_time():
