@@ -82,7 +82,7 @@ $(VENV)/.requirements: $(VENV)/.created $(REQUIREMENTS)
 # The flags are the stamp's content. A build with other flags starts from nothing.
 $(VENV)/.core: $(VENV)/.requirements $(CORE_SOURCES) $(if $(MISSING_MODULES)$(OTHER_FLAGS),FORCE)
 	@$(PY) .ci/preflight.py
-	@echo "compiling cython_core"
+	@echo "compiling cython_core (some minutes, once)"
 	@mkdir -p build
 	@CYTHON_FORCE_REGEN=$(if $(OTHER_FLAGS),1,0) $(PY) setup.py --quiet build_ext --inplace \
 		$(if $(OTHER_FLAGS),--force) >build/core.log 2>&1 || { cat build/core.log >&2; exit 1; }

@@ -50,13 +50,16 @@ def _run(files: GrowingFiles, folder: Path, checkpoint: Path, quiet: bool) -> di
     try:
         query = Query(spark, folder, checkpoint, BYTES_PER_TRIGGER)
         began = clock.monotonic()
+        shown = ""
         while files.writing or not files.begun:
             query.wait(POLL_SECONDS)
             state = query.state()
             if state["batches"] and not files.begun:
                 files.start()  # what is appended from now on is appended under a running query
-            if not quiet:
-                _progress_line(state)
+            line = _progress_line(state)
+            if not quiet and line != shown:
+                _show_progress(line)
+                shown = line
         query.drain()
         taken = clock.monotonic() - began
         state = query.state()
@@ -76,11 +79,16 @@ def _run(files: GrowingFiles, folder: Path, checkpoint: Path, quiet: bool) -> di
     }
 
 
-def _progress_line(state: dict[str, Any]) -> None:
-    line = (
+def _progress_line(state: dict[str, Any]) -> str:
+    if not state["batches"]:
+        return "waiting for the first micro-batch"
+    return (
         f"batch {state['batch']:>4}   {state['rows_per_second']:>10,.0f} rows/s   {state['rows']:>12,} rows   "
         f"backlog {state['backlog']:>10,} bytes"
     )
+
+
+def _show_progress(line: str) -> None:
     if sys.stdout.isatty():
         typer.echo("\r" + line, nl=False)
     else:
