@@ -29,6 +29,7 @@ PASSING = re.compile(
 )
 
 WAIT_SECONDS = 0.05
+NOTHING_SO_LATE = -1
 
 
 class Partition(NamedTuple):
@@ -181,7 +182,7 @@ class KafkaTopics:
     def _offsets(self, partitions: list[Partition], where: str | Mapping[Partition, int]) -> dict[Partition, int]:
         """Offset of each, at ``earliest``, ``latest`` or the times given in milliseconds; -1 where nothing is that
         late."""
-        from confluent_kafka import IsolationLevel, TopicPartition
+        from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
         from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
         if not partitions:
@@ -200,7 +201,13 @@ class KafkaTopics:
             request_timeout=self._patience,
         )
         answers = {(place.topic, place.partition): future for place, future in futures.items()}
-        return {each: self._answer(answers[each.topic, each.number]).offset for each in partitions}
+        found = {each: self._answer(answers[each.topic, each.number]).offset for each in partitions}
+        # Workaround: where a connection is lost meanwhile, librdkafka may answer with neither an error nor an offset.
+        least = 0 if isinstance(where, str) else NOTHING_SO_LATE
+        for each, offset in found.items():
+            if offset < least:
+                raise KafkaException(KafkaError(KafkaError._TRANSPORT, f"no offset of {each}"))
+        return found
 
     def _answer(self, future: Any) -> Any:
         """The result of a request. Raises WorldError as soon as brokers refuse the client."""

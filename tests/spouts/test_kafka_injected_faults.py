@@ -62,7 +62,7 @@ def test_who_denies_it_for_ever_is_named_after_the_poll_timeout(mock, error):
 @pytest.mark.parametrize("error", ["LEADER_NOT_AVAILABLE", "_TRANSPORT"])
 def test_the_driver_asks_again_for_offsets(mock, error):
     mock.fail("ListOffsets", error, 2)
-    driver = Topic(mock, name="orders").spout(fetchOffset_numRetries=20, fetchOffset_retryIntervalMs=10).driver
+    driver = Topic(mock, name="orders").spout(fetchOffset_numRetries=200, fetchOffset_retryIntervalMs=50).driver
     assert driver.snapshot({}, {}).heads == {"orders-0": (0, 100)}
 
 
