@@ -25,9 +25,11 @@ def load_topology(reference: str) -> type[Topology]:
     Raises OptionError where the text has another form, the module cannot be imported or has no such Topology.
     """
     module_name, colon, class_name = reference.partition(":")
-    if not colon or not module_name or not class_name or module_name.startswith("."):
+    is_file = module_name.endswith(".py") or "/" in module_name
+    if not colon or not module_name or not class_name or module_name.startswith(".") or is_file:
         raise OptionError(
-            f"option 'topology' is package.module:Class, such as 'jobs.word_count:WordCount'. Given: {reference!r}"
+            "option 'topology' is package.module:Class, such as 'jobs.word_count:WordCount'"
+            f"{', not the name of a file' if is_file else ''}. Given: {reference!r}"
         )
     try:
         module = importlib.import_module(module_name)

@@ -444,7 +444,8 @@ def test_by_name(module):
 
 
 @pytest.mark.parametrize(
-    "reference", ["", "WordCount", "jobs.WordCount", ":WordCount", "jobs:", ":", ".jobs:WordCount"]
+    "reference",
+    ["", "WordCount", "jobs.WordCount", ":WordCount", "jobs:", ":", ".jobs:WordCount", "jobs.py:X", "a/b:X"],
 )
 def test_a_reference_of_another_form(reference):
     with pytest.raises(OptionError, match="package.module:Class, such as .*Given: ") as caught:
