@@ -125,13 +125,16 @@ def interrupted_threads(threads: Iterable[Thread]) -> str:
 
 
 def interrupted_call(error: BaseException) -> str:
-    """``'words' has not returned from process()``, by the traceback; empty where no component was in a call."""
+    """``'words' has not returned from process()``, by the traceback; empty where no component was in a call.
+
+    Whoever reads the clock while the interrupted turn ends raises once more: what that hides is looked at, too.
+    """
     trace = error.__traceback__
     while trace is not None:
         if found := _call_in(trace.tb_frame):
             return found
         trace = trace.tb_next
-    return ""
+    return "" if error.__context__ is None else interrupted_call(error.__context__)
 
 
 def _call_in(frame: FrameType) -> str:
