@@ -180,7 +180,7 @@ def settled(seen: Seen, since: float, until: float, target: float) -> tuple[int,
     ratios = [took / target for began, took in times if since <= began and began + took < until]
     good = [abs(ratio - 1) <= 0.2 for ratio in ratios]
     found = next((at for at in range(len(good) - 2) if all(good[at : at + 3])), len(good))
-    return found, max([ratio - 1 for ratio in ratios[1:]], default=0.0)
+    return found, max([0.0, *(ratio - 1 for ratio in ratios[1:])])
 
 
 def growth(memory: Sequence[int]) -> float:

@@ -203,7 +203,7 @@ def _between(change: float, until: float, seen: Run) -> tuple[int, float]:
     ratios = [took / seen.target for planned, took in times if change <= planned < until]
     good = [abs(ratio - 1) <= SETTLED for ratio in ratios]
     settled = next((at for at in range(len(good) - 2) if all(good[at : at + 3])), len(good))
-    return settled, max([ratio - 1 for ratio in ratios[1:]], default=0.0)
+    return settled, max([0.0, *(ratio - 1 for ratio in ratios[1:])])
 
 
 def _steady_from(scenario: Scenario, seen: Run) -> float:

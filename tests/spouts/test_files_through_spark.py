@@ -6,6 +6,7 @@ import os
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from benchmarks.spark_session import UNPACED
 from tests.source.queries import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -24,7 +25,7 @@ def query(tmp_path):
 
 
 def stream(spark, path, **options):
-    options = {"topology": "tests.spouts.topologies:Logs", "path": str(path)} | options
+    options = {"topology": "tests.spouts.topologies:Logs", "path": str(path)} | UNPACED | options
     return spark.readStream.format("pystorm").options(**options).load()
 
 

@@ -6,6 +6,7 @@ import json
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from benchmarks.spark_session import UNPACED
 from tests.source.queries import Query
 from tests.spouts.kafka_records import Topic, numbers
 
@@ -25,6 +26,7 @@ def stream(spark, topic, topology="Orders", **options):
         "topology": f"tests.spouts.topologies:{topology}",
         "kafka.bootstrap.servers": topic.cluster.bootstrap,
         "subscribe": topic.name,
+        **UNPACED,
     }
     return spark.readStream.format("pystorm").options(**named | options).load()
 

@@ -56,7 +56,9 @@ def main(work: str, total: str = "3000", per_trigger: str = "1000") -> None:
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     Doubled.config = {"total": int(total)}
-    rows = pystorm_source.read_stream(spark, Doubled, maxOffsetsPerTrigger=int(per_trigger))
+    # The test counts micro-batches: they are of one size, however slow the machine.
+    limits = {"maxOffsetsPerTrigger": int(per_trigger), "batch.target.millis": 600_000}
+    rows = pystorm_source.read_stream(spark, Doubled, **limits)
     query = (
         rows.writeStream.format("parquet")
         .option("path", f"{work}/out")
