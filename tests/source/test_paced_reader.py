@@ -16,7 +16,7 @@ class Query:
     """Plans micro-batches as Spark does; each takes so many seconds."""
 
     def __init__(self, world, start=None, **options):
-        request = ReadRequest.of({name.lower(): value for name, value in world.options(**options).items()})
+        request = ReadRequest.of({name.lower(): value for name, value in world.options(paced=True, **options).items()})
         self.clock = ManualClock(1000.25)
         self.reader = PystormStreamReader(request, request.rows.output(request.rows.schema()), self.clock, paced=True)
         self.at = start or self.reader.initialOffset()
