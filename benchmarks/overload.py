@@ -29,6 +29,7 @@ from benchmarks.ladder import Settings
 from benchmarks.overloaded import Overloaded, service_rate
 from benchmarks.process_memory import sampled
 from benchmarks.record import Record, record
+from benchmarks.simulate import settling
 from benchmarks.spark_session import UNPACED, spark_session
 
 SLOTS = 2
@@ -177,10 +178,7 @@ def settled(seen: Seen, since: float, until: float, target: float) -> tuple[int,
     those behind the first exceed it. One that the next change of the rate has met is in neither: its size was planned
     before."""
     times = zip(seen.began, seen.took, strict=True)
-    ratios = [took / target for began, took in times if since <= began and began + took < until]
-    good = [abs(ratio - 1) <= 0.2 for ratio in ratios]
-    found = next((at for at in range(len(good) - 2) if all(good[at : at + 3])), len(good))
-    return found, max([0.0, *(ratio - 1 for ratio in ratios[1:])])
+    return settling([took / target for began, took in times if since <= began and began + took < until])
 
 
 def growth(memory: Sequence[int]) -> float:

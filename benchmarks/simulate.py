@@ -18,7 +18,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -200,7 +200,12 @@ def _between(change: float, until: float, seen: Run) -> tuple[int, float]:
     """Micro-batches until three in a row are within SETTLED of the target, and by how much later ones exceed it. A
     micro-batch counts if it was planned between the two times."""
     times = zip(seen.planned, seen.took, strict=True)
-    ratios = [took / seen.target for planned, took in times if change <= planned < until]
+    return settling([took / seen.target for planned, took in times if change <= planned < until])
+
+
+def settling(ratios: Sequence[float]) -> tuple[int, float]:
+    """Of micro-batch times by their target: how many come before three in a row that are within SETTLED of it, and by
+    how much those behind the first exceed it."""
     good = [abs(ratio - 1) <= SETTLED for ratio in ratios]
     settled = next((at for at in range(len(good) - 2) if all(good[at : at + 3])), len(good))
     return settled, max([0.0, *(ratio - 1 for ratio in ratios[1:])])
