@@ -21,6 +21,8 @@ BATCHES = 10
 PER_BATCH = 60  # offsets of one partition
 DEADLINE = 400
 
+KINDS = 5  # victims of one point, of which one comes twice
+
 # What seed i does: CASES[i % len(CASES)].
 CASES = [
     (victim, point)
@@ -61,10 +63,16 @@ class Round:
             victim,
             point,
             "a" if seed >= JOURNALED else chance.choice("ab"),
-            seed % BATCHES * PER_BATCH + chance.randrange(PER_BATCH),
+            # Rounds of one kind of victim go through all micro-batches, so that a query can hold ten of them.
+            seed // KINDS % BATCHES * PER_BATCH + chance.randrange(PER_BATCH),
             chance.choice(["jvm", "python", "both"]),
             {"driver": chance.choice([LOCAL, LOCAL, CLUSTER]), "twin": TWO_HOSTS}.get(victim, CLUSTER),
         )
+
+    @property
+    def micro_batch(self) -> int:
+        """The micro-batch of the unharmed query in which it happens."""
+        return self.n // PER_BATCH
 
     def markers(self, folder: Path) -> Path:
         """Where the query of that folder says how far this round is."""
@@ -79,11 +87,16 @@ class Round:
 
 
 def queries(todo: Iterable[Round]) -> list[list[Round]]:
-    """The rounds by query: no two of one in the same micro-batch."""
-    made: dict[tuple[str, bool, int], list[Round]] = {}
+    """The rounds by query, as few queries as hold them: no two of one in the same micro-batch."""
+    made: dict[tuple[str, bool, bool], list[list[Round]]] = {}
     for one in todo:
-        made.setdefault((one.master, one.victim == "driver", one.seed // BATCHES), []).append(one)
-    return list(made.values())
+        alike = made.setdefault((one.master, one.victim == "driver", one.seed >= JOURNALED), [])
+        free = (some for some in alike if one.micro_batch not in {each.micro_batch for each in some})
+        some = next(free, None)
+        if some is None:
+            alike.append(some := [])
+        some.append(one)
+    return [some for alike in made.values() for some in alike]
 
 
 def options(todo: list[Round], folder: Path) -> dict[str, str]:
