@@ -24,6 +24,7 @@ LINT_CODES = (
     "exception-ends-task",
     "grouping-per-task",
     "key-without-effect",
+    "spouts-apart",
     "unknown-key",
 )
 LOG_LEVELS = {
@@ -290,6 +291,14 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         str,
         Meta(description="Which entry of a `par` that is a dict of environments counts; needed where there is one."),
     ] = msgspec.field(name="topology.environment", default="")
+    spouts_independent: Annotated[
+        bool,
+        Meta(
+            description="true: bolts that get tuples of several spouts need none of one spout for those of another. "
+            "Without it a topology is refused whose groupings say that they do, as spouts never meet in a Spark task. "
+            "Of a topology, or in the config of one bolt."
+        ),
+    ] = msgspec.field(name="topology.spouts.independent", default=False)
     lint_off: Annotated[
         str,
         Meta(

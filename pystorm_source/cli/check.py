@@ -74,8 +74,8 @@ def topology_findings(reference: str, environment: str = "") -> Iterator[Finding
         yield Finding("topology", "FAIL", "cannot be looked at without the compiled core", compiled.REMEDY)
         return
     from pystorm_source.cli.topology_argument import plan_here
-    from pystorm_source.errors import UsageError
-    from pystorm_source.plan.lint import lint
+    from pystorm_source.errors import TopologyError, UsageError
+    from pystorm_source.plan import check_meetings, lint
 
     try:
         plan = plan_here(reference, environment)
@@ -84,6 +84,10 @@ def topology_findings(reference: str, environment: str = "") -> Iterator[Finding
         return
     tasks = sum(len(component.tasks) for component in plan.components)
     yield Finding("topology", "ok", f"{plan.name}: {len(plan.components)} components, {tasks} tasks")
+    try:
+        check_meetings(plan)
+    except TopologyError as error:
+        yield Finding("spouts", "FAIL", str(error))
     yield from _rows_of(plan)
     for found in lint(plan):
         yield Finding(found.code, "warn", f"{found.component}: {found.meaning}", found.remedy)

@@ -15,6 +15,7 @@ from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
 from pystorm_source.options import EngineOptions, Options, SourceOptions, family_of, fields_of, parse
+from pystorm_source.plan.meeting import unions
 from pystorm_source.plan.plan import ComponentPlan, Plan
 from pystorm_source.storm_keys import STORM_KEYS
 
@@ -50,6 +51,7 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
         _callbacks_without_ids,
         _cycles,
         _groupings_per_task,
+        _spouts_apart,
         _exceptions_that_still_end_the_task,
         _keys_without_effect,
         _unknown_keys,
@@ -205,6 +207,18 @@ def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
             )
 
 
+def _spouts_apart(plan: Plan) -> Iterator[Finding]:
+    for bolt, spouts in unions(plan):
+        yield Finding(
+            "spouts-apart",
+            bolt,
+            f"tuples of {spouts} come to it in different Spark tasks, as a task reads one range of one spout: no "
+            "instance of it, or of a bolt behind it, has tuples of both",
+            "if tuples of one spout need those of another, join in Spark; if not, say so by "
+            "topology.spouts.independent=true",
+        )
+
+
 def _exceptions_that_still_end_the_task(plan: Plan) -> Iterator[Finding]:
     for component in plan.components:
         cls = component.cls
@@ -281,12 +295,5 @@ def _unknown_keys(plan: Plan) -> Iterator[Finding]:
 
 def _sources_of(component: ComponentPlan, plan: Plan) -> Iterator[ComponentPlan]:
     """The spouts whose tuples, or what became of them, come to a component."""
-    above: dict[str, set[str]] = {entry.name: set() for entry in plan.components}
-    for edge in plan.edges:
-        above[edge.consumer].add(edge.producer)
-    waiting, seen = [component.name], {component.name}
-    while waiting:
-        for producer in above[waiting.pop()] - seen:
-            seen.add(producer)
-            waiting.append(producer)
-    return (spout for spout in plan.spouts if spout.name in seen)
+    above = plan.spouts_above[component.name]
+    return (spout for spout in plan.spouts if spout.name in above)

@@ -110,6 +110,19 @@ class Plan:
     def spouts(self) -> tuple[ComponentPlan, ...]:
         return tuple(component for component in self.components if component.is_spout)
 
+    @property
+    def spouts_above(self) -> dict[str, set[str]]:
+        """Component → the spouts whose tuples, or what became of them, come to it; of a spout itself."""
+        above = {component.name: {component.name} if component.is_spout else set() for component in self.components}
+        grows = True
+        while grows:  # in one pass where there is no cycle, for components stand upstream first
+            grows = False
+            for edge in self.edges:
+                if not above[edge.producer] <= above[edge.consumer]:
+                    above[edge.consumer] |= above[edge.producer]
+                    grows = True
+        return above
+
     def streams_of(self, component: ComponentPlan) -> tuple[Stream, ...]:
         """The streams that a component has under this configuration: those declared and, of a spout with
         ``topology.dead.letter=stream``, that of its dead letters."""

@@ -20,7 +20,7 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, family_of, fields_of, parse
-from pystorm_source.plan import Plan, compile_plan, load_topology
+from pystorm_source.plan import Plan, check_meetings, compile_plan, load_topology
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
@@ -68,6 +68,7 @@ class ReadRequest:
         plan = _configured(plan, _conf_given(given, options, tables))
         plan = plan.in_environment(parse(EngineOptions, dict(plan.config)).environment)
         plan.check_dead_letters()
+        check_meetings(plan)
         for component in plan.components:
             for table in component.option_tables:
                 parse(table, plan.conf_of(component))

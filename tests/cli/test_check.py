@@ -136,6 +136,8 @@ def topologies(tmp_path, monkeypatch):
         "class Misspelt(Topology):\n    s = S.spec()\n    b = Long.spec(inputs=[s])\n"
         "class Inner(Misspelt):\n    c = B.spec(inputs=[Misspelt.b])\n"
         "class Several(Plain):\n    c = B.spec(inputs=[Plain.s])\n"
+        "class Union(Topology):\n    s = S.spec()\n    t = S.spec()\n    b = B.spec(inputs=[s, t])\n"
+        "class Joined(Union):\n    b = B.spec(inputs={Union.s: Grouping.ALL, Union.t: Grouping.SHUFFLE})\n"
         "class Typo(Plain):\n    config = {'topology.executor.recieve.buffer.size': 2}\n"
     )
     monkeypatch.chdir(tmp_path)
@@ -161,6 +163,8 @@ def test_a_topology_is_looked_at(machine, topologies):
     [
         ("Closed", "open stream", "FAIL", "no stream leaves this topology"),
         ("Misspelt", "types", "FAIL", "'lng'"),
+        ("Joined", "spouts", "FAIL", "bolt 'b' is to have tuples of the spouts 's' and 't' together"),
+        ("Union", "spouts-apart", "warn", "tuples of 's' and 't' come to it in different Spark tasks"),
         ("Several", "open streams", "warn", "c.default, b.default: Spark is to be told which"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pystorm_source import Bolt, Topology
-from pystorm_source.errors import OptionError, SchemaError, UsageError
+from pystorm_source.errors import OptionError, SchemaError, TopologyError, UsageError
 from pystorm_source.source.register import read, read_stream
 from tests.source import topologies
 
@@ -43,6 +43,7 @@ REFUSED = [
     (Untyped, "x string", BEST, SchemaError, "names each column once, out of .'n'.*Given: .'x'"),
     (topologies.Numbers, "n array<long>", {}, SchemaError, "column 'n' is declared bigint"),
     (Untyped, None, BEST, SchemaError, "declares fields without a type"),
+    (topologies.Joined, None, {}, TopologyError, "bolt 'joined' .* spouts 'numbers' and 'others' together"),
     (topologies.Misspelled, "n long", {}, SchemaError, "Given: "),
 ]
 

@@ -38,6 +38,13 @@ def test_all_options(world):
     assert request.starting.named == {Key("numbers", "a"): 3}
 
 
+def test_spouts_that_are_to_meet_are_refused_unless_the_reader_says_that_they_need_not(world):
+    with pytest.raises(TopologyError, match=r"bolt 'joined' .*Given: numbers.default by fields, others"):
+        ReadRequest.of(world.options("Joined"))
+    request = ReadRequest.of(world.options("Joined", topology__spouts__independent="true"))
+    assert [component.name for component in request.plan.spouts] == ["numbers", "others"]
+
+
 def test_is_picklable_and_equal(world):
     request = ReadRequest.of(world.options("Doubled"))
     assert pickle.loads(pickle.dumps(request)) == request

@@ -86,6 +86,14 @@ class Doubled(Topology):
     doubled = DoubleBolt.spec(inputs={numbers: Grouping.fields("part")}, par=2)
 
 
+class Joined(Topology):
+    """Two spouts whose tuples of equal keys are to come together."""
+
+    numbers = NumberSpout.spec()
+    others = NumberSpout.spec()
+    joined = DoubleBolt.spec(inputs={numbers: Grouping.fields("part"), others: Grouping.fields("part")})
+
+
 class ByEnvironment(Topology):
     """More tasks in one environment than in the other."""
 
