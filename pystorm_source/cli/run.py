@@ -14,6 +14,7 @@ from pystorm_source.cli.topology_argument import Environment, Reference, plan_he
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError, PystormError, UsageError
+from pystorm_source.plan import check_meetings
 from pystorm_source.worker.local_run import LocalRun
 
 FIRST_RANGE = 128
@@ -31,6 +32,9 @@ def run(
     ] = "",
     once: Annotated[bool, typer.Option("--once", help="End when nothing is left to read.")] = False,
     environment: Environment = "",
+    together: Annotated[
+        bool, typer.Option("--together", help="All spouts in one worker, as Storm runs them and Spark does not.")
+    ] = False,
     rows: Annotated[int, typer.Option("--rows", min=0, help="Print that many rows of each open stream.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end, nothing else.")] = False,
 ) -> None:
@@ -44,8 +48,10 @@ def run(
     with usage_errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         seconds = parse_duration("--for", duration) if duration else float("inf")
         plan = plan_here(topology, environment, config_of(options or []))
+        if not together:
+            check_meetings(plan)
         streams = [(component.name, stream.name) for component, stream in plan.open_streams]
-        local = LocalRun(plan, clock, taps=streams if rows else ())
+        local = LocalRun(plan, clock, taps=streams if rows else (), together=together)
         display = (JsonDisplay if as_json else TableDisplay if sys.stdout.isatty() else LinesDisplay)(
             local, clock, rows
         )
@@ -80,12 +86,13 @@ def follow(
     Spouts without offsets are listened to for ``slice_seconds`` at a time; ranges are cut so that a micro-batch takes
     about as long. ``beat`` is called after each.
     """
-    listens = any(not component.is_partitioned for component in local.plan.spouts)
+    listens = bool(local.without_offsets)
     most = FIRST_RANGE
     while (began := clock.monotonic()) < end:
         unread = local.unread.look()
+        idle = True
         if unread or listens:
-            local.round(local.unread.next_ranges(most), min(end, began + slice_seconds), until_idle=once)
+            idle = local.round(local.unread.next_ranges(most), min(slice_seconds, end - began), until_idle=once)
             took = clock.monotonic() - began
             if took < slice_seconds / 4:
                 most *= 2
@@ -94,7 +101,7 @@ def follow(
         elif not once:
             clock.sleep(min(poll_seconds, max(0.0, end - began)))
         beat()
-        if once and not unread and (not listens or clock.monotonic() < began + slice_seconds):
+        if once and idle and not unread:
             return
 
 

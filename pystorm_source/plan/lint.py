@@ -212,8 +212,8 @@ def _spouts_apart(plan: Plan) -> Iterator[Finding]:
         yield Finding(
             "spouts-apart",
             bolt,
-            f"tuples of {spouts} come to it in different Spark tasks, as a task reads one range of one spout: no "
-            "instance of it, or of a bolt behind it, has tuples of both",
+            f"tuples of {spouts} come to it in different Spark tasks, as a task reads one range of one spout: neither "
+            "it nor a bolt behind it can rely on having those of one when it gets those of another",
             "if tuples of one spout need those of another, join in Spark; if not, say so by "
             "topology.spouts.independent=true",
         )

@@ -15,7 +15,8 @@ class Result:
     ``retries``, ``dead_letters``, ``dropped`` (dead letters that nobody has seen): component → count of its tuples.
     ``second_verdicts``: component → acks and fails of tuples that had their verdict already, which do not count.
     ``errors``: what components raised, as TupleFailed with the component's exception as cause. ``metrics``: component →
-    what it reported. ``attempts``: workers that ran, one more than the task died; ``micro_batches``: those that ended.
+    what it reported. ``attempts``: workers that ran: one for each range, and one more for each that died.
+    ``micro_batches``: those that ended. Counts are sums over all workers.
     """
 
     def __init__(self, plan: Plan, rows: Mapping[tuple[str, str], list[tuple[Any, ...]]], counts: Counts):

@@ -8,12 +8,12 @@ from cython_core.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
 from pystorm_source.errors import TopologyError, TupleFailed
-from pystorm_source.plan import Plan, compile_plan
+from pystorm_source.plan import Plan, check_meetings, compile_plan
 from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
 from pystorm_source.testing.watch import TooLong, Watchdog, WatchedClock, interrupted_call, interrupted_threads
 from pystorm_source.worker import Worker
-from pystorm_source.worker.local_run import LocalRun
+from pystorm_source.worker.local_run import LocalRun, LocalTask
 
 
 def run_topology(
@@ -23,8 +23,12 @@ def run_topology(
     clock: Clock | None = None,
     seed: int | None = None,
     timeout: float = 60.0,
+    together: bool = False,
 ) -> Result:
     """Runs a topology in this process until its spouts have nothing more, and all of it has passed through.
+
+    As in Spark, each range of a spout's partition has a worker of its own, and so has each spout without offsets: no
+    bolt sees tuples of two spouts, or of two partitions, in one instance.
 
     Args:
         topology: the class. Its PartitionedSpouts are read from their earliest offsets to what is the latest now; a
@@ -33,26 +37,32 @@ def run_topology(
         scheduler: goes over ``topology.scheduler``: "inline", one thread, or "threads", one per executor, whose
             interleaving no seed decides.
         clock: the engine's; components that have a ``clock`` get it, too. Default: a ManualClock for the engine alone.
-        seed: shuffles the order and the length of turns; the same seed gives the same run.
+        seed: shuffles the order of workers and the order and the length of turns; the same seed gives the same run.
         timeout: seconds of the machine's clock. A component is interrupted between two instructions of Python.
+        together: one worker runs all spouts at once, as Storm does and Spark does not: for what is to meet in a bolt.
 
     Raises TimeoutError, naming what was still running. TopologyError and OptionError for what cannot run as it is
-    declared. What components raise is in ``Result.errors``.
+    declared, or, unless it runs together, would be refused by Spark's reader as its spouts are to meet. What components
+    raise is in ``Result.errors``.
     """
     if scheduler is not None:
         config = {**(config or {}), "topology.scheduler": scheduler}
     plan = compile_plan(topology, config)
+    if not together:
+        check_meetings(plan)
     watched = WatchedClock(clock or ManualClock(), timeout)
     plays = _plays_of(plan, watched)
 
-    def give_plays(worker: Worker) -> None:
+    def give_plays(worker: Worker, task: LocalTask) -> None:
         for executor in worker.executors:
             if executor.component in plays:
-                plays[executor.component].repeat()
                 executor.instance._play = plays[executor.component]
+        for spout in task.listens_to:
+            if spout in plays:
+                plays[spout].repeat()
 
     streams = [(component.name, stream.name) for component in plan.components for stream in plan.streams_of(component)]
-    run = LocalRun(plan, watched, seed, streams, clock, give_plays)
+    run = LocalRun(plan, watched, seed, streams, clock, give_plays, together)
     for play in plays.values():
         play.die = run.die
     watched.next_event = lambda: _next_event(run, plays)
@@ -98,13 +108,18 @@ def _plays_of(plan: Plan, clock: Clock) -> dict[str, Play]:
 
 
 def _run_to_the_end(run: LocalRun, plays: Mapping[str, Play]) -> None:
+    unread = run.unread.next_ranges if run.together else run.unread.all_ranges
     run.unread.look()
-    ranges = run.unread.next_ranges()
-    while run.micro_batches == 0 or ranges or not all(play.done for play in plays.values()):
+    ranges = unread()
+    over: set[str] = set()
+    begins = True
+    while begins or ranges or not all(play.done for play in plays.values()):
         for play in plays.values():
             play.begin()
-        run.round(ranges, deadline=float("inf"))
-        ranges = run.unread.next_ranges()
+        run.round(ranges, listens_to=[spout for spout in run.without_offsets if run.together or spout not in over])
+        ranges = unread()
+        over = {spout for spout, play in plays.items() if play.done}
+        begins = False
 
 
 def _next_event(run: LocalRun, plays: Mapping[str, Play]) -> float | None:

@@ -1,8 +1,19 @@
-"""A whole topology in one worker, without Spark: all spouts together, one micro-batch after the other."""
+"""A whole topology in one process, without Spark, one micro-batch after the other.
+
+    micro-batch ──► a range of one partition ──► its own worker ──┐
+                ──► a range of another one   ──► its own worker ──┼─► rows, once all have come to their end
+                ──► a spout without offsets  ──► its own worker ──┘
+
+As in Spark no worker sees the tuples of two spouts, or of two partitions. The workers run in turn, not at once, and
+stay warm for the next range of their partition. ``together``: one worker runs all spouts at once, as Storm does.
+"""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 
@@ -18,6 +29,10 @@ from pystorm_source.worker.worker import Worker
 
 logger = logging.getLogger("pystorm.worker")
 
+WARM_WORKERS = 64
+"""Workers that are kept, the least recently used given up first. Too small: where many partitions grow, bolts are
+initialized anew for every range. Too large: their threads and what they remember fill the memory."""
+
 StreamName = tuple[str, str]
 """Component and stream."""
 
@@ -26,108 +41,15 @@ class TaskDied(BaseException):
     """This attempt is over. No Exception: nobody on its way takes it for a component's."""
 
 
-class LocalRun:
-    """Micro-batches of ``plan``. An attempt that dies is run again from its start, in a new worker.
+class LocalTask(NamedTuple):
+    """What one worker reads in a micro-batch: ``ranges``, and spouts without offsets, ``listens_to``.
 
-    ``taps``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an attempt that did not
-    come to its end are not. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with
-    every new worker before it starts. Raises OptionError for a wrong or mistyped key.
+    ``key``: of which spout and partition; the same key has the same worker in the next micro-batch.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        clock: Clock | None = None,
-        seed: int | None = None,
-        taps: Iterable[StreamName] = (),
-        component_clock: Clock | None = None,
-        prepare: Callable[[Worker], None] | None = None,
-    ):
-        for component in plan.components:
-            check_topology_keys(plan.conf_of(component))
-            table = getattr(component.cls, "Options", None)
-            if isinstance(table, type) and issubclass(table, Options):
-                parse(table, plan.conf_of(component))
-        self.plan = plan
-        self.clock = clock or SystemClock()
-        self.rows: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in taps}
-        self.unread = Unread(plan, component_clock)
-        self.micro_batches = 0
-        self.attempts = 0
-        self.worker: Worker | None = None
-        self._seed = seed
-        self._component_clock = component_clock
-        self._prepare = prepare
-        self._taps: dict[StreamName, list[tuple[Any, ...]]] = {}
-        self._reached: Counts = Counts()  # at the end of the last micro-batch, dead workers included
-        self._before = Counts()  # of the workers that died
-
-    def round(self, ranges: Mapping[str, Range], deadline: float | None = None, until_idle: bool = True) -> None:
-        """Blocking: one micro-batch. ``deadline`` and ``until_idle`` are for spouts without offsets, as in ``Worker``.
-
-        Raises TupleFailed where a component fails the task.
-        """
-        finished = False
-        while not finished:
-            worker = self.worker or self._new_worker()
-            try:
-                for _ in worker.run_round(ranges, deadline, until_idle):
-                    pass  # rows for Spark: there are none, no stream is an output
-                finished = True
-            except TaskDied:
-                logger.info("the task died; micro-batch %d is run again in a new worker", self.micro_batches + 1)
-                worker.die()
-                self.worker = None
-                self._before = self._reached
-        self.unread.done(ranges)
-        self.micro_batches += 1
-        for stream, tuples in self._taps.items():
-            self.rows[stream] += tuples
-            tuples.clear()
-        self._reached = self.counts()
-
-    def die(self) -> NoReturn:
-        """Called by a component: its task dies as by kill -9. Nothing is flushed, closed or cleaned up."""
-        assert self.worker is not None
-        self.worker._opened.clear()
-        raise TaskDied
-
-    def counts(self) -> "Counts":
-        """What the workers have counted; of an attempt that died, nothing since its last whole micro-batch."""
-        if self.worker is None:
-            return self._before
-        errors = []
-        for failure in self.worker.errors:
-            error = tuple_failed(failure)
-            error.__cause__ = failure.__cause__
-            errors.append(error)
-        return self._before.plus(Counts(self.worker.report(), errors))
-
-    def untap(self) -> None:
-        """Keeps no rows of the micro-batches to come."""
-        self._taps = {}
-        for executor in self.worker.executors if self.worker is not None else ():
-            for router in executor.routers.values():
-                router.tap = None
-
-    def stop(self) -> None:
-        """Gives the components up: those of the worker, and those that stand for the driver's."""
-        if self.worker is not None:
-            self.worker.stop()
-        self.unread.cleanup()
-
-    def _new_worker(self) -> Worker:
-        worker = Worker(self.plan, OutputPlan(pa.schema([]), ()), self.clock, self._seed)
-        self.attempts += 1
-        self._taps = {stream: [] for stream in self.rows}
-        for executor in worker.executors:
-            give_clock(executor.instance, self._component_clock)
-            for name, router in executor.routers.items():
-                router.tap = self._taps.get((executor.component, name))
-        self.worker = worker
-        if self._prepare is not None:
-            self._prepare(worker)
-        return worker
+    key: tuple[str, str]
+    ranges: tuple[Range, ...] = ()
+    listens_to: tuple[str, ...] = ()
 
 
 class Counts:
@@ -149,3 +71,183 @@ class Counts:
     def plus(self, later: "Counts") -> "Counts":
         """Both together."""
         return Counts(added(self.report, later.report), [*self.errors, *later.errors])
+
+
+@dataclass
+class Warm:
+    """A worker that is kept. ``taps``: what was emitted since its last task came to its end; ``reached``: its counts
+    then."""
+
+    worker: Worker
+    taps: dict[StreamName, list[tuple[Any, ...]]]
+    reached: Counts = field(default_factory=Counts)
+
+
+class LocalRun:
+    """Micro-batches of ``plan``. A task that dies is run again from its start, in a new worker.
+
+    ``taps``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an attempt that did not
+    come to its end are not. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with
+    every new worker, and the task that it is for, before it starts. ``seed``: shuffles the order of tasks and, in each
+    worker, of turns. Raises OptionError for a wrong or mistyped key.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        clock: Clock | None = None,
+        seed: int | None = None,
+        taps: Iterable[StreamName] = (),
+        component_clock: Clock | None = None,
+        prepare: Callable[[Worker, LocalTask], None] | None = None,
+        together: bool = False,
+    ):
+        for component in plan.components:
+            check_topology_keys(plan.conf_of(component))
+            table = getattr(component.cls, "Options", None)
+            if isinstance(table, type) and issubclass(table, Options):
+                parse(table, plan.conf_of(component))
+        self.plan = plan
+        self.clock = clock or SystemClock()
+        self.rows: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in taps}
+        self.unread = Unread(plan, component_clock)
+        self.without_offsets = tuple(spout.name for spout in plan.spouts if not spout.is_partitioned)
+        self.together = together
+        self.micro_batches = 0
+        self.attempts = 0
+        self.worker: Worker | None = None  # that is at work, or was last
+        self._seed = seed
+        self._component_clock = component_clock
+        self._prepare = prepare
+        self._tapped = tuple(self.rows)
+        self._warm: dict[tuple[str, str], Warm] = {}  # the least recently used first
+        self._before = Counts()  # of workers that died or were given up
+        self._counting = threading.Lock()  # what is shown may be counted in another thread
+
+    def round(
+        self,
+        ranges: Sequence[Range],
+        seconds: float = float("inf"),
+        until_idle: bool = True,
+        listens_to: Collection[str] | None = None,
+    ) -> bool:
+        """Blocking: one micro-batch, if there is anything to ask. Whether the spouts without offsets were idle in the
+        end.
+
+        ``listens_to``: the spouts without offsets that are asked, None for all of them, for ``seconds``, which they
+        share unless they run together; with ``until_idle`` no longer than they have something. Raises TupleFailed where
+        a component fails the task.
+        """
+        tasks = self._tasks(ranges, self.without_offsets if listens_to is None else tuple(listens_to))
+        share = seconds / max(1, sum(bool(task.listens_to) for task in tasks))
+        idle = True
+        gained: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in self.rows}
+        for task in tasks:
+            deadline = self.clock.monotonic() + share
+            warm = self._run(task, deadline, until_idle)
+            idle = idle and (not task.listens_to or self.clock.monotonic() < deadline)
+            for stream, tuples in warm.taps.items():
+                gained[stream] += tuples
+                tuples.clear()
+        if tasks:
+            self.unread.done(ranges)
+            self.micro_batches += 1
+        for stream, tuples in gained.items():
+            self.rows[stream] += tuples
+        return idle
+
+    def _tasks(self, ranges: Sequence[Range], listens_to: tuple[str, ...]) -> list[LocalTask]:
+        if self.together:
+            return [LocalTask(("", ""), tuple(ranges), listens_to)]
+        tasks = [LocalTask((range.spout, range.partition), (range,)) for range in ranges]
+        tasks += [LocalTask((spout, ""), (), (spout,)) for spout in listens_to]
+        if self._seed is not None:
+            Random(f"{self._seed} {self.micro_batches}").shuffle(tasks)
+        return tasks
+
+    def _run(self, task: LocalTask, deadline: float, until_idle: bool) -> Warm:
+        ranges = {spout: (partition, start, end) for spout, partition, start, end in task.ranges}
+        while True:
+            warm = self._take(task)
+            try:
+                for _ in warm.worker.run_round(ranges, deadline, until_idle, task.listens_to):
+                    pass  # rows for Spark: there are none, no stream is an output
+                warm.reached = _counts_of(warm.worker)
+                return warm
+            except TaskDied:
+                logger.info("the task died; micro-batch %d is run again in a new worker", self.micro_batches + 1)
+                warm.worker.die()
+                self._forget(task.key, warm.reached)
+
+    def _take(self, task: LocalTask) -> Warm:
+        """The worker of that task, a new one if it has none."""
+        warm = self._warm.get(task.key)
+        if warm is None:
+            while len(self._warm) >= WARM_WORKERS:
+                self._give_up(next(iter(self._warm)))
+            warm = self._new_worker(task)
+        with self._counting:
+            self._warm.pop(task.key, None)
+            self._warm[task.key] = warm
+        self.worker = warm.worker
+        return warm
+
+    def _give_up(self, key: tuple[str, str]) -> None:
+        worker = self._warm[key].worker
+        worker.stop()
+        self._forget(key, _counts_of(worker))
+
+    def _forget(self, key: tuple[str, str], counts: Counts) -> None:
+        with self._counting:
+            self._before = self._before.plus(counts)
+            del self._warm[key]
+
+    def die(self) -> NoReturn:
+        """Called by a component: its task dies as by kill -9. Nothing is flushed, closed or cleaned up."""
+        assert self.worker is not None
+        self.worker._opened.clear()
+        raise TaskDied
+
+    def counts(self) -> Counts:
+        """What the workers have counted, as one; of an attempt that died, nothing since its last whole task."""
+        with self._counting:
+            counts = self._before
+            for warm in self._warm.values():
+                counts = counts.plus(_counts_of(warm.worker))
+            return counts
+
+    def untap(self) -> None:
+        """Keeps no rows of the micro-batches to come."""
+        self._tapped = ()
+        for warm in self._warm.values():
+            warm.taps.clear()
+            for executor in warm.worker.executors:
+                for router in executor.routers.values():
+                    router.tap = None
+
+    def stop(self) -> None:
+        """Gives the components up: those of the workers, and those that stand for the driver's."""
+        for warm in self._warm.values():
+            warm.worker.stop()
+        self.unread.cleanup()
+
+    def _new_worker(self, task: LocalTask) -> Warm:
+        worker = Worker(self.plan, OutputPlan(pa.schema([]), ()), self.clock, self._seed)
+        self.attempts += 1
+        warm = Warm(worker, {stream: [] for stream in self._tapped})
+        for executor in worker.executors:
+            give_clock(executor.instance, self._component_clock)
+            for name, router in executor.routers.items():
+                router.tap = warm.taps.get((executor.component, name))
+        if self._prepare is not None:
+            self._prepare(worker, task)
+        return warm
+
+
+def _counts_of(worker: Worker) -> Counts:
+    errors = []
+    for failure in worker.errors:
+        error = tuple_failed(failure)
+        error.__cause__ = failure.__cause__
+        errors.append(error)
+    return Counts(worker.report(), errors)

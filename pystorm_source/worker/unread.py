@@ -1,14 +1,14 @@
 """The partitioned spouts of a plan as their driver asks them, where there is no Spark: what is there to be read.
 
-    look()  ─► snapshot of every spout ─► next_ranges() ─► a round reads them ─► done() ─► … ─► look()
+    look()  ─► snapshot of every spout ─► all_ranges() ─► a round reads them ─► done() ─► … ─► look()
 
 Nothing moves on before ``done``: until then the same range is handed out again.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.snapshot_check import checked_snapshot
@@ -18,7 +18,14 @@ from pystorm_source.plan.plan import Plan
 
 logger = logging.getLogger("pystorm.worker")
 
-Range = tuple[str, int, int]
+
+class Range(NamedTuple):
+    """Offsets [start, end) of a spout's partition."""
+
+    spout: str
+    partition: str
+    start: int
+    end: int
 
 
 class Unread:
@@ -57,24 +64,25 @@ class Unread:
             self._heads[name] = {partition: latest for partition, (_, latest) in heads.items()}
         return any(self._left(name) for name in self._names)
 
-    def next_ranges(self, most: int | None = None) -> dict[str, Range]:
-        """Component → a range of one of its partitions, of about ``most`` offsets; empty where all is read."""
-        ranges = {}
-        for name in self._names:
-            left = self._left(name)
-            if left:
-                partition = left[0]
-                start, head = self._known[name][partition], self._heads[name][partition]
-                ranges[name] = (partition, start, self._cut(name, partition, start, head, most))
-        return ranges
+    def next_ranges(self, most: int | None = None) -> list[Range]:
+        """Of each spout a range of one partition, of about ``most`` offsets; empty where all is read."""
+        return [self._range(name, left[0], most) for name in self._names if (left := self._left(name))]
 
-    def done(self, ranges: Mapping[str, Range]) -> None:
+    def all_ranges(self) -> list[Range]:
+        """A range of each partition that has something unread: what a micro-batch of Spark reads."""
+        return [self._range(name, partition, None) for name in self._names for partition in self._left(name)]
+
+    def _range(self, name: str, partition: str, most: int | None) -> Range:
+        start, head = self._known[name][partition], self._heads[name][partition]
+        return Range(name, partition, start, self._cut(name, partition, start, head, most))
+
+    def done(self, ranges: Iterable[Range]) -> None:
         """These are read. The spouts are told of what was done before, one round late, as a driver does."""
         for name, offsets in self._committed.items():
             with self._asked(name, "commit") as spout:
                 spout.commit(dict(offsets))
         self._committed = {}
-        for name, (partition, _, end) in ranges.items():
+        for name, partition, _, end in ranges:
             # Behind the others: partitions are read in turn.
             self._known[name].pop(partition, None)
             self._known[name][partition] = end

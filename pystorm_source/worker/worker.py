@@ -1,7 +1,7 @@
 """Runs one Plan in one task: start → feed → drain → report. Knows nothing of Spark."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -175,13 +175,14 @@ class Worker:
         ranges: Mapping[str, tuple[str, int, int]],
         deadline: float | None = None,
         until_idle: bool = True,
+        listens_to: Collection[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """One micro-batch over all spouts at once, as Storm runs them and a task of Spark does not.
+        """One micro-batch over several spouts at once, as Storm runs them and a task of Spark does not.
 
-        ``ranges``: partitioned spout → (partition, start, end); those that are not named are not asked. Spouts without
-        offsets are asked until ``deadline`` (a reading of ``clock.monotonic``), or, with ``until_idle``, until all
-        queues are empty, no tree is settled any more and none of them emits. Raises as ``run``, ValueError where
-        nothing would ever end it.
+        ``ranges``: partitioned spout → (partition, start, end); those that are not named are not asked. ``listens_to``:
+        the spouts without offsets that are asked, None for all, until ``deadline`` (a reading of ``clock.monotonic``),
+        or, with ``until_idle``, until all queues are empty, no tree is settled any more and none of them emits. Raises
+        as ``run``, ValueError where nothing would ever end it.
         """
         if deadline is None and not until_idle:
             raise ValueError("a round needs a deadline or an end where the spouts are idle. Given: neither")
@@ -191,12 +192,13 @@ class Worker:
             for name, (partition, start, end) in ranges.items()
         }
         self._where = ""
+        without_offsets = {component.name for component in self.plan.spouts if not component.is_partitioned}
+        listened = without_offsets if listens_to is None else without_offsets.intersection(listens_to)
 
         def open_all() -> None:
             for spout in self._all_spouts():
-                if self.plan.component(spout.component).is_partitioned:
-                    continue
-                spout.open_slice(_UNLIMITED, until_idle)
+                if spout.component in listened:
+                    spout.open_slice(_UNLIMITED, until_idle)
             for name, (partition, _, _) in ranges.items():
                 self._open(partition, shares[name])
 

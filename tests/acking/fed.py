@@ -74,7 +74,7 @@ def run(heard: Heard, config: dict | None = None, lasts: float = 0, **body: Any)
     """
     if lasts:
         body["pause"] = feeder(Heard(), PAUSE(lasts))
-    return run_topology(type("Made", (Topology,), body), config=config, clock=heard.clock)
+    return run_topology(type("Made", (Topology,), body), config=config, clock=heard.clock, together=True)
 
 
 class Acks(Bolt):

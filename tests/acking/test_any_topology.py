@@ -80,7 +80,9 @@ def test_spouts_hear_what_the_model_says(case, scheduler):
         "topology.enable.message.timeouts": timeouts,
         "pystorm.log.level": "critical",
     }
-    result = run_topology(topology_of(drawn, pauses, heard, model.now + 1), config, scheduler, heard[0].clock)
+    result = run_topology(
+        topology_of(drawn, pauses, heard, model.now + 1), config, scheduler, heard[0].clock, together=True
+    )
     found, root = {}, 0
     for spout, each in enumerate(pauses):
         assert len(heard[spout].told) == len(heard[spout].at), "told twice"

@@ -12,7 +12,7 @@ import textwrap
 import pytest
 from typer.testing import CliRunner
 
-from pystorm_source import Topology
+from pystorm_source import Spout, Topology
 from pystorm_source.cli.main import app
 from pystorm_source.cli.run import config_of, follow
 from pystorm_source.cli.run_display import TableDisplay
@@ -72,6 +72,19 @@ MODULE = """
         config = {"topology.environment": "small"}
         lines = Endless.spec()
         words = Split.spec(inputs=[lines])
+
+    class Meeting(Bolt):
+        outputs = ["n long"]
+        def initialize(self, conf, context):
+            self.seen = set()
+        def process(self, tup):
+            self.seen.add(tup.component)
+            self.emit([len(self.seen)])
+
+    class Met(Topology):
+        ones = MemorySpout.spec(fields=["line string"], rows=[["a"]])
+        others = MemorySpout.spec(fields=["line string"], rows=[["a"]])
+        met = Meeting.spec(inputs={ones: Grouping.fields("line"), others: Grouping.fields("line")})
 
     class Odd(Topology):
         class Values(MemorySpout):
@@ -144,10 +157,19 @@ def test_a_failure_is_named_and_exits_1(folder):
     assert status == 1 and "no such line" in found["failure"]
 
 
+def test_spouts_are_apart_as_in_spark_unless_they_are_to_run_together(folder):
+    _, found = answer(f"{folder}:Met", "--once", "--rows", "2", "-o", "topology.spouts.independent=true")
+    assert found["rows"]["met.default"] == [[1], [1]]
+    _, found = answer(f"{folder}:Met", "--once", "--rows", "2", "--together")
+    assert sorted(found["rows"]["met.default"]) == [[1], [2]]
+    assert found["components"]["met"]["executed"] == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["Words", "--once"], "environment"),
+        (["Met", "--once"], "bolt 'met' is to have tuples of the spouts 'ones' and 'others' together"),
         (["Absent"], "has no Topology"),
         (["Conf", "--for", "soon"], "option '--for' is a number with"),
         (["Conf", "-o", "topology.debug"], "-o takes KEY=VALUE"),
@@ -235,6 +257,28 @@ def test_once_ends_with_what_was_there():
     clock.advance(9)
     follow(local, clock, end=float("inf"), once=True, beat=lambda: None)
     assert [value for _, value in local.rows["rate", "default"]] == list(range(10))
+
+
+class Waiting(Spout):
+    """Never has anything, and remembers when it was asked."""
+
+    outputs = ["n"]
+    asked: list = []
+    clock = ManualClock()
+
+    def next_tuple(self):
+        self.clock.advance(0.05)
+        self.asked.append((self.component_name, self.clock.now))
+
+
+def test_spouts_without_offsets_share_the_time():
+    Waiting.asked.clear()
+    clock = Waiting.clock = ManualClock()
+    local = LocalRun(compile_plan(type("Made", (Topology,), {"one": Waiting.spec(), "two": Waiting.spec()})), clock)
+    follow(local, clock, end=1.9, once=False, beat=lambda: None)
+    assert local.micro_batches == 2
+    last = {spout: max(at for name, at in Waiting.asked if name == spout) for spout in ("one", "two")}
+    assert last["one"] < last["two"] < 2.2
 
 
 def test_ranges_grow_while_they_are_quickly_done():

@@ -70,16 +70,12 @@ def test_source_of_your_own_in_the_readme(spark):
 
 @on_spark
 def test_increments_of_semantics(spark):
-    totals = run(spark, "docs/SEMANTICS.md")["totals"]
-    query = (
-        totals.writeStream.format("memory")
-        .queryName("totals")
-        .outputMode("complete")
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    names = run(spark, "docs/SEMANTICS.md")
+    for name in ("totals", "sold"):
+        writer = names[name].writeStream.format("memory").queryName(name).outputMode("complete")
+        writer.trigger(availableNow=True).start().awaitTermination()
     assert table(spark, "totals") == Counter([("the", 2), ("cow", 1)])
+    assert table(spark, "sold") == Counter([("a", 4), ("b", 2)])
 
 
 @pytest.fixture
@@ -202,7 +198,7 @@ def test_testing():
     """Every test of the page passes; there is no Spark."""
     names = run(None, "docs/TESTING.md")
     tests = {name: test for name, test in names.items() if name.startswith("test_")}
-    assert len(tests) == 6
+    assert len(tests) == 7
     for test in tests.values():
         test()
 

@@ -95,16 +95,19 @@ def test_abort_cleans_nothing_up():
     lines = ScriptedSpout.of(["line string"], ["a"], ABORT, ["b"]).spec()
     numbers = Numbers.spec()
     Numbers.calls.clear()
-    run_topology(type("Made", (Topology,), {"lines": lines, "numbers": numbers, "words": Client.spec(inputs=[lines])}))
+    words = Client.spec(inputs=[lines])
+    made = type("Made", (Topology,), {"lines": lines, "numbers": numbers, "words": words})
+    run_topology(made, together=True)
     assert len(calls) == 1  # of two workers
     opened = [call for call in Numbers.calls if call[0] == "open" and call[1] == "a"]
     closed = [call for call in Numbers.calls if call == ("close", "a")]
     assert (len(opened), len(closed)) == (2, 1)
 
 
-def test_a_range_that_was_being_read_is_read_again_after_an_abort():
+@pytest.mark.parametrize("together", [False, True])
+def test_a_range_that_was_being_read_is_read_again_after_an_abort(together):
     lines = ScriptedSpout.of(["line string"], ["a"], PAUSE(1), ABORT, ["b"]).spec()
-    result = run_topology(type("Made", (Topology,), {"lines": lines, "numbers": Numbers.spec()}))
+    result = run_topology(type("Made", (Topology,), {"lines": lines, "numbers": Numbers.spec()}), together=together)
     assert sorted(result.rows("numbers")) == [("a", n) for n in range(2, 7)] + [("b", n) for n in range(2, 5)]
     assert result.rows("lines") == [("a",), ("b",)]
 
@@ -134,8 +137,13 @@ def test_several_scripts_share_micro_batches():
     one = ScriptedSpout.of(["line"], ["a"], EOF, ["b"]).spec()
     two = ScriptedSpout.of(["line"], ["c"], PAUSE(3), ["d"], EOF, ["e"], EOF, ["f"]).spec()
     total = Total.spec(inputs=[one, two])
-    result = run_topology(type("Made", (Topology,), {"one": one, "two": two, "total": total}))
+    made = type("Made", (Topology,), {"one": one, "two": two, "total": total})
+    result = run_topology(made, together=True)
     assert result.rows("total") == [(3,), (5,), (6,)]
+    assert (result.micro_batches, result.attempts) == (3, 1)
+    apart = run_topology(made)
+    assert apart.rows("total") == [(1,), (2,), (2,), (3,), (4,)]  # one and two, each in its own worker
+    assert (apart.micro_batches, apart.attempts) == (3, 2)
 
 
 @pytest.mark.parametrize("row", ["text", 7, None, {"a": 1}, PAUSE])

@@ -8,6 +8,7 @@ from pystorm_source.errors import OptionError, TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import FilesSpout
 from pystorm_source.worker.local_run import Counts, LocalRun
+from pystorm_source.worker.unread import Range
 from tests.worker.running import Numbers, Pass, topology
 
 
@@ -59,10 +60,10 @@ def test_a_deadline_ends_spouts_without_offsets_and_no_range():
     made = topology(numbers=Numbers.spec(), endless=Endless.spec())
     run = run_of(made, "numbers", "endless", clock=clock)
     run.unread.look()
-    run.round(run.unread.next_ranges(), deadline=clock.now + 0.01, until_idle=False)
+    run.round(run.unread.next_ranges(), seconds=0.01, until_idle=False)
     assert [n for (n,) in run.rows["numbers", "default"]] == list(range(1000))
     assert 0 < len(run.rows["endless", "default"]) < 1000
-    assert run.unread.next_ranges() == {}
+    assert run.unread.next_ranges() == []
 
 
 def test_rows_are_kept_of_what_is_tapped_until_it_is_not():
@@ -112,7 +113,7 @@ def test_a_failure_ends_the_run_and_keeps_whole_micro_batches(shaky, monkeypatch
     with pytest.raises(TupleFailed, match="'shaky'.*ValueError: no"):
         shaky.round(shaky.unread.next_ranges(most=100))
     assert len(shaky.rows["shaky", "default"]) == 100
-    assert shaky.unread.next_ranges(most=100) == {"numbers": ("p", 100, 200)}
+    assert shaky.unread.next_ranges(most=100) == [Range("numbers", "p", 100, 200)]
 
 
 def test_options_of_components_are_checked_before_anything_runs():

@@ -6,7 +6,7 @@ from pystorm_source import PartitionedSpout, Snapshot, Topology
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import OptionError, TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
-from pystorm_source.worker.unread import Unread
+from pystorm_source.worker.unread import Range, Unread
 
 
 class World(PartitionedSpout):
@@ -40,30 +40,30 @@ def unread_of(**spouts):
 def test_partitions_are_handed_out_in_turn_from_their_earliest_offset():
     unread = unread_of(world=World)
     assert unread.look()
-    assert unread.next_ranges() == unread.next_ranges() == {"world": ("a", 3, 10)}
-    unread.done({"world": ("a", 3, 10)})
-    assert unread.next_ranges() == {"world": ("b", 0, 2)}
-    unread.done({"world": ("b", 0, 2)})
-    assert unread.next_ranges() == {}
+    assert unread.next_ranges() == unread.next_ranges() == [Range("world", "a", 3, 10)]
+    unread.done([Range("world", "a", 3, 10)])
+    assert unread.next_ranges() == [Range("world", "b", 0, 2)]
+    unread.done([Range("world", "b", 0, 2)])
+    assert unread.next_ranges() == []
     assert not unread.look()
 
 
 def test_what_grows_is_unread_again():
     unread = unread_of(world=World)
     unread.look()
-    for ranges in ({"world": ("a", 3, 10)}, {"world": ("b", 0, 2)}):
+    for ranges in ([Range("world", "a", 3, 10)], [Range("world", "b", 0, 2)]):
         unread.done(ranges)
     World.heads = {"a": (3, 12), "b": (0, 2), "c": (5, 6)}
     assert unread.look()
-    assert unread.next_ranges() == {"world": ("a", 10, 12)}
-    unread.done({"world": ("a", 10, 12)})
-    assert unread.next_ranges() == {"world": ("c", 5, 6)}
+    assert unread.next_ranges() == [Range("world", "a", 10, 12)]
+    unread.done([Range("world", "a", 10, 12)])
+    assert unread.next_ranges() == [Range("world", "c", 5, 6)]
 
 
 def test_spouts_get_what_is_known_and_their_memo():
     unread = unread_of(world=World)
     unread.look()
-    unread.done({"world": ("a", 3, 10)})
+    unread.done([Range("world", "a", 3, 10)])
     unread.look()
     assert World.asked[0] == ({}, {})
     assert World.asked[-1] == ({"a": 10, "b": 0}, {"seen": 1})
@@ -72,9 +72,9 @@ def test_spouts_get_what_is_known_and_their_memo():
 def test_commit_comes_one_round_late():
     unread = unread_of(world=World)
     unread.look()
-    unread.done({"world": ("a", 3, 10)})
+    unread.done([Range("world", "a", 3, 10)])
     assert not [call for call in World.asked if call[0] == "commit"]
-    unread.done({"world": ("b", 0, 2)})
+    unread.done([Range("world", "b", 0, 2)])
     assert World.asked[-1] == ("commit", {"a": 10, "b": 0})
 
 
@@ -86,10 +86,10 @@ def test_ranges_are_cut_where_the_spout_aligns_them():
     World.heads = {"a": (3, 95)}
     unread = unread_of(world=Tens)
     unread.look()
-    assert unread.next_ranges(most=4) == {"world": ("a", 3, 10)}  # 4 offsets have no cut, 8 have one
-    unread.done({"world": ("a", 3, 10)})
-    assert unread.next_ranges(most=25) == {"world": ("a", 10, 30)}
-    assert unread.next_ranges(most=1000) == {"world": ("a", 10, 95)}
+    assert unread.next_ranges(most=4) == [Range("world", "a", 3, 10)]  # 4 offsets have no cut, 8 have one
+    unread.done([Range("world", "a", 3, 10)])
+    assert unread.next_ranges(most=25) == [Range("world", "a", 10, 30)]
+    assert unread.next_ranges(most=1000) == [Range("world", "a", 10, 95)]
 
 
 def test_a_spout_that_never_aligns_gives_all():
@@ -99,7 +99,7 @@ def test_a_spout_that_never_aligns_gives_all():
 
     unread = unread_of(world=Whole)
     unread.look()
-    assert unread.next_ranges(most=1) == {"world": ("a", 3, 10)}
+    assert unread.next_ranges(most=1) == [Range("world", "a", 3, 10)]
 
 
 def test_offsets_that_are_gone_are_passed_over(caplog):
@@ -107,7 +107,7 @@ def test_offsets_that_are_gone_are_passed_over(caplog):
     unread.look()
     World.heads = {"a": (8, 10), "b": (0, 2)}
     unread.look()
-    assert unread.next_ranges() == {"world": ("a", 8, 10)}
+    assert unread.next_ranges() == [Range("world", "a", 8, 10)]
     assert "offsets [3, 8) are gone" in caplog.text
 
 
@@ -116,13 +116,13 @@ def test_retired_partitions_are_forgotten():
     unread.look()
     World.heads, World.retired = {"b": (0, 2)}, frozenset("a")
     unread.look()
-    assert unread.next_ranges() == {"world": ("b", 0, 2)}
+    assert unread.next_ranges() == [Range("world", "b", 0, 2)]
 
 
 def test_several_spouts_are_read_together():
     unread = unread_of(one=World, two=World)
     unread.look()
-    assert unread.next_ranges() == {"one": ("a", 3, 10), "two": ("a", 3, 10)}
+    assert unread.next_ranges() == [Range("one", "a", 3, 10), Range("two", "a", 3, 10)]
 
 
 @pytest.mark.parametrize("heads", [{"a": (2, 1)}, {"a": (-1, 1)}, {"a": (0, 1.5)}, {1: (0, 1)}, {"a": [0, 1]}])
