@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.spouts.birth_time import birth_time_ns
+from pystorm_source.spouts.file_path import local_path
 
 _MAGIC = re.compile(r"[*?\[]")
-_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 class FileEntry(NamedTuple):
@@ -35,21 +35,15 @@ class FileCatalog:
 
     A directory stands for its files except those called ``.…`` and ``_…`` (marks such as ``_SUCCESS``); a glob for
     what it matches: ``*``, ``?`` and ``[…]`` inside one name, ``**`` over any number of directories. A file that
-    several names lead to (links) is listed once, unless ``by_path``. Raises OptionError for a path with a scheme
-    other than ``file:``.
+    several names lead to (links) is listed once, unless ``by_path``. Raises OptionError for a path of another file
+    system.
     """
 
     def __init__(self, path: str, recursive: bool = False, gzip: bool = True, by_path: bool = False):
-        scheme = _SCHEME.match(path)
-        if scheme and scheme[1] != "file":
-            raise OptionError(
-                f"option 'path' is a path in the file system of driver and executors (mount it, or read it by another "
-                f"spout). Given: {path!r}"
-            )
         self.given = path
         self._gzip = gzip
         self._by_path = by_path
-        self._full = os.path.abspath(re.sub(r"^file:/+", "/", path))
+        self._full = os.path.abspath(local_path(path))
         parts = self._full.split(os.sep)
         magic = next((i for i, part in enumerate(parts) if _MAGIC.search(part)), None)
         self.globbed = magic is not None

@@ -9,6 +9,7 @@ from msgspec import Meta
 from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options, parse
+from pystorm_source.spouts.file_path import local_path
 
 
 class FilesOptions(Options, frozen=True, kw_only=True):
@@ -35,9 +36,10 @@ class FilesOptions(Options, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(name="files.encoding.errors", default="replace")
     malformed: Annotated[
-        Literal["fail", "skip"],
+        Literal["fail", "dead-letter", "skip"],
         Meta(
-            description="A line that the format cannot read: fail names file and byte offset, skip counts and logs it."
+            description="A line that the format cannot read: fail names file and byte offset; dead-letter: as "
+            "topology.dead.letter says; skip: counted and logged, whatever that says."
         ),
     ] = msgspec.field(name="files.malformed", default="fail")
     header: Annotated[
@@ -71,6 +73,7 @@ class FilesOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="failOnDataLoss", default=True)
 
     def __post_init__(self) -> None:
+        local_path(self.path)
         parse_duration("files.finished.after", self.finished_after)
         try:
             encoding = codecs.lookup(self.encoding)

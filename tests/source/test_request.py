@@ -5,11 +5,13 @@ import pickle
 
 import pytest
 
+from pystorm_source import Topology
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.lint import lint
 from pystorm_source.source.offsets import Key
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.spouts import FilesSpout
 from tests.source import topologies
 
 
@@ -43,6 +45,17 @@ def test_spouts_that_are_to_meet_are_refused_unless_the_reader_says_that_they_ne
         ReadRequest.of(world.options("Joined"))
     request = ReadRequest.of(world.options("Joined", topology__spouts__independent="true"))
     assert [component.name for component in request.plan.spouts] == ["numbers", "others"]
+
+
+@pytest.mark.parametrize("given", ["s3://bucket/logs", "dbfs:/mnt/logs"])
+def test_a_path_of_another_file_system_is_refused_at_load(given):
+    """Whether it comes from load() or stands in the topology."""
+    made = type("Made", (Topology,), {"lines": FilesSpout.spec()})
+    with pytest.raises(OptionError, match=f"'path' of a FilesSpout .*Given: '{given}'"):
+        ReadRequest.of({"path": given}, plan=compile_plan(made))
+    made = type("Made", (Topology,), {"lines": FilesSpout.spec(path=given)})
+    with pytest.raises(OptionError, match=f"'path' of a FilesSpout .*Given: '{given}'"):
+        ReadRequest.of({}, plan=compile_plan(made))
 
 
 def test_is_picklable_and_equal(world):

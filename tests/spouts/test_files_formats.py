@@ -12,6 +12,7 @@ import pytest
 from cython_core.executor import ComponentFailed
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.spouts import FilesSpout
+from pystorm_source.spouts.files_options import FilesOptions
 from tests.spouts.drive import Driven, Query
 
 
@@ -269,6 +270,34 @@ def test_blocks_and_lines_of_every_size(tmp_path, monkeypatch):
 def test_wrong_options_are_refused(tmp_path, options, fields):
     with pytest.raises(OptionError, match="Given: "):
         Driven(FilesSpout.spec(fields=fields), {"path": str(tmp_path), **options})
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [
+        ("s3://bucket/logs", "files.identity=path.*spark.readStream"),
+        ("s3a://bucket/*.log", "spark.readStream"),
+        ("abfss://c@account.dfs.core.windows.net/x", "spark.readStream"),
+        ("hdfs://name/x", "spark.readStream"),
+        ("https://host/x.log", "spark.readStream"),
+        ("dbfs:/mnt/logs", "give '/dbfs/mnt/logs'"),
+        ("DBFS:///mnt/logs/*.csv", r"give '/dbfs/mnt/logs/\*.csv'"),
+        ("dbfs:/Volumes/main/raw/logs", "give '/Volumes/main/raw/logs'"),
+        ("file://server/share", "no host"),
+    ],
+)
+def test_paths_of_other_file_systems_are_refused_when_options_are_read(path, remedy):
+    """Before anybody plans: the reader reads every component's options at load."""
+    with pytest.raises(OptionError, match=f"(?s)'path'.*{remedy}.*Given: ") as refused:
+        FilesOptions.of({"path": path})
+    assert str(refused.value).endswith(f"Given: {path!r}")
+
+
+@pytest.mark.parametrize("prefix", ["", "file:", "file://", "FILE://localhost"])
+def test_a_file_uri_is_a_path(tmp_path, prefix):
+    (tmp_path / "a:b.log").write_text("x\n")
+    assert Query(Driven(FilesSpout.spec(path=f"{prefix}{tmp_path}"))).drain() == [("x",)]
+    assert Query(Driven(FilesSpout.spec(path=f"{prefix}{tmp_path}/a:b.log"))).drain() == [("x",)]
 
 
 def test_a_subclass_declares_fields(tmp_path):
