@@ -16,7 +16,7 @@ from pystorm_source.spouts.file_follower import FileFollower
 from pystorm_source.spouts.file_identity import FileIdentity
 from pystorm_source.spouts.file_range import FileRange
 from pystorm_source.spouts.files_options import FilesOptions
-from pystorm_source.spouts.line_format import Faults, LineFormat, Lines, Pairs, TextDecoder
+from pystorm_source.spouts.line_format import Faults, LineFormat, Lines, Pairs, TextDecoder, Unreadable
 from pystorm_source.spouts.ndjson_format import NdJson
 from pystorm_source.spouts.spec_config import spec_config
 
@@ -77,7 +77,7 @@ class FilesSpout(PartitionedSpout):
         options = self._options = FilesOptions.of(conf)
         self._catalog = self.made_catalog(options)
         self._log = self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
-        self._faults = Faults(options.malformed == "skip", self._log)
+        self._faults = Faults(options.malformed, self._log, self._bury)
         self._format = self._made_format(conf.get("files.fields", self.outputs))
         self._header = options.header and options.format == "csv"
         self._range: FileRange | None = None
@@ -142,8 +142,10 @@ class FilesSpout(PartitionedSpout):
         self._format.begin(self._range.path, self._range.first_line)
 
     def next_tuple(self) -> Any:
-        for values, offset in self._pairs:
-            self.emit(values, offset)
+        for pair in self._pairs:
+            if pair is not None:
+                values, offset = pair
+                self.emit(values, offset)
             return None
         return self._next_block()
 
@@ -152,8 +154,10 @@ class FilesSpout(PartitionedSpout):
         try:
             for data, offset in self._blocks:
                 self._pairs = self._format.pairs(data, offset, self._range.gzipped)  # type: ignore[union-attr]
-                for values, at in self._pairs:
-                    self.emit(values, at)
+                for pair in self._pairs:
+                    if pair is not None:
+                        values, at = pair
+                        self.emit(values, at)
                     return None
         except WorldError as error:
             self._pass_over(error)
@@ -161,12 +165,27 @@ class FilesSpout(PartitionedSpout):
 
     def _pass_over(self, error: WorldError) -> None:
         """Logs the error that is being handled, or raises it where options do not allow to go on."""
-        if self._options.fail_on_data_loss if isinstance(error, DataLossError) else self._options.malformed == "fail":
+        if self._options.fail_on_data_loss if isinstance(error, DataLossError) else self._options.malformed != "skip":
             raise error
         self._log.warning("%s", error)
+
+    def _bury(self, lost: Unreadable) -> bool:
+        """Makes a dead letter of a malformed line; whether it is a row. Raises SchemaError where it fails the task."""
+        if self._pystorm_retries is None:
+            raise lost.error()
+        values = (_text_of(lost.line, "utf-8" if self._options.format == "ndjson" else self._options.encoding),)
+        return self._pystorm_retries.give_up_unread(values, lost.offset, lost.message, lost.error)
 
     def close(self) -> None:
         if self._range is not None:
             self._faults.sum_up()
             self._range.close()
             self._range = None
+
+
+def _text_of(line: bytes, encoding: str) -> str | bytes:
+    """The line as text; as it is if that would change it."""
+    try:
+        return line.decode(encoding)
+    except UnicodeDecodeError:
+        return line

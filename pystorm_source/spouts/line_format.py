@@ -4,11 +4,16 @@ import codecs
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, repeat
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pystorm_source.errors import SchemaError
 
-Pairs = Iterator[tuple[tuple[Any, ...], int]]
+Pairs = Iterator[tuple[tuple[Any, ...], int] | None]
+"""(values, offset) of each line; None where a row was made of a malformed one, whose readers are given a turn then."""
+
+# Of a malformed line and of the reason in messages: each may be as long as the file. Too small: nobody sees what is
+# wrong. Too large: messages and logs that nobody can read.
+SHOWN = 200
 
 # Encodings in which a character is a byte, so that a line has as many of the one as of the other.
 _SINGLE_BYTE = ("ascii", "iso8859-", "cp125", "cp437", "cp850", "koi8-")
@@ -81,29 +86,49 @@ def line_offsets(lines: Sequence[str] | Sequence[bytes], offset: int, fixed: boo
     return accumulate(map((1).__add__, map(len, lines)), initial=offset)
 
 
-class Faults:
-    """What happens to malformed lines: they raise; or are counted, the first of each range logged, and the sum."""
+class Unreadable(NamedTuple):
+    """A malformed line: of which file, at which byte, as it was read, and why."""
 
-    def __init__(self, skip: bool, logger: logging.Logger):
+    path: str
+    offset: int
+    line: bytes
+    reason: str
+
+    @property
+    def message(self) -> str:
+        return f"malformed line in {self.path!r} at byte {self.offset}: {self.reason}"
+
+    def error(self) -> SchemaError:
+        """What the task fails with."""
+        return SchemaError(
+            f"{self.message}. Correct it, or set files.malformed=skip, or dead-letter with topology.dead.letter=stream "
+            f"or drop. Given: {self.line[:SHOWN]!r}"
+        )
+
+
+class Faults:
+    """What happens to malformed lines, by ``files.malformed``: they raise; or are counted, the first of each range
+    logged, and the sum; or go to ``bury``, which answers whether a row is made of it, and may raise.
+    """
+
+    def __init__(self, policy: str, logger: logging.Logger, bury: Callable[[Unreadable], bool]):
         self.path = ""
         self.skipped = 0
-        self._skip = skip
+        self._policy = policy
         self._logger = logger
+        self._bury = bury
 
-    def take(self, reason: object, line: bytes, offset: int) -> None:
-        """Raises SchemaError, naming file, byte offset and line, unless malformed lines are skipped."""
-        shown = line[:200]
-        if not self._skip:
-            raise SchemaError(
-                f"malformed line in {self.path!r} at byte {offset}: {reason}. Correct it, or set files.malformed=skip. "
-                f"Given: {shown!r}"
-            )
+    def take(self, reason: object, line: bytes, offset: int) -> bool:
+        """Whether a row is made of it now. Raises SchemaError, naming file, byte offset and line, if it is to fail."""
+        lost = Unreadable(self.path, offset, line, str(reason)[:SHOWN])
+        if self._policy == "dead-letter":
+            return self._bury(lost)
+        if self._policy == "fail":
+            raise lost.error()
         self.skipped += 1
         if self.skipped == 1:
-            self._logger.warning(
-                "malformed line in %r at byte %d is skipped: %s. Given: %r (further ones are counted)",
-                self.path, offset, reason, shown,
-            )  # fmt: skip
+            self._logger.warning("%s; it is skipped. Given: %r (further ones are counted)", lost.message, line[:SHOWN])
+        return False
 
     def sum_up(self) -> None:
         """Logs how many lines of the range were skipped, and begins anew."""
@@ -136,7 +161,8 @@ def one_by_one(
             try:
                 values = values_of(line)
             except Malformed as reason:
-                faults.take(reason, line, at)
+                if faults.take(reason, line, at):
+                    yield None
             else:
                 if values is not None:
                     yield values, at
