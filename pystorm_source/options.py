@@ -5,11 +5,13 @@ names; admission keys keep the names of Spark's Kafka source. Parsed once, to fr
 """
 
 import difflib
+import functools
 import ipaddress
 import logging
 import re
 import typing
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -526,9 +528,11 @@ def shown(key: str, value: Any) -> str:
     return "'(redacted)'" if _SECRET.search(key) else repr(value)
 
 
-def fields_of(table: type[Options]) -> dict[str, msgspec.structs.FieldInfo]:
-    """Key → field of a table."""
-    return {field.encode_name: field for field in msgspec.structs.fields(table)}
+# Too few: tables are read anew in turn. Too many: tables of notebook cells that were run again stay in memory.
+@functools.lru_cache(maxsize=128)
+def fields_of(table: type[Options]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    """Key → field of a table. Kept, as msgspec evaluates the annotations of the whole table at each look."""
+    return MappingProxyType({field.encode_name: field for field in msgspec.structs.fields(table)})
 
 
 def family_of(key: str, families: Iterable[str]) -> str | None:

@@ -16,7 +16,7 @@ from pystorm_source.source.micro_batch import waiting
 from pystorm_source.source.offsets import Key, Offsets, ranges
 from pystorm_source.source.partitions import PlannedBatch, partitions_of
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.task_read import read_range
+from pystorm_source.source.task_read import TaskReader
 from pystorm_source.source.world_watch import WorldWatch
 from pystorm_source.worker.output import OutputPlan
 
@@ -33,7 +33,7 @@ class PystormBatchReader(DataSourceReader):
         request.check_batch()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._request, self._output)
+        return TaskReader(self._request, self._output).__reduce__()
 
     def partitions(self) -> list[InputPartition]:
         """The whole range of every partition, split as ``minPartitions`` and ``maxRecordsPerPartition`` say.
@@ -57,7 +57,7 @@ class PystormBatchReader(DataSourceReader):
                 )
             at, upto = (Offsets(world.index.section(column), pinned=True) for column in (waits.start, ends))
             found = ranges(at, upto)
-            planned = PlannedBatch.of(found, request.plan, uuid.uuid4().hex)
+            planned = PlannedBatch.of(found, request.fingerprint, uuid.uuid4().hex)
             options = request.options
             return list(
                 partitions_of(found, planned, spouts, options.min_partitions, options.max_records_per_partition)
@@ -67,7 +67,7 @@ class PystormBatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Task: the rows of one range."""
-        return read_range(self._request, self._output, partition)
+        return TaskReader(self._request, self._output).read(partition)
 
     def _lost(self, key: Key, what: str) -> None:
         if self._request.options.fail_on_data_loss:

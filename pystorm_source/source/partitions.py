@@ -42,9 +42,9 @@ class PlannedBatch:
     feedback: Ticket | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, ranges: Ranges, plan: Plan, run: str = "", feedback: Ticket | None = None) -> "PlannedBatch":
-        """Of the ranges that lie between two offsets."""
-        return cls(__version__, fingerprint(plan), _digest(ranges), run, feedback)
+    def of(cls, ranges: Ranges, plan: str, run: str = "", feedback: Ticket | None = None) -> "PlannedBatch":
+        """Of the ranges that lie between two offsets. ``plan``: its fingerprint."""
+        return cls(__version__, plan, _digest(ranges), run, feedback)
 
     @cached_property
     def pickled(self) -> bytes:
@@ -78,16 +78,19 @@ class RangePartition(InputPartition):
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (self.component, self.partition, self.start, self.end, self.planned.pickled)
 
-    def check(self, plan: Plan) -> None:
-        """Raises UsageError where this process runs another pystorm-source or another plan than the driver."""
+    def check(self, topology: str, plan: str) -> None:
+        """Raises UsageError if this process runs another pystorm-source or another plan than the driver.
+
+        ``topology``: its name; ``plan``: the fingerprint of the plan that this process has.
+        """
         if self.planned.version != __version__:
             raise UsageError(
                 f"the driver runs pystorm-source {self.planned.version}, this executor {__version__}: install the same "
                 f"version on both. Given: {self!r}"
             )
-        if self.planned.plan != fingerprint(plan):
+        if self.planned.plan != plan:
             raise UsageError(
-                f"the driver planned with another topology than this executor has for {plan.name!r}: restart the "
+                f"the driver planned with another topology than this executor has for {topology!r}: restart the "
                 f"application so that all processes load the same code. Given: {self!r}"
             )
 

@@ -1,5 +1,6 @@
 """A topology as a format of its own: registered by value, so that classes of a notebook or script go along."""
 
+import functools
 import json
 import re
 import sys
@@ -136,8 +137,27 @@ def _refuse_tables_of_main(plan: Plan) -> None:
 def _source_of(plan: Plan, name: str) -> type[PystormDataSource]:
     # Not importable by its name, hence pickled by value, and the plan with it.
     return type(
-        f"PystormDataSource_{name}", (PystormDataSource,), {"format_name": name, "plan": plan, "__module__": __name__}
+        f"PystormDataSource_{name}", (_Registered,), {"format_name": name, "plan": plan, "__module__": __name__}
     )
+
+
+class _Registered(PystormDataSource):
+    """Base of the sources of registered topologies. Behind ``.load()`` the request has the plan: instances travel
+    without that of their class, as one goes along with every task."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _arrived, (self.format_name, self.request)
+
+
+def _arrived(name: str, request: ReadRequest) -> PystormDataSource:
+    source = object.__new__(_source_named(name))
+    source.request = request
+    return source
+
+
+@functools.lru_cache(maxsize=32)  # it is cheap to make another one
+def _source_named(name: str) -> type[PystormDataSource]:
+    return type(f"PystormDataSource_{name}", (_Registered,), {"format_name": name, "__module__": __name__})
 
 
 def _use_this_python(spark: "SparkSession") -> None:

@@ -10,7 +10,8 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, family_of, fields_of, parse
 from pystorm_source.plan import Plan, check_meetings, compile_plan, load_topology
+from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.journaled import journaled
+from pystorm_source.source.partitions import fingerprint
 from pystorm_source.source.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
 from pystorm_source.spouts.journal_options import JournalOptions
@@ -86,6 +89,18 @@ class ReadRequest:
         request._check_together()
         return request
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return interned, (self._pickled,)
+
+    @cached_property
+    def _pickled(self) -> bytes:
+        return pickled(_Fields(tuple(getattr(self, field.name) for field in fields(self))))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """That of the plan as this process has it."""
+        return fingerprint(self.plan)
+
     @property
     def rows(self) -> Rows:
         """The rows that this request gives."""
@@ -139,6 +154,16 @@ class ReadRequest:
                 "option 'endingOffsets' cannot be earliest: nothing would be read. Given: "
                 f"{self.options.ending_offsets!r}"
             )
+
+
+class _Fields:
+    """A request on its way: its fields alone, so that what is derived from them is derived where it arrives."""
+
+    def __init__(self, values: tuple[Any, ...]):
+        self._values = values
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ReadRequest, self._values
 
 
 def _without_sparks_own(given: Mapping[str, str]) -> list[str]:

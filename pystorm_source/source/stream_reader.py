@@ -5,8 +5,8 @@ waits (``micro_batch``), asks the controller how much of it can be done in time 
 (``admission``) and answers the next offset; Spark writes that down; ``partitions`` turns the two offsets into ranges
 (``offsets.ranges``), whatever was asked before; ``commit`` follows with the next batch.
 
-Spark builds this class twice, in the runner and in the planner; the planner's is pickled into every task and plans
-nothing. Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit: the position is then what was last planned.
+Spark builds this class twice, in the runner and in the planner. The planner's plans nothing and is pickled for every
+task, where it arrives as a ``TaskReader``. Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit: the position is then what was last planned.
 """
 
 import logging
@@ -37,7 +37,7 @@ from pystorm_source.source.partition_index import Column, total
 from pystorm_source.source.partitions import PlannedBatch, RangePartition, partitions_of
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow, default_read_limit
-from pystorm_source.source.task_read import read_range
+from pystorm_source.source.task_read import TaskReader
 from pystorm_source.source.throttling import ThrottleLog, Throttling
 from pystorm_source.source.trigger_delay import TriggerDelay
 from pystorm_source.source.world_watch import WorldWatch
@@ -79,7 +79,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         _stop_on_sigterm()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._request, self._output)
+        return TaskReader(self._request, self._output).__reduce__()
 
     def initialOffset(self) -> dict[str, Any]:
         """The offset before the first batch. Where the query begins is written into the end of its first batch."""
@@ -142,7 +142,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         since, upto = (wire.parse(offset, self._components) for offset in (start, end))
         self._at = upto
         ranges = wire.ranges(since, upto)
-        planned = PlannedBatch.of(ranges, self._request.plan, self._run, self._feedback.ticket())
+        planned = PlannedBatch.of(ranges, self._request.fingerprint, self._run, self._feedback.ticket())
         if self._pacer is not None:
             self._pacer.begun(planned.batch)
         options = self._request.options
@@ -158,7 +158,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Task: the rows of one range."""
-        return read_range(self._request, self._output, partition)
+        return TaskReader(self._request, self._output).read(partition)
 
     def stop(self) -> None:
         """Gives up the spouts of the driver, and listens to no task any more. May be called again."""

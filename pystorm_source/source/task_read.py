@@ -4,6 +4,7 @@ import logging
 import os
 import traceback
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -14,6 +15,7 @@ from pystorm_source.errors import TupleFailed
 from pystorm_source.source.feedback_address import DRIVER_HOST, Ticket
 from pystorm_source.source.feedback_client import client
 from pystorm_source.source.feedback_report import RangeReport, encode
+from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.partitions import RangePartition
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.worker import warm
@@ -21,6 +23,25 @@ from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.run_counts import RunCounts
 
 logger = logging.getLogger("pystorm.source")
+
+
+class TaskReader:
+    """What arrives in a task of a reader of the driver: it reads, and plans nothing."""
+
+    def __init__(self, request: ReadRequest, output: OutputPlan):
+        self._request = request
+        self._output = output
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _task_reader, (self._request, pickled(self._output))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one range, as ``read_range`` gives them."""
+        return read_range(self._request, self._output, partition)
+
+
+def _task_reader(request: ReadRequest, output: bytes) -> TaskReader:
+    return TaskReader(request, interned(output))
 
 
 def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -47,7 +68,7 @@ def _note_cause(error: TupleFailed) -> None:
 def _rows(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, RangePartition):
         return  # what Spark makes up for a batch read that plans nothing
-    partition.check(request.plan)
+    partition.check(request.plan.name, request.fingerprint)
     component = request.plan.component(partition.component)
     clock = SystemClock()
     worker = warm.take(request.plan, output, partition.planned.run)

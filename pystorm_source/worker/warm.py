@@ -17,10 +17,12 @@ from pystorm_source.worker.worker import Worker
 
 MOST_IDLE = 4
 
-_idle: "OrderedDict[tuple[object, ...], Worker]" = OrderedDict()
+Key = tuple[object, ...]
+
+_idle: OrderedDict[Key, Worker] = OrderedDict()
 
 
-def _key(plan: Plan, output: OutputPlan) -> tuple[object, ...]:
+def _key(plan: Plan, output: OutputPlan) -> Key:
     # Classes defined in a notebook arrive as new classes with every pickle; by name and version of their code they are
     # the same, but nothing tells an edited class from an equal one: identity keeps them apart, so they start cold.
     return (
@@ -63,16 +65,25 @@ def _key_of_grouping(custom: Any) -> tuple[object, ...] | None:
 
 def take(plan: Plan, output: OutputPlan, run: str = "") -> Worker:
     """A worker of an equal plan and output and the same run that is idle in this process, else a new one."""
-    worker = _idle.pop((run, *_key(plan, output)), None)
+    key = _key_of_same(plan, output, run) or (run, *_key(plan, output))
+    worker = _idle.pop(key, None)
     if worker is None:
         worker = Worker(plan, output)
-        worker.query_run = run
+        worker.warm_key = key
     return worker
+
+
+def _key_of_same(plan: Plan, output: OutputPlan, run: str) -> Key | None:
+    """That of an idle worker of these very objects: a process has most plans once, and a key takes long to make."""
+    for key, worker in _idle.items():
+        if worker.plan is plan and worker.output is output and key[0] == run:
+            return key
+    return None
 
 
 def give_back(worker: Worker) -> None:
     """Keeps the worker for the next range; stops it where it is broken or another is idle already."""
-    key = (worker.query_run, *_key(worker.plan, worker.output))
+    key = worker.warm_key
     if worker.broken or key in _idle:
         worker.stop()
         return

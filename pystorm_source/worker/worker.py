@@ -53,7 +53,7 @@ class Worker:
         self.output = output
         self.clock = clock or SystemClock()
         self.broken = False
-        self.query_run = ""  # to whom it stays warm
+        self.warm_key: tuple[object, ...] = ()  # what it stays warm for
         self._where = ""
         self._initialized: list[Executor] = []
         self._opened: list[SpoutExecutor] = []
