@@ -234,3 +234,9 @@ def test_a_field_without_description_has_no_meaning():
     assert meaning_of(fields_of(Needs)["size"]) == ""
     with pytest.raises(OptionError, match="option 'size': .*Given: 'x'"):
         parse(Needs, {"my.where": "a", "size": "x"})
+
+
+def test_a_table_is_read_once():
+    assert fields_of(EngineOptions) is fields_of(EngineOptions)
+    with pytest.raises(TypeError):
+        fields_of(EngineOptions)["topology.name"] = None

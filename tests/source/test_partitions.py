@@ -25,7 +25,7 @@ def plan(world):
 
 def planned(plan, ranges, wished=None, most=None, **told):
     ranges = Ranges.of(ranges)
-    return partitions_of(ranges, PlannedBatch.of(ranges, plan, **told), DriverSpouts(plan), wished, most)
+    return partitions_of(ranges, PlannedBatch.of(ranges, fingerprint(plan), **told), DriverSpouts(plan), wished, most)
 
 
 def cut(plan, sizes, wished, most=None):
@@ -92,7 +92,7 @@ def test_travels(plan):
     assert there == made
     assert (there.planned.run, there.feedback, there.batch) == ("r", ("127.0.0.1", 7), made.batch)
     assert hash(there) == hash(made)
-    there.check(plan)
+    there.check("Numbers", fingerprint(plan))
 
 
 def test_says_what_it_is_without_the_secret(plan):
@@ -119,9 +119,10 @@ def test_batch_follows_from_the_ranges(plan):
 def test_other_version_or_plan_is_refused(plan):
     (made,) = planned(plan, NINE)
     with pytest.raises(UsageError, match=r"driver runs pystorm-source 9\.9, this executor .*install the same"):
-        dataclasses.replace(made, planned=dataclasses.replace(made.planned, version="9.9")).check(plan)
+        newer = dataclasses.replace(made.planned, version="9.9")
+        dataclasses.replace(made, planned=newer).check("Numbers", fingerprint(plan))
     with pytest.raises(UsageError, match=r"the driver planned with another topology .*'Numbers'"):
-        made.check(dataclasses.replace(plan, config=()))
+        made.check("Numbers", fingerprint(dataclasses.replace(plan, config=())))
 
 
 def test_fingerprint_follows_the_plan(plan):

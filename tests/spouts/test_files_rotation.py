@@ -422,3 +422,14 @@ def test_every_line_once_while_a_writer_appends_rotates_and_compresses(tmp_path,
     expected = [line.removesuffix("\r") for text in written.values() for line in text.split("\n")[:-1]]
     assert sorted(words(query.rows)) == sorted(expected)
     shutil.rmtree(tmp_path)
+
+
+def test_a_file_that_is_where_it_was_is_found_without_listing_its_folder(query, tmp_path, monkeypatch):
+    for number in range(3):
+        append(tmp_path / f"{number}.log", str(number))
+    listed = []
+    partitions = query.driven.driver.snapshot({}, {}).heads
+    monkeypatch.setattr(os, "scandir", lambda folder: listed.append(folder))
+    for partition, (start, end) in partitions.items():
+        assert len(query.driven.read(partition, start, end)) == 1
+    assert listed == []
