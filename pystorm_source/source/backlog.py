@@ -1,6 +1,6 @@
 """What is waiting, as it appears in a query's progress (``sources[0].latestOffset``)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,10 +27,12 @@ class Backlog:
     without_offsets: Collection[str] = ()
     """Spouts that count permits, which are no backlog."""
     throttling: Throttling | None = None
+    tasks: Mapping[str, Any] | None = None
+    """What tasks have reported, as ``ReportSummary`` tells it."""
 
     def to_json(self) -> dict[str, Any]:
-        """``{"backlog", "backlogByPartition", "limits", "offsets", "throttled", "version"}``, and what ``Throttling``
-        tells: ints and strings, sorted.
+        """``{"backlog", "backlogByPartition", "limits", "offsets", "tasks", "throttled", "version"}``, and what
+        ``Throttling`` tells: ints and strings, sorted.
 
         ``offsets`` are the heads, ``backlog`` counts what stays waiting behind the micro-batch now admitted,
         ``throttled`` names the partitions that have to leave something, ``limits`` those of the user in force.
@@ -57,6 +59,8 @@ class Backlog:
             report["throttled"] = [names[i] for i in waiting.tolist()]
         if self.throttling is not None:
             report |= self.throttling.to_json()
+        if self.tasks is not None:
+            report["tasks"] = self.tasks
         return dict(sorted(report.items()))
 
     def _rows(self) -> npt.NDArray[np.intp]:

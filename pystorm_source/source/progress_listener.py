@@ -11,6 +11,53 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 logger = logging.getLogger("pystorm.source")
 
+MILLIS, MICROS = 1_000, 1_000_000
+
+
+@dataclass(frozen=True)
+class TaskProgress:
+    """What tasks have reported since the micro-batch before was planned: mostly of that one.
+
+    Sums: ``ranges`` that were read to their end, their ``offsets`` and ``rows``; of the spouts' tuples those ``acked``
+    and ``failed``, the ``retries`` and ``dead_letters``. The largest of any task: ``longest``: seconds that a range
+    took; ``queue_high_mark`` and ``queue_capacity``: tuples in the receive queue that was fullest; ``stalls``:
+    reason → seconds; ``latency``: ``p50``, ``p95``, ``p99`` of the calls of components, in seconds.
+    ``reports_dropped``: reason → reports that could not be used, since the query began. docs/COUNTERS.md has the rest.
+    """
+
+    ranges: int = 0
+    offsets: int = 0
+    rows: int = 0
+    acked: int = 0
+    failed: int = 0
+    retries: int = 0
+    dead_letters: int = 0
+    longest: float = 0.0
+    queue_high_mark: int = 0
+    queue_capacity: int = 0
+    stalls: Mapping[str, float] = field(default_factory=dict)
+    latency: Mapping[str, float] = field(default_factory=dict)
+    reports_dropped: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "TaskProgress":
+        """``told``: the section ``tasks`` of a report."""
+        return cls(
+            ranges=told["ranges"],
+            offsets=told["offsets"],
+            rows=told["rows"],
+            acked=told["acked"],
+            failed=told["failed"],
+            retries=told["retries"],
+            dead_letters=told["deadLetters"],
+            longest=told["longestMillis"] / MILLIS,
+            queue_high_mark=told["queueHighMark"],
+            queue_capacity=told["queueCapacity"],
+            stalls={reason: millis / MILLIS for reason, millis in told["stallMillis"].items()},
+            latency={name: micros / MICROS for name, micros in told["latencyMicros"].items()},
+            reports_dropped=told.get("reportsDropped", {}),
+        )
+
 
 @dataclass(frozen=True)
 class AdmissionProgress:
@@ -20,7 +67,8 @@ class AdmissionProgress:
     a micro-batch may read at most, None for any number; ``reason``: who says so, ``none`` for nobody;
     ``throttled_by``: reason → partitions that have to leave something for it; ``throttled``: their names, while the
     query has at most 100 partitions. Of the controller, None where there is none: ``budget``: offsets that it grants;
-    ``pressure``: work that waits, by what the target has time for: 1.0 fills it; ``target``: seconds.
+    ``pressure``: work that waits, by what the target has time for: 1.0 fills it; ``target``: seconds. ``tasks``: what
+    tasks have reported, None if none has.
     """
 
     query_id: str
@@ -39,6 +87,7 @@ class AdmissionProgress:
     budget: int | None = None
     pressure: float | None = None
     target: float | None = None
+    tasks: TaskProgress | None = None
 
     @classmethod
     def of(cls, progress: Mapping[str, Any]) -> "list[AdmissionProgress]":
@@ -66,7 +115,8 @@ class AdmissionProgress:
             backlog_by_partition=report.get("backlogByPartition", {}),
             budget=report.get("budget"),
             pressure=pressure / 100 if pressure is not None else None,
-            target=target / 1000 if target is not None else None,
+            target=target / MILLIS if target is not None else None,
+            tasks=TaskProgress.of(report["tasks"]) if "tasks" in report else None,
         )
 
 

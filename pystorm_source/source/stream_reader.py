@@ -6,7 +6,12 @@ waits (``micro_batch``), asks the controller how much of it can be done in time 
 (``offsets.ranges``), whatever was asked before; ``commit`` follows with the next batch.
 
 Spark builds this class twice, in the runner and in the planner. The planner's plans nothing and is pickled for every
-task, where it arrives as a ``TaskReader``. Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit: the position is then what was last planned.
+task, where it arrives as a ``TaskReader``.
+
+Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit. The position is then what was last planned. Nothing
+says whether the query has an end there, and Trigger.AvailableNow and Trigger.Once plan one micro-batch: what the
+controller held back of it would wait for the next run. So it holds back from the second micro-batch of a run on, which
+only a query without end has. If the query is known to have none, it does so from the first one on.
 """
 
 import logging
@@ -29,12 +34,14 @@ from pystorm_source.source.backlog import Backlog
 from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.feedback import Feedback
 from pystorm_source.source.feedback_address import in_runner
+from pystorm_source.source.feedback_report import TaskReport
 from pystorm_source.source.micro_batch import Waiting, next_offsets, waiting
 from pystorm_source.source.offsets import Key, Offsets
 from pystorm_source.source.pace_budget import Budget
 from pystorm_source.source.pacer import Pacer
 from pystorm_source.source.partition_index import Column, total
 from pystorm_source.source.partitions import PlannedBatch, RangePartition, partitions_of
+from pystorm_source.source.report_summary import ReportSummary
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow, default_read_limit
 from pystorm_source.source.task_read import TaskReader
@@ -71,11 +78,13 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._backlog: Backlog | None = None
         self._said: set[str] = set()
         self._linted = False
+        self._has_planned = False
         self._run = uuid.uuid4().hex
         self._feedback = Feedback(options, self._clock)
         self._is_paced = options.feedback != "off" and (in_runner() if paced is None else paced)
         self._pacer: Pacer | None = None
         self._throttle_log = ThrottleLog(self._clock)
+        self._summary = ReportSummary()
         _stop_on_sigterm()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -92,8 +101,9 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         if start is None:
             self._say(
-                "this Spark has no admission control: limits hold for every micro-batch, and Trigger.AvailableNow and "
-                "Trigger.Once, which read one micro-batch here, leave the rest to the next run"
+                "this Spark does not ask a source for a limit: limits hold for every micro-batch, the controller from "
+                "the second one of a run on. Trigger.AvailableNow and Trigger.Once read one micro-batch here and leave "
+                "to the next run what a limit holds back"
             )
         if not self._linted:
             self._linted = True
@@ -104,12 +114,20 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         all_waiting = waiting(at, world, self._request.starting, self._lost)
         waits = self._watch.bounded(all_waiting)
         limits = limits_of(self._request.options, limit, draining=self._watch.frozen)
-        pacer = self._pacer_at(at) if start is not None and not limits.lifted else None
-        ends, throttling = self._admitted(waits, limits, pacer)
+        pacer = self._pacer_at(at) if not limits.lifted else None
+        holds_back = start is not None or self._has_no_end(at)
+        reports = self._reports()
+        ends, throttling = self._admitted(waits, limits, pacer, reports, holds_back)
         section = pacer.section() if pacer is not None else None
+        if start is None and not self._has_planned:
+            section = {}  # if the run ends with this micro-batch, the next one must not take the query for endless
         planned = next_offsets(at, world, waits, ends, self._request.starting, section)
+        tasks = self._summary.to_json(self._feedback.dropped)
+        self._backlog = Backlog(all_waiting, ends, limits, self._watch.without_offsets, throttling, tasks)
+        if planned is not at:
+            self._has_planned = True
+            self._summary.begin()
         self._at = planned
-        self._backlog = Backlog(all_waiting, ends, limits, self._watch.without_offsets, throttling)
         return start if start is not None and planned is at else planned.to_json()
 
     def getDefaultReadLimit(self) -> "ReadLimit":
@@ -171,24 +189,44 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             sys.stderr.flush()
             os._exit(0)
 
-    def _admitted(self, waits: Waiting, limits: Limits, pacer: Pacer | None) -> tuple[Column, Throttling]:
-        """Where partitions end: within the user's limits, and what the controller grants."""
+    def _admitted(
+        self, waits: Waiting, limits: Limits, pacer: Pacer | None, reports: list[TaskReport], holds_back: bool
+    ) -> tuple[Column, Throttling]:
+        """Where partitions end: within the user's limits and, if the controller ``holds_back``, what it grants."""
         backlog = total(waits.head - waits.start)
-        budget = self._budget(pacer, waits) if pacer is not None else None
+        budget = self._budget(pacer, waits, reports) if pacer is not None else None
+        in_force = budget if holds_back else None
         if self._delay.holds(backlog, limits.minimum):
             ends = waits.start
         else:
-            ends = admit(waits, limits, self._spouts.aligns, budget.offsets if budget is not None else None)
-        throttling = Throttling.of(waits, ends, limits, budget, pacer.target if pacer is not None else 0.0)
+            ends = admit(waits, limits, self._spouts.aligns, in_force.offsets if in_force is not None else None)
+        throttling = Throttling.of(waits, ends, limits, in_force, pacer.target if pacer is not None else 0.0)
         if pacer is not None and budget is not None:
             pacer.planned(waits.start, ends)
             self._throttle_log.tell(throttling, backlog)
         return ends, throttling
 
-    def _budget(self, pacer: Pacer, waits: Waiting) -> Budget | None:
+    def _has_no_end(self, at: Offsets) -> bool:
+        """Whether the query plans more than one micro-batch, as far as a Spark tells that asks for no limit.
+
+        An earlier micro-batch of this run says so. So does the section of the controller in the offset, which was then
+        written by a run of several. Whoever sets the first rate wants the first micro-batch to be bounded by it.
+        """
+        return self._has_planned or bool(at.pace) or self._request.options.initial_rate is not None
+
+    def _reports(self) -> list[TaskReport]:
+        """What tasks have reported since the last question, added to the summary. Raises nothing: it is telemetry."""
+        reports = self._feedback.take()
+        try:
+            self._summary.add(reports)
+        except Exception:
+            logger.exception("reports of tasks are not added up for the query's progress")
+        return reports
+
+    def _budget(self, pacer: Pacer, waits: Waiting, reports: list[TaskReport]) -> Budget | None:
         """What the controller grants. None where it fails: no query ends because of it."""
         try:
-            return pacer.budget(waits.index.names, waits.head - waits.start, self._feedback.take())
+            return pacer.budget(waits.index.names, waits.head - waits.start, reports)
         except Exception:
             logger.exception("micro-batches are not measured out any more, only limits bound them")
             self._is_paced, self._pacer = False, None

@@ -118,9 +118,9 @@ def test_batch_follows_from_the_ranges(plan):
 
 def test_other_version_or_plan_is_refused(plan):
     (made,) = planned(plan, NINE)
+    newer = dataclasses.replace(made, planned=dataclasses.replace(made.planned, version="9.9"))
     with pytest.raises(UsageError, match=r"driver runs pystorm-source 9\.9, this executor .*install the same"):
-        newer = dataclasses.replace(made.planned, version="9.9")
-        dataclasses.replace(made, planned=newer).check("Numbers", fingerprint(plan))
+        newer.check("Numbers", fingerprint(plan))
     with pytest.raises(UsageError, match=r"the driver planned with another topology .*'Numbers'"):
         made.check("Numbers", fingerprint(dataclasses.replace(plan, config=())))
 

@@ -7,6 +7,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from tests.source.queries import Query
+from tests.source.reports import wait_until
 
 pytestmark = pytest.mark.spark
 spark40 = pytest.mark.spark40
@@ -102,6 +103,22 @@ def test_follows_a_growing_world_and_commits(spark, world, query):
         running.stop()
     assert query.rows == numbers("a", 0, 7) + numbers("b", 0, 1)
     assert {"a": 3} in world.committed
+
+
+@spark40
+def test_an_overloaded_query_is_admitted_less(spark, world, query):
+    world.put(a=100)
+    options = world.options("Sleepy", paced=True, **{"batch.target.millis": 500, "backpressure.initialRate": 200})
+    running = query.start(stream(spark, options), processingTime="0 seconds")
+    try:
+        running.processAllAvailable()
+        before = len(query.batches)
+        world.put(a=100_000)  # of which a task does 500 a second
+        wait_until(lambda: len(query.batches) >= before + 3)
+    finally:
+        running.stop()
+    assert query.rows == numbers("a", 0, len(query.rows))
+    assert 0 < max(len(rows) for _, rows in query.batches[before : before + 3]) < 2000
 
 
 @spark40

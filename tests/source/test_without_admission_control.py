@@ -1,9 +1,13 @@
 """Spark 4.0 and 4.1: `latestOffset()` has no start and no limit; `partitions(x, x)` restores the position."""
 
 import inspect
+import json
+import logging
 
 import pytest
 
+from pystorm_source.clock import ManualClock
+from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.stream_reader import PystormStreamReader
 from tests.source.spark_calls import Checkpoint, Run
 
@@ -36,7 +40,7 @@ def test_limit_is_emulated_across_restarts(world, caplog):
     assert [len(rows) for rows in checkpoint.rows] == [20, 20, 20, 10]
     assert flat(checkpoint) == numbers("a", 0, 50) + numbers("b", 10, 30)
     assert not Run(options, checkpoint, admission=False).trigger()
-    assert sum("has no admission control" in message for message in caplog.messages) == 3  # once a run
+    assert sum("does not ask a source for a limit" in message for message in caplog.messages) == 3  # once a run
 
 
 def test_replay(world):
@@ -60,3 +64,86 @@ def test_starting_offsets(world):
     checkpoint.finished = 0
     Run(options, checkpoint, admission=False).drain()
     assert flat(checkpoint) == numbers("a", 5, 7)
+
+
+# --- the controller
+
+
+class Paced:
+    """A run with its controller, which plans micro-batches that take so many seconds. ``at``: the last offset."""
+
+    def __init__(self, world, at=None, **options):
+        request = ReadRequest.of({name.lower(): value for name, value in world.options(paced=True, **options).items()})
+        self.clock = ManualClock(1000.25)
+        self.reader = PystormStreamReader(request, request.rows.output(request.rows.schema()), self.clock, paced=True)
+        self.at = at or self.reader.initialOffset()
+        if at is not None:
+            self.reader.partitions(at, at)
+
+    def plan(self, seconds=1.0):
+        """Offsets that the next micro-batch reads."""
+        end = json.loads(json.dumps(self.reader.latestOffset()))
+        size = sum(each.end - each.start for each in self.reader.partitions(self.at, end))
+        self.at = end
+        self.clock.advance(seconds)
+        return size
+
+
+@pytest.fixture
+def endless(world):
+    world.put(a=10**9)
+    return world
+
+
+def test_the_only_micro_batch_of_a_run_that_may_end_reads_all(endless):
+    run = Paced(endless)
+    assert run.plan() == 10**9
+    assert "pace" not in run.at
+
+
+def test_an_overloaded_query_is_admitted_less_from_its_second_micro_batch_on(endless, caplog):
+    caplog.set_level(logging.INFO, "pystorm.source")
+    run = Paced(endless)
+    run.plan(seconds=100)
+    endless.put(a=10**10)
+    assert 0 < run.plan(seconds=1) < 10**9 / 20
+    assert 0 < run.plan() < 10**9 / 20
+    said = [message for message in caplog.messages if "micro-batches read at most" in message]
+    assert len(said) == 1
+    assert "(no report)" in said[0]
+
+
+def test_whoever_sets_the_first_rate_bounds_the_first_micro_batch(endless):
+    assert Paced(endless, backpressure__initialRate=100).plan() <= 100
+
+
+def test_a_query_that_had_several_micro_batches_goes_on_bounded_by_what_it_knows(endless):
+    endless.put(a=10**5)
+    first = Paced(endless)
+    first.plan(seconds=10)
+    for head in (10**6, 10**7):
+        endless.put(a=head)
+        first.plan()
+    first.at["pace"] = {"numbers": {"common": 5000, "fixedMicros": 100_000, "slots": 2, "taskMicros": 5000}}
+    endless.put(a=10**9)
+    assert 0 < Paced(endless, first.at).plan() <= 10_000
+
+
+def test_a_run_of_one_micro_batch_leaves_no_rest_behind_twice(endless):
+    """Trigger.AvailableNow over the checkpoint of a query without end."""
+    endless.put(a=10**5)
+    known = Paced(endless)
+    known.plan()
+    known.at["pace"] = {"numbers": {"common": 5000, "slots": 2}}
+    endless.put(a=10**6)
+    once = Paced(endless, known.at)
+    held_back = 9 * 10**5 - once.plan()
+    assert held_back > 8 * 10**5
+    assert Paced(endless, once.at).plan() == held_back
+
+
+def test_feedback_off_leaves_the_users_limits_alone(endless):
+    run = Paced(endless, feedback="off")
+    assert run.plan() == 10**9
+    endless.put(a=10**10)
+    assert run.plan() == 9 * 10**9

@@ -282,6 +282,23 @@ class FailOnceBolt(Bolt):
         self.emit(list(tup.values))
 
 
+class SleepyBolt(Bolt):
+    """Takes 2 ms for a tuple."""
+
+    outputs = ["part string", "n long"]
+
+    def process(self, tup):
+        time.sleep(0.002)
+        self.emit(tup.values)
+
+
+class Sleepy(Topology):
+    """Does 500 tuples a second in each task."""
+
+    numbers = NumberSpout.spec()
+    sleepy = SleepyBolt.spec(inputs=[numbers])
+
+
 class FailsOnce(Topology):
     numbers = NumberSpout.spec()
     once = FailOnceBolt.spec(inputs=[numbers])

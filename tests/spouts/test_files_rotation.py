@@ -429,7 +429,7 @@ def test_a_file_that_is_where_it_was_is_found_without_listing_its_folder(query, 
         append(tmp_path / f"{number}.log", str(number))
     listed = []
     partitions = query.driven.driver.snapshot({}, {}).heads
-    monkeypatch.setattr(os, "scandir", lambda folder: listed.append(folder))
+    monkeypatch.setattr(os, "scandir", listed.append)
     for partition, (start, end) in partitions.items():
         assert len(query.driven.read(partition, start, end)) == 1
     assert listed == []
