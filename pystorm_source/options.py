@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError
+from pystorm_source.redaction import redacted
 
 LINT_CODES = (
     "batch-without-ticks",
@@ -83,6 +84,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     for_batches: ClassVar[frozenset[str]] = frozenset()
     """The keys that say where a batch read ends: a stream refuses them."""
+
+    def __repr__(self) -> str:
+        values = (f"{each.name}={shown(key, getattr(self, each.name))}" for key, each in fields_of(type(self)).items())
+        return f"{type(self).__qualname__}({', '.join(values)})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [(each.name, redacted(key, getattr(self, each.name))) for key, each in fields_of(type(self)).items()]
 
     @classmethod
     def defaults_beside(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -516,16 +524,10 @@ TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions)
 
 T = TypeVar("T", bound=Options)
 
-# The words by which Spark redacts options in its plans, and those of Kafka's client for the same things.
-_SECRET = re.compile(
-    r"secret|password|token|access[._]?key|credential|sasl\.jaas|passphrase|key\.pem|keystore\.key|user\.info",
-    re.IGNORECASE,
-)
-
 
 def shown(key: str, value: Any) -> str:
-    """The value as messages and records may show it: redacted where the key names a secret."""
-    return "'(redacted)'" if _SECRET.search(key) else repr(value)
+    """The value as messages and records may show it, without secrets."""
+    return repr(redacted(key, value))
 
 
 # Too few: tables are read anew in turn. Too many: tables of notebook cells that were run again stay in memory.

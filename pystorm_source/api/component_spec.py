@@ -8,6 +8,7 @@ from typing import Any
 from cython_core.output_collector import SpoutBase
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.stream import DEAD_LETTER, Stream
+from pystorm_source.redaction import redacted
 
 
 @dataclass(frozen=True, init=False)
@@ -143,11 +144,13 @@ class ComponentSpec:
         if config is None:
             return {}
         if not isinstance(config, dict):
-            raise TypeError(f"`config` of a component must be a dict or None. Given: {config!r}")
+            raise TypeError(f"`config` of a component must be a dict or None. Given: {redacted('config', config)!r}")
         try:
             json.dumps(config)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"`config` of a component must be JSON: {error}. Given: {config!r}") from None
+            raise TypeError(
+                f"`config` of a component must be JSON: {error}. Given: {redacted('config', config)!r}"
+            ) from None
         return copy.deepcopy(config)
 
     @staticmethod

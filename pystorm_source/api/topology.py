@@ -8,6 +8,7 @@ from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import Stream
+from pystorm_source.redaction import redacted
 
 
 class Subscription(NamedTuple):
@@ -60,7 +61,7 @@ class Topology:
     @classmethod
     def _collect(cls) -> tuple[ComponentSpec, ...]:
         if not isinstance(cls.config, dict):
-            raise TypeError(f"Topology config must be a dict. Given: {cls.config!r}")
+            raise TypeError(f"Topology config must be a dict. Given: {redacted('config', cls.config)!r}")
         specs: dict[str, ComponentSpec] = {}
         for base in reversed(cls.__mro__):
             for attribute, value in vars(base).items():

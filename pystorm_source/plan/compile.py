@@ -16,6 +16,7 @@ from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
+from pystorm_source.redaction import redacted
 from pystorm_source.wait_strategy import check_wait_strategies
 
 
@@ -177,7 +178,9 @@ def _frozen(config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     try:
         copied = json.loads(json.dumps(dict(config)))
     except (TypeError, ValueError) as error:
-        raise TopologyError(f"the configuration of a topology must be JSON: {error}. Given: {config!r}") from None
+        raise TopologyError(
+            f"the configuration of a topology must be JSON: {error}. Given: {redacted('config', config)!r}"
+        ) from None
     return tuple(sorted(copied.items()))
 
 

@@ -10,10 +10,11 @@ from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.options import EngineOptions, Options, parse
+from pystorm_source.redaction import RedactedRepr
 
 
-@dataclass(frozen=True)
-class ComponentPlan:
+@dataclass(frozen=True, repr=False)
+class ComponentPlan(RedactedRepr):
     """One component: ``tasks`` are ids, unique in the plan, ascending. ``config``: its own keys as sorted items.
     ``pars``: environment → number of tasks as items, where ``par`` is a dict. ``wrapper``: a spout that is called with
     ``cls`` and stands around it, in the engine's eyes the component."""
@@ -86,8 +87,8 @@ class EdgePlan:
             ) from error
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(RedactedRepr):
     """Components (upstream before downstream, as far as there is no cycle), subscriptions and configuration.
 
     Equal plans run alike; a plan pickles by reference to the component classes, or with them where they are defined

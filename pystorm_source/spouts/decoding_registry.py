@@ -8,7 +8,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from pystorm_source.errors import OptionError, WorldError
-from pystorm_source.spouts.journal_options import without_credentials
+from pystorm_source.redaction import without_credentials
 from pystorm_source.spouts.line_format import Malformed
 
 _UNKNOWN = 404

@@ -1,6 +1,5 @@
 """Options of the journal of spouts without offsets."""
 
-import re
 from typing import Annotated, Literal
 
 import msgspec
@@ -10,6 +9,7 @@ from pyarrow.fs import FileSystem
 
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options
+from pystorm_source.redaction import without_credentials
 
 
 class JournalOptions(Options, frozen=True, kw_only=True):
@@ -53,12 +53,6 @@ class JournalOptions(Options, frozen=True, kw_only=True):
 
 
 _SCHEMES = ("file", "s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs", "mock")
-
-
-def without_credentials(path: str) -> str:
-    """A URI without user, password and query. An ADLS container that stands before the ``@`` stays."""
-    path = path.partition("?")[0] if "://" in path else path
-    return re.sub(r"://[^/@]*:[^/@]*@", "://", path)
 
 
 def file_system(path: str) -> tuple[FileSystem | None, str]:

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from pystorm_source.errors import WorldError
-from pystorm_source.spouts.journal_options import file_system, without_credentials
+from pystorm_source.redaction import without_credentials
+from pystorm_source.spouts.journal_options import file_system
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP)
 """What a mount answers that has no hard links."""

@@ -9,6 +9,7 @@ import io
 import pickle
 import types
 from collections import OrderedDict
+from dataclasses import fields
 from typing import Any
 
 from pystorm_source.plan.plan import Plan
@@ -26,7 +27,10 @@ def _key(plan: Plan, output: OutputPlan) -> Key:
     # Classes defined in a notebook arrive as new classes with every pickle; by name and version of their code they are
     # the same, but nothing tells an edited class from an equal one: identity keeps them apart, so they start cold.
     return (
-        repr(plan),
+        plan.name,
+        repr(plan.config),
+        repr(plan.edges),
+        repr([tuple(getattr(component, each.name) for each in fields(component)) for component in plan.components]),
         tuple(_key_of_grouping(edge.custom) for edge in plan.edges),
         tuple(component.cls for component in plan.components),
         output.views,

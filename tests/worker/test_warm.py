@@ -57,6 +57,14 @@ def test_what_differs_starts_cold(plan, output):
     assert warm.take(plan_of(), OUTPUT) is worker
 
 
+def test_plans_that_differ_in_a_secret_alone_differ():
+    one, two = (plan_of(**{"db.password": password}) for password in ("one", "two"))
+    worker = warm.take(one, OUTPUT)
+    warm.give_back(worker)
+    assert warm.take(two, OUTPUT) is not worker
+    assert warm.take(one, OUTPUT) is worker
+
+
 class Unpicklable:
     """As what cloudpickle alone takes along."""
 

@@ -1,0 +1,66 @@
+"""What a repr, a message or a record may show of options: everything but secrets.
+
+A secret is what its key names as one, at any depth, and whatever stands in a URI for a password. Used by every class
+that holds options and by every message that quotes one.
+"""
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+REDACTED = "(redacted)"
+
+# The words by which Spark redacts options in its plans, and those of Kafka's client for the same things.
+_SECRET = re.compile(
+    r"secret|password|token|access[._]?key|credential|sasl\.jaas|passphrase|key\.pem|keystore\.key|user\.info",
+    re.IGNORECASE,
+)
+_CREDENTIALS = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+
+
+def redacted(key: str, value: Any) -> Any:
+    """The value of an option as it may be shown: ``(redacted)`` stands for what a key names as a secret.
+
+    Looks into mappings, lists, items of a configuration (pairs of key and value), JSON objects as text, and URIs.
+    """
+    if _SECRET.search(key) and value not in ("", None):
+        return REDACTED
+    if isinstance(value, Mapping):
+        return {inner: redacted(str(inner), each) for inner, each in value.items()}
+    if isinstance(value, tuple) and value and all(_is_item(each) for each in value):
+        return tuple((inner, redacted(inner, each)) for inner, each in value)
+    if type(value) in (list, tuple):
+        return type(value)(redacted(key, each) for each in value)
+    return _text(key, value) if isinstance(value, str) else value
+
+
+def without_credentials(text: str) -> str:
+    """A URI without user, password and query. An ADLS container that stands before the ``@`` stays."""
+    text = text.partition("?")[0] if "://" in text else text
+    return _CREDENTIALS.sub("://", text)
+
+
+class RedactedRepr:
+    """Base of dataclasses (with ``repr=False``) that hold options: their repr shows no secret."""
+
+    def __repr__(self) -> str:
+        named = (each.name for each in dataclasses.fields(self) if each.repr)  # type: ignore[arg-type]
+        shown = ", ".join(f"{name}={redacted(name, getattr(self, name))!r}" for name in named)
+        return f"{type(self).__qualname__}({shown})"
+
+
+def _is_item(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
+
+
+def _text(key: str, text: str) -> str:
+    if text.lstrip().startswith(("{", "[")):
+        try:
+            return json.dumps(redacted(key, json.loads(text)))
+        except (ValueError, RecursionError):
+            return f"({len(text)} characters)" if _SECRET.search(text) else text
+    if "://" in text and _CREDENTIALS.search(text):
+        return without_credentials(text)
+    return text
