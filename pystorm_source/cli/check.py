@@ -208,7 +208,7 @@ def _pyspark(here: dict[str, Any]) -> Iterator[Finding]:
     if here["admission_control"]:
         yield Finding("admission control", "ok", "Spark hands read limits to the source")
     else:
-        found = "this Spark has none for Python sources: limits are emulated"
+        found = "this Spark has none for Python sources: the source bounds micro-batches itself, see docs/ADMISSION.md"
         yield Finding("admission control", "warn", found, "pip install 'pyspark>=4.2' where you can choose")
 
 

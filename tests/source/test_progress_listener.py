@@ -52,6 +52,9 @@ def test_a_query_tells_of_its_pace(spark, world, tmp_path):
     assert first.backlog == 5000 - first.rows
     assert first.pressure > 1
     assert seen[-1].backlog == 0
-    # From the second one on tasks have reported.
+    # From the second one on tasks have reported, of the one before.
+    assert first.tasks is None
+    assert [record.tasks.rows for record in seen[1:] if record.rows] == list(map(len, batches))[:-1]
+    assert {record.tasks.failed for record in seen[1:]} == {0}
     assert {record.reason for record in seen[1:]} <= {"rate", "probing", "overrun", "none"}
     assert '"pace": {"numbers": {"common":' in (query.checkpoint / "offsets" / "1").read_text()
