@@ -59,9 +59,7 @@ LADDER = (
     Benchmark("memory", "how flat resident memory stays while a slow consumer takes 50 million tuples"),
     Benchmark("kafka", "records/s from Kafka; against Spark's own source with a Python function, and a bare consumer"),
     Benchmark("admission", "micro-batches until a change is followed, overshoot; of the controller in a simulation"),
-    Benchmark(
-        "defaults", "slow bolts, a slow sink and the fixed cost of a task, with no setting; against fixed limits"
-    ),
+    Benchmark("defaults", "slow bolts, a slow sink, the fixed cost of a task, all with no setting; against limits"),
     Benchmark("overload", "batch time, goodput and memory of a query with ten times its load; against fixed limits"),
     Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),
 )

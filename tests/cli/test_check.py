@@ -72,7 +72,7 @@ def test_lines_name_item_and_remedy(machine):
     [
         ({"pyspark": None, "pyspark_error": "No module"}, "pyspark", "FAIL", "pip install"),
         ({"pyspark": "3.5.1"}, "pyspark", "FAIL", "no Python data sources"),
-        ({"admission_control": False}, "admission control", "warn", "emulated"),
+        ({"admission_control": False}, "admission control", "warn", "bounds micro-batches itself"),
         ({"modules": {}}, 'format("pystorm")', "FAIL", "cannot be found"),
         (
             {"modules": {"pyspark_pystorm": {"source": "pystorm", "error": None, "reason": "ImportError: because"}}},
