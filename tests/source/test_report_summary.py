@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from pystorm_source.clock import ManualClock
@@ -103,12 +104,13 @@ def test_the_listeners_record_has_all_of_it():
 class Read:
     """A report that notes which of its fields are read."""
 
-    def __init__(self, told, names):
-        self._told, self._names = told, names
+    def __init__(self, told, names, within=""):
+        self._told, self._names, self._within = told, names, within
 
     def __getattr__(self, name):
-        self._names.add(name)
-        return getattr(self._told, name)
+        value = getattr(self._told, name)
+        self._names.add(self._within + name)
+        return Read(value, self._names, f"{name}.") if isinstance(value, msgspec.Struct) else value
 
 
 class Query:
@@ -162,7 +164,9 @@ def test_every_field_that_a_task_reports_is_read(world):
     read = set()
     query.told = [Read(each, read) for each in done(query.plan())]
     query.plan()
-    assert read == set(TaskReport.__struct_fields__) - {"v"}  # which the decoder reads
+    inner = {f"queue_high_mark.{name}" for name in QueueHighMark.__struct_fields__}
+    inner |= {f"latency.{name}" for name in Latency.__struct_fields__}
+    assert read == inner | set(TaskReport.__struct_fields__) - {"v"}  # which the decoder reads
 
 
 def test_progress_tells_of_the_micro_batch_before(world):

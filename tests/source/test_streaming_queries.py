@@ -122,6 +122,13 @@ def test_an_overloaded_query_is_admitted_less(spark, world, query):
 
 
 @spark40
+def test_a_run_that_ends_leaves_nothing_for_the_next_one(spark, world, query):
+    world.put(a=30_000)  # more than the first micro-batch of a query without end reads
+    query.run(stream(spark, world.options()))
+    assert len(query.rows) == 30_000
+
+
+@spark40
 def test_runner_is_cleaned_up_when_a_query_stops(spark, world, query):
     world.put(a=3)
     query.run(stream(spark, world.options()))
