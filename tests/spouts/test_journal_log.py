@@ -13,10 +13,9 @@ import pytest
 
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import CheckpointError, DataLossError
-from pystorm_source.redaction import without_credentials
 from pystorm_source.spouts.journal_log import Journal, SliceWriter
 from pystorm_source.spouts.journal_manifest import Slice
-from pystorm_source.spouts.journal_options import JournalOptions
+from pystorm_source.spouts.journal_options import JournalOptions, without_credentials
 from pystorm_source.spouts.journal_rows import JournalRows
 from tests.spouts.mutations import COUNT, mutated
 
