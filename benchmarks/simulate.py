@@ -8,7 +8,9 @@ whose service rates change; the controller is the one of the source, with its cl
     overshoot     largest share of the target by which later micro-batches exceed it, once the first after the change,
                   which was planned before it, is over
     late          95th percentile of micro-batch times by the target
-    goodput       offsets read by those that the slots could have read in the time of the tasks
+    goodput       work that the slots did by the work that they could have done in the time of all micro-batches, from
+                  the first one on: wall time x slots x rate, time spent outside of tasks included
+    busy          the same by the time of the tasks alone, once the first settling is over
     fairness      Jain's index of the slots' time that the partitions got, of those that always had enough waiting
 """
 
@@ -26,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pystorm_source.api import PartitionedSpout
 from pystorm_source.clock import ManualClock
 from pystorm_source.source.pace_schedule import Floats, Ints
 from pystorm_source.source.pacer import Pacer
@@ -33,6 +36,7 @@ from pystorm_source.source.pacer import Pacer
 SPOUT = "spout"
 ENDLESS = 1 << 60
 SETTLED = 0.2
+INITIAL = float(PartitionedSpout.initial_rate)
 
 
 class SimulatedReport(NamedTuple):
@@ -52,6 +56,8 @@ class SimulatedReport(NamedTuple):
 
 Rates = Callable[[float], Floats]
 """Seconds since the start → offsets per second of each partition, on a slot of its own."""
+Cost = Callable[[float, int, np.random.Generator], float]
+"""Seconds since the start, number of the micro-batch → seconds that it takes besides its tasks."""
 Tamper = Callable[[SimulatedReport, np.random.Generator], Iterable[SimulatedReport]]
 """What arrives in the place of a report."""
 
@@ -59,8 +65,9 @@ Tamper = Callable[[SimulatedReport, np.random.Generator], Iterable[SimulatedRepo
 @dataclass(frozen=True)
 class Scenario:
     """``waiting``: offsets that wait at the start; ``arriving``: offsets per second that come, both per partition.
-    ``changes``: seconds at which rates change. ``downstream``: seconds of further stages per second of tasks.
-    ``watched``: the partitions of which goodput and fairness are told; None: all."""
+    ``changes``: seconds at which rates change. ``batch_cost``: seconds that a micro-batch takes besides its tasks;
+    ``cold``: how many more the first one takes, to start processes. ``downstream``: seconds of further stages per
+    second of tasks. ``watched``: the partitions of which fairness is told; None: all."""
 
     name: str
     partitions: int
@@ -71,7 +78,8 @@ class Scenario:
     target: float | None = 1.0
     trigger: float = 0.0
     task_cost: float = 0.004
-    batch_cost: float = 0.1
+    batch_cost: "float | Cost" = 0.1
+    cold: float = 0.0
     noise: float = 0.05
     waiting: Ints | int = ENDLESS
     arriving: Floats | float = 0.0
@@ -85,21 +93,34 @@ class Scenario:
 @dataclass
 class Run:
     """What happened, a row per micro-batch: when it was planned, how long it took (without waiting for the trigger),
-    seconds of tasks, offsets; in ``work``, by partition, seconds of the slots."""
+    the target in force, when tasks began, for how long they lasted, offsets; in ``work``, by partition, seconds of the slots."""
 
     planned: list[float] = field(default_factory=list)
     took: list[float] = field(default_factory=list)
+    began: list[float] = field(default_factory=list)
     tasks: list[float] = field(default_factory=list)
     read: list[Ints] = field(default_factory=list)
     possible: list[float] = field(default_factory=list)
     work: list[Floats] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     control: list[float] = field(default_factory=list)
-    target: float = 1.0
+    targets: list[float] = field(default_factory=list)
+
+    @property
+    def ratios(self) -> Floats:
+        """Micro-batch times by the target that was in force."""
+        return np.array(self.took) / np.array(self.targets)
+
+    def rows_within(self, seconds: float) -> float:
+        """Offsets read so many seconds after the start; of tasks that are at work then, their share."""
+        rows = 0.0
+        for began, lasted, read in zip(self.began, self.tasks, self.read, strict=True):
+            rows += min(1.0, max(0.0, (seconds - began) / lasted)) * float(read.sum(dtype=np.float64))
+        return rows
 
 
-def run(scenario: Scenario) -> Run:
-    """Plays a scenario to its end."""
+def run(scenario: Scenario, limited: bool = True) -> Run:
+    """Plays a scenario to its end. Without ``limited`` each micro-batch reads all that waits, as with feedback=off."""
     clock = ManualClock(1_700_000_000.0)
     start = clock.now
     chance = np.random.default_rng(scenario.seed)
@@ -116,17 +137,17 @@ def run(scenario: Scenario) -> Run:
         latest = heads + (arriving * (began - start)).astype(np.int64)
         before = time.perf_counter()
         budget = pacer.budget(names, latest - at, reports)
-        ends = at + budget.offsets
+        ends = at + (budget.offsets if limited else latest - at)
         pacer.planned(at, ends)
         pacer.begun(str(batch))
         seen.control.append(time.perf_counter() - before)
-        seen.target = pacer.target
         sizes = ends - at
         reports = []
         if sizes.any():
             rates = scenario.rates(began - start)
             duration = sizes / rates * np.exp(chance.normal(0, scenario.noise, scenario.partitions))
-            first = began + scenario.batch_cost * 0.7
+            cost = _batch_cost(scenario, began - start, batch, chance)
+            first = began + cost * 0.7 + (scenario.cold if batch == 0 else 0.0)
             finished = _schedule(duration, np.flatnonzero(sizes), scenario, first)
             for row, end in finished:
                 honest = SimulatedReport(
@@ -135,13 +156,14 @@ def run(scenario: Scenario) -> Run:
                 )  # fmt: skip
                 reports.extend([honest] if scenario.tamper is None else scenario.tamper(honest, chance))
             last = max(end for _, end in finished)
-            clock.now = last + scenario.batch_cost * 0.3 + scenario.downstream * (last - first)
-            busy = duration * (sizes > 0)
+            clock.now = last + cost * 0.3 + scenario.downstream * (last - first)
+            seen.targets.append(pacer.target)
             seen.planned.append(began - start)
             seen.took.append(clock.now - began)
+            seen.began.append(first - start)
             seen.tasks.append(last - first)
             seen.read.append(sizes)
-            seen.work.append(busy)
+            seen.work.append(duration * (sizes > 0))
             seen.possible.append(float((last - first) * scenario.slots))
             seen.reasons.append(budget.reason.text)
             at = ends
@@ -151,6 +173,11 @@ def run(scenario: Scenario) -> Run:
         if scenario.trigger and clock.now - began < scenario.trigger:
             clock.now = max(clock.now, (began // scenario.trigger + 1) * scenario.trigger + 0.003)
     return seen
+
+
+def _batch_cost(scenario: Scenario, now: float, batch: int, chance: np.random.Generator) -> float:
+    cost = scenario.batch_cost
+    return cost(now, batch, chance) if callable(cost) else cost
 
 
 def _schedule(
@@ -172,7 +199,8 @@ def figures(scenario: Scenario, seen: Run) -> dict[str, Any]:
     ends = (*scenario.changes[1:], math.inf)
     settled, overshoot = zip(*map(_between, scenario.changes, ends, repeat(seen)), strict=True)
     steady = planned >= _steady_from(scenario, seen)
-    work = np.array(seen.work)[steady].sum(axis=0)
+    all_work = np.array(seen.work)
+    work = all_work[steady].sum(axis=0)
     endless = np.broadcast_to(np.asarray(scenario.waiting) >= ENDLESS, (scenario.partitions,))
     shares = work[endless] if scenario.watched is None else work[scenario.watched]
     return {
@@ -182,9 +210,11 @@ def figures(scenario: Scenario, seen: Run) -> dict[str, Any]:
         "batches": len(took),
         "settled": [int(np.median(settled)), int(max(settled))],
         "overshoot": round(max(overshoot), 3),
-        "late": round(float(np.percentile(took[steady], 95)) / seen.target, 3),
-        "goodput": round(float(work.sum()) / float(np.array(seen.possible)[steady].sum()), 3),
-        "filled": round(float(took[steady].mean()) / seen.target, 3),
+        "late": round(float(np.percentile(seen.ratios[steady], 95)), 3),
+        "goodput": round(float(all_work.sum()) / float(took.sum() * scenario.slots), 3),
+        "busy": round(float(work.sum()) / float(np.array(seen.possible)[steady].sum()), 3),
+        "filled": round(float(seen.ratios[steady].mean()), 3),
+        "target": round(float(np.median(seen.targets)), 3),
         "fairness": round(jain(shares), 3) if len(shares) else None,
         "reason": max(set(seen.reasons), key=seen.reasons.count),
         "control_ms": round(float(np.median(seen.control)) * 1000, 2),
@@ -199,8 +229,8 @@ def jain(shares: Floats) -> float:
 def _between(change: float, until: float, seen: Run) -> tuple[int, float]:
     """Micro-batches until three in a row are within SETTLED of the target, and by how much later ones exceed it. A
     micro-batch counts if it was planned between the two times."""
-    times = zip(seen.planned, seen.took, strict=True)
-    return settling([took / seen.target for planned, took in times if change <= planned < until])
+    ratios = zip(seen.planned, seen.ratios.tolist(), strict=True)
+    return settling([ratio for planned, ratio in ratios if change <= planned < until])
 
 
 def settling(ratios: Sequence[float]) -> tuple[int, float]:
@@ -239,6 +269,21 @@ def slowed(rates: Floats, row: int, since: float, factor: float) -> Rates:
         return np.where((np.arange(len(rates)) == row) & (now >= since), rates / factor, rates)
 
     return at
+
+
+def noisy_cost(seconds: float, sigma: float) -> Cost:
+    """A fixed cost that varies from micro-batch to micro-batch, as a lognormal."""
+    return lambda now, batch, chance: seconds * float(np.exp(chance.normal(0, sigma)))
+
+
+def passing_cost(seconds: float, usual: float, since: float, until: float) -> Cost:
+    """A fixed cost that appears and vanishes."""
+    return lambda now, batch, chance: seconds if since <= now < until else usual
+
+
+def compacting_cost(seconds: float, usual: float, every: int) -> Cost:
+    """A fixed cost of one micro-batch in so many."""
+    return lambda now, batch, chance: seconds if batch % every == every - 1 else usual
 
 
 def losing(share: float) -> Tamper:
@@ -303,6 +348,33 @@ def scenarios() -> Iterator[Scenario]:
     yield Scenario("downstream", 16, 2, constant(even), downstream=3.0)
     yield Scenario("noisy", 16, 2, constant(even), noise=0.3, seconds=200)
     yield Scenario("slow-tuples", 16, 2, constant(np.full(16, 20.0)), seconds=400, target=2.0, initial=100.0)
+    for fixed in (0.1, 0.6, 1.0, 1.5, 2.0, 3.0, 5.0):
+        yield Scenario(f"fixed-{fixed:g}", 16, 2, constant(even), seconds=120, batch_cost=fixed)
+    yield Scenario("fixed-noisy", 16, 2, constant(even), seconds=240, batch_cost=noisy_cost(2.0, 0.3))
+    passing = passing_cost(2.0, 0.1, 40, 120)
+    yield Scenario("fixed-passing", 16, 2, constant(even), seconds=200, changes=(0.0, 40.0, 120.0), batch_cost=passing)
+    yield Scenario("compaction", 16, 2, constant(even), seconds=240, batch_cost=compacting_cost(5.0, 0.2, 10))
+    yield Scenario("fixed-downstream", 16, 2, constant(even), seconds=240, batch_cost=1.0, downstream=1.5)
+    yield Scenario("fixed-lost-all", 16, 2, constant(even), seconds=240, batch_cost=2.0, tamper=losing(1.0))
+    yield Scenario("fixed-step", 16, 2, stepping(even, 60, (1, 4, 1, 0.25)), 240, (0.0, 60.0, 120.0, 180.0),
+                   batch_cost=1.0)  # fmt: skip
+    yield Scenario("fixed-trigger-10s", 16, 2, constant(even), target=None, seconds=400, trigger=10.0, batch_cost=2.0)
+    yield Scenario("cold", 16, 2, constant(even), cold=8.0)
+    for millis in (1, 5):
+        rates = constant(np.full(16, 1000.0 / millis))
+        yield Scenario(f"bolt-{millis}ms", 16, 2, rates, cold=2.0, initial=INITIAL)
+    yield Scenario("quick", 16, 2, constant(np.full(16, 2_500_000.0)), cold=3.0, batch_cost=0.3, initial=INITIAL,
+                   target=None, waiting=20_000_000 // 16, arriving=2_000_000 / 16, seconds=30.0)  # fmt: skip
+    yield Scenario(
+        "quick-endless",
+        16,
+        2,
+        target=None,
+        rates=constant(np.full(16, 2_500_000.0)),
+        cold=3.0,
+        initial=INITIAL,
+        seconds=30.0,
+    )
     yield Scenario("10-000", 10_000, 100, constant(np.full(10_000, 5_000.0)), seconds=60)
     yield Scenario("100-000", 100_000, 2, constant(np.full(100_000, 5_000.0)), seconds=20, watched=np.arange(0))
 

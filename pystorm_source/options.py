@@ -474,7 +474,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         Annotated[int, Meta(ge=1)] | None,
         Meta(
             description="Offsets per second that a partition is taken to manage before any task has reported: what "
-            "bounds the first micro-batch. Unset: the spout's own, 10000 where it has none."
+            "bounds the first micro-batch. Unset: the spout's own, 200 if it has none."
         ),
     ] = msgspec.field(name="backpressure.initialRate", default=None)
     output_batch_rows: Annotated[

@@ -31,7 +31,7 @@ class PartitionedSpout(Spout):
     The same range must give the same tuples whenever it is read: Spark replays ranges after a failure.
     """
 
-    initial_rate: ClassVar[int] = 10_000
+    initial_rate: ClassVar[int] = 200
     """Offsets per second that a partition is taken to manage before anything is known of it. At least 1."""
 
     @classmethod

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pystorm_source.source.pace_costs import Costs
+from pystorm_source.source.pace_costs import Costs, Target
 from pystorm_source.source.pace_evidence import SHORTEST, BatchSeen, Evidence, Flags, Names, evidence
 from pystorm_source.source.pace_schedule import Floats, Ints, makespan
 
@@ -68,6 +68,7 @@ class Reason(IntEnum):
     OVERRUN = 5
     NO_REPORT = 6
     USER_LIMIT = 7
+    OVERHEAD = 8
 
     @property
     def text(self) -> str:
@@ -80,7 +81,7 @@ class PaceSettings:
     """``target``: seconds of a micro-batch. ``initial``: spout → offsets per second of a partition that nothing is
     known of; spouts that it does not name have nothing waiting."""
 
-    target: float
+    target: Target
     initial: Mapping[str, float]
 
 
@@ -122,8 +123,6 @@ class Pace:
     costs: Costs = field(default_factory=Costs)
     turn: int = 0
     cursor: int = 0
-    unheard: tuple[int, float] | None = None
-    deaf: float = 0.0
 
     def of(self, names: Names, settings: PaceSettings) -> "Pace":
         """The same for other partitions: known ones keep what is known, new ones begin at the common rate of their
@@ -158,7 +157,7 @@ class Pace:
 
     def untimed(self) -> "Pace":
         """The same without what was concluded from the time between two questions."""
-        return replace(self, costs=Costs(), deaf=0.0, unheard=None)
+        return replace(self, costs=Costs())
 
     def _begun(self, names: Names, settings: PaceSettings) -> tuple[Floats, Flags]:
         """Rates for partitions of which nothing was measured, and whether they are of the offset."""
@@ -184,7 +183,7 @@ def step(pace: Pace, seen: BatchSeen, settings: PaceSettings) -> Pace:
     return _with_common(pace)
 
 
-def _timed(pace: Pace, seen: BatchSeen, told: Evidence, target: float) -> Pace:
+def _timed(pace: Pace, seen: BatchSeen, told: Evidence, target: Target) -> Pace:
     """Slots, and what the micro-batch took besides its tasks."""
     slots, each = _slots(pace, told), pace.each
     if told.gap is not None:
@@ -195,7 +194,7 @@ def _timed(pace: Pace, seen: BatchSeen, told: Evidence, target: float) -> Pace:
         return pace
     explained = makespan(told.times + each, slots)
     took = told.ended - seen.planned if seen.waited else seen.elapsed
-    if not told.is_whole or (seen.waited and took < pace.costs.fixed + pace.costs.stretch * explained):
+    if not told.is_whole or (seen.waited and took < pace.costs.fixed + pace.costs.slope * explained):
         return pace  # how much of the rest was work cannot be seen
     return replace(pace, costs=pace.costs.after(took, explained, target))
 
@@ -208,7 +207,7 @@ def _slots(pace: Pace, told: Evidence) -> int:
     return (pace.slots + told.slots) // 2 if shows else pace.slots
 
 
-def _measured(pace: Pace, seen: BatchSeen, told: Evidence, target: float) -> Pace:
+def _measured(pace: Pace, seen: BatchSeen, told: Evidence, target: Target) -> Pace:
     """Rates after the samples of a micro-batch."""
     rows = np.flatnonzero(told.heard)
     sample = np.clip(told.offsets[rows] / told.seconds[rows], SLOWEST, FASTEST)
@@ -244,22 +243,20 @@ def _measured(pace: Pace, seen: BatchSeen, told: Evidence, target: float) -> Pac
         ways=ways,
         caution=caution,
         why=why,
-        unheard=None,
-        deaf=0.0,
     )
 
 
-def _shift(pace: Pace, smooth: Floats, rows: npt.NDArray[np.intp], seen: BatchSeen, target: float) -> float:
+def _shift(pace: Pace, smooth: Floats, rows: npt.NDArray[np.intp], seen: BatchSeen, target: Target) -> float:
     """By what factor those change whose reports were lost: as the others do, and by what that does not explain."""
     shift = float(np.median(smooth[rows] / pace.smooth[rows]))
-    over = seen.elapsed / target
+    over = seen.elapsed / pace.costs.target_in_force(target)
     if over > LATE and not seen.waited:
         return min(shift, 1 / min(over, 4.0))
     return max(shift, 1.05) if over < 1 / LATE and seen.throttled.any() else shift
 
 
 def _weight(
-    pace: Pace, seen: BatchSeen, told: Evidence, rows: npt.NDArray[np.intp], agree: Flags, target: float
+    pace: Pace, seen: BatchSeen, told: Evidence, rows: npt.NDArray[np.intp], agree: Flags, target: Target
 ) -> Floats:
     """How much samples count that say that a partition is slow: little where little was read, as that may have been
     the start of a process, unless it has taken long twice."""
@@ -269,34 +266,22 @@ def _weight(
     return np.where(seen.throttled[rows], 1.0, np.minimum(1.0, seconds / much))
 
 
-def _part(pace: Pace, seen: BatchSeen, target: float) -> float:
+def _part(pace: Pace, seen: BatchSeen, target: Target) -> float:
     """Seconds that there are for each task of a micro-batch."""
     return pace.costs.work_within(target) * min(1.0, max(pace.slots, 1) / max(int((seen.offsets > 0).sum()), 1))
 
 
-def _unheard(pace: Pace, seen: BatchSeen, target: float) -> Pace:
-    """Rates after a micro-batch that nobody reported of, by its time alone."""
+def _unheard(pace: Pace, seen: BatchSeen, target: Target) -> Pace:
+    """Rates after a micro-batch that nobody reported of, by its time alone: its work is what the rates make of it, and a
+    slope is theirs."""
     planned = seen.offsets > 0
-    offsets, elapsed = int(seen.offsets.sum()), seen.elapsed
-    over = (elapsed - pace.costs.fixed) / (pace.costs.work_within(target) * pace.costs.stretch)
-    deaf, factor = pace.deaf, 1.0
-    if pace.unheard is not None and not deaf:
-        before, took = pace.unheard
-        if took > LATE * target and offsets <= 0.8 * before and elapsed > 0.9 * took:
-            deaf = 1.2 * elapsed
-            factor = before / offsets
-    if deaf and elapsed > deaf:
-        deaf = 0.0
-    if factor == 1.0 and not deaf and not seen.waited and over > LATE:
-        factor = 1 / min(over, 4.0)
-    elif factor == 1.0 and seen.throttled.any():
-        growth = 1.25 if deaf or seen.waited else min(2.0, 1 / max(over, 0.1))
-        factor = max(1.0, growth)
-    smooth, why = pace.smooth.copy(), pace.why.copy()
-    smooth[planned] = np.clip(smooth[planned] * factor, SLOWEST, FASTEST)
-    why[planned] = Reason.NO_REPORT
-    rate = _held(pace.rate, smooth)
-    return replace(pace, rate=rate, smooth=smooth, why=why, unheard=(offsets, elapsed), deaf=deaf)
+    work = makespan(seen.offsets[planned] / pace.rate[planned] + pace.each, max(pace.slots, 1))
+    costs = pace.costs.after(seen.elapsed, work, target, pace.costs.slope / GROWTH)
+    factor = costs.slope / pace.costs.slope
+    rate = pace.rate.copy()
+    rate[planned] = np.clip(rate[planned] / factor, SLOWEST, FASTEST)
+    why = np.where(planned, Reason.NO_REPORT, pace.why)
+    return replace(pace, rate=rate, smooth=rate, why=why, costs=costs.with_work(factor))
 
 
 def _held(rate: Floats, smooth: Floats) -> Floats:

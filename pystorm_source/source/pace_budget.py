@@ -9,7 +9,7 @@ from pystorm_source.source.pace import Pace, PaceSettings, Reason
 from pystorm_source.source.pace_evidence import Flags, Names
 from pystorm_source.source.pace_schedule import Floats, Ints, task_times
 
-MUCH_STRETCH = 1.25
+MUCH_SLOPE = 1.25
 """A micro-batch takes so many times longer than its tasks explain where that is said to be the reason."""
 OVERHEAD_SHARE = 0.25
 """Share of the time that tasks may cost besides their work; of more partitions only so many are read, in turn."""
@@ -67,9 +67,7 @@ def budget(pace: Pace, names: Names, waiting: Ints, settings: PaceSettings) -> B
     granted[in_turn] = seconds = task_times(wished, pace.ways[in_turn], slots, pace.each, time, pace.turn)
     least = np.maximum(rate[in_turn] * seconds, 1.0)
     offsets[in_turn] = np.where(seconds < wished, np.minimum(least, waiting[in_turn]), waiting[in_turn])
-    reasons = np.where(
-        offsets < waiting, np.where(pace.costs.stretch > MUCH_STRETCH, _overrun(pace.why), pace.why), Reason.NONE
-    )
+    reasons = np.where(offsets < waiting, _why(pace, settings), Reason.NONE)
     return Budget(offsets, granted, reasons, pressure, cursor)
 
 
@@ -88,5 +86,12 @@ def _in_turn(
     return np.sort(chosen), int(chosen[-1]) + 1
 
 
-def _overrun(why: Ints) -> Ints:
-    return np.where((why == Reason.RATE) | (why == Reason.PROBING), Reason.OVERRUN, why)
+def _why(pace: Pace, settings: PaceSettings) -> Ints:
+    """Why partitions are held back, by row."""
+    if pace.costs.slope * pace.costs.back_off > MUCH_SLOPE:
+        common = Reason.OVERRUN
+    elif pace.costs.target_in_force(settings.target) > settings.target.wished:
+        common = Reason.OVERHEAD
+    else:
+        return pace.why
+    return np.where((pace.why == Reason.RATE) | (pace.why == Reason.PROBING), common, pace.why)

@@ -87,7 +87,7 @@ class BatchSeen:
 @dataclass(frozen=True)
 class Evidence:
     """By row of the batch: from how many tasks was ``heard``, their ``offsets`` and ``seconds`` together, ``failing``:
-    the largest share of tuples that failed in one of them (1 where a task was tried again).
+    the largest share of tuples that failed in one of them.
 
     Of the batch: ``is_whole``: every task was heard of; ``slots`` at work at once; ``gap``: seconds for which a slot
     was empty between two tasks (None: not known); when the first task ``began`` and when the last report came
@@ -123,7 +123,7 @@ def evidence(seen: BatchSeen, rate: Floats, slots: int, each: float) -> Evidence
         hidden = _hidden(seen, tasks, took, rate, max(slots, concurrent), min(gap or 0.0, 2 * each))
         took += hidden
         gap = None if hidden.any() else gap
-    trouble = np.where(tasks.attempt > 0, 1.0, tasks.failed / np.maximum(tasks.failed + tasks.acked, 1))
+    trouble = tasks.failed / np.maximum(tasks.failed + tasks.acked, 1)
     failing = nothing.copy()
     np.maximum.at(failing, tasks.row, trouble)
     return Evidence(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pystorm_source.source.pace import FASTEST, MOST_TASK_COST, TASK_COST, Pace
-from pystorm_source.source.pace_costs import MOST_STRETCH, Costs
+from pystorm_source.source.pace_costs import MOST_SLOPE, Costs
 from pystorm_source.source.pace_evidence import SHORTEST
 
 DEVIATES = 1.25
@@ -45,7 +45,7 @@ def section_of(pace: Pace) -> dict[str, dict[str, Any]]:
             "fixedMicros": _short(pace.costs.fixed * MICROS),
             **({"others": others} if others else {}),
             "slots": pace.slots,
-            "stretchPercent": _short(pace.costs.stretch * 100),
+            "stretchPercent": _short(pace.costs.slope * 100),
             "taskMicros": _short(pace.each * MICROS),
         }
     return section
@@ -69,8 +69,8 @@ def pace_of(section: Mapping[str, Any]) -> Pace:
             each = max(notes["taskMicros"] / MICROS, SHORTEST)
         if _number(notes.get("fixedMicros"), 3600 * MICROS):
             costs = replace(costs, fixed=notes["fixedMicros"] / MICROS)
-        if _number(notes.get("stretchPercent"), 100 * MOST_STRETCH):
-            costs = replace(costs, stretch=max(notes["stretchPercent"] / 100, 1.0))
+        if _number(notes.get("stretchPercent"), 100 * MOST_SLOPE):
+            costs = replace(costs, slope=max(notes["stretchPercent"] / 100, 1.0))
     return Pace(common=common, others=others, slots=slots, each=each, costs=costs)
 
 

@@ -13,6 +13,7 @@ from pystorm_source.clock import Clock
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import Plan
 from pystorm_source.source.pace import PaceSettings, step
+from pystorm_source.source.pace_costs import Target
 from pystorm_source.source.pace_budget import Budget, budget
 from pystorm_source.source.pace_evidence import BatchSeen, Flags, Names, Report
 from pystorm_source.source.pace_schedule import Ints
@@ -22,6 +23,7 @@ from pystorm_source.source.trigger_rhythm import TriggerRhythm
 TARGET = 1.0
 """Seconds that a micro-batch is meant to take where neither user nor trigger say."""
 
+LONGEST_TARGET = 5.0
 YOUNG_QUERY = 10
 """Micro-batches within which the interval of a trigger shows; later it may be chance."""
 
@@ -75,8 +77,15 @@ class Pacer:
 
     @property
     def target(self) -> float:
-        """Seconds that a micro-batch is meant to take."""
-        return self._target if self._target is not None else max(TARGET, self._rhythm.interval)
+        """Seconds that a micro-batch is meant to take, its fixed cost considered."""
+        return self.pace.costs.target_in_force(self._wished_target)
+
+    @property
+    def _wished_target(self) -> Target:
+        if self._target is not None:
+            return Target(self._target)
+        interval = self._rhythm.interval
+        return Target(max(TARGET, interval), interval or LONGEST_TARGET)
 
     def budget(self, names: Names, waiting: Ints, reports: Sequence[Report]) -> Budget:
         """What the next micro-batch should read of ``waiting``. ``reports``: what has come since the last question."""
@@ -85,7 +94,7 @@ class Pacer:
         self._rhythm = self._rhythm.heard(self._clock.wall(), self._idle(now, reports))
         if self._rhythm.interval and not known and self.pace.turn < YOUNG_QUERY:  # waiting was taken for work
             self.pace = self.pace.untimed()
-        settings = PaceSettings(self.target, self._initial)
+        settings = PaceSettings(self._wished_target, self._initial)
         paced = self._paced(names)
         if self._under_way is not None:
             self.pace = step(self.pace, self._seen(self._under_way, now, reports), settings)

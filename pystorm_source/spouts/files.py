@@ -40,7 +40,7 @@ class FilesSpout(PartitionedSpout):
     Options = FilesOptions
     outputs = ["line string"]
     clock: Clock = SystemClock()
-    initial_rate = 4_000_000
+    initial_rate = 20_000
 
     @classmethod
     def spec(

@@ -47,7 +47,7 @@ def test_of_two_reports_over_one_range_the_later_attempt_counts():
     first = Told("p000", seconds=0.1, arrived=0.3)
     found = told(seen([100], [first._replace(seconds=0.4, arrived=0.9, attempt=1), first, first]))
     assert found.seconds.tolist() == pytest.approx([0.4])
-    assert found.failing.tolist() == [1.0]
+    assert found.failing.tolist() == [0.0]
 
 
 def test_ranges_that_overlap_count_for_nothing():

@@ -44,7 +44,7 @@ def endless(world):
 
 def test_the_first_micro_batch_is_bounded(endless):
     query = Query(endless)
-    assert 1000 < query.plan() <= 10_000
+    assert 100 < query.plan() <= 400
     assert query.report["reason"] == "first batch"
     assert query.report["limit"] == query.report["budget"]
     assert query.report["pressure"] > 100
@@ -52,11 +52,11 @@ def test_the_first_micro_batch_is_bounded(endless):
 
 
 def test_the_initial_rate_is_the_users(endless):
-    assert Query(endless, backpressure__initialRate=100).plan() <= 100
+    assert Query(endless, backpressure__initialRate=100).plan() <= 200
 
 
 def test_the_target_is_the_users(endless):
-    assert Query(endless, batch__target__millis=10_000).plan() > 50_000
+    assert 1000 < Query(endless, batch__target__millis=10_000).plan() <= 2000
 
 
 def test_feedback_off_leaves_the_users_limits_alone(endless):
@@ -73,7 +73,7 @@ def test_the_users_limits_win_downwards(endless, limit):
     assert query.plan() <= 20
     assert query.report["reason"] == "user limit"
     assert query.report["limits"] == {limit: 10}
-    assert Query(endless, **{limit: 10**9}).plan() <= 10_000
+    assert Query(endless, **{limit: 10**9}).plan() <= 400
 
 
 def test_once_reads_all(endless):
@@ -83,7 +83,7 @@ def test_once_reads_all(endless):
 def test_available_now_is_paced(endless):
     query = Query(endless)
     query.reader.prepareForTriggerAvailableNow()
-    assert query.plan() <= 10_000
+    assert query.plan() <= 400
 
 
 def test_little_data_still_waits_for_more(world):
