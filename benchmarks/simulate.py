@@ -30,12 +30,15 @@ import numpy.typing as npt
 
 from pystorm_source.api import PartitionedSpout
 from pystorm_source.clock import ManualClock
-from pystorm_source.source.pace_schedule import Floats, Ints
-from pystorm_source.source.pacer import Pacer
+from pystorm_source.source.admission.controller import LONGEST_TARGET, AdmissionController, Settings
+from pystorm_source.source.admission.overhead import FIXED_SHARE
+from pystorm_source.source.admission.task_schedule import Floats, Ints
 
 SPOUT = "spout"
 ENDLESS = 1 << 60
 SETTLED = 0.2
+FRAGILE = 20.0
+HICCUP = 3.0
 INITIAL = float(PartitionedSpout.initial_rate)
 
 
@@ -47,7 +50,6 @@ class SimulatedReport(NamedTuple):
     partition: str
     start: int
     end: int
-    attempt: int
     seconds: float
     arrived: float
     acked: int
@@ -66,8 +68,11 @@ Tamper = Callable[[SimulatedReport, np.random.Generator], Iterable[SimulatedRepo
 class Scenario:
     """``waiting``: offsets that wait at the start; ``arriving``: offsets per second that come, both per partition.
     ``changes``: seconds at which rates change. ``batch_cost``: seconds that a micro-batch takes besides its tasks;
-    ``cold``: how many more the first one takes, to start processes. ``downstream``: seconds of further stages per
-    second of tasks. ``watched``: the partitions of which fairness is told; None: all."""
+    ``cold``: how many more the first one takes, to start processes. ``slots_at``: seconds → slots, if their number
+    changes. ``fragile``: tuples of partition 3 that a micro-batch may have; what is beyond fails, and takes FRAGILE
+    times as long. ``hiccups``: share of the tasks that take HICCUP seconds more (new processes, collected garbage).
+    ``downstream``: seconds of further stages per second of tasks. ``watched``: the partitions of which fairness is
+    told; None: all."""
 
     name: str
     partitions: int
@@ -80,6 +85,9 @@ class Scenario:
     task_cost: float = 0.004
     batch_cost: "float | Cost" = 0.1
     cold: float = 0.0
+    slots_at: Callable[[float], int] | None = None
+    fragile: int = 0
+    hiccups: float = 0.0
     noise: float = 0.05
     waiting: Ints | int = ENDLESS
     arriving: Floats | float = 0.0
@@ -93,18 +101,21 @@ class Scenario:
 @dataclass
 class Run:
     """What happened, a row per micro-batch: when it was planned, how long it took (without waiting for the trigger),
-    the target in force, when tasks began, for how long they lasted, offsets; in ``work``, by partition, seconds of the slots."""
+    the target in force, the one that its fixed cost leaves (``ideal``), when tasks began, for how long they lasted,
+    offsets; in ``work``, by partition, seconds of the slots."""
 
     planned: list[float] = field(default_factory=list)
     took: list[float] = field(default_factory=list)
     began: list[float] = field(default_factory=list)
     tasks: list[float] = field(default_factory=list)
     read: list[Ints] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
     possible: list[float] = field(default_factory=list)
     work: list[Floats] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     control: list[float] = field(default_factory=list)
     targets: list[float] = field(default_factory=list)
+    ideal: list[float] = field(default_factory=list)
 
     @property
     def ratios(self) -> Floats:
@@ -124,7 +135,7 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
     clock = ManualClock(1_700_000_000.0)
     start = clock.now
     chance = np.random.default_rng(scenario.seed)
-    pacer = Pacer(scenario.target, {SPOUT: scenario.initial}, clock)
+    controller = AdmissionController(Settings(scenario.target, {SPOUT: scenario.initial}), clock)
     names = {SPOUT: tuple(f"p{number:06d}" for number in range(scenario.partitions))}
     heads = np.broadcast_to(np.asarray(scenario.waiting, np.int64), (scenario.partitions,)).copy()
     arriving = np.broadcast_to(np.asarray(scenario.arriving, np.float64), (scenario.partitions,))
@@ -136,35 +147,44 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
         began = clock.now
         latest = heads + (arriving * (began - start)).astype(np.int64)
         before = time.perf_counter()
-        budget = pacer.budget(names, latest - at, reports)
+        budget = controller.decide(names, latest - at, reports)
         ends = at + (budget.offsets if limited else latest - at)
-        pacer.planned(at, ends)
-        pacer.begun(str(batch))
+        controller.admitted(at, ends)
+        controller.begun(str(batch))
         seen.control.append(time.perf_counter() - before)
         sizes = ends - at
         reports = []
         if sizes.any():
             rates = scenario.rates(began - start)
+            slots = scenario.slots if scenario.slots_at is None else scenario.slots_at(began - start)
             duration = sizes / rates * np.exp(chance.normal(0, scenario.noise, scenario.partitions))
+            failed = np.zeros(scenario.partitions, np.int64)
+            if scenario.fragile:
+                failed[3] = max(0, sizes[3] - scenario.fragile)
+            hiccups = HICCUP * (chance.random(scenario.partitions) < scenario.hiccups) if scenario.hiccups else 0.0
+            useful = duration * (1 - failed / np.maximum(sizes, 1))
+            duration = duration + failed / rates * (FRAGILE - 1) + hiccups
             cost = _batch_cost(scenario, began - start, batch, chance)
             first = began + cost * 0.7 + (scenario.cold if batch == 0 else 0.0)
-            finished = _schedule(duration, np.flatnonzero(sizes), scenario, first)
+            finished = _schedule(duration, np.flatnonzero(sizes), slots, scenario.task_cost, first)
             for row, end in finished:
                 honest = SimulatedReport(
-                    str(batch), SPOUT, names[SPOUT][row], int(at[row]), int(ends[row]), 0, float(duration[row]), end,
-                    int(sizes[row]), 0,
+                    str(batch), SPOUT, names[SPOUT][row], int(at[row]), int(ends[row]), float(duration[row]), end,
+                    int(sizes[row] - failed[row]), int(failed[row]),
                 )  # fmt: skip
                 reports.extend([honest] if scenario.tamper is None else scenario.tamper(honest, chance))
             last = max(end for _, end in finished)
             clock.now = last + cost * 0.3 + scenario.downstream * (last - first)
-            seen.targets.append(pacer.target)
+            seen.targets.append(budget.target)
+            seen.ideal.append(max(scenario.target or scenario.trigger or LONGEST_TARGET, cost / FIXED_SHARE))
             seen.planned.append(began - start)
             seen.took.append(clock.now - began)
             seen.began.append(first - start)
             seen.tasks.append(last - first)
             seen.read.append(sizes)
-            seen.work.append(duration * (sizes > 0))
-            seen.possible.append(float((last - first) * scenario.slots))
+            seen.work.append(useful * (sizes > 0))
+            seen.slots.append(slots)
+            seen.possible.append(float((last - first) * slots))
             seen.reasons.append(budget.reason.text)
             at = ends
             batch += 1
@@ -181,13 +201,13 @@ def _batch_cost(scenario: Scenario, now: float, batch: int, chance: np.random.Ge
 
 
 def _schedule(
-    duration: Floats, rows: npt.NDArray[np.intp], scenario: Scenario, first: float
+    duration: Floats, rows: npt.NDArray[np.intp], slots: int, task_cost: float, first: float
 ) -> list[tuple[int, float]]:
     """Row and end of each task, started in order on the first slot that is free."""
-    free = [first] * scenario.slots
+    free = [first] * slots
     ended = []
     for row in rows.tolist():
-        end = free[0] + scenario.task_cost + float(duration[row])
+        end = free[0] + task_cost + float(duration[row])
         heapq.heapreplace(free, end)
         ended.append((row, end))
     return ended
@@ -211,7 +231,7 @@ def figures(scenario: Scenario, seen: Run) -> dict[str, Any]:
         "settled": [int(np.median(settled)), int(max(settled))],
         "overshoot": round(max(overshoot), 3),
         "late": round(float(np.percentile(seen.ratios[steady], 95)), 3),
-        "goodput": round(float(all_work.sum()) / float(took.sum() * scenario.slots), 3),
+        "goodput": round(float(all_work.sum()) / float(took @ np.array(seen.slots)), 3),
         "busy": round(float(work.sum()) / float(np.array(seen.possible)[steady].sum()), 3),
         "filled": round(float(seen.ratios[steady].mean()), 3),
         "target": round(float(np.median(seen.targets)), 3),
@@ -219,6 +239,14 @@ def figures(scenario: Scenario, seen: Run) -> dict[str, Any]:
         "reason": max(set(seen.reasons), key=seen.reasons.count),
         "control_ms": round(float(np.median(seen.control)) * 1000, 2),
     }
+
+
+def score(scenario: Scenario, seen: Run) -> float:
+    """One figure for a run: goodput, less the more uneven its partitions are served and the more micro-batches exceed
+    the target that their fixed cost leaves."""
+    told = figures(scenario, seen)
+    excess = np.maximum(np.array(seen.took) / np.array(seen.ideal) - 1.1, 0.0).mean()
+    return float(told["goodput"] * (told["fairness"] or 1.0) / (1 + excess))
 
 
 def jain(shares: Floats) -> float:
@@ -360,6 +388,13 @@ def scenarios() -> Iterator[Scenario]:
                    batch_cost=1.0)  # fmt: skip
     yield Scenario("fixed-trigger-10s", 16, 2, constant(even), target=None, seconds=400, trigger=10.0, batch_cost=2.0)
     yield Scenario("cold", 16, 2, constant(even), cold=8.0)
+    slots = {"slots_at": lambda now: 2 if 20 <= now < 40 else 8}
+    yield Scenario("slots-lost", 32, 8, constant(np.full(32, 5_000.0)), changes=(0.0, 20.0, 40.0), **slots)
+    yield Scenario("fragile", 16, 2, constant(even), fragile=200, seconds=120)
+    yield Scenario("hiccups", 16, 2, constant(even), hiccups=0.01, seconds=240)
+    little = {"waiting": 0, "arriving": 300.0, "trigger": 1.0}
+    yield Scenario("hiccups-little-data", 16, 2, constant(even), hiccups=0.01, seconds=240, **little)
+    yield Scenario("short-tasks", 64, 2, constant(np.full(64, 1e6)), task_cost=0.03, seconds=60)
     for millis in (1, 5):
         rates = constant(np.full(16, 1000.0 / millis))
         yield Scenario(f"bolt-{millis}ms", 16, 2, rates, cold=2.0, initial=INITIAL)

@@ -1,9 +1,9 @@
 """What Spark calls during a streaming query, in the runner process on the driver; ``read`` alone runs in the tasks.
 
 The life of a micro-batch, from offset to offset: ``latestOffset`` looks at the world (``world_watch``), finds what
-waits (``micro_batch``), asks the controller how much of it can be done in time (``pacer``), lets admission cut it
-(``admission``) and answers the next offset; Spark writes that down; ``partitions`` turns the two offsets into ranges
-(``offsets.ranges``), whatever was asked before; ``commit`` follows with the next batch.
+waits (``micro_batch``), asks the controller how much of it can be done in time, lets the limits cut it
+(both in ``admission``) and answers the next offset; Spark writes that down; ``partitions`` turns the two offsets into
+ranges (``offsets.ranges``), whatever was asked before; ``commit`` follows with the next batch.
 
 Spark builds this class twice, in the runner and in the planner. The planner's plans nothing and is pickled for every
 task, where it arrives as a ``TaskReader``.
@@ -29,7 +29,15 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import DataLossError
 from pystorm_source.plan import lint
 from pystorm_source.source import offsets as wire
-from pystorm_source.source.admission import Limits, admit, limits_of
+from pystorm_source.source.admission import (
+    AdmissionController,
+    BatchBudget,
+    Limits,
+    admit,
+    limits_of,
+    section_of,
+    state_of,
+)
 from pystorm_source.source.backlog import Backlog
 from pystorm_source.source.driver_spouts import DriverSpouts
 from pystorm_source.source.feedback import Feedback
@@ -37,8 +45,6 @@ from pystorm_source.source.feedback_address import in_runner
 from pystorm_source.source.feedback_report import TaskReport
 from pystorm_source.source.micro_batch import Waiting, next_offsets, waiting
 from pystorm_source.source.offsets import Key, Offsets
-from pystorm_source.source.pace_budget import Budget
-from pystorm_source.source.pacer import Pacer
 from pystorm_source.source.partition_index import Column, total
 from pystorm_source.source.partitions import PlannedBatch, RangePartition, partitions_of
 from pystorm_source.source.report_summary import ReportSummary
@@ -82,7 +88,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._run = uuid.uuid4().hex
         self._feedback = Feedback(options, self._clock)
         self._is_paced = options.feedback != "off" and (in_runner() if paced is None else paced)
-        self._pacer: Pacer | None = None
+        self._controller: AdmissionController | None = None
         self._throttle_log = ThrottleLog(self._clock)
         self._summary = ReportSummary()
         _stop_on_sigterm()
@@ -114,11 +120,11 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         all_waiting = waiting(at, world, self._request.starting, self._lost)
         waits = self._watch.bounded(all_waiting)
         limits = limits_of(self._request.options, limit, draining=self._watch.frozen)
-        pacer = self._pacer_at(at) if not limits.lifted else None
+        controller = self._controller_at(at) if not limits.lifted else None
         holds_back = start is not None or self._has_no_end(at)
         reports = self._reports()
-        ends, throttling = self._admitted(waits, limits, pacer, reports, holds_back)
-        section = pacer.section() if pacer is not None else None
+        ends, throttling = self._admitted(waits, limits, controller, reports, holds_back)
+        section = section_of(controller.state) if controller is not None else None
         if start is None and not self._has_planned:
             section = {}  # if the run ends with this micro-batch, the next one must not take the query for endless
         planned = next_offsets(at, world, waits, ends, self._request.starting, section)
@@ -161,8 +167,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._at = upto
         ranges = wire.ranges(since, upto)
         planned = PlannedBatch.of(ranges, self._request.fingerprint, self._run, self._feedback.ticket())
-        if self._pacer is not None:
-            self._pacer.begun(planned.batch)
+        if self._controller is not None:
+            self._controller.begun(planned.batch)
         options = self._request.options
         return partitions_of(ranges, planned, self._spouts, options.min_partitions, options.max_records_per_partition)
 
@@ -190,19 +196,24 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             os._exit(0)
 
     def _admitted(
-        self, waits: Waiting, limits: Limits, pacer: Pacer | None, reports: list[TaskReport], holds_back: bool
+        self,
+        waits: Waiting,
+        limits: Limits,
+        controller: AdmissionController | None,
+        reports: list[TaskReport],
+        holds_back: bool,
     ) -> tuple[Column, Throttling]:
         """Where partitions end: within the user's limits and, if the controller ``holds_back``, what it grants."""
         backlog = total(waits.head - waits.start)
-        budget = self._budget(pacer, waits, reports) if pacer is not None else None
+        budget = self._budget(controller, waits, reports) if controller is not None else None
         in_force = budget if holds_back else None
         if self._delay.holds(backlog, limits.minimum):
             ends = waits.start
         else:
             ends = admit(waits, limits, self._spouts.aligns, in_force.offsets if in_force is not None else None)
-        throttling = Throttling.of(waits, ends, limits, in_force, pacer.target if pacer is not None else 0.0)
-        if pacer is not None and budget is not None:
-            pacer.planned(waits.start, ends)
+        throttling = Throttling.of(waits, ends, limits, in_force)
+        if controller is not None and budget is not None:
+            controller.admitted(waits.start, ends)
             self._throttle_log.tell(throttling, backlog)
         return ends, throttling
 
@@ -223,20 +234,22 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             logger.exception("reports of tasks are not added up for the query's progress")
         return reports
 
-    def _budget(self, pacer: Pacer, waits: Waiting, reports: list[TaskReport]) -> Budget | None:
-        """What the controller grants. None where it fails: no query ends because of it."""
+    def _budget(self, controller: AdmissionController, waits: Waiting, reports: list[TaskReport]) -> BatchBudget | None:
+        """What the controller grants. None if it fails: no query ends because of it."""
         try:
-            return pacer.budget(waits.index.names, waits.head - waits.start, reports)
+            return controller.decide(waits.index.names, waits.head - waits.start, reports)
         except Exception:
             logger.exception("micro-batches are not measured out any more, only limits bound them")
-            self._is_paced, self._pacer = False, None
+            self._is_paced, self._controller = False, None
             return None
 
-    def _pacer_at(self, at: Offsets) -> Pacer | None:
+    def _controller_at(self, at: Offsets) -> AdmissionController | None:
         """The controller of this run, which begins with what the offset remembers."""
-        if self._pacer is None and self._is_paced:
-            self._pacer = Pacer.of(self._request.plan, self._request.options, self._clock, at.pace)
-        return self._pacer
+        if self._controller is None and self._is_paced:
+            self._controller = AdmissionController.of(
+                self._request.plan, self._request.options, self._clock, state_of(at.pace)
+            )
+        return self._controller
 
     def _lost(self, key: Key, what: str) -> None:
         if self._request.options.fail_on_data_loss:

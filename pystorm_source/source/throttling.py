@@ -7,11 +7,8 @@ from typing import Any
 import numpy as np
 
 from pystorm_source.clock import Clock
-from pystorm_source.source.admission import Limits
+from pystorm_source.source.admission import BatchBudget, Limits, Reason
 from pystorm_source.source.micro_batch import Waiting
-from pystorm_source.source.pace import Reason
-from pystorm_source.source.pace_budget import Budget
-from pystorm_source.source.pace_schedule import Ints
 from pystorm_source.source.partition_index import Column
 
 logger = logging.getLogger("pystorm.source")
@@ -36,10 +33,8 @@ class Throttling:
     target_millis: int | None = None
 
     @classmethod
-    def of(
-        cls, waits: Waiting, ends: Column, limits: Limits, budget: Budget | None = None, target: float = 0.0
-    ) -> "Throttling":
-        """``waits``: what could have been read; ``target``: seconds, of the controller."""
+    def of(cls, waits: Waiting, ends: Column, limits: Limits, budget: BatchBudget | None = None) -> "Throttling":
+        """``waits``: what could have been read."""
         left = ends < waits.head
         if budget is None:
             limit = limits.total
@@ -55,7 +50,7 @@ class Throttling:
         if budget is None:
             return cls(limit, reason, by)
         pressure = min(MOST_PERCENT, round(100 * budget.pressure))
-        return cls(limit, reason, by, budget.total, pressure, round(1000 * target))
+        return cls(limit, reason, by, budget.total, pressure, round(1000 * budget.target))
 
     def to_json(self) -> dict[str, Any]:
         """Ints and strings; what does not apply is left out."""
@@ -70,7 +65,7 @@ class Throttling:
         return {name: value for name, value in shown.items() if value is not None}
 
 
-def _reasons(budget: Budget, limits: Limits) -> Ints:
+def _reasons(budget: BatchBudget, limits: Limits) -> Column:
     """Who holds partitions back that have to leave something."""
     users = budget.reasons == Reason.NONE
     if limits.partitions is not None or (limits.total is not None and limits.total < budget.total):

@@ -2,12 +2,12 @@
 
 ::
 
-    {"lines": {"common": 120000, "fixedMicros": 92000, "others": {"p7": 2400}, "slots": 2, "stretchPercent": 110,
+    {"lines": {"common": 120000, "fixedMicros": 92000, "others": {"p7": 2400}, "slopePercent": 110, "slots": 2,
                "taskMicros": 4100}}
 
-Rates in offsets per second, to two significant digits; a partition is named where its own is more than a quarter away
-from that of the others of its spout. An offset that says nothing of it is one of before, and the controller begins
-anew; so it does where it does not understand what it reads, since none of it decides which rows there are.
+Rates in offsets per second, to two significant digits; a partition is named if its own is more than a quarter away from
+that of the others of its spout. An offset that says nothing of it, or what makes no sense, lets the controller begin
+anew: none of it decides which rows there are.
 """
 
 from collections.abc import Mapping
@@ -16,46 +16,50 @@ from typing import Any
 
 import numpy as np
 
-from pystorm_source.source.pace import FASTEST, MOST_TASK_COST, TASK_COST, Pace
-from pystorm_source.source.pace_costs import MOST_SLOPE, Costs
-from pystorm_source.source.pace_evidence import SHORTEST
+from pystorm_source.source.admission.controller import TASK_OVERHEAD, AdmissionState
+from pystorm_source.source.admission.overhead import MOST_SLOPE, Overhead
+from pystorm_source.source.admission.rate_estimator import FASTEST, RateEstimator
+from pystorm_source.source.admission.rate_samples import MOST_TASK_OVERHEAD, SHORTEST
 
 DEVIATES = 1.25
+"""Factor beyond which a partition is named. Too large: a slow one overruns after a restart. Too small: long offsets."""
 MICROS = 1_000_000
 MOST_SLOTS = 1_000_000
+MOST_FIXED = 3600.0
+"""Seconds: an offset that claims more makes no sense."""
 
 
-def section_of(pace: Pace) -> dict[str, dict[str, Any]]:
+def section_of(state: AdmissionState) -> dict[str, dict[str, Any]]:
     """Spout → what is to be written down. Empty while nothing was measured."""
     section: dict[str, dict[str, Any]] = {}
-    rates = pace.rate * pace.caution
+    rates = state.rates.in_use
     first = 0
-    for component, partitions in pace.names.items():
+    for component, partitions in state.rates.names.items():
         mine = slice(first, first + len(partitions))
         first = mine.stop
-        common = pace.common.get(component)
+        common = state.rates.common.get(component)
         if common is None:
             continue
-        known = pace.samples[mine] > 0
+        known = state.rates.measured[mine]
         near = np.flatnonzero(known & (np.abs(np.log(rates[mine] / common)) > np.log(DEVIATES) / 2))
         short = {partitions[row]: _short(rate) for row, rate in zip(near, rates[mine][near], strict=True)}
         others = {name: rate for name, rate in short.items() if _deviates(rate, _short(common))}
         section[component] = {
             "common": _short(common),
-            "fixedMicros": _short(pace.costs.fixed * MICROS),
+            "fixedMicros": _short(state.overhead.fixed * MICROS),
             **({"others": others} if others else {}),
-            "slots": pace.slots,
-            "stretchPercent": _short(pace.costs.slope * 100),
-            "taskMicros": _short(pace.each * MICROS),
+            "slopePercent": _short(state.overhead.slope * 100),
+            "slots": state.slots,
+            "taskMicros": _short(state.task_overhead * MICROS),
         }
     return section
 
 
-def pace_of(section: Mapping[str, Any]) -> Pace:
+def state_of(section: Mapping[str, Any]) -> AdmissionState:
     """The controller as far as an offset tells. Whatever makes no sense is passed over."""
     common: dict[str, float] = {}
     others: dict[str, dict[str, float]] = {}
-    slots, each, costs = 0, TASK_COST, Costs()
+    slots, each, overhead = 0, TASK_OVERHEAD, Overhead()
     for component, notes in section.items():
         if not isinstance(notes, Mapping) or not _number(notes.get("common"), FASTEST):
             continue
@@ -65,13 +69,13 @@ def pace_of(section: Mapping[str, Any]) -> Pace:
         others[component] = {partition: float(rate) for partition, rate in named if _number(rate, FASTEST)}
         if _number(notes.get("slots"), MOST_SLOTS):
             slots = notes["slots"]
-        if _number(notes.get("taskMicros"), MOST_TASK_COST * MICROS):
+        if _number(notes.get("taskMicros"), MOST_TASK_OVERHEAD * MICROS):
             each = max(notes["taskMicros"] / MICROS, SHORTEST)
-        if _number(notes.get("fixedMicros"), 3600 * MICROS):
-            costs = replace(costs, fixed=notes["fixedMicros"] / MICROS)
-        if _number(notes.get("stretchPercent"), 100 * MOST_SLOPE):
-            costs = replace(costs, slope=max(notes["stretchPercent"] / 100, 1.0))
-    return Pace(common=common, others=others, slots=slots, each=each, costs=costs)
+        if _number(notes.get("fixedMicros"), MOST_FIXED * MICROS):
+            overhead = replace(overhead, fixed=notes["fixedMicros"] / MICROS)
+        if _number(notes.get("slopePercent"), 100 * MOST_SLOPE):
+            overhead = replace(overhead, slope=max(notes["slopePercent"] / 100, 1.0))
+    return AdmissionState(RateEstimator(common=common, saved=others), slots, each, overhead)
 
 
 def _number(value: Any, most: float) -> bool:

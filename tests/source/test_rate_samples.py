@@ -5,18 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystorm_source.source.pace_evidence import evidence
-from tests.source.pacing import Told, played, seen
+from pystorm_source.source.admission.rate_samples import rate_samples
+from tests.source.micro_batches import TaskSaid, played, seen
 
 RATE = 1000.0
 
 
-def told(batch, slots=0, each=0.005, rate=RATE):
-    return evidence(batch, np.full(len(batch.starts), rate), slots, each)
+def samples(batch, slots=0, rate=RATE):
+    return rate_samples(batch, np.full(len(batch.starts), rate), slots)
 
 
 def test_a_task_is_as_long_as_it_says():
-    found = told(played([100, 300], [0.2, 0.4]))
+    found = samples(played([100, 300], [0.2, 0.4]))
     assert found.seconds == pytest.approx([0.2, 0.4])
     assert found.offsets.tolist() == [100, 300]
     assert found.is_whole
@@ -25,68 +25,68 @@ def test_a_task_is_as_long_as_it_says():
 @pytest.mark.parametrize(
     "report",
     [
-        Told("p000", batch="another"),
-        Told("stranger"),
-        Told("p000", spout="another"),
-        Told("p000", end=101),
-        Told("p000", start=-1),
-        Told("p000", start=50, end=50),
-        Told("p000", seconds=float("nan")),
-        Told("p000", seconds=float("inf")),
-        Told("p000", arrived=-1.0),
-        Told("p001"),
+        TaskSaid("p000", batch="another"),
+        TaskSaid("stranger"),
+        TaskSaid("p000", spout="another"),
+        TaskSaid("p000", end=101),
+        TaskSaid("p000", start=-1),
+        TaskSaid("p000", start=50, end=50),
+        TaskSaid("p000", seconds=float("nan")),
+        TaskSaid("p000", seconds=float("inf")),
+        TaskSaid("p000", arrived=-1.0),
+        TaskSaid("p001"),
     ],
 )
 def test_what_was_not_planned_counts_for_nothing(report):
-    found = told(seen([100, 0], [report]))
-    assert not found.heard.any()
+    found = samples(seen([100, 0], [report]))
+    assert not found.reported.any()
     assert not len(found.times)
 
 
-def test_of_two_reports_over_one_range_the_later_attempt_counts():
-    first = Told("p000", seconds=0.1, arrived=0.3)
-    found = told(seen([100], [first._replace(seconds=0.4, arrived=0.9, attempt=1), first, first]))
+def test_of_two_reports_over_one_range_the_later_one_counts_and_it_is_no_failure():
+    first = TaskSaid("p000", seconds=0.1, arrived=0.3)
+    found = samples(seen([100], [first._replace(seconds=0.4, arrived=0.9), first, first]))
     assert found.seconds.tolist() == pytest.approx([0.4])
     assert found.failing.tolist() == [0.0]
 
 
 def test_ranges_that_overlap_count_for_nothing():
-    found = told(seen([100, 100], [Told("p000", 0, 60), Told("p000", 50, 100), Told("p001")]))
-    assert found.heard.tolist() == [0, 1]
+    found = samples(seen([100, 100], [TaskSaid("p000", 0, 60), TaskSaid("p000", 50, 100), TaskSaid("p001")]))
+    assert found.reported.tolist() == [0, 1]
 
 
 def test_the_parts_of_a_split_partition_add_up():
-    found = told(seen([100], [Told("p000", 0, 60, 0.1), Told("p000", 60, 100, 0.3)]))
+    found = samples(seen([100], [TaskSaid("p000", 0, 60, 0.1), TaskSaid("p000", 60, 100, 0.3)]))
     assert found.offsets.tolist() == [100]
     assert found.seconds.tolist() == pytest.approx([0.4])
-    assert found.heard.tolist() == [2]
+    assert found.reported.tolist() == [2]
 
 
 def test_a_task_has_not_begun_before_its_batch():
-    assert told(seen([100], [Told("p000", seconds=1e9, arrived=1.0)], planned=0.5)).seconds.tolist() == [0.5]
+    assert samples(seen([100], [TaskSaid("p000", seconds=1e9, arrived=1.0)], planned=0.5)).seconds.tolist() == [0.5]
 
 
 def test_slots_are_those_that_were_at_work_at_once():
-    assert told(played([100] * 12, [0.1] * 12, slots=3)).slots == 3
-    assert told(played([100] * 2, [0.1] * 2, slots=3)).slots == 2
+    assert samples(played([100] * 12, [0.1] * 12, slots=3)).slots == 3
+    assert samples(played([100] * 2, [0.1] * 2, slots=3)).slots == 2
 
 
 def test_the_gap_between_tasks_is_seen():
-    reports = [Told(f"p{row:03d}", seconds=0.08, arrived=0.1 * (row + 1)) for row in range(10)]
-    assert told(seen([100] * 10, reports)).gap == pytest.approx(0.02)
+    reports = [TaskSaid(f"p{row:03d}", seconds=0.08, arrived=0.1 * (row + 1)) for row in range(10)]
+    assert samples(seen([100] * 10, reports)).gap == pytest.approx(0.02)
 
 
 def test_who_hides_what_it_took_is_charged():
     batch = played([100, 100, 5000], [0.1, 0.1, 5.0], slots=1)
     liar = batch.reports[-1]._replace(seconds=1e-6)
-    found = told(seen([100, 100, 5000], [*batch.reports[:2], liar], asked=5.3), slots=1)
+    found = samples(seen([100, 100, 5000], [*batch.reports[:2], liar], asked=5.3), slots=1)
     assert found.seconds[:2] == pytest.approx([0.1, 0.1])
     assert found.seconds[2] > 4
 
 
 def test_reports_that_were_lost_charge_nobody():
     batch = played([100] * 4, [0.001, 1.0, 1.0, 1.0], slots=1)
-    found = told(seen([100] * 4, [batch.reports[0], batch.reports[3]], asked=4.0), slots=1)
+    found = samples(seen([100] * 4, [batch.reports[0], batch.reports[3]], asked=4.0), slots=1)
     assert found.seconds == pytest.approx([0.001, 0, 0, 1.0])
     assert not found.is_whole
 
@@ -94,13 +94,12 @@ def test_reports_that_were_lost_charge_nobody():
 @given(
     st.lists(
         st.builds(
-            Told,
+            TaskSaid,
             partition=st.sampled_from(["p000", "p001", "p002", "x"]),
             start=st.integers(-5, 2**63),
             end=st.integers(-5, 2**63) | st.just(100),
             seconds=st.floats(allow_nan=True),
             arrived=st.floats(-10, 10),
-            attempt=st.integers(0, 10**9),
             acked=st.integers(0, 2**63 - 1),
             failed=st.integers(0, 2**63 - 1),
             batch=st.sampled_from(["b", "c"]),
@@ -109,7 +108,7 @@ def test_reports_that_were_lost_charge_nobody():
     )
 )
 def test_nonsense_does_no_harm(reports):
-    found = told(seen([100, 200, 0], reports))
+    found = samples(seen([100, 200, 0], reports))
     assert np.isfinite(found.seconds).all()
     assert (found.seconds <= 3 * 1.2).all()
     assert ((found.failing >= 0) & (found.failing <= 1)).all()

@@ -1,10 +1,11 @@
-"""What the reports of a micro-batch are worth: who was heard, how long each partition took, on how many slots. Pure.
+"""How long the tasks of a micro-batch took, as they report: per partition, and on how many slots. Pure, vectorised.
 
-Reports come from tasks and may be lost, late, repeated or lies, so they are held against what the runner knows itself:
-which ranges it planned, when, and when each report came. A report of another micro-batch or of offsets that were not
-planned counts for nothing; of two over one range the later attempt counts. A task cannot have begun before its batch.
-And slots do not stay empty while tasks wait: where the reports together explain less than nine tenths of the time
-between the first and the last, those that claim to be much quicker than before are charged what is missing.
+Reports may be lost, late, repeated or lies, so they are held against what the runner knows itself: which ranges it
+planned, when, and when each report came. A report of another micro-batch or of offsets that were not planned counts for
+nothing; of two over one range the later one counts (Spark ran it again: that is no failure). A task cannot have begun
+before its micro-batch. And slots do not stay empty while tasks wait: if the reports together explain less than nine
+tenths of the time between the first and the last, tasks that claim to be much quicker than before are charged what is
+missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,23 +15,28 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pystorm_source.source.pace_schedule import Floats, Ints
+from pystorm_source.source.admission.task_schedule import Floats, Ints
 
 Names: TypeAlias = Mapping[str, tuple[str, ...]]
 """Spout → its partitions. Rows of arrays go through them in this order."""
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SHORTEST = 1e-5
-"""Seconds that a task takes at least."""
+"""Seconds that a task takes at least. Too large: quick tasks look slow. Too small: rates are no numbers any more."""
 UNEXPLAINED = 0.1
-"""Share of the slots' time that may be missing from the reports without anybody being charged."""
+"""Share of the slots' time that may be missing from the reports without any task being charged. Too large: a task that
+hides its time reads more and more. Too small: honest tasks are charged for noise."""
 SUSPECT = 4.0
-"""A partition that claims to be so many times quicker than before is charged first."""
+"""A partition that claims to be so many times quicker than before is charged first. Too large: a lie counts. Too small:
+honest partitions are charged for what others hide."""
+MOST_TASK_OVERHEAD = 0.05
+"""Seconds that a slot is empty between two tasks, at most: what is beyond is time that they hide. Too large: hidden
+work is taken for the cost of tasks. Too small: tasks that are dear to start are taken for slow ones."""
 
 
 class Report(Protocol):
-    """What is read of a task's report: one range [start, end) of a partition. ``arrived``: monotonic seconds of the
-    runner; ``seconds``: how long the task had been at work by then."""
+    """All that admission reads of a task's report, of one range [start, end) of a partition. ``arrived``: monotonic
+    seconds of the runner; ``seconds``: how long the task had been at work by then; ``acked``, ``failed``: trees."""
 
     @property
     def batch(self) -> str: ...
@@ -42,8 +48,6 @@ class Report(Protocol):
     def start(self) -> int: ...
     @property
     def end(self) -> int: ...
-    @property
-    def attempt(self) -> int: ...
     @property
     def seconds(self) -> float: ...
     @property
@@ -59,15 +63,13 @@ class BatchSeen:
     """A micro-batch that is over, as the runner saw it. ``starts``, ``ends``: what was planned, a row per partition.
 
     ``planned``, ``asked``: monotonic seconds at which the source was asked for this micro-batch and for the next one.
-    ``throttled``: the partitions of which all was read that the controller had granted, and more waited. ``waited``:
-    whether the query has waited for its trigger in between.
+    ``waited``: whether the query has waited for its trigger in between.
     """
 
     batch: str
     names: Names
     starts: Ints
     ends: Ints
-    throttled: Flags
     planned: float
     asked: float
     waited: bool = False
@@ -85,56 +87,53 @@ class BatchSeen:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """By row of the batch: from how many tasks was ``heard``, their ``offsets`` and ``seconds`` together, ``failing``:
-    the largest share of tuples that failed in one of them.
+class RateSamples:
+    """By row of the batch: how many tasks ``reported``, their ``offsets`` and ``seconds`` together, ``failing``: the
+    largest share of tuples that failed in one of them.
 
-    Of the batch: ``is_whole``: every task was heard of; ``slots`` at work at once; ``gap``: seconds for which a slot
-    was empty between two tasks (None: not known); when the first task ``began`` and when the last report came
-    (``ended``); ``times``: seconds of each task, in Spark's order.
+    Of the batch: ``is_whole``: every task has reported; ``slots`` at work at once; ``gap``: seconds for which a slot
+    was empty between two tasks (None: not known); when the last report came (``ended``); ``times``: seconds of each
+    task, in Spark's order.
     """
 
-    heard: Ints
+    reported: Ints
     offsets: Floats
     seconds: Floats
     failing: Floats
     is_whole: bool = False
     slots: int = 0
     gap: float | None = None
-    began: float = 0.0
     ended: float = 0.0
     times: Floats = field(default_factory=lambda: np.empty(0))
 
 
-def evidence(seen: BatchSeen, rate: Floats, slots: int, each: float) -> Evidence:
+def rate_samples(seen: BatchSeen, rate: Floats, slots: int) -> RateSamples:
     """Reads the reports of a micro-batch. So far known: ``rate``, offsets per second of each row; ``slots``, 0 for
-    none; ``each``, seconds that a task costs besides its work."""
+    none."""
     rows = len(seen.starts)
     nothing = np.zeros(rows)
     tasks = _accepted(seen)
     if not len(tasks.row):
-        return Evidence(nothing.astype(np.int64), nothing, nothing, nothing)
+        return RateSamples(nothing.astype(np.int64), nothing, nothing, nothing)
     began = np.maximum(tasks.arrived - tasks.seconds, seen.planned)
     concurrent = _concurrency(began, tasks.arrived)
     took = np.maximum(tasks.arrived - began, SHORTEST)
     is_whole = len(took) >= int((seen.offsets > 0).sum())
     gap = _gap(began, tasks.arrived, max(slots, concurrent)) if is_whole else None
     if is_whole:
-        hidden = _hidden(seen, tasks, took, rate, max(slots, concurrent), min(gap or 0.0, 2 * each))
+        hidden = _hidden(seen, tasks, took, rate, max(slots, concurrent), min(gap or 0.0, MOST_TASK_OVERHEAD))
         took += hidden
-        gap = None if hidden.any() else gap
-    trouble = tasks.failed / np.maximum(tasks.failed + tasks.acked, 1)
+        gap = None if hidden.any() else gap  # part of it may be work
     failing = nothing.copy()
-    np.maximum.at(failing, tasks.row, trouble)
-    return Evidence(
-        heard=np.bincount(tasks.row, minlength=rows),
+    np.maximum.at(failing, tasks.row, tasks.failed / np.maximum(tasks.failed + tasks.acked, 1))
+    return RateSamples(
+        reported=np.bincount(tasks.row, minlength=rows),
         offsets=_summed(tasks.row, tasks.offsets, rows),
         seconds=_summed(tasks.row, took, rows),
         failing=failing,
         is_whole=is_whole,
         slots=concurrent,
         gap=gap,
-        began=float(began.min()),
         ended=float(tasks.arrived.max()),
         times=took,
     )
@@ -145,7 +144,6 @@ class _Tasks:
     row: npt.NDArray[np.intp]
     start: Ints
     offsets: Ints
-    attempt: Ints
     seconds: Floats
     arrived: Floats
     failed: Floats
@@ -156,7 +154,7 @@ class _Tasks:
 
 
 def _accepted(seen: BatchSeen) -> _Tasks:
-    """Of each planned range the last attempt, none where ranges overlap; in order of rows, then of offsets."""
+    """Of each planned range the last report, none of ranges that overlap; in order of rows, then of offsets."""
     places = _places(seen)
     found = [
         (places[report.spout, report.partition], report)
@@ -178,7 +176,6 @@ def _accepted(seen: BatchSeen) -> _Tasks:
         row,
         start,
         end - start,
-        ints("attempt"),
         floats("seconds"),
         np.minimum(floats("arrived"), seen.asked),
         floats("failed"),
@@ -187,7 +184,7 @@ def _accepted(seen: BatchSeen) -> _Tasks:
     sane = (start >= seen.starts[row]) & (end <= seen.ends[row]) & (start < end)
     sane &= np.isfinite(tasks.seconds) & (tasks.seconds >= 0) & (tasks.arrived >= seen.planned)
     tasks = tasks.at(sane)
-    tasks = tasks.at(np.lexsort((tasks.arrived, tasks.attempt, tasks.start, tasks.row)))
+    tasks = tasks.at(np.lexsort((tasks.arrived, tasks.start, tasks.row)))
     latest = np.ones(len(tasks.row), bool)
     latest[:-1] = (tasks.row[1:] != tasks.row[:-1]) | (tasks.start[1:] != tasks.start[:-1])
     tasks = tasks.at(latest)

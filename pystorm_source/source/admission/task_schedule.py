@@ -20,8 +20,10 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 EXACT_TASKS = 2048
 EXACT_WAVES = 32
-"""Beyond either, an upper bound is taken for the schedule: it is at most one task in so many too high."""
+"""Beyond either, an upper bound is taken for the schedule: it is at most one task in so many too high. Too large:
+planning takes longer than the tasks. Too small: slots stay empty at the end of a micro-batch."""
 HALVINGS = 24
+"""Of the time that is searched for. Too large: planning takes long. Too small: micro-batches end early."""
 
 
 def makespan(seconds: Floats, slots: int) -> float:
@@ -36,26 +38,26 @@ def makespan(seconds: Floats, slots: int) -> float:
     return min(waves * longest, float(seconds.sum()) / slots + longest * (1 - 1 / slots))
 
 
-def task_times(wished: Floats, ways: Ints, slots: int, each: float, available: float, turn: int = 0) -> Floats:
+def task_times(wished: Floats, splits: Ints, slots: int, each: float, available: float, turn: int = 0) -> Floats:
     """Seconds of work that each partition may be given, at most those ``wished``, such that all end within
     ``available`` seconds.
 
-    ``ways``: into how many tasks, of one length, a partition is split. ``each``: what a task costs besides. ``turn``
+    ``splits``: into how many tasks, of one length, a partition is split. ``each``: what a task costs besides. ``turn``
     decides who goes on where slots end early. All zero where ``available`` does not hold what the tasks cost besides.
     """
 
     def lasts(level: float) -> float:
-        return makespan(_tasks(np.minimum(wished, level), ways) + each, slots)
+        return makespan(_tasks(np.minimum(wished, level), splits) + each, slots)
 
     most = float(wished.max(initial=0.0))
     if lasts(most) <= available:
         return wished
-    low, high = 0.0, min(most, max(0.0, available - each) * int(ways.max(initial=1)))
+    low, high = 0.0, min(most, max(0.0, available - each) * int(splits.max(initial=1)))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if lasts(middle) <= available else (low, middle)
     granted: Floats = np.minimum(wished, low)
-    tasks = int(ways.sum())
+    tasks = int(splits.sum())
     if tasks == len(wished) and slots < tasks and _is_small(tasks, slots):
         schedule = _Slots(granted + each, slots, turn)
         for task, end in zip(schedule.last, schedule.ends, strict=True):
@@ -63,8 +65,8 @@ def task_times(wished: Floats, ways: Ints, slots: int, each: float, available: f
     return granted
 
 
-def _tasks(seconds: Floats, ways: Ints) -> Floats:
-    return seconds if int(ways.max(initial=1)) == 1 else np.repeat(seconds / ways, ways)
+def _tasks(seconds: Floats, splits: Ints) -> Floats:
+    return seconds if int(splits.max(initial=1)) == 1 else np.repeat(seconds / splits, splits)
 
 
 def _is_small(tasks: int, slots: int) -> bool:

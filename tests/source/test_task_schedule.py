@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystorm_source.source.pace_schedule import EXACT_TASKS, makespan, task_times
+from pystorm_source.source.admission.task_schedule import EXACT_TASKS, makespan, task_times
 
 SECONDS = st.lists(st.floats(0.001, 50), min_size=1, max_size=40).map(np.array)
 

@@ -4,32 +4,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystorm_source.source.trigger_rhythm import TriggerRhythm
+from pystorm_source.source.admission.trigger_interval import TriggerInterval
 
 EPOCH = 1_700_000_040.0
 
 
 def after(asked, idle=1.0):
-    rhythm = TriggerRhythm()
+    trigger = TriggerInterval()
     for wall in asked:
-        rhythm = rhythm.heard(EPOCH + wall, idle)
-    return rhythm
+        trigger = trigger.asked_again(EPOCH + wall, idle)
+    return trigger
 
 
 @pytest.mark.parametrize("interval", [0.5, 1.0, 2.0, 10.0, 60.0])
 def test_a_trigger_that_is_waited_for_shows_within_four_questions(interval):
-    rhythm = after([0.3 * interval + 0.2, *(interval * n + 0.004 for n in range(1, 6))], idle=interval / 2)
-    assert rhythm.interval == interval
-    assert rhythm.waited
+    trigger = after([0.3 * interval + 0.2, *(interval * n + 0.004 for n in range(1, 6))], idle=interval / 2)
+    assert trigger.interval == interval
+    assert trigger.waited
 
 
 def test_a_micro_batch_that_took_longer_has_not_waited():
     found = [2.003, 4.002, 6.004, 8.003]
-    rhythm = after(found)
-    assert rhythm.interval == 2.0
-    rhythm = rhythm.heard(EPOCH + 11.4, 0.5)
-    assert (rhythm.interval, rhythm.waited) == (2.0, False)
-    assert rhythm.heard(EPOCH + 12.003, 0.5).waited
+    trigger = after(found)
+    assert trigger.interval == 2.0
+    trigger = trigger.asked_again(EPOCH + 11.4, 0.5)
+    assert (trigger.interval, trigger.waited) == (2.0, False)
+    assert trigger.asked_again(EPOCH + 12.003, 0.5).waited
 
 
 def test_who_is_asked_too_early_has_another_trigger():

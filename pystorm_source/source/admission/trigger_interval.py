@@ -8,14 +8,16 @@ been waiting for its trigger: the time since its last report is no work. Pure.
 from dataclasses import dataclass, replace
 
 GRID = 0.5
-"""Intervals are taken for multiples of so many seconds."""
+"""Intervals are taken for multiples of so many seconds. Too large: others are not found. Too small: chance is found."""
 LATENESS, LATENESS_SHARE, MOST_LATENESS = 0.01, 0.02, 0.1
-"""The source is asked so many seconds, and so much of the interval, after a trigger has fired at most."""
+"""The source is asked so many seconds, and so much of the interval, after a trigger has fired at most. Too large:
+chance is taken for a trigger. Too small: a trigger on a busy driver is not found."""
 AGREEING = 3
+"""Questions in a row that must agree. Too large: it is found late. Too small: chance is taken for a trigger."""
 
 
 @dataclass(frozen=True)
-class TriggerRhythm:
+class TriggerInterval:
     """When the source was asked. ``interval``: seconds, 0 while none is known. ``waited``: whether the query has waited
     for its trigger before it asked last."""
 
@@ -25,8 +27,8 @@ class TriggerRhythm:
     guess: float = 0.0
     agreeing: int = 0
 
-    def heard(self, wall: float, idle: float) -> "TriggerRhythm":
-        """Asked at ``wall`` (seconds since 1970), after ``idle`` seconds in which no work was seen."""
+    def asked_again(self, wall: float, idle: float) -> "TriggerInterval":
+        """The source is asked at ``wall`` (seconds since 1970), after ``idle`` seconds in which no work was seen."""
         if self.asked is None:
             return replace(self, asked=wall)
         gap = wall - self.asked
@@ -35,15 +37,15 @@ class TriggerRhythm:
                 return replace(self, asked=wall, waited=idle > _lateness(self.interval))
             if gap > self.interval / 2:  # a micro-batch that took longer than the interval
                 return replace(self, asked=wall, waited=False)
-            return TriggerRhythm(asked=wall)
+            return TriggerInterval(asked=wall)
         guess = round(gap / GRID) * GRID
         fits = guess >= GRID and idle > gap / 4 and abs(gap - guess) <= _lateness(guess) and _is_in_phase(wall, guess)
         if not fits:
-            return TriggerRhythm(asked=wall)
+            return TriggerInterval(asked=wall)
         same = abs(guess - self.guess) < GRID / 2
         agreeing = self.agreeing + 1 if same else 1
         found = guess if agreeing >= AGREEING else 0.0
-        return TriggerRhythm(found, found > 0, wall, guess, agreeing)
+        return TriggerInterval(found, found > 0, wall, guess, agreeing)
 
 
 def _is_in_phase(wall: float, interval: float) -> bool:

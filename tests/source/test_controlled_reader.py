@@ -136,7 +136,7 @@ def test_a_controller_that_fails_ends_no_query(endless, monkeypatch, caplog):
     def fail(*given):
         raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr("pystorm_source.source.pacer.budget", fail)
+    monkeypatch.setattr("pystorm_source.source.admission.controller.batch_budget", fail)
     assert query.plan() > 10**9
     assert "micro-batches are not measured out any more" in caplog.text
     monkeypatch.undo()

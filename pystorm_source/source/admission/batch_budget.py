@@ -1,0 +1,94 @@
+"""The offsets that the controller grants to a micro-batch: the time there is, shared out among partitions. Pure."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pystorm_source.source.admission.rate_estimator import RateEstimator, Reason
+from pystorm_source.source.admission.rate_samples import Flags
+from pystorm_source.source.admission.task_schedule import Floats, Ints, task_times
+
+OVERHEAD_SHARE = 0.25
+"""Share of the time that tasks may cost besides their work; of more partitions only so many are read, in turn. Too
+large: a query of many partitions does little but start tasks. Too small: a partition waits long for its turn."""
+LEAST_IN_TURN = 16
+"""Partitions per slot that are read in any case. Too large, too small: as before."""
+
+
+@dataclass(frozen=True, eq=False)
+class BatchBudget:
+    """What a micro-batch should read, a row per partition.
+
+    ``offsets``: at most so many, never more than wait; -1 for partitions that have none. ``granted``: seconds that
+    their tasks are expected to run. ``reasons``: Reason, NONE if nothing is held back. ``pressure``: seconds of work
+    that wait, by the seconds that the slots have until the target. ``next_row``: the one with which the next
+    micro-batch begins, if there are too many partitions for one. ``target``: seconds in force.
+    """
+
+    offsets: Ints
+    granted: Floats
+    reasons: Ints
+    pressure: float
+    next_row: int = 0
+    target: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """Offsets of all partitions."""
+        return sum(self.offsets[self.offsets > 0].tolist())
+
+    @property
+    def throttled(self) -> Flags:
+        """Which partitions have to leave something."""
+        return self.reasons != Reason.NONE
+
+    @property
+    def reason(self) -> Reason:
+        """The most frequent one of those that are held back."""
+        held = self.reasons[self.throttled]
+        return Reason(int(np.bincount(held).argmax())) if len(held) else Reason.NONE
+
+
+@dataclass(frozen=True)
+class TaskTime:
+    """What tasks have: ``seconds`` until all of them are to end, ``slots`` that run them, ``each``: seconds that a task
+    costs besides its work. ``turn``: counts micro-batches, ``first_row``: the one with which this one begins."""
+
+    seconds: float
+    slots: int
+    each: float
+    turn: int = 0
+    first_row: int = 0
+
+
+def batch_budget(rates: RateEstimator, waiting: Ints, time: TaskTime) -> BatchBudget:
+    """What may be read of ``waiting`` offsets (a row per partition of ``rates``)."""
+    rate = rates.in_use
+    rows = np.flatnonzero(waiting > 0)
+    wished = waiting[rows] / rate[rows]
+    pressure = float((wished + time.each * rates.splits[rows]).sum()) / (time.slots * time.seconds)
+    in_turn, next_row = _in_turn(rows, wished, time)
+    wished, splits = waiting[in_turn] / rate[in_turn], rates.splits[in_turn]
+    # If tasks cost more than their work they have as much again: reading next to nothing would cost the same.
+    available = max(time.seconds, 2 * time.each * -(-int(splits.sum()) // time.slots))
+    seconds = task_times(wished, splits, time.slots, time.each, available, time.turn)
+    granted, offsets = np.zeros(len(waiting)), np.zeros(len(waiting), np.int64)
+    granted[in_turn] = seconds
+    some = np.minimum(np.maximum(rate[in_turn] * seconds, 1.0), waiting[in_turn])
+    offsets[in_turn] = np.where(seconds < wished, some, waiting[in_turn])
+    reasons = np.where(offsets < waiting, rates.reason, Reason.NONE)
+    return BatchBudget(offsets, granted, reasons, pressure, next_row)
+
+
+def _in_turn(rows: npt.NDArray[np.intp], wished: Floats, time: TaskTime) -> tuple[npt.NDArray[np.intp], int]:
+    """Those of ``rows`` that this micro-batch reads, and with which row the next one begins: all, unless so many tasks
+    would cost too much of the time."""
+    tasks_time = time.slots * time.seconds
+    fitting = tasks_time / (time.each + float(wished.mean())) if len(rows) else 0.0
+    most = int(max(LEAST_IN_TURN * time.slots, OVERHEAD_SHARE * tasks_time / time.each, fitting))
+    if len(rows) <= most:
+        return rows, time.first_row
+    first = int(np.searchsorted(rows, time.first_row))
+    chosen = np.take(rows, np.arange(first, first + most), mode="wrap")
+    return np.sort(chosen), int(chosen[-1]) + 1

@@ -1,0 +1,269 @@
+"""The controller that measures micro-batches out: a pure function from what is known and what was seen to a budget.
+
+::
+
+    reports of the last micro-batch ─→ rate samples ─→ rate estimator ─┐
+    when it was planned, when it was over ─→ overhead, trigger ────────┴─→ batch budget ─→ offsets per partition
+                                                                            ↑ what waits
+
+A partition is not given a number of offsets but a time: the seconds that its task may run. All are given the same, so
+that one which is 50 times slower than the others reads a fiftieth, and takes nothing from them. Its offsets are that
+time by its rate, which is measured. How long the tasks may run is what is left of the target: less what a micro-batch
+costs besides its tasks, shared out over the slots on which they were seen to run (``task_schedule``).
+
+    target 1 s, fixed cost 0.1 s, 2 slots, 4 partitions that all have enough waiting : 0.45 s each
+    rates 1000, 1000, 1000 and 20 offsets/s                                          : 450, 450, 450 and 9 offsets
+
+If no task reports, the time of the micro-batch stands for that of its tasks: what reading less has made shorter is
+their rate, the rest is fixed.
+
+``decide`` is all of it. ``AdmissionController`` reads the clock and keeps the state from one question to the next.
+Spouts without offsets are not measured out: their partitions count permits, and their batches end by the clock.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from pystorm_source.clock import Clock
+from pystorm_source.options import SourceOptions
+from pystorm_source.plan import Plan
+from pystorm_source.source.admission.batch_budget import BatchBudget, TaskTime, batch_budget
+from pystorm_source.source.admission.overhead import Overhead, Target, WorkTime
+from pystorm_source.source.admission.rate_estimator import FIRST_GROWTH, GROWTH, RateEstimator, Reason
+from pystorm_source.source.admission.rate_samples import (
+    MOST_TASK_OVERHEAD,
+    SHORTEST,
+    BatchSeen,
+    Flags,
+    Names,
+    RateSamples,
+    Report,
+    rate_samples,
+)
+from pystorm_source.source.admission.task_schedule import Ints, makespan
+from pystorm_source.source.admission.trigger_interval import TriggerInterval
+
+TARGET = 1.0
+"""Seconds that a micro-batch is meant to take if neither the user nor the trigger says. Too large: rows wait for no
+reason. Too small: a query spends its time on planning."""
+LONGEST_TARGET = 5.0
+"""Seconds up to which that grows under pressure, as long as a micro-batch costs much besides its tasks. Too large: a
+query follows a change of capacity late. Too small: it could read more."""
+TASK_OVERHEAD = 0.005
+"""Seconds that a task is taken to cost besides its work, until it is measured. Too large: many small partitions are
+read in turn for no reason. Too small: the first micro-batch of many partitions overruns."""
+YOUNG_QUERY = 10
+"""Micro-batches within which the interval of a trigger shows. Too large: what shows later is chance. Too small: a
+trigger that the query waits for is taken for work."""
+RAMP = 5
+"""Micro-batches of a run within which rates may grow quicker. Too large: as with FIRST_GROWTH. Too small: a quick query
+takes long to be quick."""
+OVERRUN = 1.25
+"""A micro-batch takes so many times longer than its tasks explain if that is said to be the reason."""
+NOBODY = np.empty(0, np.bool_)
+
+
+class Settings(NamedTuple):
+    """``target``: seconds, None: those of the trigger, at least TARGET. ``initial``: spout → offsets per second of a
+    partition that nothing is known of; other spouts are not measured out. ``is_timed``: whether the time of a
+    micro-batch is that of the tasks of these spouts."""
+
+    target: float | None
+    initial: Mapping[str, float]
+    is_timed: bool = True
+
+
+class PlannedBatch(NamedTuple):
+    """What a micro-batch reads, a row per partition: ``starts``, ``ends``; ``batch``: its name in reports."""
+
+    starts: Ints
+    ends: Ints
+    batch: str = ""
+
+
+class Observation(NamedTuple):
+    """What is seen when Spark asks for the next micro-batch.
+
+    ``now``: monotonic seconds; ``wall``: seconds since 1970; ``waiting``: offsets, a row per partition of ``names``;
+    ``planned``: what came of the decision before, None if nothing was read; ``reports``: those since then.
+    """
+
+    now: float
+    wall: float
+    names: Names
+    waiting: Ints
+    planned: PlannedBatch | None = None
+    reports: Sequence[Report] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class AdmissionState:
+    """What the controller knows.
+
+    ``slots``: tasks that run at once, 0: not known; ``task_overhead``: seconds that a task costs besides its work;
+    ``overhead``: what a micro-batch takes besides its tasks; ``batches``: how many there were in this run;
+    ``asked``: monotonic seconds of the last question, None before the first; ``next_row``: where those in turn begin.
+    """
+
+    rates: RateEstimator = field(default_factory=RateEstimator)
+    slots: int = 0
+    task_overhead: float = TASK_OVERHEAD
+    overhead: Overhead = field(default_factory=Overhead)
+    trigger: TriggerInterval = field(default_factory=TriggerInterval)
+    batches: int = 0
+    asked: float | None = None
+    next_row: int = 0
+    after_next_row: int = 0
+
+
+def decide(state: AdmissionState, seen: Observation, settings: Settings) -> tuple[AdmissionState, BatchBudget]:
+    """What is known now, and what the next micro-batch should read."""
+    state = _with_trigger(state, seen)
+    target = _target(state, settings)
+    if seen.planned is not None and state.asked is not None:
+        state = replace(_after_batch(state, seen, seen.planned, settings), next_row=state.after_next_row)
+    rates = state.rates.of(seen.names, settings.initial)
+    paced = _paced(seen.names, settings.initial)
+    slots = max(state.slots, 1)
+    time = TaskTime(state.overhead.work_within(target), slots, state.task_overhead, state.batches, state.next_row)
+    made = batch_budget(rates, np.where(paced, seen.waiting, 0), time)
+    made = replace(
+        made,
+        offsets=np.where(paced, made.offsets, -1),
+        reasons=_reasons(made.reasons, state.overhead, target),
+        target=state.overhead.target_in_force(target),
+    )
+    return replace(state, rates=rates, asked=seen.now, after_next_row=made.next_row), made
+
+
+def _target(state: AdmissionState, settings: Settings) -> Target:
+    if settings.target is not None:
+        return Target(settings.target)
+    interval = state.trigger.interval
+    return Target(max(TARGET, interval), interval or LONGEST_TARGET)
+
+
+def _paced(names: Names, initial: Mapping[str, float]) -> Flags:
+    return np.concatenate([np.full(len(mine), name in initial) for name, mine in names.items()] or [NOBODY])
+
+
+def _with_trigger(state: AdmissionState, seen: Observation) -> AdmissionState:
+    trigger = state.trigger.asked_again(seen.wall, _idle(state, seen))
+    if trigger.interval and not state.trigger.interval and state.batches < YOUNG_QUERY:
+        state = replace(state, overhead=Overhead())  # waiting was taken for work
+    return replace(state, trigger=trigger)
+
+
+def _idle(state: AdmissionState, seen: Observation) -> float:
+    """Seconds up to now in which no work was seen; 0.0 if nobody has reported of the last micro-batch."""
+    if state.asked is None:
+        return 0.0
+    if seen.planned is None:
+        return seen.now - state.asked
+    arrived = [report.arrived for report in seen.reports if report.batch == seen.planned.batch]
+    return max(0.0, seen.now - max(arrived)) if arrived else 0.0
+
+
+def _after_batch(state: AdmissionState, seen: Observation, planned: PlannedBatch, settings: Settings) -> AdmissionState:
+    """What is known after a micro-batch, with or without reports."""
+    target = _target(state, settings)
+    waited = state.trigger.waited or not settings.is_timed
+    ends = np.where(_paced(state.rates.names, settings.initial), planned.ends, planned.starts)
+    batch = BatchSeen(
+        planned.batch, state.rates.names, planned.starts, ends, state.asked or 0.0, seen.now, waited, seen.reports
+    )
+    samples = rate_samples(batch, state.rates.rate, state.slots)
+    rows = batch.offsets > 0
+    if not rows.any():
+        return state
+    if len(samples.times):
+        state = _timed(state, batch, samples, target)
+        growth = FIRST_GROWTH if state.batches < RAMP else GROWTH
+        state = replace(state, rates=state.rates.after(samples, rows, growth))
+    else:
+        state = _unreported(state, batch, target)
+    return replace(state, batches=state.batches + 1)
+
+
+def _timed(state: AdmissionState, batch: BatchSeen, samples: RateSamples, target: Target) -> AdmissionState:
+    """Slots, and what the micro-batch took besides its tasks."""
+    # Slots that were lost only show if there are more tasks than slots.
+    shows = samples.is_whole and len(samples.times) > samples.slots
+    slots = samples.slots if shows else max(samples.slots, state.slots)
+    each = state.task_overhead
+    if samples.gap is not None:
+        each = min(max(samples.gap, SHORTEST), MOST_TASK_OVERHEAD)
+    state = replace(state, slots=slots, task_overhead=each)
+    if state.batches == 0:  # the first one of a run starts processes
+        return state
+    work = makespan(samples.times + each, slots)
+    took = samples.ended - batch.planned if batch.waited else batch.elapsed
+    if not samples.is_whole or (batch.waited and took < state.overhead.fixed + state.overhead.slope * work):
+        return state  # how much of the rest was work cannot be seen
+    return replace(state, overhead=state.overhead.after(WorkTime(work, took), target))
+
+
+def _unreported(state: AdmissionState, batch: BatchSeen, target: Target) -> AdmissionState:
+    """After a micro-batch that nobody has reported of: its work is what the rates make of it, and a slope is theirs."""
+    rows = batch.offsets > 0
+    tasks = batch.offsets[rows] / state.rates.in_use[rows] + state.task_overhead
+    work = makespan(tasks, max(state.slots, 1))
+    before = state.overhead
+    overhead = before.after(WorkTime(work, batch.elapsed), target, before.slope / GROWTH)
+    factor = overhead.slope / before.slope
+    return replace(state, rates=state.rates.slower(factor, rows), overhead=overhead.with_work(factor))
+
+
+def _reasons(reasons: Ints, overhead: Overhead, target: Target) -> Ints:
+    """What is behind the rates of partitions that are held back, if it is not they themselves."""
+    if overhead.slope * overhead.back_off > OVERRUN:
+        common = Reason.OVERRUN
+    elif overhead.target_in_force(target) > target.wished:
+        common = Reason.OVERHEAD
+    else:
+        return reasons
+    return np.where((reasons == Reason.RATE) | (reasons == Reason.PROBING), common, reasons)
+
+
+class AdmissionController:
+    """Of one query run. ``state``: what the offset remembers where the query goes on."""
+
+    def __init__(self, settings: Settings, clock: Clock, state: AdmissionState | None = None):
+        self._settings = settings
+        self._clock = clock
+        self._planned: PlannedBatch | None = None
+        self.state = state or AdmissionState()
+
+    @classmethod
+    def of(
+        cls, plan: Plan, options: SourceOptions, clock: Clock, state: AdmissionState | None = None
+    ) -> "AdmissionController | None":
+        """For the spouts of a plan that have offsets of their own; None if there are none."""
+        paced = [spout for spout in plan.spouts if spout.is_partitioned and spout.wrapper is None]
+        if not paced:
+            return None
+        given = options.initial_rate
+        initial = {spout.name: float(given or spout.runs_as.initial_rate) for spout in paced}  # type: ignore[attr-defined]
+        millis = options.batch_target_millis
+        target = millis / 1000 if millis is not None else None
+        return cls(Settings(target, initial, is_timed=len(paced) == len(plan.spouts)), clock, state)
+
+    def decide(self, names: Names, waiting: Ints, reports: Sequence[Report]) -> BatchBudget:
+        """What the next micro-batch should read of ``waiting``. ``reports``: what has come since the last question."""
+        now, wall = self._clock.monotonic(), self._clock.wall()
+        seen = Observation(now, wall, names, waiting, self._planned, reports)
+        self._planned = None
+        self.state, made = decide(self.state, seen, self._settings)
+        return made
+
+    def admitted(self, starts: Ints, ends: Ints) -> None:
+        """What the micro-batch reads in the end; if it is nothing there is none."""
+        self._planned = PlannedBatch(starts, ends) if np.any(ends > starts) else None
+
+    def begun(self, batch: str) -> None:
+        """By which name tasks will report of what was admitted."""
+        if self._planned is not None:
+            self._planned = self._planned._replace(batch=batch)

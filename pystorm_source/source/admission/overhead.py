@@ -1,0 +1,119 @@
+"""What a micro-batch takes besides the work of its tasks: something fixed, and something that grows with it. Pure.
+
+::
+
+    seconds of a micro-batch = fixed + slope * seconds that its tasks explain
+
+Planning, logs, scheduling and a sink that takes its time are fixed. Stages behind the source, slots shared with others
+and reports that hide something are the slope. Both are read off a line through the last micro-batches: the line with
+the least sum of absolute deviations, so that a lone micro-batch that took minutes moves it nowhere. A line with another
+slope than before must fit clearly better: a slope is believed only if reading less has made a micro-batch shorter.
+
+One micro-batch alone cannot tell the two apart. So after a surprise the next one reads less, whatever the reason:
+
+    target 1 s, fixed 0.1 s, work 0.9 s a micro-batch; the sink begins to take 2 s more
+    work 0.9 s took 2.9 s       a surprise, 2.9 times what was expected: back-off factor 2.9
+    work 0.3 s took 2.3 s       reading less made it no shorter: fixed 2 s, slope 1, target in force 4.4 s
+"""
+
+import statistics
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import NamedTuple
+
+FIXED = 0.1
+"""Seconds that are taken until something is measured. Too large: the first micro-batches of a query without a target
+are long. Too small: the first one overruns."""
+FIXED_SHARE = 0.45
+"""Share of the target in force that the fixed cost may be. Too large: a query with a slow sink does next to nothing
+else. Too small: its micro-batches are long."""
+SMALL_SHARE = 0.05
+"""The same if nobody has asked for a target, up to ``Target.longest``. Too large: a query that could read more does
+not. Too small: rows wait longer than they need to."""
+MOST_FIXED = 60.0
+"""Seconds of fixed cost that the target gives way to. Too large: after two stalls of a sink the next micro-batch takes
+for ever. Too small: a sink that really takes so long starves the query."""
+MOST_SLOPE = 50.0
+"""Too large: nonsense in reports stops a query. Too small: long stages behind the source overrun the target."""
+MEMORY = 5
+"""Micro-batches that the line goes through; three of them outvote the others. Too large: a cost that has vanished is
+remembered. Too small: two outliers are believed."""
+STEEPNESS = 0.1
+"""Share of the target by which a line must fit better for its slope to be another one by 1. Too large: a slope is taken
+for a fixed cost. Too small: noise is taken for a slope."""
+SURPRISE = 1.25
+"""A micro-batch that takes so many times what was expected is a surprise. Too large: overruns go on. Too small: noise
+makes micro-batches short."""
+MOST_BACK_OFF = 4.0
+"""Too large: a lone outlier costs the whole next micro-batch. Too small: too little changes to tell work from fixed
+cost."""
+
+
+class Target(NamedTuple):
+    """Seconds that a micro-batch is meant to take: those ``wished``, or up to ``longest`` if nobody has asked for a
+    target and the fixed cost would be more than SMALL_SHARE of it."""
+
+    wished: float
+    longest: float = 0.0
+
+
+class WorkTime(NamedTuple):
+    """Of one micro-batch: seconds that its tasks explain, and that it took."""
+
+    work: float
+    took: float
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """``fixed``: seconds; ``slope``: at least 1 if tasks report; ``recent``: the last micro-batches, the newest first;
+    ``back_off``: the factor by which the next one reads less, 1 unless the last one was a surprise."""
+
+    fixed: float = FIXED
+    slope: float = 1.0
+    recent: tuple[WorkTime, ...] = ()
+    back_off: float = 1.0
+
+    def target_in_force(self, target: Target) -> float:
+        """The wished target, or more seconds if the fixed cost takes too much of it."""
+        fixed = min(self.fixed, MOST_FIXED)
+        return max(target.wished, min(fixed / SMALL_SHARE, target.longest), fixed / FIXED_SHARE)
+
+    def work_within(self, target: Target) -> float:
+        """Seconds that tasks may take so that their micro-batch takes the target in force."""
+        in_force = self.target_in_force(target)
+        # A fixed cost beyond MOST_FIXED is longer than the target: some work is done all the same.
+        return max(in_force - self.fixed, FIXED_SHARE * in_force) / (self.slope * self.back_off)
+
+    def after(self, seen: WorkTime, target: Target, least_slope: float = 1.0) -> "Overhead":
+        """What is known after one more micro-batch."""
+        recent = (seen, *self.recent[: MEMORY - 1])
+        in_force = self.target_in_force(target)
+        line = self.fixed + self.slope * seen.work
+        expected = max(line, in_force)
+        if self.back_off == 1.0 and seen.took > SURPRISE * expected:
+            return replace(self, recent=recent, back_off=min(seen.took / expected, MOST_BACK_OFF))
+        if self.back_off > 1.0 and abs(seen.took - line) > (SURPRISE - 1) * in_force:
+            recent = recent[:2]  # no lone outlier: something has changed, and what was before tells nothing any more
+        return self._fitted(recent, STEEPNESS * in_force, least_slope)
+
+    def with_work(self, factor: float) -> "Overhead":
+        """The same once it turns out that all work takes so many times longer than was thought: that is no slope."""
+        recent = tuple(WorkTime(factor * each.work, each.took) for each in self.recent)
+        return replace(self, slope=self.slope / factor, recent=recent)
+
+    def _fitted(self, recent: tuple[WorkTime, ...], steepness: float, least: float) -> "Overhead":
+        """The line that fits best, of those through two micro-batches, and through one with the fixed cost or the slope
+        of before."""
+        slopes = {1.0, self.slope}
+        slopes |= {each.took / each.work for each in recent if each.work}
+        slopes |= {(each.took - self.fixed) / each.work for each in recent if each.work}
+        slopes |= {(b.took - a.took) / (b.work - a.work) for a, b in combinations(recent, 2) if a.work != b.work}
+        fits = []
+        for slope in slopes:
+            if least <= slope <= MOST_SLOPE:
+                fixed = max(0.0, statistics.median_low(each.took - slope * each.work for each in recent))
+                off = sum(abs(each.took - fixed - slope * each.work) for each in recent)
+                fits.append((off + steepness * abs(slope - self.slope), fixed, slope))
+        _, fixed, slope = min(fits)
+        return Overhead(fixed, slope, recent)

@@ -1,0 +1,336 @@
+"""The controller keeps its promises for any rates, backlogs and reports."""
+
+import json
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.simulate import Scenario, constant, figures, losing, run, scenarios, stepping
+from pystorm_source.source.admission import BatchBudget, Reason, section_of, state_of
+from pystorm_source.source.admission.controller import (
+    AdmissionState,
+    Observation,
+    PlannedBatch,
+    Settings,
+    decide,
+)
+from pystorm_source.source.admission.overhead import Overhead
+from pystorm_source.source.admission.rate_estimator import GROWTH, RateEstimator
+from pystorm_source.source.admission.trigger_interval import TriggerInterval
+from tests.source.micro_batches import SPOUT, TaskSaid, names, played, seen
+
+ONE = Settings(1.0, {SPOUT: 10_000.0})
+ENDLESS = 2**62
+RATES = st.lists(st.floats(0.5, 1e7), min_size=1, max_size=20)
+
+
+def known(rates, slots=2, fixed=0.0, each=1e-5):
+    """A controller that has measured these rates, and ``fixed`` seconds that a micro-batch costs besides."""
+    rate = np.array(rates, np.float64)
+    count = len(rates)
+    estimator = RateEstimator(
+        names=names(count),
+        rate=rate,
+        measured=np.ones(count, bool),
+        splits=np.ones(count, np.int64),
+        share=np.ones(count),
+        reason=np.full(count, Reason.RATE),
+        common={SPOUT: float(np.median(rate))},
+    )
+    return AdmissionState(estimator, slots, each, Overhead(fixed), batches=9, asked=0.0)
+
+
+def after(state, batch, settings=ONE):
+    """What is known after a micro-batch."""
+    planned = PlannedBatch(batch.starts, batch.ends, batch.batch)
+    waiting = np.zeros(len(batch.starts), np.int64)
+    observed = Observation(batch.asked, 0.123, batch.names, waiting, planned, batch.reports)
+    return replace(decide(replace(state, asked=batch.planned), observed, settings)[0], asked=0.0)
+
+
+def given_to(state, waiting, settings=ONE):
+    partitions = state.rates.names
+    waiting = np.broadcast_to(np.asarray(waiting, np.int64), (len(state.rates.rate),))
+    return decide(state, Observation(0.0, 0.123, partitions, waiting), settings)[1]
+
+
+def begun(count):
+    """A controller that knows nothing but the partitions."""
+    return decide(AdmissionState(), Observation(0.0, 0.123, names(count), np.zeros(count, np.int64)), ONE)[0]
+
+
+def columns(state):
+    return {
+        field.name: value.tolist() if isinstance(value := getattr(state.rates, field.name), np.ndarray) else value
+        for field in fields(state.rates)
+    } | {"overhead": state.overhead, "slots": state.slots, "task_overhead": state.task_overhead}
+
+
+@given(RATES, st.integers(1, 8), st.integers(1, 10**12), st.floats(0.01, 100))
+def test_everyone_gets_something_and_nobody_more_than_waits(rates, slots, waiting, target):
+    made = given_to(known(rates, slots), waiting, Settings(target, {SPOUT: 1.0}))
+    assert (made.offsets >= 1).all()
+    assert (made.offsets <= waiting).all()
+    assert np.isfinite(made.pressure)
+
+
+@given(RATES, st.integers(1, 8), st.integers(1, 10**9))
+def test_without_pressure_all_that_waits_is_read(rates, slots, waiting):
+    made = given_to(known(rates, slots), waiting)
+    if (waiting / np.array(rates) + 1e-5).sum() <= 1:  # one slot alone could do it
+        assert (made.offsets == waiting).all()
+        assert made.reason is Reason.NONE
+
+
+@given(RATES, st.integers(1, 8), st.floats(0.1, 10), st.floats(1, 10))
+def test_a_longer_target_reads_no_less(rates, slots, target, factor):
+    shorter = given_to(known(rates, slots), ENDLESS, Settings(target, ONE.initial))
+    longer = given_to(known(rates, slots), ENDLESS, Settings(target * factor, ONE.initial))
+    assert longer.offsets.sum() >= shorter.offsets.sum() * 0.999 - len(rates)
+
+
+@given(RATES, st.integers(1, 8), st.integers(0, 19), st.floats(1e-3, 1e12))
+def test_no_rate_takes_from_the_others(rates, slots, row, rate):
+    """Each has its time: what one claims to do in it is its own affair."""
+    row %= len(rates)
+    honest = given_to(known(rates, slots), ENDLESS)
+    other = given_to(known([*rates[:row], rate, *rates[row + 1 :]], slots), ENDLESS)
+    rest = np.arange(len(rates)) != row
+    assert other.offsets[rest] == pytest.approx(honest.offsets[rest], rel=1e-3, abs=1)
+
+
+def test_a_slow_partition_gets_the_same_time_not_the_same_offsets():
+    assert given_to(known([1000, 1000, 1000, 20]), ENDLESS).offsets.tolist() == pytest.approx(
+        [500, 500, 500, 10], abs=1
+    )
+
+
+def test_what_little_backlogs_leave_goes_to_the_others():
+    made = given_to(known([1000.0] * 4), [100, 9999, 9999, 9999])
+    assert made.offsets[0] == 100
+    assert made.offsets.sum() == pytest.approx(2000, abs=8)
+
+
+def test_the_first_micro_batch_is_bounded_by_the_initial_rate():
+    made = given_to(begun(4), ENDLESS)
+    assert 0 < made.offsets.sum() <= 10_000
+    assert made.reason is Reason.FIRST_BATCH
+
+
+def test_a_new_partition_begins_at_the_common_rate():
+    rates = after(known([100.0, 100.0]), played([100, 100], [1.0, 1.0])).rates.of(names(3), ONE.initial)
+    assert rates.rate.tolist() == [100.0, 100.0, 100.0]
+
+
+def test_of_more_partitions_than_their_tasks_leave_time_for_each_has_its_turn():
+    state = known([1000.0] * 100, slots=1, each=0.02)
+    waiting, zero = np.full(100, ENDLESS), np.zeros(100, np.int64)
+    read, planned = np.zeros(100), None
+    for turn in range(10):
+        state, made = decide(state, Observation(float(turn), 0.1, names(100), waiting, planned), ONE)
+        assert (made.offsets > 0).sum() <= 16
+        read += made.offsets > 0
+        planned = PlannedBatch(zero, made.offsets, "b")
+    assert (read > 0).all()
+
+
+def test_a_quicker_sample_counts_in_part_and_a_second_one_again():
+    once = after(known([1000.0]), played([1000], [0.5]))
+    assert 1100 < once.rates.rate[0] < 1900
+    assert once.rates.rate[0] < after(once, played([1000], [0.5])).rates.rate[0] < 2000
+
+
+def test_a_slower_sample_counts_at_once():
+    assert after(known([1000.0]), played([1000], [4.0])).rates.rate[0] == pytest.approx(250)
+
+
+def test_small_deviations_count_in_part():
+    assert 900 < after(known([1000.0]), played([1000], [1.15])).rates.rate[0] < 1000
+
+
+def test_failures_halve_and_clean_micro_batches_give_back():
+    state = after(known([1000.0], fixed=0.1), played([1000], [1.0], failed=100))
+    assert state.rates.share.tolist() == [0.5]
+    assert given_to(state, ENDLESS).reason is Reason.FAILURES
+    state = after(state, played([500], [0.5]))
+    assert state.rates.share.tolist() == pytest.approx([0.6])
+    assert given_to(state, ENDLESS).reason is Reason.PROBING
+
+
+@dataclass(frozen=True)
+class TriedAgain:
+    """A report of a task that Spark started a third time, or beside a slow twin."""
+
+    said: TaskSaid
+    attempt: int = 2
+
+    def __getattr__(self, name):
+        return getattr(self.said, name)
+
+
+def test_a_task_that_was_tried_again_is_no_failure():
+    """A lost node or a speculative twin says nothing of the tuples."""
+    batch = played([1000], [1.0])
+    batch = replace(batch, reports=[TriedAgain(said) for said in batch.reports])
+    state = after(known([1000.0], fixed=0.1), batch)
+    assert state.rates.share.tolist() == [1.0]
+    assert given_to(state, ENDLESS).reason is Reason.RATE
+
+
+def test_failures_that_never_end_leave_a_share():
+    state = known([1000.0])
+    for _ in range(20):
+        state = after(state, played([1000], [1.0], failed=1000))
+    assert given_to(state, ENDLESS).offsets[0] >= 100
+
+
+@given(st.floats(1e-9, 1e9), st.integers(1, 4))
+def test_a_lie_lifts_a_rate_by_a_bounded_factor(seconds, liars):
+    reports = [
+        report._replace(seconds=seconds) if row < liars else report
+        for row, report in enumerate(played([100] * 4, [0.1] * 4).reports)
+    ]
+    state = after(known([1000.0] * 4), seen([100] * 4, reports, asked=0.3))
+    assert (state.rates.rate <= 1000 * GROWTH * 1.001).all()
+    assert state.rates.rate[liars:] == pytest.approx(1000.0)
+
+
+def test_an_unexplained_overrun_shrinks_the_next_micro_batch():
+    batch = played([450, 450], [0.45, 0.45])
+    late = seen([450, 450], batch.reports, asked=3.0)
+    state = after(known([1000.0] * 2), late)
+    assert given_to(state, ENDLESS).offsets.sum() < 1500
+    assert given_to(state, ENDLESS).reason is Reason.OVERRUN
+
+
+def test_the_first_micro_batch_of_a_run_starts_processes_and_says_nothing_of_time():
+    batch = played([450, 450], [0.45, 0.45])
+    state = after(replace(known([1000.0] * 2), batches=0), seen([450, 450], batch.reports, asked=30.0))
+    assert given_to(state, ENDLESS).offsets.sum() >= 1900
+
+
+def test_waiting_for_the_trigger_is_no_work():
+    batch = played([450, 450], [0.45, 0.45])
+    waited = seen([450, 450], batch.reports, asked=10.0)
+    state = replace(known([1000.0] * 2, fixed=0.1), trigger=TriggerInterval(10.0, asked=0.0))
+    planned = PlannedBatch(waited.starts, waited.ends, waited.batch)
+    observed = Observation(10.0, 10.003, names(2), np.full(2, ENDLESS), planned, waited.reports)
+    assert 1700 <= decide(state, observed, ONE)[1].offsets.sum() < 1900
+
+
+def unreported(state, micro_batches, cost):
+    """The same after micro-batches of which nothing is heard but when they were over; their sizes."""
+    sizes = []
+    for _ in range(micro_batches):
+        made = given_to(state, ENDLESS).offsets.tolist()
+        sizes.append(sum(made))
+        state = after(state, seen(made, asked=cost(sum(made))))
+    assert given_to(state, ENDLESS).reason is Reason.NO_REPORT
+    return sizes
+
+
+def test_without_reports_the_time_of_the_batch_counts():
+    sizes = unreported(known([1000.0] * 2, fixed=0.1), 8, lambda size: 0.1 + size / 500)
+    assert sizes[-1] == pytest.approx(450, rel=0.1)
+
+
+def test_a_cut_that_does_not_shorten_the_batch_is_taken_back():
+    sizes = unreported(known([1000.0], slots=1, fixed=0.1), 12, lambda size: 10.0 + size / 1000)
+    assert sizes[1] < sizes[0]
+    assert sizes[-1] > 10_000
+
+
+@settings(max_examples=25)
+@given(RATES, st.lists(st.floats(0.001, 10), min_size=20, max_size=20))
+def test_equal_histories_give_equal_states(rates, seconds):
+    batch = played([50] * len(rates), seconds[: len(rates)])
+    one, two = (after(after(known(rates), batch), batch) for _ in range(2))
+    assert columns(one) == columns(two)
+
+
+@given(
+    st.lists(st.floats(10, 1e7), min_size=1, max_size=20),
+    st.integers(1, 64),
+    st.floats(0.001, 10),
+    st.floats(0.0001, 0.05),
+)
+def test_a_restart_goes_on_from_the_offset_alone(rates, slots, fixed, each):
+    before = known(rates, slots, fixed=fixed, each=each)
+    section = json.loads(json.dumps(section_of(before)))
+    after = state_of(section)
+    after = replace(after, rates=after.rates.of(before.rates.names, ONE.initial))
+    assert section_of(after) == section
+    assert after.slots == slots
+    assert after.overhead.fixed == pytest.approx(fixed, rel=0.06, abs=1e-6)
+    assert after.rates.rate == pytest.approx(before.rates.rate, rel=0.35)
+    assert given_to(after, ENDLESS).reason is not Reason.FIRST_BATCH
+
+
+@pytest.mark.parametrize("section", [{}, {"s": 5}, {"s": {"common": 0}}, {"s": {"common": "x", "others": 3}}])
+def test_a_section_that_makes_no_sense_begins_anew(section):
+    observed = Observation(0.0, 0.123, names(1), np.array([ENDLESS]))
+    assert decide(state_of(section), observed, ONE)[1].reason is Reason.FIRST_BATCH
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(st.floats(1000, 1e6), min_size=1, max_size=20),
+    st.integers(1, 8),
+    st.floats(0, 0.03),
+    st.integers(0, 99),
+)
+def test_any_constant_rates_are_found_within_five_micro_batches(rates, slots, noise, seed):
+    rate = constant(np.array(rates))
+    scenario = Scenario("any", len(rates), slots, rate, seconds=9, noise=noise, seed=seed, initial=1000)
+    told = figures(scenario, run(scenario))
+    assert told["settled"][1] <= 5
+    assert told["late"] <= 1.25
+
+
+@pytest.mark.parametrize("lost", [0.0, 0.5, 1.0])
+def test_steps_of_capacity_are_followed_within_five_micro_batches(lost):
+    rates = stepping(np.full(16, 5000.0), 20, (1, 4, 1))
+    tamper = losing(lost)
+    told = figures(s := Scenario("step", 16, 2, rates, 60, (0.0, 20.0, 40.0), tamper=tamper), run(s))
+    assert told["settled"][1] <= 5
+    assert told["overshoot"] < 0.25
+
+
+KNOWN = {scenario.name: scenario for scenario in scenarios()}
+
+
+@pytest.mark.parametrize("name", [name for name in KNOWN if name.startswith("fixed-") and name[6:].isdecimal()])
+def test_a_fixed_cost_beyond_the_target_leaves_nearly_half_of_the_capacity(name):
+    seen = run(KNOWN[name])
+    assert figures(KNOWN[name], seen)["goodput"] >= 0.45
+    assert "overhead" in seen.reasons
+
+
+def test_a_bolt_of_five_milliseconds_is_begun_with_little():
+    scenario = KNOWN["bolt-5ms"]
+    assert run(scenario).took[0] - scenario.cold <= 2 * scenario.target
+
+
+@pytest.mark.parametrize("name", ["quick", "quick-endless"])
+def test_a_quick_query_reads_in_its_first_thirty_seconds_what_one_without_limits_does(name):
+    with_control, without = (run(KNOWN[name], limited=limited).rows_within(30.0) for limited in (True, False))
+    assert with_control >= 0.9 * without
+
+
+def test_tasks_that_are_dear_to_start_are_not_taken_for_slow_ones():
+    """64 short tasks of 30 ms each besides their work leave less than half of the slots' time."""
+    assert figures(KNOWN["short-tasks"], run(KNOWN["short-tasks"]))["goodput"] > 0.4
+
+
+def test_slots_that_are_lost_are_noticed():
+    assert figures(KNOWN["slots-lost"], run(KNOWN["slots-lost"]))["settled"][1] <= 5
+
+
+def test_a_hundred_thousand_partitions_are_decided_at_once():
+    many = Observation(0.0, 0.123, names(100_000), np.full(100_000, 10**6))
+    made = decide(AdmissionState(), many, ONE)[1]
+    assert isinstance(made, BatchBudget)
+    assert 0 < (made.offsets > 0).sum() < 1000
