@@ -18,7 +18,8 @@ MILLIS, MICROS = 1_000, 1_000_000
 class TaskProgress:
     """What tasks have reported since the micro-batch before was planned: mostly of that one.
 
-    Sums: ``ranges`` that were read to their end, their ``offsets`` and ``rows``; of the spouts' tuples those ``acked``
+    Sums: ``ranges`` that were read to their end; ``retried_tasks``: ranges that a later attempt of Spark's task has
+    read; their ``offsets`` and ``rows``; of the spouts' tuples those ``acked``
     and ``failed``, the ``retries`` and ``dead_letters``. The largest of any task: ``longest``: seconds that a range
     took; ``queue_high_mark`` and ``queue_capacity``: tuples in the receive queue that was fullest; ``stalls``:
     reason → seconds; ``latency``: ``p50``, ``p95``, ``p99`` of the calls of components, in seconds.
@@ -26,6 +27,7 @@ class TaskProgress:
     """
 
     ranges: int = 0
+    retried_tasks: int = 0
     offsets: int = 0
     rows: int = 0
     acked: int = 0
@@ -44,6 +46,7 @@ class TaskProgress:
         """``told``: the section ``tasks`` of a report."""
         return cls(
             ranges=told["ranges"],
+            retried_tasks=told["retriedTasks"],
             offsets=told["offsets"],
             rows=told["rows"],
             acked=told["acked"],

@@ -30,6 +30,7 @@ class ReportSummary:
     def begin(self) -> None:
         """Forgets what it has: another micro-batch was planned."""
         self._seen: set[tuple[str, str, str, int]] = set()
+        self._retried: set[tuple[str, str, str, int]] = set()
         self._sums = dict.fromkeys(_SUMS, 0)
         self._longest = 0.0
         self._stalls: dict[str, float] = {}
@@ -40,6 +41,8 @@ class ReportSummary:
         """Takes reports in, whichever micro-batch they are of."""
         for report in reports:
             of = report.batch, report.spout, report.partition, report.start
+            if report.attempt > 0:
+                self._retried.add(of)
             if of not in self._seen:
                 self._seen.add(of)
                 self._add(report)
@@ -70,6 +73,7 @@ class ReportSummary:
             "queueCapacity": capacity,
             "queueHighMark": high_mark,
             "ranges": len(self._seen),
+            "retriedTasks": len(self._retried),
             "stallMillis": {name: round(MILLIS * self._stalls[name]) for name in sorted(self._stalls)},
         }
         if dropped:

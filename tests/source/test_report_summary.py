@@ -60,6 +60,7 @@ def test_counts_are_summed_and_the_largest_of_the_rest_is_shown():
         "queueCapacity": 8,
         "queueHighMark": 7,
         "ranges": 2,
+        "retriedTasks": 0,
         "retries": 15,
         "rows": 190,
         "stallMillis": {"downstream_full": 250, "input_empty": 100},
@@ -68,7 +69,12 @@ def test_counts_are_summed_and_the_largest_of_the_rest_is_shown():
 
 def test_a_range_that_was_read_twice_counts_once():
     assert summed(arrived(), arrived(attempt=1), arrived(start=50, offsets=50))["ranges"] == 2
-    assert summed(arrived(), arrived(attempt=1)) == summed(arrived())
+    assert summed(arrived(), arrived(attempt=1)) == summed(arrived(attempt=1), arrived())
+
+
+def test_ranges_that_a_later_attempt_has_read_are_counted():
+    assert summed(arrived(), arrived(start=50, offsets=50, attempt=2))["retriedTasks"] == 1
+    assert summed(arrived(attempt=1), arrived())["retriedTasks"] == 1
 
 
 def test_reports_that_were_dropped_are_told_even_alone():
