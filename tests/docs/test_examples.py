@@ -1,6 +1,8 @@
 """The Python blocks of the pages run as they stand, one after the other as in a notebook, on a real Spark."""
 
 import importlib
+import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 from pystorm_source import Topology
 from pystorm_source.errors import OptionError
 from pystorm_source.plan import compile_plan
+from pystorm_source.source.offsets import parse
 from pystorm_source.source.request import ReadRequest
 from tests.docs.pages import ROOT, Block, blocks, pages
 
@@ -217,3 +220,11 @@ def test_every_python_block_belongs_to_a_test():
     tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md", "MIGRATING.md", "TESTING.md", "COUNTERS.md"}
     tested |= {"ADMISSION.md", "KAFKA.md"}  # tests/spouts/test_kafka_formats
     assert {page.name for page in pages() if blocks(page, "python")} <= tested
+
+
+def test_the_command_for_an_edited_offset_gives_it_its_checksum(tmp_path):
+    (command,) = [block.text for block in blocks(ROOT / "docs/DEPLOY.md", "sh") if "sealed" in block.text]
+    (tmp_path / "edited.json").write_text('{"offsets": {"lines": {"b": 2, "a": 1}}, "crc": 5, "version": 1}')
+    path = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    printed = subprocess.run(command, shell=True, cwd=tmp_path, env=path, capture_output=True, text=True, check=True)
+    assert parse(json.loads(printed.stdout), ["lines"]).known("lines") == {"a": 1, "b": 2}

@@ -7,15 +7,19 @@ import random
 import pytest
 
 from pystorm_source.errors import CheckpointError, DataLossError, OptionError
+from pystorm_source.source.offsets import parse, sealed
 from tests.source.spark_calls import Checkpoint, Run
 from tests.spouts.mutations import COUNT, mutated
 
-OFFSET = {
-    "begins": {"numbers": {"b": 100}},
-    "memo": {"numbers": {"done": "a_done", "newest": 17}},
-    "offsets": {"numbers": {"a": 40, "b": 160}},
-    "version": 1,
-}
+OFFSET = sealed(
+    {
+        "begins": {"numbers": {"b": 100}},
+        "memo": {"numbers": {"done": "a_done", "newest": 17}},
+        "offsets": {"numbers": {"a": 40, "b": 160}},
+        "pace": {"numbers": {"common": 120, "others": {"a": 9}, "slots": 2}},
+        "version": 1,
+    }
+)
 ODD = [None, True, -1, 0, 1.5, 2**63, 10**40, "", "task", "../..", "\0", [], {}, {"": {"": 0}}, {"a": {"b": {"c": 1}}}]
 
 
@@ -65,11 +69,26 @@ def told(call, *arguments):
     return None
 
 
-def test_a_mutated_offset_is_refused_by_name_or_is_an_offset(world):
+def resealed(mutant):
+    """As a hand that knows of the checksum would leave it."""
+    return sealed(mutant) if isinstance(mutant, dict) else mutant
+
+
+def test_a_mutated_offset_is_refused_or_says_the_same():
+    refused = 0
+    for mutant in mutants(OFFSET, 2):
+        parsed = told(parse, mutant, ["numbers"])
+        assert parsed is None or parsed == parse(OFFSET, ["numbers"])
+        refused += parsed is None
+    assert refused > COUNT / 2
+
+
+def test_a_mutated_offset_with_its_checksum_is_refused_by_name_or_is_an_offset(world):
+    """The checks behind the checksum."""
     world.put(a=200, b=200)
     run = Run(world.options(), Checkpoint())
     understood = 0
-    for offset in mutants(OFFSET, 1):
+    for offset in map(resealed, mutants(OFFSET, 1)):
         ranges = told(run.reader.partitions, offset, OFFSET)
         ranges = ranges if ranges is not None else told(run.reader.partitions, OFFSET, offset)
         for each in ranges or ():
@@ -99,14 +118,14 @@ def test_a_mutated_offset_of_a_journal_reads_and_deletes_nothing_else(tmp_path, 
     precious.parent.mkdir()
     precious.touch()
     before = sorted(str(path) for path in tmp_path.rglob("*") if "/precious" in str(path))
-    for mutant in mutants(offset, spoilt):
+    for mutant in map(resealed, mutants(offset, spoilt)):
         planned = told(run.reader.latestOffset, mutant, run.limit)
         if planned is not None:
             told(run.reader.partitions, mutant, planned)
         told(run.reader.commit, mutant)
     assert sorted(str(path) for path in tmp_path.rglob("*") if "/precious" in str(path)) == before
     for path in ["../precious", "..", "/", str(precious.parent)]:
-        spoilt_offset = {"offsets": {"tokens": {path: 10}}, "version": 1}
+        spoilt_offset = sealed({"offsets": {"tokens": {path: 10}}, "version": 1})
         with pytest.raises(CheckpointError, match="journal of spout 'tokens' that cannot be"):
             run.reader.commit(spoilt_offset)
     assert precious.exists()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystorm_source.errors import CheckpointError
-from pystorm_source.source.offsets import Key, Offsets, Range, Ranges, parse
+from pystorm_source.source.offsets import Key, Offsets, Range, Ranges, parse, sealed
 from pystorm_source.source.offsets import ranges as columns_between
 from tests.source.columns import offsets
 
@@ -53,20 +53,87 @@ def test_text():
         pinned=True,
     )
     assert json.dumps(given.to_json()) == (
-        '{"begins": {"s": {"b": 0}}, "memo": {"s": {"a": "x", "z": 1}}, '
+        '{"begins": {"s": {"b": 0}}, "crc": 1334704583, "memo": {"s": {"a": "x", "z": 1}}, '
         '"offsets": {"s": {"a": 1, "b": 2}, "t": {"c": 3}}, "version": 1}'
     )
     paced = replace(given, begins={}, memo={}, pace={"slots": 2, "s": {"others": {"b": 24, "a": 9}, "common": 120}})
     assert json.dumps(paced.to_json()) == (
-        '{"offsets": {"s": {"a": 1, "b": 2}, "t": {"c": 3}}, '
+        '{"crc": 3324427867, "offsets": {"s": {"a": 1, "b": 2}, "t": {"c": 3}}, '
         '"pace": {"s": {"common": 120, "others": {"a": 9, "b": 24}}, "slots": 2}, "version": 1}'
     )
 
 
 def test_before_the_first_batch():
-    assert json.dumps(Offsets().to_json()) == '{"version": 1}'
-    assert not parse({"version": 1}, []).pinned
-    assert parse({"version": 1, "offsets": {}}, []).pinned
+    assert json.dumps(Offsets().to_json()) == '{"crc": 1899010611, "version": 1}'
+    assert not parse(sealed({"version": 1}), []).pinned
+    assert parse(sealed({"version": 1, "offsets": {}}), []).pinned
+
+
+@pytest.mark.parametrize(
+    ("partition", "note", "crc"),
+    [
+        ("a", 1, 525748109),
+        ('Sträßchen/\0\x7f\u2028\U0001f600\\"', -1, 2333777361),
+        ("\udcff.log", 1, 1364587411),
+        ("a", 2**70, 1875840588),
+    ],
+)
+def test_the_checksum_of_odd_names_is_the_same_for_ever(partition, note, crc):
+    """An upgrade of what encodes the text must not lock queries out of their checkpoints."""
+    offset = offsets({Key("s", partition): 1}, memo={"s": {"n": note}}, pinned=True)
+    assert offset.to_json()["crc"] == crc
+    assert parse(json.loads(json.dumps(offset.to_json())), ["s"]) == offset
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"offsets": {"s": {"a": 41, "b": 7}}},
+        {"offsets": {"s": {"a": 4, "b": 7}}},
+        {"offsets": {"s": {"a": 40}}},
+        {"offsets": {"s": {"a": 40, "b": 7, "c": 0}}},
+        {"offsets": {"s": {"a": 40, "c": 7}}},
+        {"offsets": {}},
+        {"offsets": {"s": {"a": 40.0, "b": 7}}},
+        {"memo": {"s": {"newest": 18}}},
+        {"begins": {"s": {"a": 40}}},
+        {"pace": {"s": {"common": 2}}},
+        {"crc": 7},
+        {"crc": -1},
+        {"crc": "3"},
+        {"crc": True},
+    ],
+)
+def test_an_offset_that_was_changed_is_refused_with_the_folder_to_look_in(changed):
+    given = offsets({Key("s", "a"): 40, Key("s", "b"): 7}, {}, {"s": {"newest": 17}}, True, {"s": {"common": 1}})
+    with pytest.raises(
+        CheckpointError,
+        match=r"spouts \['s', 't'\] does not fit its checksum: a file in the folder offsets of its checkpointLocation",
+    ):
+        parse({**given.to_json(), **changed}, ["t", "s"])
+
+
+@pytest.mark.parametrize("gone", [["crc"], ["crc", "offsets"], ["crc", "offsets", "memo"]])
+def test_an_offset_without_a_checksum_is_refused(gone):
+    given = offsets({Key("s", "a"): 40}, {}, {"s": {"newest": 17}}, True).to_json()
+    with pytest.raises(CheckpointError, match="has no checksum"):
+        parse({name: section for name, section in given.items() if name not in gone}, ["s"])
+
+
+def test_an_edited_offset_that_is_sealed_again_is_read():
+    given = offsets({Key("s", "a"): 40}, pinned=True).to_json()
+    edited = sealed({**given, "offsets": {"s": {"a": 30}}})
+    assert parse(edited, ["s"]).known("s") == {"a": 30}
+    assert sealed(edited) == edited
+
+
+def test_an_offset_that_is_nested_too_deeply_is_refused():
+    deep = {}
+    for _ in range(100_000):
+        deep = {"a": deep}
+    for crc in (-1, 0, 7):
+        with pytest.raises(CheckpointError, match="does not fit its checksum"):
+            parse({"version": 1, "crc": crc, "memo": deep}, ["s"])
 
 
 HOSTILE = [
@@ -99,6 +166,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("given", "says"), HOSTILE)
 def test_foreign_offsets_are_refused(given, says):
+    given = sealed(given) if isinstance(given, dict) and "version" in given else given
     with pytest.raises(CheckpointError, match=says) as refused:
         parse(given, ["s"])
     assert "checkpointLocation of its own" in str(refused.value)
@@ -108,11 +176,11 @@ def test_foreign_offsets_are_refused(given, says):
 @pytest.mark.parametrize("section", ["offsets", "begins", "memo"])
 def test_checkpoint_of_another_topology_names_both(section):
     with pytest.raises(CheckpointError, match=r"knows the spouts \['old'\], this one has \['new', 'newer'\]"):
-        parse({"version": 1, section: {"old": {"a": 1}}}, ["newer", "new"])
+        parse(sealed({"version": 1, section: {"old": {"a": 1}}}), ["newer", "new"])
 
 
 def test_a_spout_may_be_added():
-    assert parse({"version": 1, "offsets": {"s": {"a": 1}}}, ["s", "t"]).known("s") == {"a": 1}
+    assert parse(sealed({"version": 1, "offsets": {"s": {"a": 1}}}), ["s", "t"]).known("s") == {"a": 1}
 
 
 A, B, C = Key("s", "a"), Key("s", "b"), Key("s", "c")

@@ -12,6 +12,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import CheckpointError, DataLossError, OptionError, SchemaError, TupleFailed, UsageError
 from pystorm_source.source.admission import UNBOUNDED
 from pystorm_source.source.data_source import PystormDataSource
+from pystorm_source.source.offsets import sealed
 from pystorm_source.source.spark_versions import default_read_limit
 from pystorm_source.source.stream_reader import PystormStreamReader
 from pystorm_source.source.task_read import TaskReader
@@ -36,7 +37,7 @@ def test_paced_by_the_limit(world):
     done = run_all(world.options(maxOffsetsPerTrigger=20))
     assert [len(rows) for rows in done.rows] == [20, 20, 20, 10]
     assert flat(done) == numbers("a", 0, 50) + numbers("b", 10, 30)
-    assert json.loads(done.offsets[-1]) == {"offsets": {"numbers": {"a": 50, "b": 30}}, "version": 1}
+    assert json.loads(done.offsets[-1]) == sealed({"offsets": {"numbers": {"a": 50, "b": 30}}, "version": 1})
 
 
 def test_limits_combine(world):
@@ -380,7 +381,7 @@ def test_best_effort_slices(world):
     assert run.trigger()
     assert run.trigger()
     assert [len(rows) for rows in run.checkpoint.rows] == [7, 7]
-    assert json.loads(run.position) == {"offsets": {"ticks": {"task": 14}}, "version": 1}
+    assert json.loads(run.position) == sealed({"offsets": {"ticks": {"task": 14}}, "version": 1})
     assert run.reported[-1]["backlog"] == 0
 
 
