@@ -27,11 +27,12 @@ from benchmarks.record import Record, record
 from pystorm_source.api import Spout
 from pystorm_source.clock import SystemClock
 from pystorm_source.spouts.journal import JournaledSpout
-from pystorm_source.spouts.journal_log import Journal, SliceWriter
-from pystorm_source.spouts.journal_manifest import Slice
+from pystorm_source.spouts.journal_log import Journal
+from pystorm_source.spouts.journal_manifest import BatchRange
 from pystorm_source.spouts.journal_options import JournalOptions
 from pystorm_source.spouts.journal_rows import JournalRows
 from pystorm_source.spouts.journal_segment import StreamBatch
+from pystorm_source.spouts.journal_writer import BatchWriter
 
 ASKED = 0.8
 ID = "f" * 32
@@ -59,7 +60,7 @@ class WordSpout(Spout):
 
 
 class Journals:
-    """A journal in ``folder``, one slice after the other, trimmed behind."""
+    """A journal in ``folder``, one batch after the other, trimmed behind."""
 
     def __init__(self, folder: Path, size: int):
         self.options = JournalOptions(path=str(folder))
@@ -69,15 +70,15 @@ class Journals:
         self.size = size
         self.at = 0
 
-    def next_slice(self) -> Slice:
-        """The slice to write, those before it trimmed."""
+    def next_batch(self) -> BatchRange:
+        """The batch to write, those before it trimmed."""
         self.journal.trim(self.at)
         self.at += self.size
-        return Slice(self.at - self.size, self.at)
+        return BatchRange(self.at - self.size, self.at)
 
-    def writer(self, slice: Slice) -> SliceWriter:
+    def writer(self, batch: BatchRange) -> BatchWriter:
         """An attempt at it."""
-        return SliceWriter(self.journal, self.options, slice, self.rows, SystemClock())
+        return BatchWriter(self.journal, self.options, batch, self.rows, SystemClock())
 
 
 def run(settings: Settings) -> Iterator[Record]:
@@ -140,26 +141,26 @@ def _arrays(rows: list[tuple[str, int]]) -> Callable[[], list[pa.RecordBatch]]:
 
 
 def _batches(journals: Journals, batches: list[pa.RecordBatch]) -> float:
-    slice = journals.next_slice()
+    batch = journals.next_batch()
     groups = [[StreamBatch(0, batch)] for batch in batches]
     began = time.perf_counter()
-    writer = journals.writer(slice)
+    writer = journals.writer(batch)
     for group in groups:
         writer.put(group, has_ids=False)
-    assert writer.settle() is None
+    assert writer.commit() is None
     return time.perf_counter() - began
 
 
 def _rows(journals: Journals, rows: list[tuple[str, int]]) -> float:
-    slice = journals.next_slice()
+    batch = journals.next_batch()
     began = time.perf_counter()
-    writer = journals.writer(slice)
+    writer = journals.writer(batch)
     append = journals.rows.straight
     assert append is not None
     for n, row in enumerate(rows):
         append(row, n)
     writer.flush(has_ids=False)
-    assert writer.settle() is None
+    assert writer.commit() is None
     return time.perf_counter() - began
 
 
@@ -206,16 +207,16 @@ def _spout(folder: Path, rows: list[tuple[str, int]]) -> Callable[[], float]:
 
 
 def _replay(journals: Journals, rows: list[tuple[str, int]]) -> Callable[[], float]:
-    slice = journals.next_slice()
-    writer = journals.writer(slice)
+    batch = journals.next_batch()
+    writer = journals.writer(batch)
     for n, row in enumerate(rows):
         journals.rows.append(row, "default", None, n)
     writer.flush(has_ids=False)
-    writer.settle()
+    writer.commit()
 
     def once() -> float:
         began = time.perf_counter()
-        manifest = journals.journal.manifest(slice)
+        manifest = journals.journal.opened(batch, shares=1, fail_on_data_loss=True)
         assert manifest is not None
         groups = journals.journal.read(manifest, journals.rows, True)
         read = sum(1 for group in groups for _ in journals.rows.emits(group))

@@ -1,17 +1,17 @@
 """A journal around a spout without offsets: what Spark can replay.
 
-    the user's spout ──emit──► JournalRows ──groups──► segments ──► manifest: decided, durable ──► ack(id) upstream
+    the user's spout ──emit──► JournalRows ──groups──► segments ──► manifest: committed, durable ──► ack(id) upstream
                                                                         │
                               a replay reads them ──────────────────────┴──► offsets, emitted into the topology
 
-A micro-batch asks for offsets [start, end), tuple i of the slice has offset ``start + i``. A task listens first: the
-spout is asked until ``batch.target.millis`` have passed or it has emitted ``end - start`` tuples. Then the slice is
-settled (``journal_log``): one attempt's tuples are its tuples for ever. Only then does the first of them enter the
+A micro-batch asks for offsets [start, end), tuple i of the batch has offset ``start + i``. A task polls first: the
+spout is asked until ``batch.target.millis`` have passed or it has emitted ``end - start`` tuples. Then the batch is
+committed (``journal_writer``): one attempt's tuples are its tuples for ever. Only then does the first of them enter the
 topology, read back from Arrow, so that a replay cannot differ from the first run. This is the order of the LMAX
 Disruptor's journaler: what follows stands behind its barrier. The barrier is the manifest, and it comes at the end of
-the slice, for before it another attempt may still be first; so nothing runs beside the writing, and no ring is needed.
+the batch, for before it another attempt may still be first; so nothing runs beside the writing, and no ring is needed.
 
-Whatever the spout emits outside of ``next_tuple`` (in ``ack``, ``fail``, ``activate``) begins the next slice.
+Whatever the spout emits outside of ``next_tuple`` (in ``ack``, ``fail``, ``activate``) begins the next batch.
 
 Threading law: as every component; all calls come from the executor's thread.
 """
@@ -32,10 +32,12 @@ from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import CheckpointError
 from pystorm_source.options import Options, parse
-from pystorm_source.spouts.journal_log import Journal, SliceWriter
-from pystorm_source.spouts.journal_manifest import Manifest, Slice
+from pystorm_source.spouts.journal_log import Journal
+from pystorm_source.spouts.journal_manifest import BatchRange, Manifest
 from pystorm_source.spouts.journal_options import JournalOptions
+from pystorm_source.spouts.journal_orphans import orphaned_segments
 from pystorm_source.spouts.journal_rows import Emit, JournalRows
+from pystorm_source.spouts.journal_writer import BatchWriter
 
 logger = logging.getLogger("pystorm.journal")
 
@@ -73,8 +75,8 @@ class JournaledSpout(PartitionedSpout):
         self._spout_cls = spout_cls
         self._spout: Any = None
         self._journal: Journal | None = None
-        self._slice: Slice | None = None
-        self._writer: SliceWriter | None = None  # while it listens
+        self._batch: BatchRange | None = None
+        self._writer: BatchWriter | None = None  # while the spout is polled
         self._emits: Iterator[Emit] = iter(())
         self._count = 0
         self._ids: list[Any] = []
@@ -84,6 +86,7 @@ class JournaledSpout(PartitionedSpout):
         self._options = parse(JournalOptions, conf)
         self._plan = parse(JournaledSpoutOptions, conf)
         self._on_driver = context["place"] == "driver"
+        self._shares = list(context["task->component"].values()).count(str(self.component_name))
         if self._on_driver:
             return
         schemas = {name: _schema(text) for name, text in self._plan.schemas.items()}
@@ -107,7 +110,12 @@ class JournaledSpout(PartitionedSpout):
                 self._journal.found()
             return Snapshot({self._journal.id: (0, self._plan.permits)}, memo)
         name, offset = self._checked(known)
-        return Snapshot({name: (0, offset + self._plan.permits)}, memo)
+        begin = 0
+        if self._journal is None or self._journal.id != name:  # once: from here on this process alone trims it
+            journal = self._journal_of(name)
+            begin = journal.reconcile(offset, self._plan.fail_on_data_loss)
+            self._journal = journal
+        return Snapshot({name: (begin, max(offset, begin) + self._plan.permits)}, memo)
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
         """In a task, even shares for its instances; never between Spark's tasks."""
@@ -130,36 +138,35 @@ class JournaledSpout(PartitionedSpout):
         return name, offset
 
     def _journal_of(self, id: str) -> Journal:
-        return Journal(self._options, str(self.component_name), id)
+        return Journal(self._options, str(self.component_name), id, self.clock)
 
     # --- task
 
     def open(self, partition: str, start: int, end: int) -> None:
-        """A slice that is settled is read; for another one the spout is asked. Raises as ``Journal`` does."""
+        """A batch that is committed is read; for another one the spout is polled. Raises as ``Journal.opened`` does."""
         self._journal = self._journal_of(partition)
-        self._slice = Slice(start, end)
-        self._journal.trimmed()
+        self._batch = BatchRange(start, end)
         self._emits = iter(())
         self._next, self._last = start, end - 1
-        manifest = self._journal.manifest(self._slice)
+        manifest = self._journal.opened(self._batch, self._shares, self._plan.fail_on_data_loss)
         if manifest is not None:
             self._follow(manifest)
             return
-        self._writer = SliceWriter(self._journal, self._options, self._slice, self._rows, self.clock)
+        self._writer = BatchWriter(self._journal, self._options, self._batch, self._rows, self.clock)
         self._rows.take()  # of an attempt that broke off
         self._ids = []
         self._written_ids = 0
         self._flushed = self.clock.monotonic()
         self._deadline = self._flushed + self._plan.target_millis / 1000
-        self._count = self._writer.adopt(self._journal.leftovers(self._slice, self._rows))
+        self._count = self._writer.recover(orphaned_segments(self._journal, self._batch, self._rows))
         self._raises = 0
         early, self._early = self._early, []
         for values, tup_id, stream, task in early:
             self._take(values, tup_id, stream, task)
 
     def next_tuple(self) -> Any:
-        """Listens, at most 20 ms long; behind that, emits one tuple of the slice."""
-        if self._writer is not None and not self._listen():
+        """Polls the spout, at most 20 ms long; once the batch is committed, emits one of its tuples."""
+        if self._writer is not None and not self._poll():
             return None
         for values, stream, task in self._emits:
             # What the spout emits in one call beyond the last permit shares the last offset.
@@ -179,21 +186,21 @@ class JournaledSpout(PartitionedSpout):
         self._spout.deactivate()
 
     def close(self) -> None:
-        """Where the run broke off while the spout was listened to: nothing of it counts, and it hears so."""
+        """If the run broke off while the spout was polled, nothing of it counts, and the spout is notified."""
         writer, self._writer = self._writer, None
         self._emits = iter(())
         if writer is not None:
             writer.give_up()
-            self._tell("fail")
+            self._notify("fail")
 
     def cleanup(self) -> None:
         if self._spout is not None:
             self._spout.cleanup()
 
-    def _listen(self) -> bool:
-        """Whether the slice is settled."""
-        assert self._slice is not None
-        most = self._slice.end - self._slice.start
+    def _poll(self) -> bool:
+        """Whether the batch is committed."""
+        assert self._batch is not None
+        most = self._batch.end - self._batch.start
         clock, ask = self.clock.monotonic, self._spout.next_tuple
         until = min(self._deadline, clock() + TURN_SECONDS)
         calls = 0
@@ -217,7 +224,7 @@ class JournaledSpout(PartitionedSpout):
                 return False
             if now >= until:
                 return False
-        self._settle()
+        self._commit()
         return True
 
     def _raised(self, error: Exception) -> None:
@@ -226,16 +233,16 @@ class JournaledSpout(PartitionedSpout):
             raise error
         self._spout.raise_exception(error)
 
-    def _settle(self) -> None:
+    def _commit(self) -> None:
         assert self._writer is not None
         self._flush(self.clock.monotonic())
-        winner = self._writer.settle()
+        winner = self._writer.commit()
         writer, self._writer = self._writer, None
         if winner is None:
             self._emits = chain.from_iterable(map(self._rows.emits, writer.groups))
-            self._tell("ack")
+            self._notify("ack")
         else:
-            self._tell("fail")
+            self._notify("fail")
             self._follow(winner)
 
     def _follow(self, manifest: Manifest) -> None:
@@ -249,12 +256,12 @@ class JournaledSpout(PartitionedSpout):
         self._written_ids = len(self._ids)
         self._flushed = now
 
-    def _tell(self, verdict: str) -> None:
+    def _notify(self, verdict: str) -> None:
         ids, self._ids = self._ids, []
-        told = getattr(self._spout, verdict)
+        notified = getattr(self._spout, verdict)
         for tup_id in ids:
             try:
-                told(tup_id)
+                notified(tup_id)
             except Exception as error:
                 if self._spout.exit_on_exception:
                     raise

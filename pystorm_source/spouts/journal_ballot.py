@@ -75,6 +75,12 @@ def decide(store: JournalStore, prefix: str, attempt: str, value: bytes, sleep: 
     )
 
 
+def decided(store: JournalStore, prefix: str, attempt: str, sleep: Callable[[float], None]) -> bytes | None:
+    """The value of this prefix, if some attempt may have decided on one: it is decided from now on. Else None."""
+    values = [ballot for ballot in _others(store, prefix, "") if ballot.accepted is not None]
+    return decide(store, prefix, attempt, values[0].value, sleep) if values else None
+
+
 def _others(store: JournalStore, prefix: str, mine: str) -> list[Ballot]:
     names = [name for name in store.names() if name.startswith(prefix) and name.endswith(".ballot") and name != mine]
     found = [(name, store.read(name)) for name in names]

@@ -1,46 +1,49 @@
-"""The journal of one spout of one query: its head, its slices, and what is trimmed.
+"""The journal of one spout of one query: its head, its batches, and what is trimmed.
 
-    journal.path / spout / id / journal.json           {"id", "spout", "trimmed", "version"}
-                              / <slice>.<attempt>.N.segment
-                              / <slice>.<attempt>.ballot    (object stores)
-                              / <slice>.manifest            whose segments count: written once
+    journal.path / spout / id / journal.json           {"crc", "id", "spout", "trimmed", "version"}
+                              / <range>.<attempt>.N.segment
+                              / <range>.<attempt>.ballot    (object stores)
+                              / <range>.manifest            whose segments count: written once
 
-A slice without a manifest has not happened: what lies there of its segments was written by attempts that were killed.
+A batch without a manifest was not committed: segments that lie there were written by attempts that were killed, and are
+*orphaned* (``journal_orphans``). A manifest that was deleted must not look like that, for the tuples of its segments
+were acked and nobody sends them again. So the manifest has copies: behind each segment, or in the ballots.
 """
 
-import json
 import logging
 import re
 import uuid
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
-from pystorm_source.clock import Clock
+from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import CheckpointError, DataLossError, UsageError, WorldError
-from pystorm_source.spouts.journal_ballot import decide
-from pystorm_source.spouts.journal_manifest import Manifest, SegmentPart, Slice
+from pystorm_source.spouts.journal_ballot import decided
+from pystorm_source.spouts.journal_head import NAME as HEAD
+from pystorm_source.spouts.journal_head import Head
+from pystorm_source.spouts.journal_manifest import BatchRange, Manifest
 from pystorm_source.spouts.journal_options import JournalOptions
 from pystorm_source.spouts.journal_rows import JournalRows
-from pystorm_source.spouts.journal_segment import Group, SegmentWriter, StreamBatch, read_segment
+from pystorm_source.spouts.journal_segment import Group, manifest_in, read_segment
 from pystorm_source.spouts.journal_store import journal_store
 
 logger = logging.getLogger("pystorm.journal")
 
-HEAD = "journal.json"
-VERSION = 1
-
-
-class Leftover(NamedTuple):
-    """What an attempt that was killed had journaled, as far as it can be believed."""
-
-    part: SegmentPart
-    groups: tuple[Group, ...]
+SAME_FOLDER = (
+    "option 'journal.path' names the folder that this query has used so far, the same for the driver and every "
+    "executor: a shared mount or an object store"
+)
+OLDER_CHECKPOINT = (
+    "the checkpoint is older than the journal: it was restored from a backup, or another query goes on with a copy of "
+    "it and with this journal"
+)
+OLDER_JOURNAL = "the journal is older than the checkpoint: it was restored from a backup, or files of it were deleted"
+LET_GO = "or let the query go on without what is gone with option failOnDataLoss=false"
 
 
 class Journal:
-    """``id``: the partition's name. Raises CheckpointError where it is no journal's."""
+    """``id``: the partition's name. Raises CheckpointError if it is no journal's."""
 
-    def __init__(self, options: JournalOptions, spout: str, id: str):
+    def __init__(self, options: JournalOptions, spout: str, id: str, clock: Clock | None = None):
         if not re.fullmatch(r"[0-9a-f]{32}", id):
             raise CheckpointError(
                 f"the checkpoint names a journal of spout {spout!r} that cannot be: it was written without "
@@ -49,100 +52,102 @@ class Journal:
             )
         self.id = id
         self._spout = spout
-        self._options = options
+        self._clock = clock or SystemClock()
         folder = re.sub(r"[^\w.-]|^\.", lambda odd: f"%{ord(odd[0]):x}", spout)
         self.store = journal_store(options.path, folder, id, durable=options.fsync != "never")
 
-    def found(self) -> None:
-        """Driver: a new journal."""
-        self._write_head(0)
+    def found(self, trimmed: int = 0) -> None:
+        """A new head: of a new journal, or of one whose head is lost."""
+        self.store.replace(HEAD, Head(self.id, self._spout, trimmed).to_bytes())
 
-    def trimmed(self) -> int:
-        """Below this offset everything is over.
-
-        Raises DataLossError where the journal is not there, or is another's.
-        """
+    def trimmed(self) -> int | None:
+        """Everything below this offset is finished; None if the head is missing or damaged."""
         data = self.store.read(HEAD)
-        remedy = (
-            "option 'journal.path' names the folder that this query has used so far, the same for the driver and every "
-            "executor: a shared mount or an object store; if it is gone for good, give the query a new "
-            "checkpointLocation, and what was not processed yet is lost"
-        )
-        if data is None:
-            raise DataLossError(f"there is no journal of spout {self._spout!r}: {remedy}. Given: {self.where(HEAD)!r}")
-        try:
-            head = json.loads(data)
-            trimmed = head["trimmed"]
-            sound = (head["id"], head["version"]) == (self.id, VERSION) and type(trimmed) is int and trimmed >= 0
-        except (ValueError, KeyError, TypeError, RecursionError):
-            sound = False
-        if not sound:
-            raise DataLossError(
-                f"the head of the journal of spout {self._spout!r} is damaged or of another version: {remedy}. "
-                f"Given: {self.where(HEAD)!r}"
-            )
-        return int(trimmed)
+        head = None if data is None else Head.parse(data, self.id)
+        return None if head is None else head.trimmed
 
     def trim(self, offset: int) -> None:
         """Driver: Spark has finished everything below ``offset``."""
-        over = [name for name in self.store.names() if (of := Slice.of_name(name)) and of.end <= offset]
-        if not over:
+        names = self.store.names()
+        over = [name for name in names if (of := BatchRange.of_name(name)) and of.end <= offset]
+        trimmed = self.trimmed()
+        if not over and trimmed is not None and trimmed >= offset:
             return
-        # Order: first it is written that these are over. An attempt that comes late looks there after it has settled
-        # its slice: it either finds the manifest, or reads this.
-        self._write_head(max(offset, self.trimmed()))
+        manifests = [name for name in over if name.endswith("manifest")]
+        rest = [name for name in over if name not in manifests]
+        # Order: first it is written that these are over. An attempt that comes late looks there after it has committed
+        # its batch: it either finds the manifest, or reads this.
+        try:
+            self.found(max(offset, trimmed or 0))
+        except WorldError:
+            # Workaround: on a full disk a head finds room only once segments are gone. A late attempt finds the
+            # manifest, and no segments: it fails, and Spark takes no notice.
+            self._delete(rest)
+            self.found(max(offset, trimmed or 0))
         # Order: manifests last. What is left by a crash in between is whole, or has no manifest and no segment.
-        for name in sorted(over, key=lambda name: name.endswith("manifest")):
-            self.store.delete(name)
+        self._delete(rest)
+        self._delete(manifests)
+        self._delete([name for name in names if name.startswith(f"{HEAD}.")])  # of a driver that was killed
 
-    def manifest(self, slice: Slice) -> Manifest | None:
-        """Whose tuples the slice has; None where that is open.
+    def reconcile(self, offset: int, fail_on_data_loss: bool) -> int:
+        """Driver: compares the journal with the checkpoint, of which everything below ``offset`` is finished. A head
+        that is lost is made again. From where the journal can still be read.
 
-        Raises DataLossError where it is damaged, UsageError where others have cut these offsets in another way.
+        Raises CheckpointError if the checkpoint is older than the journal.
         """
-        for name in self.store.names():
-            other = Slice.of_name(name)
-            if other in (None, slice) or name != other.manifest:
-                continue
-            if other.start < slice.end and slice.start < other.end:
-                raise UsageError(
-                    f"offsets {slice.start} to {slice.end} (exclusive) of spout {self._spout!r} were journaled in "
-                    "other parts: its `par` has changed while a micro-batch was unfinished; run the query with the "
-                    f"old one until that is done. Given: {self.where(name)!r}"
-                )
-        data = self.store.read(slice.manifest)
-        return None if data is None else Manifest.parse(data, slice, self.where(slice.manifest))
+        trimmed = self.trimmed()
+        if trimmed is None:
+            starts = [of.start for name in self.store.names() if (of := BatchRange.of_name(name)) and of.end > offset]
+            trimmed = max(offset, min(starts, default=offset))
+            logger.warning(
+                "%s was missing or damaged. It is made again from the checkpoint. Nothing is lost by that: everything "
+                "below offset %d is finished. If the folder is new: %s",
+                self.where(HEAD),
+                offset,
+                SAME_FOLDER,
+            )
+            self.found(trimmed)
+        if trimmed > offset and fail_on_data_loss:
+            raise CheckpointError(
+                f"{OLDER_CHECKPOINT}. The checkpoint ends at offset {offset} of spout {self._spout!r}, and what the "
+                f"journal held below {trimmed} is finished and deleted: bring back a newer checkpoint, {LET_GO}. "
+                f"Given: {self.where(HEAD)!r}"
+            )
+        return trimmed
 
-    def leftovers(self, slice: Slice, rows: JournalRows) -> list[Leftover]:
-        """What attempts before this one have journaled of a slice that is open, oldest first, up to the first group
-        with a tuple that has an id: those come again from where they came. Raises DataLossError as ``rows.check``."""
-        found: list[Leftover] = []
-        cut: set[str] = set()
-        names = [name for name in self.store.names() if name.startswith(slice.prefix) and name.endswith(".segment")]
-        for name in sorted(names, key=lambda name: (name.split(".")[1], int(name.split(".")[2]))):
-            attempt = name.split(".")[1]
-            if attempt in cut:
-                continue
-            content = read_segment(self.store.read(name) or b"")
-            groups = []
-            for group in content.groups:
-                if group.has_ids:
-                    cut.add(attempt)
-                    break
-                groups.append(group)
-            if content.damage:
-                cut.add(attempt)
-                logger.warning("%s: the tail is cut: %s", self.where(name), content.damage)
-            if groups:
-                rows.check(content.schemas, self.where(name))
-                part = SegmentPart(name, groups[-1].end, sum(group.tuples for group in groups))
-                found.append(Leftover(part, tuple(groups)))
-        return found
+    def opened(self, batch: BatchRange, shares: int, fail_on_data_loss: bool) -> Manifest | None:
+        """Task: whose tuples the batch has; None if it is open, and the spout is to be polled.
+
+        ``shares``: into how many parts a micro-batch is cut at most. Raises DataLossError if the journal is not there
+        or tuples of this batch are gone, CheckpointError if the checkpoint is older, UsageError if others have cut
+        these offsets in another way. Without ``fail_on_data_loss`` the log says so instead, and the batch is empty if
+        it was finished before.
+        """
+        names = self.store.names()
+        try:
+            manifest = self._manifest(batch, names)
+        except DataLossError as error:
+            if fail_on_data_loss:
+                raise
+            logger.warning("%s", error)
+            return Manifest(batch, ())
+        if manifest is not None:
+            return manifest
+        trimmed = self.trimmed()
+        lost = self._lost(batch, shares, trimmed, names)
+        if lost is None:
+            return None
+        if fail_on_data_loss:
+            raise lost
+        logger.warning("%s", lost)
+        if trimmed is None:
+            self.found()
+        return Manifest(batch, ()) if isinstance(lost, CheckpointError) else None
 
     def read(self, manifest: Manifest, rows: JournalRows, fail_on_data_loss: bool) -> Iterator[Group]:
-        """The groups of a slice, in order; one segment at a time is in memory.
+        """The groups of a batch, in order; one segment at a time is in memory.
 
-        Raises DataLossError where something is missing or damaged; without ``fail_on_data_loss`` that segment is cut
+        Raises DataLossError if something is missing or damaged; without ``fail_on_data_loss`` that segment is cut
         there, and the log says so.
         """
         for part in manifest.segments:
@@ -174,93 +179,76 @@ class Journal:
         """A file as messages name it."""
         return f"{self.store.folder}/{name}"
 
-    def _write_head(self, trimmed: int) -> None:
-        head = {"id": self.id, "spout": self._spout, "trimmed": trimmed, "version": VERSION}
-        self.store.replace(HEAD, json.dumps(head, sort_keys=True).encode())
+    def _delete(self, names: list[str]) -> None:
+        for name in names:
+            self.store.delete(name)
 
-
-class SliceWriter:
-    """One attempt at a slice: tuples in, one manifest out, its own or that of whoever was first."""
-
-    def __init__(self, journal: Journal, options: JournalOptions, slice: Slice, rows: JournalRows, clock: Clock):
-        self._journal = journal
-        self._options = options
-        self._slice = slice
-        self._rows = rows
-        self._clock = clock
-        # By time, so that what several attempts have left is adopted in the order in which it was emitted.
-        self._attempt = f"{int(clock.wall() * 1000):012x}{uuid.uuid4().hex[:16]}"
-        self._writer: SegmentWriter | None = None
-        self._parts: list[SegmentPart] = []
-        self._synced: set[str] = set()
-        self.groups: list[tuple[StreamBatch, ...]] = []
-
-    def adopt(self, leftovers: list[Leftover]) -> int:
-        """Puts what killed attempts had journaled at the beginning: how many tuples."""
-        for leftover in leftovers:
-            self._parts.append(leftover.part)
-            self.groups += [group.batches for group in leftover.groups]
-        return sum(leftover.part.tuples for leftover in leftovers)
-
-    def flush(self, has_ids: bool) -> None:
-        """Writes what the rows have collected as one group."""
-        batches = self._rows.take()
-        if batches:
-            self.put(batches, has_ids)
-
-    def put(self, batches: Sequence[StreamBatch], has_ids: bool) -> None:
-        """Writes one group that is Arrow already."""
-        if self._writer is None:
-            name = f"{self._slice.prefix}{self._attempt}.{len(self._parts)}.segment"
-            self._writer = SegmentWriter(name, self._journal.store.append(name), self._rows.schemas)
-        self._writer.write(batches, has_ids)
-        self.groups.append(tuple(batches))
-        if self._writer.bytes >= self._options.segment_bytes:
-            self._end_segment()
-
-    def settle(self) -> Manifest | None:
-        """Ends the slice: None where this attempt's tuples are its tuples, else the manifest of those that are.
-
-        Blocking. Raises WorldError where the slice is long over.
-        """
-        self._end_segment()
-        mine = Manifest(self._slice, tuple(self._parts))
-        winner = self._winner(mine)
-        if self._journal.trimmed() >= self._slice.end:
-            raise WorldError(
-                f"this attempt comes after its micro-batch was finished: nothing of it counts, Spark takes no notice. "
-                f"Given: {self._journal.where(self._slice.manifest)!r}"
-            )
-        return None if winner == mine else winner
-
-    def _winner(self, mine: Manifest) -> Manifest:
-        store, name = self._journal.store, self._slice.manifest
-        where = self._journal.where(name)
-        names = [part.name for part in self._parts if part.name not in self._synced]
-        created = store.create(name, mine.to_bytes(), names if self._options.fsync != "never" else ())
-        if created:
-            return mine
-        found = store.read(name)
-        if found is None:
-            if created is False:
-                raise WorldError(
-                    f"a manifest has vanished from the journal while it was read: let Spark try again. Given: {where!r}"
+    def _manifest(self, batch: BatchRange, names: list[str]) -> Manifest | None:
+        """Of the file, or of a copy of it."""
+        for name in names:
+            other = BatchRange.of_name(name)
+            if other in (None, batch) or name != other.manifest:
+                continue
+            if other.start < batch.end and batch.start < other.end:
+                raise UsageError(
+                    f"offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} were journaled in "
+                    "other parts: its `par` has changed while a micro-batch was unfinished, and the query needs the "
+                    f"old one until that is done; or {OLDER_CHECKPOINT}. Given: {self.where(name)!r}"
                 )
-            found = decide(store, self._slice.prefix, self._attempt, mine.to_bytes(), self._clock.sleep)
-            store.replace(name, found)
-        return Manifest.parse(found, self._slice, where)
+        data = self.store.read(batch.manifest)
+        try:
+            found = None if data is None else Manifest.parse(data, batch, self.where(batch.manifest))
+        except DataLossError:
+            found = self._from_copy(batch, names)
+            if found is None:
+                raise
+        return found or self._from_copy(batch, names)
 
-    def _end_segment(self) -> None:
-        if self._writer is None:
-            return
-        writer, self._writer = self._writer, None
-        if self._options.fsync == "segment":
-            self._synced.add(writer.name)
-        writer.close(self._options.fsync == "segment")
-        self._parts.append(SegmentPart(writer.name, writer.bytes, writer.tuples))
+    def _from_copy(self, batch: BatchRange, names: list[str]) -> Manifest | None:
+        """The manifest that segments or ballots remember, which is put back in its place."""
+        of_batch = [name for name in names if name.startswith(batch.prefix)]
+        data = None
+        if any(name.endswith(".ballot") for name in of_batch):
+            data = decided(self.store, batch.prefix, uuid.uuid4().hex, self._clock.sleep)
+        for name in filter(batch.is_segment, of_batch):
+            if data is None:
+                data = manifest_in(self.store.read(name) or b"")
+        if data is None:
+            return None
+        manifest = Manifest.parse(data, batch, self.where(batch.manifest))
+        logger.warning(
+            "%s was missing or damaged. It is made again from a copy; nothing is lost by that",
+            self.where(batch.manifest),
+        )
+        self.store.replace(batch.manifest, data)
+        return manifest
 
-    def give_up(self) -> None:
-        """Ends the attempt; what it has journaled stays for the next one."""
-        if self._writer is not None:
-            writer, self._writer = self._writer, None
-            writer.close(False)
+    def _lost(self, batch: BatchRange, shares: int, trimmed: int | None, names: list[str]) -> Exception | None:
+        """What shows that a batch without a manifest was finished or committed before, or is another journal's."""
+        where = f"Given: {self.where(HEAD)!r}"
+        if trimmed is None:
+            return DataLossError(
+                f"there is no journal of spout {self._spout!r}, or its head is damaged: {SAME_FOLDER}; bring it back "
+                f"from a copy, {LET_GO}. {where}"
+            )
+        if trimmed > batch.start:
+            return CheckpointError(
+                f"offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} were finished before, and "
+                f"the journal is trimmed up to {trimmed}: {OLDER_CHECKPOINT}; bring back a newer checkpoint, {LET_GO}. "
+                "If this attempt comes late, after its micro-batch was finished, nothing of it counts and Spark takes "
+                f"no notice. {where}"
+            )
+        # A share may come before those of the same micro-batch that stand before it, and after those behind it.
+        others = (shares - 1) * (batch.end - batch.start + 1)
+        committed = sorted(of for name in names if (of := BatchRange.of_name(name)) and name == of.manifest)
+        reached = trimmed
+        for each in committed:
+            reached = max(reached, each.end) if each.start <= reached else reached
+        latest = max((each.end for each in committed), default=0)
+        if reached < batch.start - others or latest > batch.end + others:
+            return DataLossError(
+                f"{OLDER_JOURNAL}. Offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} have no "
+                f"manifest, and those beside them do not fit: it goes on from {reached} and ends at {latest}. "
+                f"{SAME_FOLDER}; bring the files back from a copy, {LET_GO}. {where}"
+            )
+        return None

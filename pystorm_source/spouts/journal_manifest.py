@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 from pystorm_source.errors import DataLossError
 
 VERSION = 1
-_RANGE = re.compile(r"(\d{19})-(\d{19})\.")
+_RANGE = re.compile(r"([0-9]{19})-([0-9]{19})\.")
 
 
-class Slice(NamedTuple):
-    """Offsets [start, end) that one task of a spout was asked for."""
+class BatchRange(NamedTuple):
+    """Offsets [start, end) that one task of a spout was asked for: a micro-batch, or its share of one."""
 
     start: int
     end: int
@@ -37,8 +37,18 @@ class Slice(NamedTuple):
         """The name of its manifest."""
         return f"{self.prefix}manifest"
 
+    def attempt_of(self, name: str) -> str:
+        """Which attempt has written that file of this range."""
+        return name.removeprefix(self.prefix).partition(".")[0]
+
+    def is_segment(self, name: Any) -> bool:
+        """Whether a file of this name is a segment of this range."""
+        return isinstance(name, str) and bool(
+            re.fullmatch(re.escape(self.prefix) + r"[0-9a-f]+\.[0-9]+\.segment", name)
+        )
+
     @classmethod
-    def of_name(cls, name: str) -> "Slice | None":
+    def of_name(cls, name: str) -> "BatchRange | None":
         """Whose file that is; None where it is nobody's."""
         found = _RANGE.match(name)
         return cls(int(found[1]), int(found[2])) if found else None
@@ -54,9 +64,9 @@ class SegmentPart(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """The segments of a slice, in the order of their tuples."""
+    """The segments of a batch, in the order of their tuples."""
 
-    slice: Slice
+    batch: BatchRange
     segments: tuple[SegmentPart, ...]
 
     def to_bytes(self) -> bytes:
@@ -67,36 +77,30 @@ class Manifest:
     def _entries(self) -> dict[str, Any]:
         return {
             "version": VERSION,
-            "start": self.slice.start,
-            "end": self.slice.end,
+            "start": self.batch.start,
+            "end": self.batch.end,
             "tuples": sum(part.tuples for part in self.segments),
             "segments": [part._asdict() for part in self.segments],
         }
 
     @classmethod
-    def parse(cls, data: bytes, slice: Slice, where: str) -> "Manifest":
-        """Reads what ``to_bytes`` wrote for this slice. Raises DataLossError naming ``where`` for anything else."""
+    def parse(cls, data: bytes, batch: BatchRange, where: str) -> "Manifest":
+        """Reads what ``to_bytes`` wrote for this range. Raises DataLossError naming ``where`` for anything else."""
         try:
             given = json.loads(data)
             parts = tuple(SegmentPart(each["name"], each["bytes"], each["tuples"]) for each in given["segments"])
-            manifest = cls(Slice(given["start"], given["end"]), parts)
-            sound = data == manifest.to_bytes() and manifest.slice == slice
-            sound = sound and all(_is_segment_of(part.name, slice) for part in parts)
+            manifest = cls(BatchRange(given["start"], given["end"]), parts)
+            sound = data == manifest.to_bytes() and manifest.batch == batch
+            sound = sound and all(batch.is_segment(part.name) for part in parts)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             sound = False
         if not sound:
             raise DataLossError(
-                f"the manifest of offsets {slice.start} to {slice.end} (exclusive) in the journal is damaged, or of "
-                "another version: bring the file back from a copy; or delete it, and what this micro-batch had read is "
-                f"lost. Given: {where!r}"
+                f"the manifest of offsets {batch.start} to {batch.end} (exclusive) in the journal is damaged, or of "
+                "another version: bring the file back from a copy, or let the query go on without what this batch had "
+                f"read with option failOnDataLoss=false. Given: {where!r}"
             )
         return manifest
-
-
-def _is_segment_of(name: Any, slice: Slice) -> bool:
-    return (
-        isinstance(name, str) and re.fullmatch(re.escape(slice.prefix) + r"[0-9a-f]+\.\d+\.segment", name) is not None
-    )
 
 
 def _text(entries: dict[str, Any]) -> bytes:

@@ -10,6 +10,10 @@
 A group is what was flushed at once: it counts whole or not at all. A reader believes nothing before the CRC of a frame
 fits; from the first frame that does not on, a segment is damage (``SegmentContent.damage``), a torn tail as a rule. The
 payloads of one stream put together are an Arrow IPC stream that any Arrow reads.
+
+When a batch is committed, a frame of another kind is added behind each of its segments: a copy of the manifest. So a
+segment knows that its tuples were acked, even if the manifest is lost. Behind a torn tail it is still found, by its
+magic.
 """
 
 import struct
@@ -25,7 +29,8 @@ from pystorm_source.spouts.journal_store import Appender
 _HEADER = struct.Struct("<4sBBHIIQQ")
 _SUMMED = struct.Struct("<4sBBHIIQ")
 _MAGIC = b"PSJ1"
-_SCHEMA, _BATCH = 1, 2
+_SCHEMA, _BATCH, _COMMITTED = 1, 2, 3
+_COMMIT_MAGIC = _MAGIC + bytes([_COMMITTED])
 _LAST_OF_GROUP, _HAS_IDS = 1, 2
 STREAM = b"pystorm.stream"
 """Key in a schema's metadata: the name of the stream."""
@@ -92,6 +97,25 @@ class SegmentWriter:
         self.bytes += _HEADER.size + payload.size
 
 
+def commit_frame(manifest: bytes) -> bytes:
+    """What is added to a segment once ``manifest`` is there."""
+    summed = (_MAGIC, _COMMITTED, 0, 0, 0, 0, len(manifest))
+    return _HEADER.pack(*summed, zlib.crc32(manifest, zlib.crc32(_SUMMED.pack(*summed)))) + manifest
+
+
+def manifest_in(data: bytes) -> bytes | None:
+    """The copy of the manifest in these bytes of a segment, the last one that is whole; None if there is none."""
+    at = data.rfind(_COMMIT_MAGIC)
+    while at >= 0:
+        if len(data) - at >= _HEADER.size:
+            *_, length, crc = _HEADER.unpack_from(data, at)
+            manifest = data[at + _HEADER.size : at + _HEADER.size + length]
+            if len(manifest) == length and crc == zlib.crc32(manifest, zlib.crc32(data[at : at + _SUMMED.size])):
+                return manifest
+        at = data.rfind(_COMMIT_MAGIC, 0, at + len(_COMMIT_MAGIC) - 1)
+    return None
+
+
 def read_segment(data: bytes) -> SegmentContent:
     """Everything that can be believed in these bytes of a segment. Never raises."""
     content = SegmentContent()
@@ -106,8 +130,12 @@ def read_segment(data: bytes) -> SegmentContent:
         if magic != _MAGIC or length > len(data) - payload_at:
             return _damaged(content, at, "a frame is torn" if magic == _MAGIC else "no frame begins here")
         payload = buffer.slice(payload_at, length)
-        if crc != zlib.crc32(payload, zlib.crc32(data[at : at + _SUMMED.size])) or counted != number:
+        if crc != zlib.crc32(payload, zlib.crc32(data[at : at + _SUMMED.size])):
             return _damaged(content, at, "a frame's CRC does not fit")
+        if kind == _COMMITTED and not batches:
+            return content  # nothing behind it was committed
+        if counted != number:
+            return _damaged(content, at, "a frame is missing")
         try:
             if kind == _SCHEMA and not content.groups and not batches and stream == len(content.schemas):
                 content.schemas.append(pa.ipc.read_schema(payload))

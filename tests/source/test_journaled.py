@@ -9,6 +9,8 @@ import pytest
 from pystorm_source.errors import CheckpointError, OptionError, TupleFailed
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts import journal_store
+from pystorm_source.spouts.journal_manifest import Manifest
+from pystorm_source.spouts.journal_writer import BatchWriter
 from tests.source.spark_calls import Checkpoint, Run, through_pickle
 from tests.spouts.object_store import ObjectsInMemory
 
@@ -147,7 +149,7 @@ def test_streams_and_untyped_values_replay_in_order(journaled):
     assert sorted(checkpoint.rows[0]) == sorted(rows)
 
 
-def test_available_now_is_one_slice(journaled):
+def test_available_now_is_one_batch(journaled):
     journaled.messages(30)
     options, checkpoint = journaled.options("Messages"), Checkpoint()
     assert Run(options, checkpoint, available_now=True).drain() == 1
@@ -164,7 +166,7 @@ def test_without_admission_control_it_is_the_same(journaled):
     assert numbers(checkpoint) == list(range(10))
 
 
-def test_a_slice_without_tuples_is_settled_too(journaled):
+def test_a_batch_without_tuples_is_committed_too(journaled):
     journaled.messages(0)
     options, checkpoint = journaled.options("Messages", batch__target__millis=20), Checkpoint()
     Run(options, checkpoint).trigger()
@@ -221,7 +223,7 @@ def test_what_a_killed_attempt_had_journaled_is_adopted_where_nobody_can_ask_aga
     journaled.messages(3)
     options, checkpoint = journaled.options("Loose"), Checkpoint()
     with monkeypatch.context() as patch:
-        patch.setattr("pystorm_source.spouts.journal_log.SliceWriter.settle", lambda self: 1 / 0)
+        patch.setattr("pystorm_source.spouts.journal_writer.BatchWriter.commit", lambda self: 1 / 0)
         with pytest.raises(TupleFailed, match="ZeroDivisionError"):
             Run(options, checkpoint).trigger()
     assert len(journaled.files(".segment")) == 1
@@ -234,7 +236,7 @@ def test_what_a_killed_attempt_had_journaled_comes_again_where_it_has_ids(journa
     journaled.messages(3)
     options, checkpoint = journaled.options("Messages"), Checkpoint()
     with monkeypatch.context() as patch:
-        patch.setattr("pystorm_source.spouts.journal_log.SliceWriter.settle", lambda self: 1 / 0)
+        patch.setattr("pystorm_source.spouts.journal_writer.BatchWriter.commit", lambda self: 1 / 0)
         with pytest.raises(TupleFailed, match="ZeroDivisionError"):
             Run(options, checkpoint).trigger()
     assert journaled.verdicts() == [("fail", n, 0) for n in range(3)]
@@ -243,23 +245,20 @@ def test_what_a_killed_attempt_had_journaled_comes_again_where_it_has_ids(journa
 
 
 def test_a_reliable_spout_emits_again_what_lost(journaled, monkeypatch):
-    """The slice is settled for another attempt, in which there was nothing."""
+    """The batch is committed for another attempt, in which there was nothing."""
     options, checkpoint = journaled.options("Resending", maxOffsetsPerTrigger=20), Checkpoint()
     run = Run(options, checkpoint)
     start = run.reader.initialOffset()
     end = run.reader.latestOffset(start, run.limit)
     (partition,) = run.reader.partitions(start, end)
-    from pystorm_source.spouts.journal_log import SliceWriter
-    from pystorm_source.spouts.journal_manifest import Manifest
-
-    settle = SliceWriter.settle
+    commit = BatchWriter.commit
 
     def late(self):
-        self._journal.store.create(self._slice.manifest, Manifest(self._slice, ()).to_bytes())
-        return settle(self)
+        self._journal.store.create(self._batch.manifest, Manifest(self._batch, ()).to_bytes())
+        return commit(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(SliceWriter, "settle", late)
+        patch.setattr(BatchWriter, "commit", late)
         assert list(run.reader.read(partition)) == []
     end_of_next = run.reader.latestOffset(end, run.limit)
     (partition,) = run.reader.partitions(end, end_of_next)
@@ -277,8 +276,26 @@ def test_an_attempt_that_comes_after_the_end_counts_for_nothing(journaled):
     start = run.reader.initialOffset()
     zombie = Run(journaled.options("Messages"), Checkpoint()).reader  # in a process of its own
     (partition,) = zombie.partitions(start, json.loads(run.checkpoint.offsets[0]))
-    with pytest.raises(TupleFailed, match="after its micro-batch was finished"):
+    with pytest.raises(TupleFailed, match="after its micro-batch was finished, nothing of it counts"):
         list(zombie.read(partition))
+    assert journaled.verdicts() == [], "the spout is not even polled"
+
+
+def test_an_attempt_whose_micro_batch_is_finished_while_it_polls_counts_for_nothing(journaled, monkeypatch):
+    journaled.messages(7)
+    run = Run(journaled.options("Messages"), Checkpoint())
+    start = run.reader.initialOffset()
+    end = run.reader.latestOffset(start, run.limit)
+    (partition,) = run.reader.partitions(start, end)
+    commit = BatchWriter.commit
+
+    def late(self):
+        self._journal.found(trimmed=7)
+        return commit(self)
+
+    monkeypatch.setattr(BatchWriter, "commit", late)
+    with pytest.raises(TupleFailed, match="after its micro-batch was finished"):
+        list(run.reader.read(partition))
     assert [verdict for verdict, _, _ in journaled.verdicts()] == ["fail"] * 7
 
 
@@ -330,17 +347,91 @@ def test_a_batch_read_has_no_use_for_a_journal(journaled):
         ReadRequest.of(journaled.options("Messages")).check_batch()
 
 
-@pytest.mark.parametrize("name", ["journal.json", "*.manifest", "*.segment"])
-def test_a_journal_that_is_gone_is_data_loss(journaled, name):
+def replayed_without(journaled, *names, **options):
+    """A micro-batch of five acked tuples that is run again when files of the journal are gone: its rows."""
     journaled.messages(5)
+    checkpoint = Checkpoint()
+    Run(journaled.options("Messages"), checkpoint).trigger()
+    rows = unfinished(checkpoint)
+    assert len(rows) == 5
+    for name in names:
+        (gone,) = journaled.path.glob(f"*/*/{name}")
+        gone.unlink()
+    Run(journaled.options("Messages", **options), checkpoint)
+    return rows, checkpoint.rows[0]
+
+
+@pytest.mark.parametrize("names", [["journal.json"], ["*.manifest"], ["journal.json", "*.manifest"]])
+def test_a_deleted_manifest_or_head_loses_no_acked_tuple(journaled, names):
+    rows, again = replayed_without(journaled, *names)
+    assert again == rows
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["*.segment"], "a segment of the journal of spout 'messages' is damaged, it is missing"),
+        (["*.segment", "*.manifest", "journal.json"], "there is no journal of spout 'messages'"),
+    ],
+)
+def test_a_journal_that_is_gone_is_data_loss(journaled, names, says):
+    with pytest.raises(TupleFailed, match=f"DataLossError.*{says}.*Given: "):
+        replayed_without(journaled, *names)
+
+
+@pytest.mark.parametrize("names", [["*.segment"], ["*.segment", "*.manifest", "journal.json"]])
+def test_without_fail_on_data_loss_the_query_gets_past_a_journal_that_is_gone(journaled, names, caplog):
+    _, again = replayed_without(journaled, *names, failOnDataLoss="false")
+    assert again == []
+    assert "it is missing" in caplog.text or "there is no journal" in caplog.text
+
+
+def test_a_query_goes_on_with_a_head_that_it_has_made_again(journaled):
+    journaled.messages(20)
     options, checkpoint = journaled.options("Messages"), Checkpoint()
+    run = Run(options, checkpoint)
+    run.trigger()
+    run.trigger()
+    for path in journaled.path.glob("*/*/journal.json"):
+        path.unlink()
     Run(options, checkpoint).trigger()
-    unfinished(checkpoint)
-    (gone,) = journaled.path.glob(f"*/*/{name}")
-    gone.write_bytes(b"") if name == "*.manifest" else gone.unlink()
-    with pytest.raises(TupleFailed, match="DataLossError.*Given: ") as raised:
-        Run(options, checkpoint)
-    assert str(gone) in str(raised.value)
+    assert numbers(checkpoint) == list(range(20))
+    assert journaled.files(".manifest") == ["0000000000000000014-0000000000000000021.manifest"]
+    assert journaled.files(".json") == ["journal.json"]
+
+
+def older(checkpoint):
+    """A backup of the checkpoint, two micro-batches back."""
+    backup = Checkpoint()
+    backup.offsets, backup.finished = checkpoint.offsets[:-2], len(checkpoint.offsets) - 2
+    return backup
+
+
+def test_a_restored_checkpoint_is_older_than_the_journal(journaled, caplog):
+    journaled.messages(40)
+    options, checkpoint = journaled.options("Messages"), Checkpoint()
+    run = Run(options, checkpoint)
+    for _ in range(4):
+        run.trigger()
+    with pytest.raises(CheckpointError, match="the checkpoint is older than .*ends at offset 14 .*below 21"):
+        Run(options, older(checkpoint)).trigger()
+    again = older(checkpoint)
+    Run({**options, "failOnDataLoss": "false"}, again).trigger()
+    assert numbers(again) == list(range(21, 28)), "of the batch that is still there"
+    assert "are gone, it begins at 21 now; skipped" in caplog.text
+
+
+def test_a_restored_checkpoint_whose_last_batch_is_unfinished_is_older_than_the_journal(journaled):
+    journaled.messages(40)
+    options, checkpoint = journaled.options("Messages"), Checkpoint()
+    run = Run(options, checkpoint)
+    for _ in range(4):
+        run.trigger()
+    again = older(checkpoint)
+    again.finished -= 1
+    with pytest.raises(TupleFailed, match="CheckpointError: offsets 7 to 14 .*checkpoint is older than the journal"):
+        Run(options, again)
+    assert journaled.acked() == list(range(28)), "and the spout was not polled"
 
 
 def test_without_fail_on_data_loss_a_damaged_segment_is_cut(journaled, caplog):
@@ -349,7 +440,7 @@ def test_without_fail_on_data_loss_a_damaged_segment_is_cut(journaled, caplog):
     Run(journaled.options("Messages"), checkpoint).trigger()
     unfinished(checkpoint)
     (segment,) = journaled.path.glob("*/*/*.segment")
-    segment.write_bytes(segment.read_bytes()[:-1])
+    segment.write_bytes(segment.read_bytes()[:300])
     Run(journaled.options("Messages", failOnDataLoss="false"), checkpoint)
     assert checkpoint.rows == [[]]
     assert "5 of 5 tuples are skipped" in caplog.text
