@@ -12,6 +12,7 @@ Alone, an attempt pays two puts, two lists and no read of another's.
 import base64
 import json
 import random
+import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -30,18 +31,23 @@ class Ballot(NamedTuple):
     value: bytes = b""
 
     def to_bytes(self) -> bytes:
-        return json.dumps([self.promised, self.accepted, base64.b64encode(self.value).decode()]).encode()
+        """With a CRC: a damaged ballot could make two attempts decide on two values."""
+        entries = [self.promised, self.accepted, base64.b64encode(self.value).decode()]
+        return json.dumps([*entries, zlib.crc32(json.dumps(entries).encode())]).encode()
 
     @classmethod
     def parse(cls, data: bytes, where: str) -> "Ballot":
         """Raises DataLossError for what is no ballot."""
         try:
-            promised, accepted, value = json.loads(data)
-            return cls(_number(promised), None if accepted is None else _number(accepted), base64.b64decode(value))
+            promised, accepted, value, _ = json.loads(data)
+            ballot = cls(_number(promised), None if accepted is None else _number(accepted), base64.b64decode(value))
         except (ValueError, TypeError, RecursionError):
+            ballot = None
+        if ballot is None or ballot.to_bytes() != data:
             raise DataLossError(
                 "a ballot in the journal is damaged: delete it while the query does not run. " + f"Given: {where!r}"
-            ) from None
+            )
+        return ballot
 
 
 def decide(store: JournalStore, prefix: str, attempt: str, value: bytes, sleep: Callable[[float], None]) -> bytes:

@@ -152,7 +152,7 @@ class Journal:
         """
         for part in manifest.segments:
             data = self.store.read(part.name)
-            content = read_segment((data or b"")[: part.bytes])
+            content = read_segment((data or b"")[: part.bytes], part.name)
             damage = "it is missing" if data is None else content.damage
             if not damage and sum(group.tuples for group in content.groups) != part.tuples:
                 damage = "it is cut short"

@@ -58,7 +58,7 @@ def _of_attempt(journal: Journal, batch: BatchRange, rows: JournalRows, names: l
                 needless.append((name, 0))
                 continue
             data = store.read(name) or b""
-            content = read_segment(data)
+            content = read_segment(data, name)
             groups = []
             for group in content.groups:
                 if group.has_ids:

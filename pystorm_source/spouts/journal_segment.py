@@ -4,8 +4,9 @@
 
     segment  schema frame per stream, then groups
     group    one or more batch frames; the last one is marked
-    frame    32 bytes: "PSJ1", kind, flags, stream, number of the frame, rows, length, CRC-32 of all this and the
-             payload; then the payload, an encapsulated Arrow IPC message, which ends at a multiple of 8 bytes
+    frame    32 bytes: "PSJ1", kind, flags, stream, number of the frame, rows, length, CRC-32 of the segment's name, all
+             this and the payload; then the payload, an encapsulated Arrow IPC message, which ends at a multiple of 8
+             bytes
 
 A group is what was flushed at once: it counts whole or not at all. A reader believes nothing before the CRC of a frame
 fits; from the first frame that does not on, a segment is damage (``SegmentContent.damage``), a torn tail as a rule. The
@@ -67,6 +68,7 @@ class SegmentWriter:
 
     def __init__(self, name: str, appender: Appender, schemas: Sequence[pa.Schema]):
         self.name = name
+        self._seed = zlib.crc32(name.encode())
         self.bytes = 0
         self.tuples = 0
         self._appender = appender
@@ -90,7 +92,7 @@ class SegmentWriter:
 
     def _frame(self, kind: int, flags: int, stream: int, rows: int, payload: pa.Buffer) -> None:
         summed = (_MAGIC, kind, flags, stream, self._number, rows, payload.size)
-        crc = zlib.crc32(payload, zlib.crc32(_SUMMED.pack(*summed)))
+        crc = zlib.crc32(payload, zlib.crc32(_SUMMED.pack(*summed), self._seed))
         self._appender.write(_HEADER.pack(*summed, crc))
         self._appender.write(payload)
         self._number += 1
@@ -99,7 +101,7 @@ class SegmentWriter:
 
 def commit_frame(manifest: bytes) -> bytes:
     """What is added to a segment once ``manifest`` is there."""
-    summed = (_MAGIC, _COMMITTED, 0, 0, 0, 0, len(manifest))
+    summed = (_MAGIC, _COMMITTED, 0, 0, 0, 0, len(manifest))  # the manifest itself says whose it is
     return _HEADER.pack(*summed, zlib.crc32(manifest, zlib.crc32(_SUMMED.pack(*summed)))) + manifest
 
 
@@ -116,9 +118,10 @@ def manifest_in(data: bytes) -> bytes | None:
     return None
 
 
-def read_segment(data: bytes) -> SegmentContent:
-    """Everything that can be believed in these bytes of a segment. Never raises."""
+def read_segment(data: bytes, name: str) -> SegmentContent:
+    """Everything that can be believed in these bytes of the segment of that name. Never raises."""
     content = SegmentContent()
+    seed = zlib.crc32(name.encode())  # else the file of another batch, of the same size, would be believed
     buffer = pa.py_buffer(data)
     at = number = 0
     batches: list[StreamBatch] = []
@@ -130,10 +133,11 @@ def read_segment(data: bytes) -> SegmentContent:
         if magic != _MAGIC or length > len(data) - payload_at:
             return _damaged(content, at, "a frame is torn" if magic == _MAGIC else "no frame begins here")
         payload = buffer.slice(payload_at, length)
-        if crc != zlib.crc32(payload, zlib.crc32(data[at : at + _SUMMED.size])):
-            return _damaged(content, at, "a frame's CRC does not fit")
-        if kind == _COMMITTED and not batches:
+        summed = data[at : at + _SUMMED.size]
+        if kind == _COMMITTED and not batches and crc == zlib.crc32(payload, zlib.crc32(summed)):
             return content  # nothing behind it was committed
+        if crc != zlib.crc32(payload, zlib.crc32(summed, seed)):
+            return _damaged(content, at, "a frame's CRC does not fit")
         if counted != number:
             return _damaged(content, at, "a frame is missing")
         try:

@@ -1,5 +1,6 @@
 """Spouts without offsets behind a journal, as Spark calls them, without Spark."""
 
+import errno
 import json
 import threading
 from pathlib import Path
@@ -444,6 +445,26 @@ def test_without_fail_on_data_loss_a_damaged_segment_is_cut(journaled, caplog):
     Run(journaled.options("Messages", failOnDataLoss="false"), checkpoint)
     assert checkpoint.rows == [[]]
     assert "5 of 5 tuples are skipped" in caplog.text
+
+
+def test_a_task_that_finds_the_disk_full_leaves_room_for_the_next(journaled, monkeypatch):
+    journaled.messages(10)
+    options, checkpoint = journaled.options("Messages"), Checkpoint()
+    write, calls = journal_store._write, []
+
+    def full(file, data):
+        calls.append(data)
+        if len(calls) > 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(file, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_store, "_write", full)
+        with pytest.raises(TupleFailed, match="No space left on device"):
+            Run(options, checkpoint).trigger()
+    assert journaled.files() == ["journal.json"]
+    Run(options, checkpoint)
+    assert numbers(checkpoint) == list(range(7))
 
 
 def test_a_journal_cannot_take_over_a_checkpoint_of_best_effort(journaled):

@@ -7,6 +7,7 @@ import pytest
 
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts.journal_ballot import Ballot, decide
+from tests.spouts.mutations import COUNT, mutated
 
 
 class MemoryStore:
@@ -123,3 +124,16 @@ def test_what_is_no_ballot_is_an_error_that_names_it(data):
     store.replace("0-9.z.ballot", data)
     with pytest.raises(DataLossError, match=r"Given: 'memory/0-9.z.ballot'"):
         decide(store, "0-9.", "a", b"mine", lambda seconds: None)
+
+
+def test_a_mutated_ballot_is_refused_or_says_the_same():
+    """A number that changed could make two attempts decide on two values."""
+    ballot = Ballot((40, "a"), (3, "b"), b"value")
+    rng = random.Random(6)
+    refused = 0
+    for _ in range(COUNT):
+        try:
+            assert Ballot.parse(mutated(ballot.to_bytes(), rng), "") == ballot
+        except DataLossError:
+            refused += 1
+    assert refused > COUNT * 0.8
