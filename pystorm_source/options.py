@@ -593,7 +593,9 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
             continue
         value = lowered[key.lower()]
         try:
+            if isinstance(value, str):
+                value.encode()  # half a character is refused here, not by whatever reads the text later
             values[field.name] = msgspec.convert(value, field.type, strict=False)
-        except msgspec.ValidationError as error:
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
             raise OptionError(f"option {key!r}: {error}. {meaning_of(field)} Given: {shown(key, value)}") from None
     return table(**table.defaults_beside(values), **values)

@@ -1,5 +1,6 @@
 """The option table: types, bounds, near misses, and errors that name key, value and meaning."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -240,3 +241,11 @@ def test_a_table_is_read_once():
     assert fields_of(EngineOptions) is fields_of(EngineOptions)
     with pytest.raises(TypeError):
         fields_of(EngineOptions)["topology.name"] = None
+
+
+@pytest.mark.parametrize("table", [SourceOptions, EngineOptions])
+def test_half_a_character_is_refused_by_its_key(table):
+    """Which no text encoding has: what reads the value later would raise anything."""
+    for key in fields_of(table):
+        with pytest.raises(OptionError, match=re.escape(repr(key))):
+            parse(table, {key: "a\ud800"})

@@ -78,7 +78,7 @@ class FilesOptions(Options, frozen=True, kw_only=True):
         try:
             encoding = codecs.lookup(self.encoding)
             fits = "\n".encode(encoding.name) == b"\n"
-        except (LookupError, UnicodeError):
+        except (LookupError, ValueError):  # the latter: a NUL in the name, no text encoding
             fits = False
         if not fits:
             raise OptionError(

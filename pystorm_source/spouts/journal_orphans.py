@@ -66,7 +66,6 @@ def _of_attempt(journal: Journal, batch: BatchRange, rows: JournalRows, names: l
                     break
                 groups.append(group)
             if content.damage:
-                is_cut = True
                 logger.warning("%s: the tail is cut: %s", journal.where(name), content.damage)
             if groups:
                 rows.check(content.schemas, journal.where(name))

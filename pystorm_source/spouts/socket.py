@@ -57,7 +57,7 @@ class SocketOptions(Options, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         try:
             fits = "\n".encode(codecs.lookup(self.encoding).name) == b"\n"
-        except (LookupError, UnicodeError):
+        except (LookupError, ValueError):  # the latter: a NUL in the name
             fits = False
         if not fits:
             raise OptionError(

@@ -1,6 +1,5 @@
 """Offset JSON as no pystorm-source wrote it: a checkpoint of another source, an edited one, a damaged one."""
 
-import copy
 import json
 import random
 
@@ -8,6 +7,7 @@ import pytest
 
 from pystorm_source.errors import CheckpointError, DataLossError, OptionError
 from pystorm_source.source.offsets import parse, sealed
+from tests.mutations.offsets import grown
 from tests.source.spark_calls import Checkpoint, Run
 from tests.spouts.mutations import COUNT, mutated
 
@@ -20,25 +20,6 @@ OFFSET = sealed(
         "version": 1,
     }
 )
-ODD = [None, True, -1, 0, 1.5, 2**63, 10**40, "", "task", "../..", "\0", [], {}, {"": {"": 0}}, {"a": {"b": {"c": 1}}}]
-
-
-def grown(value, rng):
-    """A copy with one place changed: another value, a key that is gone, renamed or new."""
-    changed = copy.deepcopy(value)
-    holders = [changed]
-    for holder in holders:
-        holders += [each for each in holder.values() if isinstance(each, dict) and each]
-    holder = rng.choice(holders)
-    key = rng.choice(sorted(holder) or [""])
-    kind = rng.randrange(4)
-    if kind == 0:
-        holder.pop(key, None)
-    elif kind == 1:
-        holder[rng.choice(["", "version", "offsets", "numbers", "../x", "z"])] = holder.pop(key, 0)
-    else:
-        holder[key] = copy.deepcopy(rng.choice(ODD))
-    return changed
 
 
 def mutants(offset, seed):

@@ -70,7 +70,7 @@ def test_bytes_of_another_encoding(read, caplog):
     assert "at byte 4" in caplog.text
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-32-le", "no-such", "base64", "cp037"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32-le", "no-such", "base64", "cp037", "utf-8\0"])
 def test_encodings_without_the_byte_newline_are_refused(read, encoding):
     with pytest.raises(OptionError, match=r"files\.encoding"):
         read(b"", encoding=encoding)

@@ -175,7 +175,10 @@ def test_a_line_without_an_end_comes_in_pieces(server):
 
 @pytest.mark.parametrize(
     "options",
-    [{"port": "0"}, {"port": "70000"}, {"port": "http"}, {"host": ""}, {"socket.encoding": "utf-16"}],
+    [
+        *[{"port": "0"}, {"port": "70000"}, {"port": "http"}, {"host": ""}],
+        *[{"socket.encoding": "utf-16"}, {"socket.encoding": "a\0"}],
+    ],
     ids=str,
 )
 def test_wrong_options_are_refused(options):

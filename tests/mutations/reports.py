@@ -1,0 +1,41 @@
+"""Task reports: their frames, which carry a MAC, and bodies whose MAC is right though they are odd."""
+
+import random
+
+from pystorm_source.source.feedback_protocol import FrameReader, FrameRefused, frame
+from pystorm_source.source.feedback_report import decode
+from tests.source.reports import TOKEN, body
+from tests.spouts.mutations import mutated
+
+NONCE = bytes(range(32))
+BODIES = [body(), body(partition="Sträßchen", stalls={}), body(start=0, end=2**62, offsets=2**62)]
+
+
+def mutated_frame(rng: random.Random) -> str:
+    """Two frames, the first one changed: what comes out is a beginning of what was sent."""
+    sent = [rng.choice(BODIES), rng.choice(BODIES)]
+    frames = [frame(TOKEN, NONCE, sequence, each) for sequence, each in enumerate(sent)]
+    data = mutated(frames[0], rng) + frames[1]
+    reader = FrameReader(TOKEN, NONCE)
+    taken: list[bytes] = []
+    cut = rng.randrange(len(data) + 1)
+    try:
+        for part in (data[:cut], data[cut:]):
+            taken += reader.feed(part)
+    except FrameRefused:
+        pass
+    assert taken == sent[: len(taken)]
+    return "same" if len(taken) == 2 else "refused"
+
+
+def mutated_report(rng: random.Random) -> str:
+    """A body is refused by ValueError, or within the bounds of every field."""
+    sent = rng.choice(BODIES)
+    try:
+        found = decode(mutated(sent, rng), 1.0)
+    except ValueError:
+        return "refused"
+    assert 0 <= found.offsets <= found.end - found.start < 2**63
+    assert 0 < found.seconds <= 1e8
+    assert all(0 <= seconds <= 1e8 for seconds in found.stalls.values())
+    return "same" if found == decode(sent, 1.0) else "other"
