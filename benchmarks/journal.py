@@ -187,7 +187,7 @@ def _spout(folder: Path, rows: list[tuple[str, int]]) -> Callable[[], float]:
         "journal.schemas": {"default": base64.b64encode(SCHEMA.serialize()).decode()},
         "batch.target.millis": 600_000,
     }
-    spout._start(conf, {"componentid": "words", "taskid": 1, "place": "task"})
+    spout._start(conf, {"componentid": "words", "taskid": 1, "place": "task", "task->component": {"1": "words"}})
     driver = JournaledSpout(WordSpout)
     driver._start(conf, {"componentid": "words", "taskid": 1, "place": "driver"})
     (id,) = driver.snapshot({}, {}).heads
@@ -199,7 +199,7 @@ def _spout(folder: Path, rows: list[tuple[str, int]]) -> Callable[[], float]:
         driver.commit({id: start})
         began = time.perf_counter()
         spout.open(id, start, end)
-        while not spout._listen():
+        while not spout._poll():
             pass
         return time.perf_counter() - began
 

@@ -86,9 +86,9 @@ class JournaledSpout(PartitionedSpout):
         self._options = parse(JournalOptions, conf)
         self._plan = parse(JournaledSpoutOptions, conf)
         self._on_driver = context["place"] == "driver"
-        self._shares = list(context["task->component"].values()).count(str(self.component_name))
         if self._on_driver:
             return
+        self._shares = list(context["task->component"].values()).count(str(self.component_name))
         schemas = {name: _schema(text) for name, text in self._plan.schemas.items()}
         self._rows = JournalRows(str(self.component_name), schemas, self._plan.direct)
         self._spout = self._spout_cls()
@@ -144,6 +144,8 @@ class JournaledSpout(PartitionedSpout):
 
     def open(self, partition: str, start: int, end: int) -> None:
         """A batch that is committed is read; for another one the spout is polled. Raises as ``Journal.opened`` does."""
+        if self._writer is not None:
+            self.close()  # of a run that broke off without it
         self._journal = self._journal_of(partition)
         self._batch = BatchRange(start, end)
         self._emits = iter(())

@@ -12,9 +12,9 @@ def test_mutants_are_the_same_or_refused_or_valid(tmp_path):
     assert [wrong for tally in tallies.values() for wrong in tally.wrong] == []
     for name, tally in tallies.items():
         assert tally.outcomes["refused"], f"no {name} was refused: the campaign looks at nothing"
-        assert tally.outcomes["same"] + tally.outcomes["other"], f"every {name} was refused"
     for name in ("offset", "frame", "journal"):
         assert not tallies[name].outcomes["other"], "a checksum tells"
+    assert tallies["offset"].outcomes["same"] and tallies["journal"].outcomes["same"]
 
 
 def test_what_a_campaign_finds_is_said_with_its_seed(tmp_path):
