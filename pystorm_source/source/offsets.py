@@ -292,7 +292,8 @@ def _memo(given: Mapping[str, Any]) -> dict[str, dict[str, int | str]]:
         for name, note in notes.items():
             if isinstance(note, bool) or not isinstance(note, (int, str)):
                 raise _malformed(given, f"memo.{component}.{name}", note)
-        memo[component] = dict(notes)
+        if notes:
+            memo[component] = dict(notes)
     return memo
 
 

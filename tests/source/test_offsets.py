@@ -239,3 +239,10 @@ def test_pace_has_no_part_in_ranges():
 def test_backwards_is_refused():
     with pytest.raises(CheckpointError, match="offsets of s/a go backwards, from 5 to 4"):
         ranges(offsets({A: 5}, pinned=True), offsets({A: 4}, pinned=True))
+
+
+def test_empty_notes_are_none():
+    """Else an offset would differ from itself once it is written again."""
+    given = parse(sealed({"memo": {"s": {}}, "offsets": {"s": {"a": 1}}, "version": 1}), ["s"])
+    assert given == offsets({A: 1}, pinned=True)
+    assert parse(given.to_json(), ["s"]) == given
