@@ -18,6 +18,7 @@ cdef extern from "acker.h" nogil:
     ctypedef struct ps_root:
         uint64_t attempt
         uint64_t dragged
+        uint32_t waiting
         PyObject *id
         PyObject *values
         PyObject *where
@@ -39,6 +40,7 @@ cdef extern from "acker.h" nogil:
         uint64_t next
         uint64_t now
         uint64_t timeout
+        uint64_t paused
         bint by_progress
         bint coarse
         uint64_t *failed
@@ -52,6 +54,8 @@ cdef extern from "acker.h" nogil:
     ps_root *ps_acker_open(ps_acker *acker, ps_spout_roots *spout, uint64_t edge)
     void ps_acker_release(ps_acker *acker, ps_root *root)
     void ps_acker_add(ps_root *root, uint64_t attempt, uint64_t edge)
+    bint ps_acker_take(const ps_acker *acker, ps_root *root, uint64_t attempt)
+    void ps_acker_wait(ps_root *root, uint64_t attempt)
     bint ps_acker_ack(ps_acker *acker, ps_root *root, uint64_t attempt, uint64_t edge)
     bint ps_acker_fail(ps_acker *acker, ps_root *root, uint64_t attempt, ps_verdict verdict)
     int ps_acker_entangle(ps_acker *acker, ps_root *one, ps_root *other)
@@ -80,7 +84,10 @@ cdef class Acker:
     cdef ps_acker acker
     cdef object monotonic       # a clock in seconds, None: the machine's
     cdef public uint64_t span   # attempts that may be ahead of the oldest open one
+    cdef uint64_t paused_at     # nanoseconds of the clock; 0: it is not
     cdef uint64_t read_clock(self) except? 0
+    cdef int pause(self) except -1
+    cdef int resume(self) except -1
     cdef int read_clock_now(self) except -1
     cdef int let_all_go(self) except -1
 
@@ -101,6 +108,8 @@ cdef class Roots:
     cdef uint64_t *attempts
     cdef Acker owner
     cdef int add_edge(self, uint64_t edge) except -1
+    cdef bint take(self) noexcept
+    cdef int wait(self) noexcept
     cdef int ack_edge(self, uint64_t edge) except -1
     cdef int fail(self, object reason) except -1
     cdef int reset_timeout(self) except -1

@@ -29,8 +29,9 @@ cdef double LONGEST_WAIT = 0.005   # seconds
 cdef class Acker:
     """``Acker(timeout, by_progress, monotonic, seed)``: no roots yet.
 
-    ``timeout``: seconds after which a tree fails that has no verdict, fractions allowed; 0: never. ``by_progress``:
-    counted from the last ack of one of its tuples instead of its emit (STORM-2359). ``monotonic``: a clock in seconds,
+    ``timeout``: seconds after which a tree fails that has no verdict, fractions allowed; 0: never. They are counted
+    while none of its tuples waits in a queue, from the moment when a bolt took the last one. ``by_progress``: each ack
+    of one of its tuples begins them anew, too (STORM-2359). ``monotonic``: a clock in seconds,
     None: the machine's. ``seed`` of the edge ids, by default one of the system's. ``span``: how many attempts spouts
     may be ahead of the oldest open one, which bounds what is kept of their rows.
     """
@@ -53,10 +54,20 @@ cdef class Acker:
         ps_acker_free(&self.acker)
 
     cdef uint64_t read_clock(self) except? 0:
-        """Nanoseconds."""
-        if self.monotonic is None:
-            return ps_coarse_nanos()
-        return <uint64_t>(self.monotonic() * 1e9)
+        """Nanoseconds, without those in which the worker rested."""
+        cdef uint64_t nanos = ps_coarse_nanos() if self.monotonic is None else <uint64_t>(self.monotonic() * 1e9)
+        return nanos - self.acker.paused
+
+    cdef int pause(self) except -1:
+        """The worker rests, as nobody takes its rows: no tree times out by that."""
+        self.paused_at = self.read_clock()
+        return 0
+
+    cdef int resume(self) except -1:
+        if self.paused_at > 0:
+            self.acker.paused += self.read_clock() - self.paused_at
+            self.paused_at = 0
+        return 0
 
     cdef int read_clock_now(self) except -1:
         self.acker.now = max(self.acker.now, self.read_clock())
@@ -69,14 +80,14 @@ cdef class Acker:
     def seconds_to_wait(self):
         """Until the next tree may time out; at most 5 ms where a thread of the user's may give a verdict meanwhile,
         which is never where nothing happens but by the clock that was given."""
-        cdef double seconds = max(0.0, self.next_expiry - self.read_clock() / 1e9) + 1e-6
+        cdef double seconds = max(0.0, self.next_expiry - (self.read_clock() + self.acker.paused) / 1e9) + 1e-6
         return min(seconds, LONGEST_WAIT) if self.monotonic is None else seconds
 
     @property
     def next_expiry(self):
         """When the next tree may time out, a reading of the clock in seconds; infinity: none will."""
         cdef uint64_t nanos = ps_acker_next_expiry(&self.acker)
-        return float("inf") if nanos == PS_NO_TIMEOUT else nanos / 1e9
+        return float("inf") if nanos == PS_NO_TIMEOUT else (nanos + self.acker.paused) / 1e9
 
     @property
     def failed(self):
@@ -129,6 +140,20 @@ cdef class Roots:
         cdef Py_ssize_t i
         for i in range(self.count):
             ps_acker_add(self.roots[i], self.attempts[i], edge)
+        return 0
+
+    cdef bint take(self) noexcept:
+        """A tuple of these roots leaves its queue; 0 if all of them have failed."""
+        cdef Py_ssize_t i
+        cdef bint counts = 0
+        for i in range(self.count):
+            counts |= ps_acker_take(&self.owner.acker, self.roots[i], self.attempts[i])
+        return counts
+
+    cdef int wait(self) noexcept:
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            ps_acker_wait(self.roots[i], self.attempts[i])
         return 0
 
     cdef int ack_edge(self, uint64_t edge) except -1:

@@ -24,12 +24,12 @@ from libc.stdint cimport uint64_t
 from cython_core.async_request cimport AsyncBase, AsyncRequest, RequestLine, begin
 from cython_core.batch_inserter cimport PendingEmits
 from cython_core.bolt_executor cimport BoltExecutor, timer_is_due
-from cython_core.executor cimport late, ps_coarse_nanos, ps_decref
+from cython_core.executor cimport late, ps_decref
 from cython_core.output_collector cimport enter
 from cython_core.purgatory cimport CANCELLED, COMPLETED, PENDING, Purgatory
 from cython_core.receive_queue cimport ReceiveQueue, queue_poll
 from cython_core.timer_service cimport TimerService, new_timer
-from cython_core.tuple cimport OPEN, Tuple, is_lost, name_values, new_tuple
+from cython_core.tuple cimport OPEN, Tuple, is_lost, name_values, new_tuple, take
 
 from cython_core.executor import ComponentFailed, logger
 
@@ -153,18 +153,21 @@ cdef class AsyncExecutor(BoltExecutor):
         cdef void *item
         cdef Tuple tup
         cdef double now
-        cdef uint64_t until = 0
+        cdef uint64_t until
         quota = min(quota, self.max_pending - self.in_flight)
         if quota <= 0 or self.empty():
             return 0
-        if self.patience > 0:
-            until = ps_coarse_nanos() + self.patience
+        until = self.begin_taking()
         now = self.monotonic()
         enter(self.collector)
         while calls < quota:
             item = self.poll_any() if self.shares_rings else queue_poll(self.queue)
             if item is NULL:
                 break
+            if not take(<Tuple>item):
+                calls += 1
+                self.skip(<PyObject *>item)
+                continue
             tup = <Tuple>item
             ps_decref(<PyObject *>item)
             name_values(tup)

@@ -11,8 +11,10 @@ Threading law: as the executor.
 
 from collections import defaultdict
 
-from cython_core.output_collector cimport BoltBase, BoltOutputCollector, collector_of, collector_or_none
-from cython_core.tuple cimport OPEN, Tuple, is_lost
+from cython_core.output_collector cimport (
+    BoltBase, BoltOutputCollector, OutputCollector, collector_of, collector_or_none,
+)
+from cython_core.tuple cimport OPEN, Tuple, gather, is_lost, take_gathered
 
 
 cdef int leave_out_lost(object batch) except -1:
@@ -47,6 +49,7 @@ cdef class BatchingBase(BoltBase):
 
         Raises TypeError for a key that is not hashable.
         """
+        cdef OutputCollector collector
         key = self.group_key(tup)
         try:
             self._batches[key].append(tup)
@@ -55,6 +58,9 @@ cdef class BatchingBase(BoltBase):
                 f"{type(self).__name__}.group_key must answer something hashable, such as a str or a tuple; "
                 f"Given: {key!r:.200}"
             ) from None
+        collector = collector_or_none(self)
+        if collector is not None and (<BoltOutputCollector>collector).gathers and isinstance(tup, Tuple):
+            gather(<Tuple>tup)
         wanted = self.tuples_between_batches
         if wanted is not None:
             self._held += 1
@@ -84,6 +90,8 @@ cdef class BatchingBase(BoltBase):
                 batch = self._batches[key]
                 leave_out_lost(batch)
                 tups = [tup for tup in batch if isinstance(tup, Tuple)]  # whatever the bolt does to its list
+                for tup in tups:
+                    take_gathered(tup)
                 self._current_key = key
                 collector.current = None
                 collector.batch = tups

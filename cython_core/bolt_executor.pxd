@@ -1,3 +1,6 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
 from cython_core.broadcast_ring cimport BroadcastReader
 from cython_core.executor cimport Executor, ps_call
 from cython_core.output_collector cimport BoltOutputCollector
@@ -21,15 +24,19 @@ cdef class BoltExecutor(Executor):
     cdef readonly object tick_frequency   # seconds, as configured; None: no ticks but the final one
     cdef TupleSource tick_source
     cdef readonly unsigned long long ticks
+    cdef readonly unsigned long long skipped   # tuples whose trees had failed when they left the queue
     cdef TimerService timers              # of the thread that takes the turns
     cdef TurnTimer tick_timer
     cdef TurnTimer fire_timer             # a batching bolt's
     cdef unsigned long long executed_at_final_tick
     cdef unsigned long long emits_at_final_tick
+    cdef unsigned long long emits_at_held_tick
     cdef bint batch_override              # the component has its own process_batches
     cdef bint final_ticked
     cdef long work(self, long quota) except -1
     cdef long feed(self, long quota) except -1
+    cdef uint64_t begin_taking(self) except? 0
+    cdef int skip(self, PyObject *item) except -1
     cdef long consume(self, long quota) except -1
     cdef bint empty(self) noexcept
     cdef void *poll_any(self) noexcept
@@ -47,4 +54,4 @@ cdef inline bint timer_is_due(BoltExecutor bolt) noexcept:
     return bolt.tick_timer.due or bolt.fire_timer.due
 
 
-cdef long process_held_batches(tuple executors) except -1
+cdef BoltExecutor holder_of_what_spouts_await(tuple executors, unsigned long long emits)

@@ -6,7 +6,7 @@ Threading law: as every executor.
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
-from cython_core.acker cimport ack_edge
+from cython_core.acker cimport Acker, ack_edge
 from cython_core.batch_inserter cimport PendingEmits, ps_incref
 from cython_core.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.executor cimport Executor, late, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
@@ -14,7 +14,7 @@ from cython_core.output_collector cimport BoltOutputCollector, enter
 from cython_core.receive_queue cimport ReceiveQueue, queue_poll, queue_size
 from cython_core.spout_executor cimport spouts_at_most
 from cython_core.timer_service cimport TimerService, new_timer
-from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, name_values, new_tuple, ring_edge
+from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, name_values, new_tuple, ring_edge, take
 from cython_core.turn_times cimport TurnTimes, end_call
 
 from cython_core.batching import BatchingBase
@@ -62,6 +62,7 @@ cdef class BoltExecutor(Executor):
             self.batching is not None and type(instance).process_batches is not BatchingBase.process_batches
         )
         base = BoltBase if self.batching is None else BatchingBase
+        self.collector.gathers = self.batching is not None and not self.batch_override
         # Order: never instance.__dict__, which once asked for keeps CPython from finding the attributes in their slots.
         self.has_tick = instance.process_tick != base.process_tick.__get__(instance)
 
@@ -141,6 +142,19 @@ cdef class BoltExecutor(Executor):
         finally:
             self.end_turn(self.executed - before)
 
+    cdef uint64_t begin_taking(self) except? 0:
+        """Before tuples leave the queue: reads the clock, for the acker too. When the turn is to end; 0: any time."""
+        cdef Acker acker = self.collector.acker
+        if acker is not None and acker.acker.timeout > 0:
+            acker.read_clock_now()
+        return ps_coarse_nanos() + self.patience if self.patience > 0 else 0
+
+    cdef int skip(self, PyObject *item) except -1:
+        """A tuple whose trees have all failed while it waited: nothing that the bolt made of it would count."""
+        self.skipped += 1
+        ps_decref(item)
+        return 0
+
     cdef long consume(self, long quota) except -1:
         """At most ``quota`` tuples to the bolt, stopping at the first that leaves an emit pending."""
         cdef long calls = 0
@@ -149,19 +163,23 @@ cdef class BoltExecutor(Executor):
         cdef BoltOutputCollector collector = self.collector
         cdef ReceiveQueue queue = self.queue
         cdef TurnTimes times = self.times
-        cdef uint64_t until = 0
+        cdef bint shares_rings = self.shares_rings
+        cdef uint64_t until
         if self.empty():
             return 0
-        if self.patience > 0:
-            until = ps_coarse_nanos() + self.patience
+        until = self.begin_taking()
         enter(collector)
         while calls < quota:
-            if self.shares_rings:  # hot
+            if shares_rings:  # hot
                 item = self.poll_any()
             else:
                 item = queue_poll(queue)  # hot
             if item is NULL:
                 break
+            if not take(<Tuple>item):  # hot
+                calls += 1  # room was made: that is progress
+                self.skip(<PyObject *>item)
+                continue
             # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.
             collector.current = <Tuple>item
             name_values(<Tuple>item)
@@ -295,19 +313,21 @@ cdef class BoltExecutor(Executor):
         """Whether it is a batching bolt and holds some."""
         return self.batching is not None and len(self.batching._batches) > 0
 
-    def process_held(self):
-        """A batching bolt processes what it holds now; how many batches."""
-        cdef long held
-        if self.pending.count > 0 or not self.holds_batches():
-            return 0
-        held = len(self.batching._batches)
+    def process_held(self, unsigned long long emits):
+        """What it may hold is what a spout waits for: a batching bolt processes its batches, another one gets a tick.
+
+        ``emits``: of all spouts so far.
+        """
+        self.emits_at_held_tick = emits
         self.times.begin_turn()
         try:
-            self.fire_batches()
+            if self.batching is not None:
+                self.fire_batches()
+            else:
+                self.give_tick()
             self.flush()
         finally:
             self.end_turn(0)
-        return held
 
     def wants_final_tick(self, unsigned long long emits):
         """Whether the micro-batch's end still owes the bolt something: its tick, or the batches that it holds.
@@ -389,15 +409,21 @@ cdef class BoltExecutor(Executor):
         return <void *>tup
 
 
-cdef long process_held_batches(tuple executors) except -1:
-    """Where spouts wait for verdicts and all else is processed: what batching bolts hold is what they wait for.
+cdef BoltExecutor holder_of_what_spouts_await(tuple executors, unsigned long long emits):
+    """The bolt that is to process what it holds, as spouts wait for verdicts and all else is processed; or None.
 
-    Returns how many batches were processed.
+    ``executors``: most downstream first. A batching bolt that holds batches; if there is none, the most upstream bolt
+    that has had no tick of this kind since a spout has emitted. What it emits is processed before the next one is asked
+    for. Order: by the spouts' emits, as a tick may send round in a cycle what comes back to its bolt.
     """
-    cdef long processed = 0
+    cdef BoltExecutor bolt
     if not spouts_at_most(executors):
-        return 0
-    for executor in executors:
-        if isinstance(executor, BoltExecutor):
-            processed += (<BoltExecutor>executor).process_held()
-    return processed
+        return None
+    bolts = [executor for executor in reversed(executors) if isinstance(executor, BoltExecutor)]
+    for bolt in bolts:
+        if bolt.pending.count == 0 and bolt.holds_batches():
+            return bolt
+    for bolt in bolts:
+        if bolt.pending.count == 0 and bolt.batching is None and bolt.has_tick and bolt.emits_at_held_tick != emits:
+            return bolt
+    return None

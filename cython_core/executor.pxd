@@ -54,11 +54,11 @@ cdef class Executor:
 
 
 cdef inline bint late(Executor executor, uint64_t until, long calls) noexcept:
-    # Whether a turn must end early: asked after each call, looks at the clock after every fourth one. Before, what is
-    # batched is published where the flush timer asks for it.
+    # Whether a turn must end early: asked after each call, looks at the clock after the first and every fourth one, so
+    # that no turn begins with several slow calls. Before, what is batched is published if the flush timer asks for it.
     if executor.flush_flag is not NULL and ps_flush_take(executor.flush_flag):  # hot
         executor.flush()
-    if until == 0 or (not executor.slow and (calls & 3) != 0):  # hot
+    if until == 0 or (not executor.slow and (calls & 3) != 1):  # hot
         return 0  # hot
     executor.slow = ps_coarse_nanos() >= until
     return executor.slow

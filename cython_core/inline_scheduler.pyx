@@ -19,9 +19,9 @@ from libc.stdint cimport int64_t
 
 from cython_core.acker cimport Acker, ps_acker_keeps_time
 from cython_core.async_executor cimport AsyncExecutor
-from cython_core.bolt_executor cimport BoltExecutor, process_held_batches
+from cython_core.bolt_executor cimport BoltExecutor, holder_of_what_spouts_await
 from cython_core.executor cimport Executor
-from cython_core.spout_executor cimport SpoutExecutor, trees_to_await
+from cython_core.spout_executor cimport SpoutExecutor, Standstill, emits_of_spouts, trees_to_await
 from cython_core.timer_service cimport TimerService
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
@@ -54,6 +54,7 @@ cdef class InlineScheduler:
     cdef Stopwatch stopwatch
     cdef TimerService timers                       # of all bolts
     cdef tuple asyncs                              # bolts whose requests may be under way; they share one loop
+    cdef Standstill standstill
     cdef readonly long quota
     cdef readonly double idle_sleep
     cdef WaitStrategy spout_wait
@@ -81,6 +82,7 @@ cdef class InlineScheduler:
             raise TypeError(f"a scheduler turns Executors; Given: {executors!r}")
         self.executors = executors
         self.stopwatch = Stopwatch()
+        self.standstill = Standstill()
         self.timers = TimerService()
         for executor in executors:
             executor.patience = <unsigned long long>(patience * 1e9)
@@ -137,7 +139,7 @@ cdef class InlineScheduler:
         Order: after a ``run`` that answered False, and again after the next one, until it answers False: what a bolt
         emits at its tick is processed before the bolts below get theirs.
         """
-        emits = sum([executor.emits for executor in self.executors if isinstance(executor, SpoutExecutor)])
+        emits = emits_of_spouts(self.executors)
         for executor in reversed(self.executors):
             if isinstance(executor, BoltExecutor) and executor.wants_final_tick(emits):
                 try:
@@ -153,6 +155,8 @@ cdef class InlineScheduler:
         From ``deadline`` (a reading of ``monotonic``) on the spouts without a range count as exhausted. Raises
         ComponentFailed where a component does.
         """
+        if self.acker is not None:
+            self.acker.resume()
         for executor in self.executors:
             executor.ready()
             (<Executor>executor).stall_end()
@@ -173,6 +177,8 @@ cdef class InlineScheduler:
         for executor in self.executors:
             if full and executor.writes_output:
                 executor.stall_begin(OUTPUT_FULL)
+        if full and self.acker is not None:
+            self.acker.pause()
         return 0
 
     cdef bint _run(self, object deadline) except -1:
@@ -181,6 +187,7 @@ cdef class InlineScheduler:
                 self.exhaust()
             if self.one_pass() > 0:
                 self.idle_waits = 0
+                self.standstill.end()
             elif self.settle(deadline):
                 return self.output is not None and len(self.output.done) > 0
             PyErr_CheckSignals()
@@ -242,11 +249,24 @@ cdef class InlineScheduler:
             return 0
         if exhausted:
             return clean
-        if process_held_batches(self.executors) > 0:
+        if self.process_held():
             return 0
+        self.standstill.look(self.executors, self.monotonic)
         self.idle_passes += 1
         self.wait(deadline)
         return 0
+
+    cdef bint process_held(self) except -1:
+        """Has a bolt process what it holds, as spouts wait for that and nothing else moves; whether there was one."""
+        emits = emits_of_spouts(self.executors)
+        cdef BoltExecutor holder = holder_of_what_spouts_await(self.executors, emits)
+        if holder is None:
+            return 0
+        try:
+            holder.process_held(emits)
+        finally:
+            enter(None)
+        return 1
 
     cdef bint under_way(self) noexcept:
         """Whether the loop may bring something: the requests of an async bolt."""

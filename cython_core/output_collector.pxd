@@ -52,6 +52,7 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef unsigned long long batch_verdicts
     cdef object broken              # (exception, tuples, key) of the batch that has raised last
     cdef bint batching              # the instance is a BatchingBase
+    cdef bint gathers               # and the engine processes what it gathers: its tuples wait as if queued
     cdef public bint auto_anchor
     cdef readonly object failed     # a failed tuple that no spout can replay, waiting for the executor; None without
     cdef readonly unsigned long long acks

@@ -631,6 +631,7 @@ cdef inline int root_straight(SpoutOutputCollector collector, StreamRouter route
     tup.root = root
     tup.attempt = root.attempt
     tup.edge = edge
+    root.waiting = 1
     router.emitted += 1
     router.transferred += 1
     collector.emits += 1

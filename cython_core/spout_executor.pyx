@@ -5,13 +5,14 @@ Threading law: as every executor.
 
 cimport cython
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acker cimport (
     PS_ROOT_ABANDONED, PS_ROOT_ACKED, PS_ROOT_DRAGGED, PS_ROOT_RESTED, PS_ROOT_TIMED_OUT, Acker, anchor_t,
     ack_edge, let_go, no_anchor, ps_acker_begin_turn, ps_acker_edge, ps_acker_end_turn, ps_acker_fail,
     ps_acker_keep_settled, ps_acker_keeps_time, ps_acker_release, ps_acker_rest, ps_acker_take_settled, ps_root,
-    ps_verdict,
+    ps_verdict, ps_xdecref,
 )
 from cython_core.batch_inserter cimport PendingEmits
 from cython_core.executor cimport Executor, late, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
@@ -21,7 +22,7 @@ from cython_core.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTime
 
 import pyarrow as pa
 
-from cython_core.executor import ComponentFailed
+from cython_core.executor import ComponentFailed, logger
 from cython_core.output_collector import BoltBase, SpoutBase
 
 
@@ -29,8 +30,13 @@ cdef extern from "Python.h":
     PyObject *ps_false "Py_False"
 
 
+# Shorter: a bolt that acks by a thread of its own is told of although it works. Longer: a query stands without a word.
+cdef double STANDSTILL_SECONDS = 10
 cdef int MOST_RAISES = 100    # in a row, of a spout that goes on, before it counts as having nothing
 cdef int MOST_REPLAYS = 8
+# Rows of an Arrow batch that are made Python values at a time. More: memory for rows that wait for room. Fewer: the
+# conversion's fixed cost, some microseconds a column, shows.
+cdef Py_ssize_t MOST_CONVERTED = 1024
 cdef long long SOMEWHERE = -2  # the offset of a tuple of a range whose place in it nobody knows
 
 
@@ -92,6 +98,7 @@ cdef class SpoutExecutor(Executor):
 
     def _begin(self, bint batched):
         self.batched = batched
+        self.batch = self.rows = None
         self.call = self.instance.next_batch if batched else self.instance.next_tuple
         ps_call_resolve(&self.entry, <PyObject *>self.call)
         self.exhausted = False
@@ -99,6 +106,7 @@ cdef class SpoutExecutor(Executor):
     def close(self):
         """No further turn asks the spout, and no offset is in range, until the next open."""
         self.exhausted = self.cut = True
+        self.batch = self.rows = None
         self.collector.end = self.collector.start
 
     @property
@@ -187,7 +195,7 @@ cdef class SpoutExecutor(Executor):
                 self.times.stall(MAX_SPOUT_PENDING)
             else:
                 enter(self.collector)
-                asked = self.ask_batch() if self.batched else self.ask(quota, until)
+                asked = self.ask_batch(quota) if self.batched else self.ask(quota, until)
                 if asked == 0:
                     self.skipped = self.skips  # it has time to listen
                 told += asked
@@ -363,7 +371,7 @@ cdef class SpoutExecutor(Executor):
 
     cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1:
         if isinstance(values, pa.RecordBatch):
-            self.send_batch(values, emits)
+            self.send_rows(values, rows_of(values), emits, False)
         else:
             self.collector.emit_rooted(values, tup_id, where, emits, False)
         return 0
@@ -385,26 +393,52 @@ cdef class SpoutExecutor(Executor):
             self.survive(method, None, -1, error)
         return 0
 
-    cdef long ask_batch(self) except -1:
-        cdef StreamRouter router
+    cdef long ask_batch(self, long quota) except -1:
+        """Sends a slice of the batch that was not wholly sent, or else asks for the next one."""
         try:
-            router = self.collector.router_of("default")
-            batch = self.call()
-            if batch is None:
-                self.exhausted = True
-                return 0
-            if not isinstance(batch, pa.RecordBatch):
-                raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {batch!r:.200}")
-            if router.view is not None and router.tapped is None:
-                router.view.builder.add_batch(router.view, batch)
-                router.emitted += batch.num_rows
-            else:
-                self.collector.last_offset = SOMEWHERE
-                self.send_batch(batch, 1)
+            if self.batch is None:
+                self.next_batch()
+            if self.batch is not None:
+                self.send_slice(quota)
         except Exception as error:
             raise ComponentFailed(self.component, self.task, "next_batch", None, -1) from error
+        return not self.exhausted
+
+    cdef int next_batch(self) except -1:
+        """Asks for a batch: it goes to the output as it is, or is kept to be sent to bolts."""
+        cdef StreamRouter router = self.collector.router_of("default")
+        batch = self.call()
+        if batch is None:
+            self.exhausted = True
+            return 0
+        if not isinstance(batch, pa.RecordBatch):
+            raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {batch!r:.200}")
         self.executed += 1
-        return 1
+        if router.view is not None and router.tapped is None:
+            router.view.builder.add_batch(router.view, batch)
+            router.emitted += batch.num_rows
+        elif batch.num_rows > 0:
+            self.batch = batch
+            self.sent = self.converted = 0
+        return 0
+
+    cdef int send_slice(self, long quota) except -1:
+        """The next rows of the batch, at most ``quota``, up to the first that leaves an emit pending: one tree.
+
+        A whole batch at once would fill memory with pending emits, and one failed row would send all of it again.
+        """
+        cdef Py_ssize_t end
+        if self.sent == self.converted:
+            chunk = self.batch.slice(self.sent, MOST_CONVERTED)
+            self.rows = rows_of(chunk)
+            self.converted += chunk.num_rows
+        end = min(self.converted, self.sent + quota)
+        rows = self.rows[len(self.rows) - (self.converted - self.sent):][:end - self.sent]
+        self.collector.last_offset = SOMEWHERE
+        self.sent += self.send_rows(self.batch.slice(self.sent, end - self.sent), rows, 1, True)
+        if self.sent == self.batch.num_rows:
+            self.batch = self.rows = None
+        return 0
 
     cdef bint over(self) except -1:
         """Whether the run need not wait for this spout, which has just had nothing to emit."""
@@ -413,30 +447,55 @@ cdef class SpoutExecutor(Executor):
         # A spout of the test kit may be in a pause and say so.
         return self.until_idle and not getattr(self.instance, "_pystorm_waits", False)
 
-    cdef int send_batch(self, object batch, uint32_t emits) except -1:
-        """The rows of a batch as tuples of one tree."""
+    cdef Py_ssize_t send_rows(self, object batch, list rows, uint32_t emits, bint while_room) except -1:
+        """The rows of a batch as tuples of one tree, which keeps that batch for a retry; how many were sent.
+
+        ``while_room``: up to the first that leaves an emit pending; the tree keeps what was sent.
+        """
         cdef SpoutOutputCollector collector = self.collector
         cdef anchor_t anchor = no_anchor(SOMEWHERE)
         cdef ps_root *root = NULL
         cdef uint64_t edge = 0
+        cdef Py_ssize_t sent = 0
         if collector.tracks and collector.router_of("default").routes:
             edge = ps_acker_edge(&collector.acker.acker)
             root = collector.open_root(<PyObject *>batch, <PyObject *>None, <PyObject *>None, edge, emits)
             anchor.root, anchor.attempt = root, root.attempt
             collector.rooted += 1
         try:
-            for values in zip(*[column.to_pylist() for column in batch.columns]):
+            for values in rows:
                 collector.send(values, None, &anchor, None)
+                sent += 1
+                if while_room and self.pending.count > 0:
+                    break
+            if root is not NULL and sent < batch.num_rows:
+                keep_values(root, batch.slice(0, sent))
         except BaseException:
             if root is not NULL:
                 ps_acker_fail(&collector.acker.acker, root, anchor.attempt, PS_ROOT_ABANDONED)
             raise
         if root is not NULL:
             ack_edge(&collector.acker.acker, root, anchor.attempt, edge)
-        return 0
+        return sent
 
     cdef bint idle(self) noexcept:
         return self.pending.count == 0 and self.collector.roots.settled == 0
+
+
+cdef list rows_of(object batch):
+    """The rows of a batch as tuples of Python values."""
+    if batch.num_columns == 0:
+        return [()] * batch.num_rows
+    return list(zip(*[column.to_pylist() for column in batch.columns]))
+
+
+cdef int keep_values(ps_root *root, object values) except -1:
+    """In place of those that it has kept. Order: by the thread of its spout, which alone releases it."""
+    cdef PyObject *before = root.values
+    Py_INCREF(values)
+    root.values = <PyObject *>values
+    ps_xdecref(before)
+    return 0
 
 
 cdef bint trees_to_await(Acker acker, tuple executors) except -1:
@@ -456,3 +515,47 @@ cdef bint spouts_at_most(tuple executors) except -1:
             if (<SpoutExecutor>executor).at_most():
                 return True
     return False
+
+
+cdef unsigned long long emits_of_spouts(tuple executors) except? 0:
+    """How many tuples all spouts have emitted so far."""
+    cdef unsigned long long emits = 0
+    for executor in executors:
+        if isinstance(executor, SpoutExecutor):
+            emits += (<SpoutExecutor>executor).collector.emits
+    return emits
+
+
+@cython.final
+cdef class Standstill:
+    """Tells of a spout that is not asked any more because bolts keep its tuples without a verdict, which without
+    time-outs may last for ever."""
+
+    def __cinit__(self):
+        self.since = -1
+
+    cdef int end(self) noexcept:
+        """Something has moved."""
+        self.since = -1
+        return 0
+
+    cdef int look(self, tuple executors, object monotonic) except -1:
+        """Nothing moves; ``monotonic``: the scheduler's clock."""
+        cdef double now
+        if self.told or not spouts_at_most(executors):
+            return 0
+        now = monotonic()
+        if self.since < 0:
+            self.since = now
+        if now - self.since < STANDSTILL_SECONDS:
+            return 0
+        self.told = True
+        for executor in executors:
+            if isinstance(executor, SpoutExecutor) and (<SpoutExecutor>executor).at_most():
+                logger.warning(
+                    "component %r, task %d: the spout has waited for %g s, as %d of its tuples are neither acked nor "
+                    "failed and nothing else is left to process. A bolt with auto_ack = False keeps them: ack them in "
+                    "process or process_tick, or allow for more by topology.max.spout.pending",
+                    executor.component, executor.task, now - self.since, executor.unsettled,
+                )
+        return 0

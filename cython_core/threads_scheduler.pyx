@@ -18,13 +18,13 @@ from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport int64_t
 
 from cython_core.acker cimport Acker, ps_acker_keeps_time
-from cython_core.bolt_executor cimport BoltExecutor
+from cython_core.bolt_executor cimport BoltExecutor, holder_of_what_spouts_await
 from cython_core.executor cimport Executor
 from cython_core.executor_thread cimport ExecutorThread, ThreadsRun
 from cython_core.flush_timer cimport FlushTimer
 from cython_core.output_collector cimport enter
 from cython_core.row_batch cimport RowBatchBuilder
-from cython_core.spout_executor cimport SpoutExecutor, spouts_at_most, trees_to_await
+from cython_core.spout_executor cimport SpoutExecutor, Standstill, emits_of_spouts, trees_to_await
 from cython_core.wake_up cimport WakeUp, ps_wake, ps_wake_cancel, ps_wake_park, ps_wake_prepare
 
 from cython_core.executor_thread import Call
@@ -61,6 +61,8 @@ cdef class ThreadsScheduler:
     cdef readonly unsigned long long idle_passes
     cdef FlushTimer timer      # or None
     cdef int64_t flush_nanos
+    cdef Standstill standstill
+    cdef unsigned long long progress_at_look
     cdef object __weakref__
     cdef int process    # that has started the threads; 0: they are not
 
@@ -88,6 +90,7 @@ cdef class ThreadsScheduler:
         self.monotonic = monotonic
         self.sleep = sleep
         self.idle_sleep = idle_sleep
+        self.standstill = Standstill()
         self.shared = ThreadsRun(output, monotonic, manual, quota)
         self.threads = tuple([
             ExecutorThread(executor, self.shared, f"pystorm-{executor.component}-{executor.task}", *strategies)
@@ -199,7 +202,7 @@ cdef class ThreadsScheduler:
 
     def final_tick(self):
         """As the inline scheduler's. Between two runs."""
-        emits = sum([executor.emits for executor in self.executors if isinstance(executor, SpoutExecutor)])
+        emits = emits_of_spouts(self.executors)
         for executor in reversed(self.executors):
             if isinstance(executor, BoltExecutor) and executor.wants_final_tick(emits):
                 self.call(executor, executor.final_tick, emits)
@@ -211,6 +214,8 @@ cdef class ThreadsScheduler:
         after all have stopped."""
         cdef double end = NEVER if deadline is None else deadline
         cdef double now
+        if self.acker is not None:
+            self.acker.resume()
         self.resume()
         while True:
             if self.shared.failure is not None:
@@ -226,11 +231,13 @@ cdef class ThreadsScheduler:
             if self.acker is not None and ps_acker_keeps_time(&self.acker.acker) and self.acker.expire() > 0:
                 self.wake_those_with_work()  # order: a spout is told before a clock of the test's goes on
             if self.output is not None and self.output.release() == 0 and len(self.output.done) > 0:
+                if self.acker is not None:
+                    self.acker.pause()
                 return True
             if self.quiescent():
                 self.halt()
                 return self.output is not None and len(self.output.done) > 0
-            self.process_held_batches()
+            self.process_held()
             if self.shared.manual and self.shared.all_parked():
                 self.idle_passes += 1
                 self.sleep(self.idle_sleep)
@@ -249,17 +256,22 @@ cdef class ThreadsScheduler:
             self.acker.expire()
         return True
 
-    cdef int process_held_batches(self) except -1:
-        """As the inline scheduler's, by the threads of the bolts."""
+    cdef int process_held(self) except -1:
+        """As the inline scheduler's, by the thread of the bolt."""
         cdef ExecutorThread thread
-        if not spouts_at_most(self.executors):
-            return 0
+        cdef BoltExecutor holder
+        if self.shared.progress != self.progress_at_look:
+            self.progress_at_look = self.shared.progress
+            self.standstill.end()
         for thread in self.threads:
             if not thread.rests() or not thread.clean():
                 return 0
-        for executor in self.executors:
-            if isinstance(executor, BoltExecutor) and (<BoltExecutor>executor).holds_batches():
-                self.call(executor, executor.process_held)
+        emits = emits_of_spouts(self.executors)
+        holder = holder_of_what_spouts_await(self.executors, emits)
+        if holder is not None:
+            self.call(holder, holder.process_held, emits)
+        else:
+            self.standstill.look(self.executors, self.monotonic)
         return 0
 
     cdef int resume(self) except -1:

@@ -3,7 +3,9 @@ from cpython.object cimport PyObject
 
 from libc.stdint cimport uint64_t
 
-from cython_core.acker cimport Acker, anchor_t, Roots, ps_acker_add, ps_acker_edge, ps_root
+from cython_core.acker cimport (
+    Acker, anchor_t, Roots, ps_acker_add, ps_acker_edge, ps_acker_take, ps_acker_wait, ps_root,
+)
 
 
 cdef extern from "mix.h" nogil:
@@ -52,6 +54,8 @@ cdef class Tuple:
     cdef uint64_t edge          # its id
     cdef Roots roots            # instead of the one root: several; else None
     cdef int verdict            # a Verdict; the first one wins
+    # Order: beside `verdict`, so that one store clears both.
+    cdef int gathered           # a batching bolt keeps it until the engine processes its batch: it waits as if queued
 
 
 # Tuples that nobody refers to any more, kept to be given out again: the pool owns one reference to each. Making a tuple
@@ -118,6 +122,33 @@ cdef inline int add_edge(Tuple tup, uint64_t edge) except -1:
     return 0
 
 
+cdef inline bint take(Tuple tup) noexcept:
+    # Its bolt takes it out of the queue. 0 if it is in trees and all of them have failed: it is not to be processed.
+    if tup.root is not NULL:  # hot
+        return ps_acker_take(&tup.source.acker.acker, tup.root, tup.attempt)  # hot
+    return 1 if tup.roots is None else tup.roots.take()
+
+
+cdef inline int gather(Tuple tup) noexcept:
+    # It waits in a batch that the engine will process.
+    if tup.gathered:
+        return 0
+    tup.gathered = 1
+    if tup.root is not NULL:
+        ps_acker_wait(tup.root, tup.attempt)
+    elif tup.roots is not None:
+        tup.roots.wait()
+    return 0
+
+
+cdef inline int take_gathered(Tuple tup) noexcept:
+    # Out of its batch.
+    if tup.gathered:
+        tup.gathered = 0
+        take(tup)
+    return 0
+
+
 cdef inline bint is_lost(Tuple tup) except -1:
     # Whether it has no verdict and a tree of it has failed: nothing that is made of it counts.
     if tup.verdict != OPEN:
@@ -151,6 +182,7 @@ cdef inline void give_up(PyObject *owned) noexcept:
             _roots = (<Tuple>owned).roots
             (<Tuple>owned).roots = None
         (<Tuple>owned).verdict = OPEN  # hot
+        (<Tuple>owned).gathered = 0  # hot
         if pooled < POOL_SIZE:  # hot
             pool[pooled] = owned  # hot
             pooled += 1  # hot

@@ -164,6 +164,7 @@ cdef class Tuple:
     def __dealloc__(self):
         if self.key is not None:
             forget_name(<PyObject *>self, self.key)
+        take_gathered(self)  # its bolt has thrown its batch away: the tree is to time out
 
     @property
     def id(self):

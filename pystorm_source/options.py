@@ -138,7 +138,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Annotated[float, Meta(gt=0, le=1e8)] | None,
         Meta(
             description="Seconds, fractions allowed, after which a tuple of a spout fails that was not wholly "
-            "processed; Bolt.reset_timeout begins them anew. null: never.",
+            "processed, counted from when a bolt last got a tuple of its tree: time in queues does not count. "
+            "Bolt.reset_timeout begins them anew. null: never.",
         ),
     ] = msgspec.field(name="topology.message.timeout.secs", default=30.0)
     enable_message_timeouts: Annotated[

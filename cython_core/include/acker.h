@@ -15,10 +15,18 @@
  * Output rows carry the attempt that they belong to. A row of several roots ties these together (`entangle`): all are
  * acked at once or none, as the row can stay only if none of them is replayed.
  *
- * Roots time out in the order of their emits, so one timer in the wheel, for the oldest, serves them all; a root whose
- * time was reset gets a timer of its own, and so has every root where progress counts (STORM-2359). The clock is read
- * at both ends of a spout's turn, not per emit, and a spout may wait in its turn: the time of what it emits begins when
- * the turn ends.
+ * A tree times out by the work on it, not by the queues before it: while a tuple of it waits in a queue or batch of this
+ * worker, its time does not run, and whenever a bolt takes one, its time begins anew. So a bolt may be as slow as it
+ * likes per queue, and a tuple that a bolt keeps or forgets is found all the same. A complete root waits only for those
+ * that it is linked with: their time runs, its own does not.
+ *
+ *     emit        taken by bolt A              emits         taken by bolt B                  T later: timed out
+ *     waiting 1 ──► 0, time runs ──────────────► 1 ─ any time ─► 0, time runs anew ──────────►
+ *
+ * Roots are watched in the order of their emits, so one timer in the wheel, for the oldest, serves them all; a root whose
+ * time is not over when that finds it gets a timer of its own, and so has every root if progress counts (STORM-2359).
+ * The clock is read at both ends of a spout's turn, not per emit, and a spout may wait in its turn: the time of what it
+ * emits begins when the turn ends.
  *
  * Threading law: one thread at a time (the interpreter's lock is enough). Nothing here runs foreign code. */
 #ifndef PYSTORM_ACKER_H
@@ -67,6 +75,8 @@ struct ps_root {
     ps_timer timer;             /* order: first */
     uint64_t edges;             /* XOR of the ids of the edges without verdict */
     uint64_t attempt;           /* 0: settled or free */
+    uint64_t taken;             /* nanoseconds: when a bolt last took a tuple of it */
+    uint32_t waiting;           /* tuples of it in queues, batches and pending emits */
     uint64_t dragged;           /* the attempt that it had, until it is told that it was dragged; else 0 */
     uint64_t deadline;          /* nanoseconds; PS_NO_TIMEOUT: never */
     ps_spout_roots *spout;
@@ -98,6 +108,7 @@ typedef struct {
     uint64_t watched;           /* attempts before it have an own timer or a verdict */
     uint64_t edge_state;
     uint64_t now, timeout;      /* nanoseconds; timeout 0: none */
+    uint64_t paused;            /* nanoseconds that `now` is behind the clock: it stood while the worker rested */
     uint64_t resting;           /* roots that wait for their emit */
     bool by_progress;           /* every ack of an edge begins the time anew */
     bool coarse;                /* its clock is ps_coarse_nanos: what takes long between two turns counts */
@@ -209,7 +220,7 @@ static inline uint64_t ps_acker_deadline(const ps_acker *acker) {
 
 /* By the coarse clock, where that is the acker's. */
 static inline void ps_acker_read_clock(ps_acker *acker) {
-    uint64_t now = acker->coarse ? ps_coarse_nanos() : 0;
+    uint64_t now = acker->coarse ? ps_coarse_nanos() - acker->paused : 0;
     if (now > acker->now) acker->now = now;
 }
 
@@ -222,6 +233,7 @@ static inline ps_root *ps_acker_open(ps_acker *acker, ps_spout_roots *spout, uin
     acker->free = root->next;
     root->edges = edge;
     root->attempt = acker->next;
+    root->waiting = 0;
     root->deadline = ps_acker_deadline(acker);
     root->spout = spout;
     root->next = NULL;
@@ -299,9 +311,25 @@ static void ps_acker_complete(ps_acker *acker, ps_root *root) {
     ps_acker_settle(acker, root, PS_ROOT_ACKED);
 }
 
-/* A new edge of the root, where it is of that attempt still. */
+/* A new edge of the root, if it is of that attempt still: a tuple on its way into a queue. */
 static inline void ps_acker_add(ps_root *root, uint64_t attempt, uint64_t edge) {
-    if (root->attempt == attempt) root->edges ^= edge;
+    if (root->attempt != attempt) return;
+    root->edges ^= edge;
+    root->waiting++;
+}
+
+/* A bolt takes a tuple of the root out of its queue: its time begins anew. False if the attempt has failed: nothing that
+ * is made of the tuple counts. */
+static inline bool ps_acker_take(const ps_acker *acker, ps_root *root, uint64_t attempt) {
+    if (root->attempt != attempt) return false;
+    root->waiting--;
+    root->taken = acker->now;
+    return true;
+}
+
+/* A tuple that was taken waits again, for the engine to process its batch. */
+static inline void ps_acker_wait(ps_root *root, uint64_t attempt) {
+    if (root->attempt == attempt) root->waiting++;
 }
 
 /* One edge is acked. 1: it was the last one of a root that stands alone and whose spout does not hear of it; the root
@@ -429,10 +457,13 @@ static inline void ps_acker_end_turn(ps_acker *acker, ps_spout_roots *spout) {
     }
 }
 
-/* Whether an open root's time has come. */
-static inline bool ps_acker_is_due(const ps_acker *acker, const ps_root *root) {
-    bool fresh = root->spout->fresh && root->attempt >= root->spout->fresh;
-    return root->deadline <= acker->now && (root->rests || !fresh);
+/* Whether an open root's time has come, as far as its timer knows; else its deadline is when to look again. */
+static inline bool ps_acker_is_due(const ps_acker *acker, ps_root *root) {
+    if (root->rests) return root->deadline <= acker->now;
+    if (root->spout->fresh && root->attempt >= root->spout->fresh) return false;
+    if (root->waiting || root->verdict == PS_ROOT_COMPLETE) root->deadline = ps_acker_deadline(acker);
+    else if (root->deadline < root->taken + acker->timeout) root->deadline = root->taken + acker->timeout;
+    return root->deadline <= acker->now;
 }
 
 /* The root's time begins anew; -1 without memory. */

@@ -20,6 +20,7 @@ SUMMED = (
     "acked",
     "failed",
     "second_verdicts",
+    "skipped",
     "unsettled",
     "retries",
     "dead_letters",
@@ -35,6 +36,7 @@ SUMMED = (
     "timed_out_requests",
     "cancelled_requests",
 )
+HIGH_MARKS = ("queue_high_mark", "pending_emits_high_mark")
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 NANOS = 1_000_000_000
 
@@ -64,6 +66,7 @@ def task_counts(executor: Executor) -> dict[str, Any]:
         counts["tuples_published"] += inserter.published
         counts["batches_published"] += inserter.flushes
     counts["queue_high_mark"] = 0
+    counts["pending_emits_high_mark"] = executor.pending.high_mark
     if isinstance(executor, SpoutExecutor):
         counts |= {"acked": executor.acks, "failed": executor.fails, "unsettled": executor.unsettled}
         retries = executor.retries
@@ -74,6 +77,7 @@ def task_counts(executor: Executor) -> dict[str, Any]:
             "acked": executor.acks,
             "failed": executor.fails,
             "second_verdicts": executor.second_verdicts,
+            "skipped": executor.skipped,
             "ticks": executor.ticks,
             "insert_failures": executor.queue.insert_failures,
             "queue_population": len(executor.queue) + sum(map(len, executor.readers or ())),
@@ -103,7 +107,7 @@ def added(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
             both[key] = _latency(_united(one[key], two[key]))
         elif isinstance(two[key], Mapping):
             both[key] = added(one[key], two[key])
-        elif key == "queue_high_mark":
+        elif key in HIGH_MARKS:
             both[key] = max(one[key], two[key])
         elif isinstance(two[key], (int, float)) and not isinstance(two[key], bool) and key != "last":
             both[key] = one[key] + two[key]

@@ -22,6 +22,8 @@ class Edge:
     root: int
     path: str
     trees: frozenset[int]  # those that it is anchored to
+    parent: "Edge | None" = None
+    arrived: float = 0.0
     verdict: str = ""
 
 
@@ -35,12 +37,14 @@ class Model:
     timeout: float | None
 
     told: dict[int, tuple[str, float]] = field(default_factory=dict)
-    second: Counter[int] = field(default_factory=Counter)
+    second: list[tuple[int, Edge]] = field(default_factory=list)  # second verdicts: by bolt, on which tuple
+    waiting: Counter[int] = field(default_factory=Counter)  # tree → its tuples that wait for a batch to be processed
     open: dict[int, set[Edge]] = field(default_factory=lambda: defaultdict(set))
     deadlines: dict[int, float] = field(default_factory=dict)
     under_way: deque[tuple[int, int, Edge]] = field(default_factory=deque)  # to (bolt, task)
     now: float = 0.0
     tuples: int = 0
+    treeless: list[Edge] = field(default_factory=list)  # those of no tree in batches
     one_order: bool = False  # it holds only where a bolt's tasks take turns, the last one first: inline
 
     def __post_init__(self) -> None:
@@ -53,13 +57,16 @@ class Model:
         emits = list(self.emits)
         while True:
             ticks = {number: self.next_tick(number) for number in range(len(self.nodes)) if self.waits(number)}
-            events = {time for time, _, _ in emits} | set(ticks.values()) | set(self.deadlines.values())
+            deadlines = {root: time for root, time in self.deadlines.items() if not self.waiting[root]}
+            events = {time for time, _, _ in emits} | set(ticks.values()) | set(deadlines.values())
             if not events:
+                if any(map(self.may_be_skipped, self.treeless)):
+                    raise Unfit  # it is in its batch or not
                 return self
             self.now = min(events)
             ticking = [number for number, time in ticks.items() if time == self.now]
             emitting = [each for each in emits if each[0] == self.now]
-            expired = [root for root, time in self.deadlines.items() if time == self.now]
+            expired = [root for root, time in deadlines.items() if time == self.now]
             if bool(emitting) + len(ticking) + bool(expired) > 1:
                 raise Unfit
             if any(0 < time - self.now < EPSILON for time in events):
@@ -89,14 +96,14 @@ class Model:
             self.settle(root, "ack")
         self.arrive_all()
 
-    def send(self, producer: int, root: int, path: str, trees: frozenset[int]) -> None:
+    def send(self, producer: int, root: int, path: str, trees: frozenset[int], parent: Edge | None = None) -> None:
         """To every subscriber; what comes of it comes when the producer is through."""
         before = len(self.under_way)
         for number, node in enumerate(self.nodes):
             for subscribed, grouping in node.inputs:
                 if subscribed == producer:
                     tasks = range(node.par) if grouping == "all" else [0]
-                    self.under_way.extend((number, task, Edge(root, path, trees)) for task in tasks)
+                    self.under_way.extend((number, task, Edge(root, path, trees, parent)) for task in tasks)
         for _, _, edge in islice(self.under_way, before, None):
             for tree in trees:
                 self.open[tree].add(edge)
@@ -110,12 +117,17 @@ class Model:
 
     def arrive(self, number: int, task: int, edge: Edge) -> None:
         node = self.nodes[number]
+        edge.arrived = self.now
+        self.take(edge)
         if node.batching:
+            if not edge.trees and edge.parent is not None:
+                self.treeless.append(edge)
+            self.waiting.update(edge.trees)
             self.begin_to_wait(number)
             self.gathered[number][task].setdefault(edge.root // 2, []).append(edge)
             return
         deed = node.deed_of(number, edge.root, edge.path)
-        self.emits_of(number, deed, edge.root, edge.path, edge.trees)
+        self.emits_of(number, deed, edge.root, edge.path, edge.trees, edge)
         if deed.verdict == "raise":
             self.judge(edge, "fail")
         elif deed.verdict in ("hold", "doom", "reset"):
@@ -124,6 +136,24 @@ class Model:
         elif deed.verdict != "never":
             self.verdicts(number, deed, edge)
 
+    def take(self, edge: Edge) -> None:
+        """A bolt gets the tuple, or the batch that it is in: the time of its trees begins anew."""
+        if self.timeout is not None:
+            for tree in edge.trees & self.deadlines.keys():
+                self.deadlines[tree] = self.now + self.timeout
+
+    def may_be_skipped(self, edge: Edge | None) -> bool:
+        """Whether its trees, or those of one that it stems from, failed when it arrived: was it taken before that?"""
+        if edge is None:
+            return False
+        lost = edge.trees and all(self.has_failed(tree) and self.told[tree][1] <= edge.arrived for tree in edge.trees)
+        return bool(lost) or self.may_be_skipped(edge.parent)
+
+    def second_verdicts(self) -> tuple[Counter[int], Counter[int]]:
+        """By bolt: fewest and most."""
+        most = Counter(number for number, _ in self.second)
+        return Counter(number for number, edge in self.second if not self.may_be_skipped(edge)), most
+
     def begin_to_wait(self, number: int) -> None:
         """For the bolt's next tick. Raises Unfit where that, or the one before, is at the same time."""
         ahead = self.next_tick(number) - self.now
@@ -131,13 +161,17 @@ class Model:
         if ahead < EPSILON or (ahead > self.ticks[number] - EPSILON and not first):
             raise Unfit
 
-    def emits_of(self, number: int, deed: Deed, root: int, path: str, trees: frozenset[int]) -> None:
+    def emits_of(
+        self, number: int, deed: Deed, root: int, path: str, trees: frozenset[int], parent: Edge | None = None
+    ) -> None:
         for emit in range(deed.emits):
-            self.send(number, root, path_of(path, number, emit), frozenset() if deed.anchors == "none" else trees)
+            anchors = frozenset() if deed.anchors == "none" else trees
+            self.send(number, root, path_of(path, number, emit), anchors, parent)
 
     def verdicts(self, number: int, deed: Deed, edge: Edge) -> None:
         self.judge(edge, "fail" if deed.verdict in ("fail", "doom") else "ack")
-        self.second[number] += bool(deed.again)
+        if deed.again:
+            self.second.append((number, edge))
 
     def judge(self, edge: Edge, verdict: str) -> None:
         if edge.verdict:
@@ -188,9 +222,13 @@ class Model:
         return edges
 
     def fire(self, number: int, edges: list[Edge], alone: bool) -> None:
+        for edge in edges:
+            self.waiting.subtract(edge.trees)
         edges = self.leave_out_lost(edges)
         if not edges:
             return
+        for edge in edges:
+            self.take(edge)
         root, path = min((edge.root, edge.path) for edge in edges)
         deed = self.nodes[number].deed_of(number, root, path)
         if deed.verdict == "raise" and not alone:
@@ -200,7 +238,8 @@ class Model:
         for edge in edges:
             self.judge(edge, "fail" if failed else "ack")
             # Failed by the bolt itself, each is acked once more by auto_ack.
-            self.second[number] += deed.verdict in ("fail", "doom")
+            if deed.verdict in ("fail", "doom"):
+                self.second.append((number, edge))
 
 
 def trees_of(edges: Iterable[Edge]) -> frozenset[int]:

@@ -95,8 +95,9 @@ def test_spouts_hear_what_the_model_says(case, scheduler):
     for root, (_, time) in found.items():
         assert time == pytest.approx(model.told[root][1], abs=0.009)
     assert sum(result.unsettled.values()) == root_count(pauses) - len(model.told)
-    expected = dict.fromkeys(result.second_verdicts, 0) | {f"bolt{n}": count for n, count in model.second.items()}
-    assert result.second_verdicts == expected
+    fewest, most = model.second_verdicts()
+    for number in range(len(drawn)):
+        assert fewest[number] <= result.second_verdicts[f"bolt{number}"] <= most[number]
     event(f"trees that failed: {sum(verdict == 'fail' for verdict, _ in model.told.values())}")
 
 

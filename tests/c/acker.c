@@ -13,6 +13,7 @@ typedef struct {
     uint64_t attempt, deadline;
     uint64_t edges[MOST_EDGES];
     int count;
+    int waiting;                /* of the edges, those of tuples in queues */
     int group;                  /* trees of one group have one verdict */
     int spout;
     enum ps_verdict verdict;    /* as the model has it */
@@ -61,6 +62,7 @@ static void open_one(void) {
     t->deadline = deadline_now();
     t->edges[0] = edge;
     t->count = 1;
+    t->waiting = 0;
     t->group = made;
     t->verdict = PS_ROOT_OPEN;
     t->heard = t->rests = false;
@@ -78,10 +80,24 @@ static void add_edge(tree *t) {
     uint64_t edge = ps_acker_edge(&acker);
     ps_acker_add(t->root, t->attempt, edge);
     t->edges[t->count++] = edge;
+    t->waiting++;
+}
+
+static void take(tree *t) {
+    if (t->waiting == 0) return;
+    t->waiting--;
+    CHECK(ps_acker_take(&acker, t->root, t->attempt) == is_open(t));
+    if (is_open(t) && t->deadline < deadline_now()) t->deadline = deadline_now();
+}
+
+static void gather(tree *t) { /* what was taken waits once more */
+    if (t->count == t->waiting || t->rests) return;
+    ps_acker_wait(t->root, t->attempt);
+    t->waiting++;
 }
 
 static void ack(tree *t) {
-    if (t->count == 0 || t->rests) return;
+    if (t->count == t->waiting || t->rests) return;
     int i = (int)drawn((uint64_t)t->count);
     uint64_t edge = t->edges[i];
     bool open = is_open(t);
@@ -148,6 +164,9 @@ static void begin_or_end_turn(void) {
     turn_of = -1;
 }
 
+/* Nothing of it waits in a queue, and it waits for no tree that it is linked with. */
+static bool time_runs(const tree *t) { return t->waiting == 0 && t->count > 0 && !is_fresh(t); }
+
 /* Which of those that are due fails first, and drags others, is the wheel's: the model takes what the acker says, and
  * checks that it had to be so. */
 static void pass_time(uint64_t nanos) {
@@ -160,12 +179,12 @@ static void pass_time(uint64_t nanos) {
         bool due = false, all_done = true;
         for (int j = 0; j < made; j++)
             if (trees[j].group == t->group) {
-                due = due || (trees[j].deadline <= now && !is_fresh(&trees[j]));
+                due = due || (trees[j].deadline <= now && time_runs(&trees[j]));
                 all_done = all_done && trees[j].count == 0;
             }
         CHECK(!all_done);
         if (gone) CHECK(due); /* never early */
-        bool late = t->deadline != PS_NO_TIMEOUT && t->deadline + 2 * MILLI <= now && !is_fresh(t);
+        bool late = t->deadline != PS_NO_TIMEOUT && t->deadline + 2 * MILLI <= now && time_runs(t);
         if (late) CHECK(gone); /* nor late by more than a tick and its rounding */
         if (gone) t->verdict = t->rests ? PS_ROOT_RESTED : PS_ROOT_TIMED_OUT;
     }
@@ -221,6 +240,8 @@ static void play(unsigned long long seed, uint64_t timeout, bool progress, bool 
         if (!t || what < 10) open_one();
         else if (what < 12) rest_one();
         else if (what < 35) add_edge(t);
+        else if (what < 57) take(t);
+        else if (what < 58) gather(t);
         else if (what < 88) ack(t);
         else if (what < 90) fail(t);
         else if (what < 93) tie(t, other);
@@ -237,6 +258,8 @@ static void play(unsigned long long seed, uint64_t timeout, bool progress, bool 
     hear();
     check_all();
     if (timeout && !progress) {
+        for (int i = 0; i < made; i++)
+            while (trees[i].waiting > 0) take(&trees[i]);
         pass_time(timeout + 3 * MILLI);
         hear();
         check_all();
