@@ -2,6 +2,7 @@
 
 A bolt's verdict on a tuple depends on how often it has seen it: so many times something goes wrong, then it is acked.
 What it emits does not depend on that, so every attempt emits the same rows, and all but the last must stay inside.
+A call of a bolt may take longer than the time-out by the test's clock, and spouts may be few trees ahead.
 ``PYSTORM_ACKING_EXAMPLES``: how many topologies to try.
 """
 
@@ -10,6 +11,7 @@ import os
 import threading
 import zlib
 from collections import Counter, defaultdict
+from functools import partial
 
 import pyarrow as pa
 from hypothesis import HealthCheck, assume, event, given, settings
@@ -26,6 +28,8 @@ FIELDS = ["root long", "path string", "serial long"]
 SCHEMA = pa.schema([("root", pa.int64()), ("path", pa.string()), ("serial", pa.int64()), ("task", pa.int32())])
 WRONGS = ["fail", "raise", "never", "late", "late fail", "hold", "ack, fail"]
 MOST_ROWS = 150
+TIMEOUT = 2
+SECONDS = [0, 0, 0, 0.3, 1.5, 5]  # that a call of a bolt takes
 
 
 class Script:
@@ -52,7 +56,9 @@ class Script:
         return chosen[time]
 
 
-def spout_of(total):
+def spout_of(total, batch):
+    """Emits single tuples, or, if ``batch`` is a number, Arrow batches of so many rows."""
+
     class Roots(PartitionedSpout):
         outputs = FIELDS
 
@@ -71,11 +77,23 @@ def spout_of(total):
             self.emit((self.at, "", 0), self.at)
             self.at += 1
 
-    return Roots
+    class Batches(Roots):
+        next_tuple = PartitionedSpout.next_tuple
+
+        def next_batch(self):
+            if self.at == self.end:
+                return None
+            roots = range(self.at, min(self.at + batch, self.end))
+            self.at = roots.stop
+            columns = [pa.array(roots, pa.int64()), pa.array([""] * len(roots)), pa.array([0] * len(roots), pa.int64())]
+            return pa.record_batch(columns, names=["root", "path", "serial"])
+
+    return Roots if batch is None else Batches
 
 
-def bolt_of(node, number, script):
-    """The bolt of a node: it emits, then gives its verdict; where that is late, both come with a tick."""
+def bolt_of(node, number, script, pass_time):
+    """The bolt of a node: it emits, then gives its verdict; if that is late, both come with a tick. ``pass_time`` is
+    called in each call."""
 
     class Plain(Bolt):
         outputs = FIELDS
@@ -86,6 +104,7 @@ def bolt_of(node, number, script):
             self.late = []
 
         def process(self, tup):
+            pass_time()
             verdict = script.verdict(number, tup.values.root, tup.values.path)
             if verdict.startswith("late"):
                 self.late.append((verdict, tup))
@@ -127,6 +146,7 @@ def bolt_of(node, number, script):
             return tup.values.root % 3
 
         def process_batch(self, key, tups):
+            pass_time()
             verdicts = {script.verdict(number, tup.values.root, tup.values.path) for tup in tups}
             for tup in tups:
                 for emit in range(node.deed_of(number, tup.values.root, tup.values.path).emits):
@@ -174,16 +194,21 @@ def rows_of(drawn: tuple[Node, ...], total: int) -> Counter:
     return rows
 
 
-def worker_of(drawn, script, spouts, total, config, batch_rows):
-    spec = spout_of(total).spec(par=spouts)
+def worker_of(case, script, config):
+    drawn = case["drawn"]
+    spec = spout_of(case["total"], case["batch"]).spec(par=case["spouts"])
     body, specs = {"spout": spec}, {-1: spec}
+    clock = Jumping()
     for number, node in enumerate(drawn):
         inputs = {specs[producer]: GROUPINGS[grouping] for producer, grouping in node.inputs}
-        specs[number] = body[f"bolt{number}"] = bolt_of(node, number, script).spec(inputs=inputs, par=node.par)
+        pass_time = partial(clock.advance, case["seconds"][number])
+        bolt = bolt_of(node, number, script, pass_time)
+        specs[number] = body[f"bolt{number}"] = bolt.spec(inputs=inputs, par=node.par)
     plan = compile_plan(type("Drawn", (Topology,), body), config)
     views = tuple(ViewPlan(f"bolt{number}", "default", (0, 1, 2), task_column=3) for number in open_nodes(drawn))
-    clock = Jumping()
-    clock.worker = Worker(plan, OutputPlan(SCHEMA, views, batch_rows), clock)
+    clock.worker = Worker(plan, OutputPlan(SCHEMA, views, case["batch_rows"]), clock)
+    if case["span"] is not None:
+        clock.worker._acker.span = case["span"]
     return clock.worker
 
 
@@ -214,6 +239,9 @@ def cases(draw):
         "batch_rows": draw(st.sampled_from([1, 3, 10, 1000])),
         "pending": draw(st.sampled_from([None, None, 1, 2, 5])),
         "small": draw(st.booleans()),
+        "seconds": draw(st.lists(st.sampled_from(SECONDS), min_size=4, max_size=4)),
+        "span": draw(st.sampled_from([None, None, 1, 2, 5])),
+        "batch": draw(st.sampled_from([None, None, None, 1, 7, 100])),
     }
 
 
@@ -224,7 +252,7 @@ def anchored(drawn):
 
 def config_of(case, **more):
     config = {
-        "topology.message.timeout.secs": 2,
+        "topology.message.timeout.secs": TIMEOUT,
         "topology.tick.tuple.freq.secs": 0.7,
         "topology.max.spout.retries": 1_000_000,
         "pystorm.log.level": "critical",
@@ -238,11 +266,15 @@ def config_of(case, **more):
 
 
 def rows_that_leave(case, script, config):
-    worker = worker_of(case["drawn"], script, case["spouts"], case["total"], config, case["batch_rows"])
+    return rows_and_counts(case, script, config)[0]
+
+
+def rows_and_counts(case, script, config):
+    worker = worker_of(case, script, config)
     try:
-        return [
-            tuple(row.values()) for batch in worker.run("spout", "p", 0, case["total"]) for row in batch.to_pylist()
-        ]
+        batches = list(worker.run("spout", "p", 0, case["total"]))
+        rows = [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+        return rows, worker.report()["components"]
     finally:
         worker.stop()
 
@@ -265,11 +297,31 @@ def test_the_rows_of_a_run_with_failures_are_those_of_one_without(case, schedule
     event("something failed" if script.failures else "nothing failed")
 
 
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(case=cases())
+def test_slow_bolts_that_fail_nothing_get_each_tuple_once(case, scheduler):
+    """Between threads one bolt's time passes in another one's call: each must be shorter than the time-out there."""
+    if scheduler == "threads":
+        case = {**case, "seconds": [0.0] * 4}
+    rows, counts = rows_and_counts(case, Script([["fail"]], 0), config_of(case))
+    assert Counter((root, path) for root, path, _, _ in rows) == rows_of(case["drawn"], case["total"])
+    assert (counts["spout"]["retries"], counts["spout"]["unsettled"]) == (0, 0)
+    for name, each in counts.items():
+        assert each["skipped"] == each["failed"] == 0, name
+        upstream = [counts[f"bolt{of}" if of >= 0 else "spout"] for of, _ in inputs_of(case["drawn"], name)]
+        assert not upstream or each["executed"] == each["acked"] <= sum(up["transferred"] for up in upstream)
+
+
+def inputs_of(drawn, name):
+    return () if name == "spout" else drawn[int(name.removeprefix("bolt"))].inputs
+
+
 @settings(max_examples=max(10, EXAMPLES // 3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=cases(), where=st.integers(0, 3), root=st.integers(0, 19), retries=st.integers(0, 3))
 def test_of_a_tuple_that_is_dropped_nothing_leaves(case, where, root, retries, scheduler):
     drawn = tuple(Node(node.par, node.inputs, node.deeds) for node in case["drawn"])
-    case = {**case, "drawn": drawn}
+    # A time-out would count as a failure, too.
+    case = {**case, "drawn": drawn, "batch": None, "seconds": [0] * 4}
     poison = (where % len(drawn), root % case["total"])
     script = Script([], 0, poison)
     more = {"topology.max.spout.retries": retries, "topology.dead.letter": "drop"}

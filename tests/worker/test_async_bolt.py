@@ -215,12 +215,31 @@ class Sleeps(AsyncBolt):
 FOR_EVER = {"topology.async.request.timeout.secs": 0}
 
 
+class FailsAtTick(Bolt):
+    """When the requests of these tuples have begun."""
+
+    auto_ack = False
+    config = {"topology.tick.tuple.freq.secs": 0.5}
+
+    def initialize(self, conf, context):
+        self.held = []
+
+    def process(self, tup):
+        self.held.append(tup)
+
+    def process_tick(self, tup):
+        while self.held:
+            self.settle(self.held.pop())
+
+    def settle(self, tup):
+        self.fail(tup)
+
+
 @ORDERED
 def test_requests_of_trees_that_fail_elsewhere_are_cancelled(ordered):
-    class FailsOdd(Bolt):
-        def process(self, tup):
-            if tup.values.n % 2:
-                self.fail(tup)
+    class FailsOdd(FailsAtTick):
+        def settle(self, tup):
+            (self.fail if tup.values.n % 2 else self.ack)(tup)
 
     clock = ManualClock()
     spout = Ids.spec()
@@ -258,12 +277,8 @@ def test_what_a_request_does_behind_its_ack_is_not_cancelled():
             await asyncio.sleep(3)
             self.ended.append(tup.values.n)
 
-    class Fails(Bolt):
-        def process(self, tup):
-            self.fail(tup)
-
     spout = Ids.spec()
-    made = topology(s=spout, b=Acks.spec(inputs=[spout]), f=Fails.spec(inputs=[spout]))
+    made = topology(s=spout, b=Acks.spec(inputs=[spout]), f=FailsAtTick.spec(inputs=[spout]))
     result = run_topology(made, FOR_EVER)
     assert Ids.told == dict.fromkeys(range(20), "fail")
     assert (sorted(Acks.ended), result.errors) == (list(range(20)), [])
