@@ -8,6 +8,7 @@ import os
 import sys
 
 _AT_FDCWD = -100
+_AT_EMPTY_PATH = 0x1000
 _STATX_INO = 0x100
 _STATX_BTIME = 0x800
 _SIZE_OF_STATX = 256
@@ -32,25 +33,33 @@ def _load() -> "ctypes._FuncPointer | None":
 _statx = _load()
 
 
-def birth_time_ns(path: str, inode: int) -> int | None:
-    """Nanoseconds since 1970 when this file (symbolic links followed) was created; it survives renames and writes.
+def birth_time_ns(file: str | int, inode: int) -> int | None:
+    """Nanoseconds since 1970 when a file (symbolic links followed) was created; it survives renames and writes.
 
-    ``inode``: that of the file that is meant, or 0. None where file system or platform do not know birth times. Raises
-    FileNotFoundError where the path leads nowhere or to another file by now.
+    ``file``: a path or a descriptor. ``inode``: that of the file that is meant, or 0. None if file system or platform
+    do not know birth times, or say 0 as disk images do. Raises FileNotFoundError if the path leads nowhere or to
+    another file by now.
     """
     if _statx is None:
-        seen = os.stat(path)
+        seen = os.stat(file)
         if inode not in (0, seen.st_ino):
-            raise FileNotFoundError(f"{path!r} is another file now")
+            raise FileNotFoundError(f"{file!r} is another file now")
         born = getattr(seen, "st_birthtime", None)
-        return None if born is None else int(born * 1_000_000_000)
+        return None if born is None else int(born * 1_000_000_000) or None
     buffer = ctypes.create_string_buffer(_SIZE_OF_STATX)
-    if _statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME | _STATX_INO, buffer) != 0:
-        raise FileNotFoundError(f"{path!r}: {os.strerror(ctypes.get_errno())}")
-    raw = buffer.raw
+    at, path, flags = (file, b"", _AT_EMPTY_PATH) if isinstance(file, int) else (_AT_FDCWD, os.fsencode(file), 0)
+    if _statx(at, path, flags, _STATX_BTIME | _STATX_INO, buffer) != 0:
+        raise FileNotFoundError(f"{file!r}: {os.strerror(ctypes.get_errno())}")
+    return _born(buffer.raw, file, inode)
+
+
+def _born(raw: bytes, file: str | int, inode: int) -> int | None:
+    """What ``struct statx`` says."""
     if inode and int.from_bytes(raw[_INO : _INO + 8], sys.byteorder) != inode:
-        raise FileNotFoundError(f"{path!r} is another file now")
+        raise FileNotFoundError(f"{file!r} is another file now")
     if not int.from_bytes(raw[_MASK : _MASK + 4], sys.byteorder) & _STATX_BTIME:
         return None
     seconds = int.from_bytes(raw[_BTIME_SECONDS : _BTIME_SECONDS + 8], sys.byteorder, signed=True)
-    return seconds * 1_000_000_000 + int.from_bytes(raw[_BTIME_NANOSECONDS : _BTIME_NANOSECONDS + 4], sys.byteorder)
+    nanoseconds = int.from_bytes(raw[_BTIME_NANOSECONDS : _BTIME_NANOSECONDS + 4], sys.byteorder)
+    # A file that an image builder wrote has the time 0: it is no time, and every watermark would lie above it.
+    return seconds * 1_000_000_000 + nanoseconds or None

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.spouts.birth_time import birth_time_ns
+from pystorm_source.spouts.file_identity import birth_mark
 from pystorm_source.spouts.file_path import local_path
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -61,14 +62,20 @@ class FileCatalog:
             self._steps = [re.compile(re.escape(os.path.basename(self._full)))]
 
     def check_exists(self, seen: Collection[str]) -> None:
-        """Raises OptionError where there is nothing to follow. A glob may match later; so may one file whose name is
-        among those ``seen``, which rotation has taken away for a moment.
+        """Raises OptionError if there is nothing to follow, WorldError if there was. A glob may match later; so may one
+        file whose name is among those ``seen``, which rotation has taken away for a moment.
         """
-        if not self.globbed and os.path.basename(self._full) not in seen and not os.path.exists(self._full):
-            raise OptionError(
-                f"option 'path': no such file or directory on {os.uname().nodename}; create it first, or give a glob, "
-                f"which may match later. Given: {self.given!r}"
+        if self.globbed or os.path.basename(self._full) in seen or os.path.exists(self._full):
+            return
+        if seen:
+            raise WorldError(
+                f"{self.given!r} is not there any more on {os.uname().nodename}, and files in it were being read: was "
+                f"it renamed, or is it not mounted?"
             )
+        raise OptionError(
+            f"option 'path': no such file or directory on {os.uname().nodename}; create it first, or give a glob, "
+            f"which may match later. Given: {self.given!r}"
+        )
 
     def scan(self) -> list[FileEntry]:
         """The files that match now, each once, ordered by name. Raises WorldError where the root cannot be listed."""
@@ -131,18 +138,41 @@ class FileCatalog:
         for entry, _ in self._walk(self.root, "", 0, set()):
             yield entry
 
-    def packed_beside(self, hint: str) -> list[FileEntry]:
-        """The gzip files in the directory of ``hint``, those last modified first."""
-        folder = os.path.dirname(os.path.join(self.root, hint))
-        found = []
+    def beside(self, hint: str) -> list[FileEntry]:
+        """The files in the directory of ``hint`` (and in that it leads to), whether they match or not, by name."""
+        first = os.path.join(self.root, hint)
+        found = {}
+        for folder in {os.path.dirname(first), os.path.dirname(os.path.realpath(first))}:
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if (seen := _stat(entry)) is not None:
+                            file = FileEntry(os.path.relpath(entry.path, self.root), entry.path, *seen)
+                            found.setdefault((file.device, file.inode), file)
+            except OSError:
+                continue
+        files = sorted(found.values())
+        return [file._replace(device=0, inode=0) for file in files] if self._by_path else files
+
+    def listed_again(self, file: FileEntry) -> FileEntry:
+        """This file with its present size and times. Raises FileNotFoundError if it is not there any more."""
+        seen = os.stat(file.path)
+        if file.inode not in (0, seen.st_ino):
+            raise FileNotFoundError(f"{file.path!r} is another file now")
+        return file._replace(size=seen.st_size, changed_ns=seen.st_ctime_ns, modified_ns=seen.st_mtime_ns)
+
+    def folder(self, hint: str) -> tuple[str, str | None, int]:
+        """(path, what it is known by, when it changed last in ns) of the directory in which ``hint`` was first seen.
+
+        What it is known by is None if there is no such directory: it was renamed, removed or unmounted.
+        """
+        path = os.path.dirname(os.path.join(self.root, hint))
         try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.name.endswith(".gz") and (seen := _stat(entry)) is not None:
-                        found.append(FileEntry(os.path.relpath(entry.path, self.root), entry.path, *seen))
+            seen = os.stat(path)
+            born = birth_mark(birth_time_ns(path, seen.st_ino))
         except OSError:
-            pass
-        return sorted(found, key=lambda file: file.modified_ns, reverse=True)
+            return path, None, 0
+        return path, f"{seen.st_ino:x}-{born or 0:x}" if stat.S_ISDIR(seen.st_mode) else None, seen.st_mtime_ns
 
     def born_ns(self, file: FileEntry) -> int | None:
         """When the file was created, in ns since 1970; None where its file system does not know.

@@ -8,9 +8,9 @@ answers.
 import os
 from typing import NamedTuple
 
-from pystorm_source.errors import WorldError
 from pystorm_source.spouts.file_catalog import FileEntry
-from pystorm_source.spouts.file_identity import PREFIX_BYTES, begins_alike, fingerprint
+from pystorm_source.spouts.file_identity import covered, fingerprint
+from pystorm_source.spouts.file_text import GZIP_MAGIC, FileText
 from pystorm_source.spouts.gzip_members import GzipScan
 
 BLOCK = 1 << 16
@@ -20,13 +20,20 @@ GZIP_BUDGET = 256 << 20
 class FileHead(NamedTuple):
     """``crc``: the fingerprint, None while the file is too short for one. ``head``: end of what is complete.
 
-    ``alike``: the file begins as the known one did. ``between``: the known offset lies inside a line.
+    ``covered``: how many bytes the fingerprint of the known file was taken of, 0 if this file begins otherwise.
+    ``between``: the known offset lies inside a line. ``prefix``: the first bytes on disk.
     """
 
     crc: int | None
     head: int
-    alike: bool = True
+    covered: int = 0
     between: bool = False
+    prefix: bytes = b""
+
+    @property
+    def is_gzip(self) -> bool:
+        """Whether the bytes are those of a gzip file, whatever it is called."""
+        return self.prefix[:2] == GZIP_MAGIC
 
 
 class _Look:
@@ -42,7 +49,7 @@ class _Look:
 
 
 class HeadFinder:
-    """``HeadFinder(lines)``. ``lines``: how many lines of a file its fingerprint takes."""
+    """``HeadFinder(lines)``. ``lines``: how many lines of a file its fingerprint takes, at least."""
 
     def __init__(self, lines: int = 1):
         self._lines = lines
@@ -57,12 +64,12 @@ class HeadFinder:
 
     def look(
         self, key: object, file: FileEntry, finished: bool, known_crc: int | None = None, known_offset: int = 0
-    ) -> FileHead | None:
-        """The head of a file as the listing saw it; None where it is gone.
+    ) -> FileHead:
+        """The head of a file as the listing saw it.
 
         ``finished``: unchanged for so long that all there is counts as complete. ``known_crc`` and ``known_offset``:
-        the fingerprint of the file that we took it for, and up to where that one was read. Raises WorldError where
-        the file cannot be read.
+        the fingerprint of the file that we took it for, and up to where that one was read. Raises FileNotFoundError if
+        it is not as listed any more (renamed, removed, truncated), WorldError if it cannot be read.
         """
         look = self._looks.setdefault(key, _Look())
         unsettled = look.scan is not None and look.scan.broken is None and look.scan.at < file.size and not finished
@@ -71,36 +78,27 @@ class HeadFinder:
             or unsettled
             or (finished and look.head.crc is None and file.size)
         ):
-            try:
-                fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
-            except FileNotFoundError:
-                return None
-            except OSError as error:
-                raise WorldError(
-                    f"FilesSpout cannot open a file that it follows: {error}; let it be read, or give a glob that "
-                    f"leaves it out"
-                ) from error
-            try:
-                if file.inode and os.fstat(fd).st_ino != file.inode:
-                    # Another file took the name after the listing; the next round lists both.
-                    return None
-                self._look(look, fd, file, finished, known_crc, known_offset)
-            finally:
-                os.close(fd)
+            with FileText(file.path, file.inode) as text:
+                self._look(look, text, file, finished, known_crc, known_offset)
+                if text.size < file.size or text.raw_prefix()[: file.size] != look.head.prefix:
+                    del self._looks[key]
+                    raise FileNotFoundError(f"{file.path!r} was truncated")
         return look.head._replace(head=file.size) if finished else look.head
 
     def _look(
-        self, look: _Look, fd: int, file: FileEntry, finished: bool, known_crc: int | None, known_offset: int
+        self, look: _Look, text: FileText, file: FileEntry, finished: bool, known_crc: int | None, known_offset: int
     ) -> None:
         # Of what was written after the listing nothing counts: size and ctime belong together.
-        size = file.size
-        prefix = os.pread(fd, min(PREFIX_BYTES, size), 0)
-        crc = fingerprint(prefix, 1 << 30 if file.gzipped else self._lines, finished or file.gzipped)
-        alike = known_crc is None or known_crc == crc or begins_alike(prefix, known_crc)
-        floor = known_offset if alike and known_offset <= size else 0
-        before = look.head.head
-        if look.head.crc is None or look.head.crc != crc or look.searched > size or not _ends_line(fd, before, file):
-            look.scan, look.searched, look.head = None, floor, FileHead(crc, floor)
+        size, fd = file.size, text.fd
+        prefix = text.raw_prefix()[:size]
+        crc = fingerprint(prefix, 0 if file.gzipped else self._lines, finished or file.gzipped)
+        length = 0 if known_crc is None else covered(prefix, known_crc)
+        floor = known_offset if (length or known_crc is None) and known_offset <= size else 0
+        before = look.head
+        if not prefix.startswith(before.prefix) or look.searched > size or not _ends_line(fd, before.head, file):
+            look.scan, look.searched, before = None, floor, FileHead(crc, floor)
+        elif before.crc is None:
+            look.searched, before = floor, FileHead(crc, floor)
         between = False
         if file.gzipped:
             if not finished:
@@ -108,13 +106,13 @@ class HeadFinder:
                 self._budget -= look.scan.advance(fd, size, self._budget)
                 head = look.scan.end
             else:
-                head = look.head.head
+                head = before.head
         else:
-            head = (last_newline(fd, look.searched, size) + 1) or look.head.head
+            head = (last_newline(fd, look.searched, size) + 1) or before.head
             between = floor < head and not _ends_line(fd, floor, file)
         look.state = (size, file.changed_ns, known_crc)
         look.searched = size
-        look.head = FileHead(crc, head, alike, between)
+        look.head = FileHead(crc, head, length, between, prefix)
 
 
 def _ends_line(fd: int, offset: int, file: FileEntry) -> bool:

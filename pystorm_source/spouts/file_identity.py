@@ -6,10 +6,11 @@
     first seen           time
 
 Inodes are used again, at once where ext4 can, so the birth time (its milliseconds, 32 bits of them) belongs to them;
-it is left out where the file system has none. The crc is taken over the first line (csv with a header: the first two,
-headers are all alike), of which no more than 1024 bytes count. An append-only file never changes it, a file that was
-truncated and written anew does. The device is no part of the name: one network mount has different numbers on
-different hosts.
+it is left out if the file system has none, or 0. The crc is taken over what is there when the file is first seen: whole
+lines, at least one (csv with a header: two, headers are all alike), of which no more than 1024 bytes count. An
+append-only file keeps it, a file that was truncated and written anew does not, and a copy has the same. A file that was
+shorter gets a name with a new crc when it has grown, so that a beginning that all files share (a banner) does not stay
+all that is known of it. The device is no part of the name: one network mount has different numbers on different hosts.
 """
 
 import os
@@ -21,6 +22,9 @@ from urllib.parse import unquote_to_bytes
 from pystorm_source.errors import OptionError
 
 PREFIX_BYTES = 1024
+# What rotation puts behind a name (a number, a date) or before its extension (a date).
+_ROTATED = re.compile(r"[._-](?:\d[\dT:_.-]*|bak|old|orig)$")
+_DATED = re.compile(r"[._-]\d{4}-?\d\d-?\d\d(?:[T_-]?\d[\d:-]*)?(?=\.[A-Za-z]\w*$)")
 _NAME = re.compile(r"(?s)(.+)@(?:([0-9a-f]+)(?:-([0-9a-f]{8}))?\.)?([0-9a-f]{8})(?:~([0-9]+))?(?:\+([0-9]+))?")
 
 
@@ -71,30 +75,43 @@ def birth_mark(born_ns: int | None) -> int | None:
 
 
 def fingerprint(prefix: bytes, lines: int, whole: bool) -> int | None:
-    """The crc of a file that begins with ``prefix``: its first 1024 bytes, or all that it has.
+    """The crc of a file that begins with ``prefix``, its first 1024 bytes or all that it has: of its whole lines.
 
-    ``lines``: how many lines count; ``whole``: the file is finished, so what it has is enough. None: too little is
-    there.
+    ``lines``: how many lines there must be; ``whole``: what there is is enough. None: too little is there.
     """
-    end = 0
-    for _ in range(lines):
-        end = prefix.find(b"\n", end) + 1
-        if end == 0:
-            if len(prefix) < PREFIX_BYTES and not whole:
-                return None
-            end = len(prefix)
-            break
+    end = len(prefix)
+    if end < PREFIX_BYTES and not whole:
+        if prefix.count(b"\n") < lines:
+            return None
+        end = prefix.rfind(b"\n") + 1
     return zlib.crc32(prefix[:end]) if end else None
 
 
-def begins_alike(prefix: bytes, crc: int) -> bool:
-    """Whether a file that begins so may be the one that had this fingerprint, perhaps when it was shorter."""
+def covered(prefix: bytes, crc: int) -> int:
+    """How many bytes of ``prefix`` a fingerprint was taken of; 0 if this is the beginning of another file."""
+    return len(prefix) if zlib.crc32(prefix) == crc else fingerprints(prefix).get(crc, 0)
+
+
+def fingerprints(prefix: bytes) -> dict[int, int]:
+    """The fingerprints that a file which begins so may have been given, when it was shorter → of how many bytes."""
+    found = {0: 0}
     running = 0
     for end in range(1, len(prefix) + 1):
         running = zlib.crc32(prefix[end - 1 : end], running)
-        if running == crc:
-            return True
-    return False
+        found.setdefault(running, end)
+    return found
+
+
+def family(path: str) -> str:
+    """The name that a file had before rotation added to it: ``app.log`` of ``app.log.1.gz``, ``app.log-20240229`` and
+    ``app-20240229.log``. The directory does not count.
+    """
+    name = os.path.basename(path).removesuffix(".gz")
+    while shorter := _ROTATED.sub("", name) or None:
+        if shorter == name:
+            break
+        name = shorter
+    return _DATED.sub("", name) or name
 
 
 def quoted(path: str) -> str:

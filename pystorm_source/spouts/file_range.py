@@ -1,81 +1,178 @@
-"""A byte range of one file, opened in a task: the file is looked up by what it is, whatever it is called by now."""
+"""A byte range of one file, read in a task: the file is looked up by what it is, whatever it is called by now.
 
-import os
+find the inode ─► open ─► begins as planned? ─► read a block ─► still begins as planned? ─► its lines are emitted
+     │                         │ no                                   │ no
+     └── not there ────────────┴──────────► the copy that rotation has made of it: the same offsets, the same text
+"""
+
 import zlib
 from collections.abc import Iterator
 
 from pystorm_source.errors import DataLossError, WorldError
-from pystorm_source.spouts.file_catalog import FileCatalog
-from pystorm_source.spouts.file_identity import PREFIX_BYTES, FileIdentity, begins_alike
-from pystorm_source.spouts.gzip_copy import continues
-from pystorm_source.spouts.gzip_members import GzipText
+from pystorm_source.spouts.file_catalog import FileCatalog, FileEntry
+from pystorm_source.spouts.file_copy import is_rotated_name
+from pystorm_source.spouts.file_identity import PREFIX_BYTES, FileIdentity, birth_mark, covered
+from pystorm_source.spouts.file_text import FileText, equal_part
 from pystorm_source.spouts.line_reader import gzip_blocks, plain_blocks
 
-_ATTEMPTS = 5
+# Too small: a file that is renamed again and again while its directory is listed counts as gone. Too large: it takes
+# longer to say so.
+_ATTEMPTS = 20
 
 
 class FileRange:
     """``FileRange(catalog, partition, start, end, header)``. ``header``: the first line is no record.
 
-    ``path``: where the file was found. ``first_line``: of the file, read if ``header``. Raises DataLossError where
-    the file is gone or was truncated, WorldError where it cannot be read.
+    ``path``: where the file was found. ``first_line``: of the file, read if ``header``. Raises DataLossError if the
+    file is gone or was truncated, WorldError if it cannot be read.
     """
 
     def __init__(self, catalog: FileCatalog, partition: str, start: int, end: int, header: bool = False):
-        identity = FileIdentity.parse(partition)
+        self._catalog = catalog
+        self._identity = identity = FileIdentity.parse(partition)
         self.gzipped = identity.gzipped
         self.start = start
         self.end = end
         self.first_line = b""
-        self._skip = identity.skip
         self._skip_line = False
-        self._text: GzipText | None = None
-        self._fd, self.path, packed = _opened(catalog, identity)
+        self._text = self._opened()
         try:
-            if packed:
-                self._text = GzipText(self._fd, os.fstat(self._fd).st_size)
             if header:
                 self._read_header()
         except BaseException:
             self.close()
             raise
 
+    @property
+    def path(self) -> str:
+        return self._text.path
+
     def blocks(self) -> Iterator[tuple[bytes, int]]:
         """(whole lines, offset of the first) in order; in a gzip file the offset of all of them."""
-        if self._text is not None:
-            return self._packed_blocks(self._text)
         if not self.gzipped:
-            return plain_blocks(lambda count, at: os.pread(self._fd, count, at), self.start, self.end, self.path)
-        blocks = gzip_blocks(self._fd, self.start, self.end, self.path, 0 if self.start else self._skip)
+            return plain_blocks(self._read, self.start, self.end, self.path)
+        skip = 0 if self.start else self._identity.skip
+        blocks = gzip_blocks(self._text.fd, self.start, self.end, self.path, skip)
         return _without_first_line(blocks) if self._skip_line else blocks
 
-    def _packed_blocks(self, text: GzipText) -> Iterator[tuple[bytes, int]]:
-        try:
-            yield from plain_blocks(text.read, self.start, self.end, self.path)
-        except (EOFError, zlib.error) as error:
-            raise WorldError(
-                f"{self.path!r} is no whole gzip file: {error}. Given: [{self.start}, {self.end})"
-            ) from error
-
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._text.close()
+
+    def _read(self, count: int, at: int) -> bytes:
+        """The text of the file that was planned; where that is changes when it is truncated meanwhile."""
+        for _ in range(_ATTEMPTS):
+            try:
+                data = self._text.read(count, at)
+            except (EOFError, zlib.error) as error:
+                raise WorldError(
+                    f"{self.path!r} is no whole gzip file: {error}. Given: [{self.start}, {self.end})"
+                ) from error
+            if (data or at >= self.end) and (self._text.packed or self._begins_as_planned(self._text)):
+                return data
+            self._text.close()
+            self._text = self._opened()
+        raise self._lost(self.path)
+
+    def _begins_as_planned(self, text: FileText) -> bool:
+        return covered(text.raw_prefix() if self.gzipped else text.prefix(), self._identity.crc) > 0
 
     def _read_header(self) -> None:
-        if self.gzipped or self._text is not None:
-            whole = gzip_blocks(self._fd, 0, os.fstat(self._fd).st_size, self.path)
+        if self.gzipped:
+            whole = gzip_blocks(self._text.fd, 0, self._text.size, self.path)
             self.first_line = next(whole, (b"", 0))[0].split(b"\n", 1)[0]
-            self._skip_line = self.gzipped and self.start == 0 and self._skip == 0
-            if self._text is not None:
-                self.start = min(max(self.start, len(self.first_line) + 1), self.end)
+            self._skip_line = self.start == 0 and self._identity.skip == 0
             return
         first, at = b"", 0
-        while b"\n" not in first and (data := os.pread(self._fd, 1 << 16, at)):
+        while b"\n" not in first and (data := self._read(1 << 16, at)):
             first, at = first + data, at + len(data)
         end = first.find(b"\n") + 1 or len(first)
         self.first_line = first[:end]
         self.start = min(max(self.start, end), self.end)
+
+    def _opened(self) -> FileText:
+        """The file, or the copy of it that rotation has made."""
+        identity, catalog = self._identity, self._catalog
+        around: object = None
+        changed = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                file = catalog.find(identity.inode, identity.hint)
+                if file is not None:
+                    text = FileText(file.path, identity.inode)
+                    if self._is_planned(text, file):
+                        return text
+                    text.close()
+                    changed = file.path  # truncated; or removed, and its inode taken by another file
+                files = [] if self.gzipped else self._around()
+                copy = self._copy_among(files)
+            except FileNotFoundError:
+                continue  # renamed since it was listed
+            if copy is not None:
+                return copy
+            now = [(file.name, file.device, file.inode) for file in files], changed
+            if now == around:
+                break
+            around = now
+        raise self._lost(changed)
+
+    def _is_planned(self, text: FileText, file: FileEntry) -> bool:
+        born = None if self._identity.inode == 0 else birth_mark(self._catalog.born_ns(file))
+        same = born is None or self._identity.born in (None, born)
+        return same and text.size >= self.end and self._begins_as_planned(text)
+
+    def _around(self) -> list[FileEntry]:
+        """What may be a copy: what lies beside the file, and what the catalog lists."""
+        hint = self._identity.hint
+        files = {file.path: file for file in [*self._catalog.scan(), *self._catalog.beside(hint)]}
+        return sorted(file for file in files.values() if file.gzipped or is_rotated_name(file.name, hint))
+
+    def _copy_among(self, files: list[FileEntry]) -> FileText | None:
+        """The copy that has the text of the range. Raises DataLossError if there are several, and they differ."""
+        found: FileText | None = None
+        for file in sorted(files, key=lambda file: file.gzipped):
+            text = FileText(file.path, file.inode)
+            if not self._has_range(text):
+                text.close()
+            elif found is None:
+                found = text
+            else:
+                with text:
+                    alike = found.path == text.path or equal_part(found, text, self.start, self.end) >= self.end
+                if not alike:
+                    found.close()
+                    raise DataLossError(
+                        f"{found.path!r} and {text.path!r} may both be what {self._identity.hint!r} has become, and "
+                        f"they differ: remove the wrong one, or set failOnDataLoss=false. Given: {str(self._identity)!r}"
+                    )
+        return found
+
+    def _has_range(self, text: FileText) -> bool:
+        length = covered(text.prefix(), self._identity.crc)
+        if length == 0 or not (length == PREFIX_BYTES or is_rotated_name(text.path, self._identity.hint)):
+            return False
+        try:
+            return self.end == 0 or text.read(1, self.end - 1) != b""
+        except (EOFError, zlib.error):
+            return False
+
+    def _lost(self, changed: str) -> WorldError:
+        path, folder, _ = self._catalog.folder(self._identity.hint)
+        if folder is None:
+            return WorldError(
+                f"the directory {path!r} is not there: mount it on every executor, under the same path. Given: "
+                f"{str(self._identity)!r}"
+            )
+        if changed:
+            return DataLossError(
+                f"{changed!r} was truncated or written anew before it was read. Let rotation rename files (logrotate: "
+                f"create instead of copytruncate), keep the copies for longer, or set failOnDataLoss=false. Given: "
+                f"{str(self._identity)!r}"
+            )
+        return DataLossError(
+            f"the file first seen as {self._identity.hint!r} under {self._catalog.root!r} is gone before it was read: "
+            f"keep rotated files for longer than the query may lag or stand still, and mount the directory on every "
+            f"executor; or set failOnDataLoss=false. Given: {str(self._identity)!r}"
+        )
 
 
 def _without_first_line(blocks: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
@@ -85,39 +182,3 @@ def _without_first_line(blocks: Iterator[tuple[bytes, int]]) -> Iterator[tuple[b
             yield rest, offset
         break
     yield from blocks
-
-
-def _opened(catalog: FileCatalog, identity: FileIdentity) -> tuple[int, str, bool]:
-    """A descriptor of this file, where it was found, and whether it is a packed copy, which rotation has made."""
-    changed = ""
-    for _ in range(_ATTEMPTS):
-        file = catalog.find(identity.inode, identity.hint)
-        if file is None:
-            continue  # it may have been renamed while the directory was read
-        try:
-            fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise WorldError(f"FilesSpout cannot open a file that it was to read: {error}") from error
-        if identity.inode in (0, os.fstat(fd).st_ino):
-            if begins_alike(os.pread(fd, PREFIX_BYTES, 0), identity.crc):
-                return fd, file.path, False
-            os.close(fd)
-            changed = file.path  # truncated; or removed, and its inode taken by another file
-            break
-        os.close(fd)
-    packed = [] if identity.gzipped else catalog.packed_beside(identity.hint)
-    copies = [file.path for file in packed if continues(file.path, identity, 0)]
-    if len(copies) == 1:
-        return os.open(copies[0], os.O_RDONLY | os.O_CLOEXEC), copies[0], True
-    if changed:
-        raise DataLossError(
-            f"{changed!r} was truncated or written anew before it was read. Let rotation rename files (logrotate: "
-            f"create instead of copytruncate), or set failOnDataLoss=false. Given: {str(identity)!r}"
-        )
-    raise DataLossError(
-        f"the file first seen as {identity.hint!r} under {catalog.root!r} is gone before it was read: keep rotated "
-        f"files for longer than the query may lag or stand still, and mount the directory on every executor; or set "
-        f"failOnDataLoss=false. Given: {str(identity)!r}"
-    )

@@ -101,6 +101,7 @@ class Query:
             start = self.known.get(name, earliest)
             assert earliest <= start <= latest, f"{name} went backwards"
             if start == latest or (some and self.random.random() < 0.3):
+                after[name] = start
                 continue
             end = latest
             if limit is not None:
@@ -111,7 +112,7 @@ class Query:
                     end = latest if end == start else end
             if end > start:
                 ranges.append((name, start, end))
-                after[name] = end
+            after[name] = end
         vanished = self.known.keys() - snapshot.heads.keys() - snapshot.retired
         assert not vanished, f"unread bytes of {vanished} are gone"
         if ranges:

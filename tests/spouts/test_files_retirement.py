@@ -62,7 +62,7 @@ def test_read_and_idle_files_leave_the_offset_and_stay_away(query, logs, clock):
         query.restart()
         append(logs / "active.log", f"more {n}")
         assert words(query.drain()) == [f"more {n}"]
-    assert len(query.memo) == 2  # the watermark, and how far the active file was seen
+    assert len(query.memo) == 3  # the watermark, the directory, and how far the active file was seen
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_thousands_of_finished_files_and_an_active_one(query, logs, clock):
     append(logs / "active.log", "one")
     assert words(query.drain()) == ["one"]
     assert names(query) == ["active.log"]
-    assert len(query.memo) == 2
+    assert len(query.memo) == 3
     query.restart()
     began = time.perf_counter()
     assert query.plan() == []
@@ -186,7 +186,7 @@ def test_empty_files_that_are_written_to_much_later_are_new(query, logs, clock):
     clock.advance(HOUR + 1)
     append(logs / "b3.log", "d")
     query.drain()
-    assert len(query.memo) == 2  # the watermark, and how far the active file was seen
+    assert len(query.memo) == 3  # the watermark, the directory, and how far the active file was seen
 
 
 def test_files_of_which_nothing_was_admitted_yet_stay_new(logs, clock):

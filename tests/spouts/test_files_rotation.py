@@ -172,20 +172,21 @@ def test_truncation_to_the_same_beginning_begins_a_new_generation(tmp_path, cloc
     query = lenient(tmp_path, clock)
     for generation in range(3):
         with open(tmp_path / "app.log", "w") as file:
-            file.write("header\n" + "x\n" * (5 - generation))
-        assert words(query.drain()) == ["header"] + ["x"] * (5 - generation)
+            file.write("header\n" * 200 + "x\n" * (5 - generation))
+        assert words(query.drain()) == ["header"] * 200 + ["x"] * (5 - generation)
         (name,) = query.known
         assert name.endswith(f"~{generation}" if generation else name)
 
 
-def test_a_file_written_anew_with_the_same_first_line_and_more_than_before(query, tmp_path, clock):
-    append(tmp_path / "app.log", "banner", "one", "two")
+def test_a_file_written_anew_with_the_same_first_kilobyte_and_more_than_before(query, tmp_path, clock):
+    banner = "banner " * 200
+    append(tmp_path / "app.log", banner, "one", "two")
     query.drain()
     for restarted in (False, True):
         if restarted:
             query.restart()
         with open(tmp_path / "app.log", "w") as file:
-            file.write("banner\n" + "x" * 30 + " no end yet")
+            file.write(banner + "\n" + "x" * 30 + " no end yet")
         assert query.step() == []
         append(tmp_path / "app.log", "", "y")
         with pytest.raises(DataLossError, match=r"app\.log.*inside a line.*truncated"):
@@ -196,9 +197,8 @@ def test_truncation_between_planning_and_reading_is_data_loss(query, tmp_path):
     append(tmp_path / "app.log", "one", "two", "three")
     ranges = query.plan()
     os.truncate(tmp_path / "app.log", 5)
-    with pytest.raises(ComponentFailed) as failed:
+    with pytest.raises(DataLossError, match=r"app\.log.*truncated"):
         query.read(ranges)
-    assert isinstance(failed.value.__cause__, DataLossError)
 
 
 def test_a_replaced_file_is_a_new_one(query, tmp_path):

@@ -51,6 +51,16 @@ class WarpedCatalog(FileCatalog):
     def find_all(self, wanted):
         return {inode: self._warped(file) for inode, file in super().find_all(wanted).items()}
 
+    def beside(self, hint):
+        return [self._warped(file) for file in super().beside(hint)]
+
+    def listed_again(self, file: FileEntry) -> FileEntry:
+        return self._warped(super().listed_again(file))
+
+    def folder(self, hint):
+        path, identity, changed_ns = super().folder(hint)
+        return path, identity, self.clock.warped(changed_ns)
+
     def _warped(self, file: FileEntry) -> FileEntry:
         changed, modified = self.clock.warped(file.changed_ns), self.clock.warped(file.modified_ns)
         return file._replace(changed_ns=changed, modified_ns=modified)

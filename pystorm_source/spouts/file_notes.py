@@ -1,0 +1,70 @@
+"""What FilesSpout notes inside of Spark's offset, beside the offsets themselves.
+
+| note | value | means |
+|---|---|---|
+| `watermark` | ns since 1970 | everything up to here is done (``file_retirement``) |
+| `waiting <inode>-<birth>` | 0 | seen, and not known yet: it will be new whatever its birth time |
+| | n > 0 | it will be new, but its first n bytes of text were read out of another file |
+| | -n | a copy: its first n bytes of text are read out of another file |
+| `unread <partition>` | offset | its head, if that lies behind what Spark had planned: read, or lost, when it vanishes |
+| `gone <partition>` | `offset seen since` | it vanished; should it return, it goes on where it was |
+| `folder <directory>` | inode and birth time | a directory of known files; an empty one in its place is a missing mount |
+
+All but the watermark live as long as what they speak of, and `gone` until a file that returns is noticed without it.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_WAITING, _UNREAD, _GONE, _FOLDER = "waiting ", "unread ", "gone ", "folder "
+# Too small: files that vanished in a crowd and return are read twice. Too large: as long an offset in every micro-batch.
+MOST_GONE = 1000
+
+
+class Gone(NamedTuple):
+    """A partition that vanished: read up to ``offset``, known up to ``seen``; ``since``: ns since 1970."""
+
+    offset: int
+    seen: int
+    since: int
+
+    def __str__(self) -> str:
+        return f"{self.offset} {self.seen} {self.since}"
+
+
+class Notes:
+    """``Notes(memo)``: the notes of the last offset that was stored."""
+
+    def __init__(self, memo: Mapping[str, int | str]):
+        self.watermark = int(memo.get("watermark", 0))
+        self.waiting = _by_name(memo, _WAITING)
+        self.unread = {name: int(value) for name, value in _by_name(memo, _UNREAD).items()}
+        self.gone = {name: Gone(*map(int, str(value).split())) for name, value in _by_name(memo, _GONE).items()}
+        self.folders = {name: str(value) for name, value in _by_name(memo, _FOLDER).items()}
+        self.inodes = {int(name.partition("-")[0], 16) for name in self.waiting}
+        """Of the files that wait."""
+
+
+class NewNotes:
+    """The notes of the next offset."""
+
+    def __init__(self) -> None:
+        self.watermark = 0
+        self.waiting: dict[str, int | str] = {}
+        self.unread: dict[str, int] = {}
+        self.gone: dict[str, Gone] = {}
+        self.folders: dict[str, str] = {}
+
+    def memo(self) -> dict[str, int | str]:
+        """All of them, by name; of vanished files the latest ones."""
+        latest = sorted(self.gone, key=lambda name: (self.gone[name].since, name))[-MOST_GONE:]
+        notes: dict[str, int | str] = {"watermark": self.watermark} if self.watermark else {}
+        notes |= {_WAITING + name: value for name, value in self.waiting.items()}
+        notes |= {_UNREAD + name: value for name, value in self.unread.items()}
+        notes |= {_GONE + name: str(self.gone[name]) for name in latest}
+        notes |= {_FOLDER + name: value for name, value in self.folders.items()}
+        return dict(sorted(notes.items()))
+
+
+def _by_name(memo: Mapping[str, int | str], kind: str) -> dict[str, int | str]:
+    return {key.removeprefix(kind): value for key, value in memo.items() if key.startswith(kind)}

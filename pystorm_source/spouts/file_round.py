@@ -1,0 +1,510 @@
+"""One look at the followed files: which are known, which are new, which are over.
+
+A listed file is *known* if a partition's identity is its own; else it is a stranger. A known partition without its file
+(gone, or truncated) is an *orphan*. Before a stranger counts as new it may inherit from an orphan, whose text lives on in
+it, or turn out to be a copy of a file that is still there (``file_copy``).
+"""
+
+import os
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pystorm_source.api.partitioned_spout import Snapshot
+from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.spouts.file_catalog import FileEntry
+from pystorm_source.spouts.file_copy import continues, is_rotated_name, length_if_part
+from pystorm_source.spouts.file_head import FileHead
+from pystorm_source.spouts.file_identity import PREFIX_BYTES, FileIdentity, birth_mark, family, fingerprints
+from pystorm_source.spouts.file_notes import Gone, NewNotes, Notes
+from pystorm_source.spouts.file_retirement import FollowedFile, retire
+from pystorm_source.spouts.file_text import FileText, equal_part
+
+if TYPE_CHECKING:
+    from pystorm_source.spouts.file_follower import FileFollower
+
+# app.log.1, app.log.2.gz: the next rotation renames it, which must not look as if it came back.
+_NUMBERED = re.compile(r"\.\d{1,3}(\.gz)?")
+
+
+class Known(NamedTuple):
+    """A partition that was read up to ``offset`` and seen up to ``seen``. ``gone``: set if it vanished before."""
+
+    partition: str
+    identity: FileIdentity
+    offset: int
+    seen: int
+    gone: Gone | None = None
+
+
+class Orphan(NamedTuple):
+    """A known partition whose text is not in its file any more. ``file``: the one that was truncated, if it was."""
+
+    which: Known
+    file: FileEntry | None = None
+    head: FileHead | None = None
+
+
+class Round:
+    """``Round(follower, files, known, memo, now_ns)``. ``files``: as they were listed.
+
+    ``is_doubtful``: whether it saw what a second listing must confirm. ``warnings``: what is to be logged if it does.
+    ``where``: partition → its plain file, and its head. Raises FileNotFoundError if files are not as listed.
+    """
+
+    def __init__(
+        self,
+        follower: "FileFollower",
+        files: list[FileEntry],
+        known: Mapping[str, int],
+        memo: Mapping[str, int | str],
+        now_ns: int,
+    ):
+        self.is_doubtful = False
+        self.warnings: list[str] = []
+        self.where: dict[str, tuple[FileEntry, int]] = {}
+        self._follower = follower
+        self._catalog = follower.catalog
+        self._options = follower.options
+        self._files = files
+        self._now_ns = now_ns
+        self._notes = Notes(memo)
+        self._new_notes = NewNotes()
+        self._known: dict[object, list[Known]] = defaultdict(list)
+        for partition, offset in known.items():
+            seen = max(offset, self._notes.unread.get(partition, 0))
+            self._enter(Known(partition, FileIdentity.parse(partition), offset, seen))
+        for partition, gone in self._notes.gone.items():
+            if partition not in known and gone.since > self._notes.watermark:
+                self._enter(Known(partition, FileIdentity.parse(partition), gone.offset, gone.seen, gone))
+        self._heads: dict[str, tuple[int, int]] = {}
+        self._retired: set[str] = set()
+        self._followed: list[FollowedFile] = []
+        self._orphans: list[Orphan] = []
+        self._claimed: set[object] = set()
+        self._copies: dict[str, tuple[FileEntry, int]] = {}
+        self._waited: set[str] = set()
+        self._beside: dict[str, list[FileEntry]] = {}
+        self._marks: dict[object, dict[int, int]] = {}
+
+    def _enter(self, which: Known) -> None:
+        self._known[which.identity.inode or which.identity.hint].append(which)
+
+    def run(self) -> Snapshot:
+        strangers = [file for file in self._files if not self._is_followed(file)]
+        self._look_for_missing()
+        for orphan in self._orphans:
+            self._hand_over(orphan, strangers)
+        # Originals first: what is a copy is told by them.
+        for file in sorted(strangers, key=lambda file: (file.gzipped, _is_derived(file), file.modified_ns, file.name)):
+            if self._follower.key(file) not in self._claimed:
+                self._meet(file)
+        self._keep_notes_of_unlisted()
+        retirement = retire(self._followed, self._notes.watermark)
+        self._new_notes.watermark = retirement.watermark
+        for note in retirement.waiting:
+            self._new_notes.waiting.setdefault(note, 0)
+        for note, (file, length) in self._copies.items():
+            if file.changed_ns > retirement.watermark:
+                self._new_notes.waiting[note] = -max(1, length)
+        self._note_folders()
+        return Snapshot(self._heads, self._new_notes.memo(), retirement.retired | self._retired)
+
+    def is_as_listed(self) -> bool:
+        """Whether a second listing finds the same files under the same names."""
+        return _listed(self._files) == _listed(self._catalog.scan()) and all(
+            _listed(files) == _listed(self._catalog.beside(hint)) for hint, files in self._beside.items()
+        )
+
+    # Known files
+
+    def _is_followed(self, file: FileEntry) -> bool:
+        which = self._claim(file)
+        return which is not None and self._follow(file, which, matches=True)
+
+    def _claim(self, file: FileEntry) -> Known | None:
+        """What is known of this file, taken out of ``_known``."""
+        group = self._known.get(file.name if self._follower.by_path else file.inode)
+        if not group:
+            return None
+        born = None if self._follower.by_path else birth_mark(self._follower.born(file))
+        same = [which for which in group if _is_same(which.identity, born)]
+        if not same:
+            return None
+        chosen = max(same, key=lambda one: (one.gone is None, one.identity.hint == file.name, one.identity.generation))
+        group.remove(chosen)
+        return chosen
+
+    def _is_finished(self, file: FileEntry) -> bool:
+        return self._now_ns - file.changed_ns >= self._options.finished_after_ns
+
+    def _follow(self, file: FileEntry, which: Known, matches: bool) -> bool:
+        """Whether this is the file of that partition, which then goes on in it."""
+        partition, identity, offset = which.partition, which.identity, which.offset
+        finished = self._is_finished(file)
+        head = self._follower.heads.look(self._follower.key(file), file, finished, identity.crc, offset)
+        if file.size < offset or head.covered == 0:
+            self._orphans.append(Orphan(which) if which.gone else Orphan(which, file, head))
+            self.is_doubtful = True
+            if which.gone is None:
+                self._claimed.add(self._follower.key(file))
+            return which.gone is None
+        self._claimed.add(self._follower.key(file))
+        if file.inode in self._notes.inodes:
+            self._waited.add(self._note(file))
+        if head.between:
+            self._lose(
+                f"offset {offset} of {file.path!r} lies inside a line. The file was truncated and written anew (let "
+                f"rotation rename files); or its last line was read without its end, because the file had not changed "
+                f"for files.finished.after={self._options.finished_after}, and grew later (raise that); or "
+                f"startingOffsets named an offset at which no line begins. With failOnDataLoss=false reading goes on "
+                f"with the next line."
+            )
+        renamed = self._stronger(file, which, head) if matches else None
+        if renamed is not None:
+            self._retired.add(partition)
+            partition = renamed
+        self._give(file, partition, offset, max(head.head, offset), offset if renamed or which.gone else 0)
+        done = finished and offset >= file.size
+        if not matches:
+            # Rotated to a name outside of `path`: followed to its end, and never looked for again.
+            if done:
+                self._retired.add(partition)
+            return True
+        born = self._follower.born(file)
+        keep = not self._follower.by_path and _NUMBERED.search(file.name[-7:]) is not None
+        self._followed.append(FollowedFile(file.changed_ns, done and born is not None, partition, "", born, keep))
+        return True
+
+    def _stronger(self, file: FileEntry, which: Known, head: FileHead) -> str | None:
+        """A name that knows more of the file's beginning, once there is more.
+
+        Only if all that was seen of it was read: what AvailableNow has yet to read keeps its name.
+        """
+        identity = which.identity
+        if (
+            file.gzipped
+            or head.crc in (None, identity.crc)
+            or head.covered >= PREFIX_BYTES
+            or head.head <= which.offset
+            or which.seen > which.offset
+        ):
+            return None
+        return str(identity._replace(crc=head.crc))
+
+    def _give(self, file: FileEntry, partition: str, offset: int, head: int, earliest: int = 0) -> None:
+        self._heads[partition] = (earliest, head)
+        if not file.gzipped:
+            self.where[partition] = (file, head)
+        if head > offset:
+            self._new_notes.unread[partition] = head
+
+    def _look_for_missing(self) -> None:
+        """Known partitions whose files are not among those that match: renamed to elsewhere, or gone."""
+        rest = [which for group in self._known.values() for which in group if which.gone is None]
+        if not self._follower.by_path:
+            rest = self._not_found(rest)
+            for which in rest:
+                self._list_beside(which.identity.hint)
+            rest = self._not_found(rest)
+        elif rest:
+            for which in rest:
+                self._list_beside(which.identity.hint)
+        self._orphans += map(Orphan, rest)
+        self._orphans += [Orphan(which) for group in self._known.values() for which in group if which.gone is not None]
+        self.is_doubtful |= bool(rest)
+
+    def _not_found(self, rest: list[Known]) -> list[Known]:
+        found = self._catalog.find_all({one.identity.inode: one.identity.hint for one in rest}) if rest else {}
+        left = []
+        for which in rest:
+            file = found.get(which.identity.inode)
+            if file is None or not _is_same(which.identity, birth_mark(self._follower.born(file))):
+                left.append(which)
+            else:
+                self._follow(file, which, matches=False)
+        return left
+
+    def _list_beside(self, hint: str) -> list[FileEntry]:
+        """The files in that directory, listed once."""
+        folder = os.path.join(os.path.dirname(hint), "*")
+        if folder not in self._beside:
+            self._beside[folder] = self._catalog.beside(folder)
+        return self._beside[folder]
+
+    # Orphans
+
+    def _hand_over(self, orphan: Orphan, strangers: list[FileEntry]) -> None:
+        """Finds the file in which the text of an orphan lives on; without one it is over, or lost."""
+        which = orphan.which
+        if which.gone is not None and not strangers:
+            self._new_notes.gone[which.partition] = which.gone
+            return
+        heirs, waits = self._heirs(orphan, strangers)
+        if heirs:
+            self._inherit(which, heirs)
+        elif waits is not None:
+            # Its gzip file is not complete yet: nothing new in this round.
+            self._claimed.add(self._follower.key(waits))
+            self._followed.append(FollowedFile(waits.changed_ns, False, None, "", None))
+            if which.gone is not None:
+                self._new_notes.gone[which.partition] = which.gone
+            else:
+                self._heads[which.partition] = (0, which.offset)
+                self._keep_unread(which)
+            return
+        elif which.gone is not None:
+            self._new_notes.gone[which.partition] = which.gone
+        elif orphan.file is not None:
+            self._truncated(orphan.file, which)
+        else:
+            self._vanished(which)
+        if orphan.file is not None and orphan.head is not None:
+            same = orphan.head.crc == which.identity.crc
+            self._new(orphan.file, orphan.head, which.identity.generation + 1 if same else 0)
+
+    def _heirs(self, orphan: Orphan, strangers: list[FileEntry]) -> tuple[list[FileEntry], FileEntry | None]:
+        """The files that go on with this text, plain ones first; and one that may, once it is complete."""
+        which = orphan.which
+        heirs, waits = [], None
+        beside = self._list_beside(which.identity.hint) if which.gone is None else []
+        candidates = {self._follower.key(file): file for file in [*beside, *strangers]}
+        since = None if orphan.file is None else self._follower.born(orphan.file)
+        for key, file in sorted(candidates.items(), key=lambda item: (item[1].gzipped, item[1].name)):
+            rotated = is_rotated_name(file.name, which.identity.hint)
+            if key in self._claimed or not (file.gzipped or rotated):
+                continue
+            marks = self._marks_of(file)
+            if which.identity.crc not in marks and not (
+                file.gzipped and rotated and max(marks.values()) < PREFIX_BYTES
+            ):
+                continue
+            born = self._follower.born(file)
+            if since is not None and born is not None and born < since:
+                continue  # older than the file of which it would be a copy
+            with FileText(file.path, file.inode) as text:
+                verdict = continues(text, which.identity, which.offset, which.seen)
+            if verdict:
+                heirs.append(file)
+            elif verdict is None and not self._is_finished(file):
+                waits = file
+        return heirs, waits
+
+    def _marks_of(self, file: FileEntry) -> dict[int, int]:
+        """The fingerprints that the text of this file would have, whatever their length."""
+        key = self._follower.key(file)
+        if key not in self._marks:
+            with FileText(file.path, file.inode) as text:
+                self._marks[key] = fingerprints(text.prefix())
+        return self._marks[key]
+
+    def _inherit(self, which: Known, heirs: list[FileEntry]) -> None:
+        first = heirs[0]
+        for other in heirs[1:]:
+            with FileText(first.path, first.inode) as one, FileText(other.path, other.inode) as two:
+                length = equal_part(one, two, 0)
+                if one.read(1, length) or two.read(1, length):
+                    self._lose(
+                        f"{first.path!r} and {other.path!r} may both be what {which.identity.hint!r} has become, and "
+                        f"they differ behind offset {length}: remove the wrong one. With failOnDataLoss=false the "
+                        f"first one is read. Given: {which.partition!r}"
+                    )
+                    continue
+            if other.gzipped or not first.gzipped:
+                self._hold(other, length)
+        self.is_doubtful = True
+        if which.gone is None:
+            self._retired.add(which.partition)
+        file = self._catalog.listed_again(first)
+        head = self._follower.heads.look(self._follower.key(file), file, self._is_finished(file))
+        self._new(file, head, 0, which.offset)
+
+    def _truncated(self, file: FileEntry, which: Known) -> None:
+        self._lose(
+            f"{file.path!r} was truncated or written anew: it was read up to offset {which.offset}, now it has "
+            f"{file.size} bytes, or begins with other ones, and no copy of what it was is beside it; what was written "
+            f"to it after that offset may be lost. Let rotation rename files (logrotate: create instead of "
+            f"copytruncate), or keep the copies for longer. With failOnDataLoss=false reading goes on with the new "
+            f"content."
+        )
+        self._retired.add(which.partition)
+
+    def _vanished(self, which: Known) -> None:
+        """A known partition whose file is gone. It is over if all that was ever seen of it was read."""
+        hint = which.identity.hint
+        path, now, changed_ns = self._catalog.folder(hint)
+        noted = self._notes.folders.get(os.path.dirname(hint))
+        if now is None or (noted not in (None, now) and not self._list_beside(hint)):
+            self._lose(
+                f"the directory {path!r} is not there, or is empty and another one than before: was it renamed, or is "
+                f"it not mounted? Files in it were being read; bring it back, or let the query go on without them by "
+                f"failOnDataLoss=false. Given: {which.partition!r}",
+                WorldError,
+            )
+        since = changed_ns or self._now_ns
+        self._new_notes.gone[which.partition] = Gone(which.offset, which.seen, since)
+        if which.seen <= which.offset:
+            self._retired.add(which.partition)
+        else:
+            self._keep_unread(which)
+
+    def _keep_unread(self, which: Known) -> None:
+        if which.seen > which.offset:
+            self._new_notes.unread[which.partition] = which.seen
+
+    # Strangers
+
+    def _meet(self, file: FileEntry) -> None:
+        """A file that is not known: new, empty, a copy, finished long ago, or come back."""
+        read_elsewhere = None
+        if file.inode in self._notes.inodes:
+            note = self._note(file)
+            if note in self._notes.waiting:
+                read_elsewhere = int(self._notes.waiting[note])
+                self._waited.add(note)
+        if file.changed_ns <= self._notes.watermark and read_elsewhere is None:
+            return
+        born = self._follower.born(file)
+        if read_elsewhere is None and born is not None and born <= self._notes.watermark:
+            self._lose(
+                f"{file.path!r} changed after it was finished: it had not changed for files.finished.after="
+                f"{self._options.finished_after} and had left the offset; or an old file was moved here. How much of "
+                f"it was read is not known. Raise files.finished.after above any pause of its writer; copy old files "
+                f"instead of moving them. With failOnDataLoss=false it is read again as a whole if it was written to "
+                f"since, else passed over."
+            )
+            if file.modified_ns <= self._notes.watermark:
+                self._followed.append(FollowedFile(file.changed_ns, self._is_finished(file), None, "", None))
+                return
+        if file.size == 0:
+            self._wait(file, born)
+            return
+        head = self._follower.heads.look(self._follower.key(file), file, self._is_finished(file))
+        if head.is_gzip and not file.gzipped:
+            self.warnings.append(
+                f"{file.path!r} is a gzip file by its first bytes and is not called *.gz: it is not read under this "
+                f"name. Rename it, or give a glob that leaves it out."
+            )
+            self._wait(file, born)
+            return
+        length = self._length_if_copy(file, head)
+        if length is None and read_elsewhere is not None and read_elsewhere < 0:
+            length = -read_elsewhere if file.gzipped or file.size <= -read_elsewhere else None
+        if length is not None:
+            self._hold(file, length)
+        else:
+            self._new(file, head, 0, abs(read_elsewhere or 0))
+
+    def _wait(self, file: FileEntry, born: int | None) -> None:
+        """It has nothing to read yet, and will be new when it has."""
+        done = self._is_finished(file) and born is not None
+        self._followed.append(FollowedFile(file.changed_ns, done, None, self._note(file), born))
+
+    def _hold(self, file: FileEntry, length: int) -> None:
+        """A copy: its text is read out of the original, as long as that is there."""
+        self._claimed.add(self._follower.key(file))
+        self._copies[self._note(file)] = (file, length)
+        self._followed.append(FollowedFile(file.changed_ns, self._is_finished(file), None, "", None))
+
+    def _length_if_copy(self, file: FileEntry, head: FileHead) -> int | None:
+        """How long the text is if it is a part of a file that is there; None if it is none, so far."""
+        originals = [original for original, _ in self.where.values()]
+        if file.gzipped:
+            plain = file.name.removesuffix(".gz")
+            originals += [other for other in self._files if other.name == plain]
+        else:
+            originals = [original for original in originals if _is_derived(file) and _names(file, original)]
+        with FileText(file.path, file.inode) as copy:
+            prefix = copy.prefix()
+            for original in originals:
+                length = self._length_if_copy_of(file, copy, prefix, original)
+                if length is not None:
+                    return length
+        return None
+
+    def _length_if_copy_of(self, file: FileEntry, copy: FileText, prefix: bytes, original: FileEntry) -> int | None:
+        births = self._follower.born(file), self._follower.born(original)
+        if None not in births and births[0] < births[1]:  # type: ignore[operator]
+            return None
+        if None in births and not file.gzipped and len(prefix) < PREFIX_BYTES:
+            return None  # without birth times app.log.1, which is older, may begin as app.log does
+        pair = self._follower.key(file), self._follower.key(original)
+        with FileText(original.path, original.inode) as text:
+            before = text.raw_prefix()
+            if not prefix or before[: len(prefix)] != prefix[: len(before)]:
+                return None
+            try:
+                length = length_if_part(copy, text, 0 if file.gzipped else self._follower.compared.get(pair, 0))
+            except (EOFError, zlib.error):
+                return None
+            if text.raw_prefix()[: len(before)] != before:
+                raise FileNotFoundError(f"{original.path!r} was truncated")
+            if length is None:
+                return None
+            whole = length == text.size or original.name == file.name.removesuffix(".gz")
+        if file.gzipped and not whole and length < PREFIX_BYTES:
+            return None  # a short text may be the beginning of any file
+        self._follower.compared[pair] = length
+        return length
+
+    def _new(self, file: FileEntry, head: FileHead, generation: int, skip: int = 0) -> None:
+        """A file that begins a partition as soon as its first line is complete; ``skip``: what was read elsewhere."""
+        self._claimed.add(self._follower.key(file))
+        born = self._follower.born(file)
+        self._followed.append(FollowedFile(file.changed_ns, False, None, self._note(file), born))
+        if head.crc is None or head.head == 0:
+            return
+        self.is_doubtful = True
+        inode = 0 if self._follower.by_path else file.inode
+        mark = birth_mark(born) if inode else None
+        identity = FileIdentity(file.name, inode, mark, head.crc, generation, skip if file.gzipped else 0)
+        if skip:
+            self._new_notes.waiting[self._note(file)] = skip
+        earliest = 0 if file.gzipped else skip
+        self._give(file, str(identity), earliest, max(head.head, earliest), earliest)
+
+    def _note(self, file: FileEntry) -> str:
+        mark = birth_mark(self._follower.born(file))
+        return f"{file.inode:x}" if mark is None else f"{file.inode:x}-{mark:08x}"
+
+    def _keep_notes_of_unlisted(self) -> None:
+        """Keeps the notes of files that wait but were not among the listed ones, unless they are gone."""
+        rest = {int(note.partition("-")[0], 16): note for note in self._notes.waiting if note not in self._waited}
+        for inode in self._catalog.find_all(dict.fromkeys(rest, "")) if rest else ():
+            self._new_notes.waiting[rest[inode]] = self._notes.waiting[rest[inode]]
+
+    def _note_folders(self) -> None:
+        if self._follower.by_path:
+            return
+        for hint in {os.path.dirname(FileIdentity.parse(partition).hint) for partition in self._heads}:
+            _, now, _ = self._catalog.folder(os.path.join(hint, "*"))
+            if now is not None:
+                self._new_notes.folders[hint] = now
+
+    def _lose(self, message: str, kind: type[WorldError] = DataLossError) -> None:
+        if self._options.fail_on_data_loss:
+            raise kind(message)
+        self.is_doubtful = True
+        self.warnings.append(message)
+
+
+def _is_same(identity: FileIdentity, born: int | None) -> bool:
+    """Whether a file of this identity's inode was born when it was, as far as both are known."""
+    return born is None or identity.born in (None, born)
+
+
+def _is_derived(file: FileEntry) -> bool:
+    """Whether rotation has added something to its name."""
+    return os.path.basename(file.name) != family(file.name)
+
+
+def _names(copy: FileEntry, original: FileEntry) -> bool:
+    """Whether the copy's name is the original's with something added."""
+    name, other = os.path.basename(copy.name), os.path.basename(original.name)
+    return name != other and (name.startswith(other) or other == family(name))
+
+
+def _listed(files: Iterable[FileEntry]) -> set[tuple[str, int, int]]:
+    return {(file.name, file.device, file.inode) for file in files}
