@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.spouts.birth_time import birth_time_ns
-from pystorm_source.spouts.file_identity import birth_mark
+from pystorm_source.spouts.file_identity import birth_mark, family
 from pystorm_source.spouts.file_path import local_path
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -62,10 +62,15 @@ class FileCatalog:
             self._steps = [re.compile(re.escape(os.path.basename(self._full)))]
 
     def check_exists(self, seen: Collection[str]) -> None:
-        """Raises OptionError if there is nothing to follow, WorldError if there was. A glob may match later; so may one
-        file whose name is among those ``seen``, which rotation has taken away for a moment.
+        """Raises OptionError if there is nothing to follow, WorldError if there was: files ``seen``, by name. A glob
+        may match later; so may one file that rotation has taken away for a moment, and has left its older ones.
         """
-        if self.globbed or os.path.basename(self._full) in seen or os.path.exists(self._full):
+        if self.globbed or os.path.exists(self._full):
+            return
+        name = os.path.basename(self._full)
+        if os.path.isdir(os.path.dirname(self._full)) and name in {
+            family(other) for other in (*seen, *(file.name for file in self.beside(name)))
+        }:
             return
         if seen:
             raise WorldError(
@@ -141,7 +146,7 @@ class FileCatalog:
     def beside(self, hint: str) -> list[FileEntry]:
         """The files in the directory of ``hint`` (and in that it leads to), whether they match or not, by name."""
         first = os.path.join(self.root, hint)
-        found = {}
+        found: dict[tuple[int, int], FileEntry] = {}
         for folder in {os.path.dirname(first), os.path.dirname(os.path.realpath(first))}:
             try:
                 with os.scandir(folder) as entries:

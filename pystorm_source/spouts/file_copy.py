@@ -48,10 +48,16 @@ def length_if_part(copy: FileText, original: FileText, done: int = 0) -> int | N
     """
     at = done
     try:
-        at = equal_part(copy, original, done)
-        return at if copy.read(1, at) == b"" else None
+        while True:
+            at = equal_part(copy, original, at)
+            more = copy.read(1, at)
+            if more == b"":
+                return at
+            if more != original.read(1, at):
+                return None
+            # The copy has grown since it was compared: it is being made.
     except EOFError:
-        return len(copy.prefix())
+        return at
     except zlib.error:
         return None
 
@@ -62,18 +68,3 @@ def _ends_line(text: FileText, at: int) -> bool:
         return True
     last = text.read(1, at - 1)
     return last == b"\n" or (last != b"" and text.read(1, at) == b"")
-
-
-def length_if_part(copy: FileText, original: FileText, done: int = 0) -> int | None:
-    """The length of the copy's text if the original's begins with it, else None. ``done``: so much was compared before.
-
-    An incomplete gzip file counts with what can be unpacked.
-    """
-    at = done
-    try:
-        at = equal_part(copy, original, done)
-        return at if copy.read(1, at) == b"" else None
-    except EOFError:
-        return at
-    except zlib.error:
-        return None

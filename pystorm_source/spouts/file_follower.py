@@ -19,7 +19,7 @@ from pystorm_source.errors import WorldError
 from pystorm_source.spouts.file_catalog import FileCatalog, FileEntry
 from pystorm_source.spouts.file_head import HeadFinder, line_start
 from pystorm_source.spouts.file_identity import FileIdentity, covered
-from pystorm_source.spouts.file_round import Round
+from pystorm_source.spouts.file_round import Compared, Round
 from pystorm_source.spouts.file_text import FileText
 from pystorm_source.spouts.files_options import FilesOptions
 
@@ -37,7 +37,7 @@ class FileFollower:
         self.catalog = catalog
         self.by_path = options.identity == "path"
         self.heads = HeadFinder(2 if options.header and options.format == "csv" else 1)
-        self.compared: dict[tuple[object, object], int] = {}
+        self.compared: dict[tuple[object, object], Compared] = {}
         """(copy, original) → how much of their text is known to be equal."""
         self._clock = clock
         self._logger = logger

@@ -6,9 +6,9 @@
 | `waiting <inode>-<birth>` | 0 | seen, and not known yet: it will be new whatever its birth time |
 | | n > 0 | it will be new, but its first n bytes of text were read out of another file |
 | | -n | a copy: its first n bytes of text are read out of another file |
-| `unread <partition>` | offset | its head, if that lies behind what Spark had planned: read, or lost, when it vanishes |
+| `unread <partition>` | offset | its head, if that lies behind what Spark had planned: so much was to be read of it |
 | `gone <partition>` | `offset seen since` | it vanished; should it return, it goes on where it was |
-| `folder <directory>` | inode and birth time | a directory of known files; an empty one in its place is a missing mount |
+| `folder <directory>` | inode and birth | of a directory with known files; an empty one in its place: no mount |
 
 All but the watermark live as long as what they speak of, and `gone` until a file that returns is noticed without it.
 """
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 _WAITING, _UNREAD, _GONE, _FOLDER = "waiting ", "unread ", "gone ", "folder "
-# Too small: files that vanished in a crowd and return are read twice. Too large: as long an offset in every micro-batch.
+# Too small: files that vanished in a crowd and return are read twice. Too large: every offset is that much longer.
 MOST_GONE = 1000
 
 

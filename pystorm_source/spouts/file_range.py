@@ -142,7 +142,8 @@ class FileRange:
                     found.close()
                     raise DataLossError(
                         f"{found.path!r} and {text.path!r} may both be what {self._identity.hint!r} has become, and "
-                        f"they differ: remove the wrong one, or set failOnDataLoss=false. Given: {str(self._identity)!r}"
+                        f"they differ: remove the wrong one, or set failOnDataLoss=false. Given: "
+                        f"{str(self._identity)!r}"
                     )
         return found
 

@@ -1,8 +1,8 @@
 """One look at the followed files: which are known, which are new, which are over.
 
-A listed file is *known* if a partition's identity is its own; else it is a stranger. A known partition without its file
-(gone, or truncated) is an *orphan*. Before a stranger counts as new it may inherit from an orphan, whose text lives on in
-it, or turn out to be a copy of a file that is still there (``file_copy``).
+A listed file is *known* if a partition's identity is its own; else it is a stranger. A known partition without its
+file (gone, or truncated) is an *orphan*. Before a stranger counts as new it may inherit from an orphan, whose text
+lives on in it, or turn out to be a copy of a file that is still there (``file_copy``).
 """
 
 import os
@@ -47,6 +47,17 @@ class Orphan(NamedTuple):
     head: FileHead | None = None
 
 
+class Compared(NamedTuple):
+    """So much of a copy is known to be in its original. ``births`` of both, ``begin`` of the original, ``state``: size
+    and ctime of the copy.
+    """
+
+    length: int
+    births: tuple[int | None, int | None]
+    begin: bytes
+    state: tuple[int, int]
+
+
 class Round:
     """``Round(follower, files, known, memo, now_ns)``. ``files``: as they were listed.
 
@@ -88,6 +99,7 @@ class Round:
         self._waited: set[str] = set()
         self._beside: dict[str, list[FileEntry]] = {}
         self._marks: dict[object, dict[int, int]] = {}
+        self._begins: dict[object, bytes] = {}
 
     def _enter(self, which: Known) -> None:
         self._known[which.identity.inode or which.identity.hint].append(which)
@@ -152,6 +164,7 @@ class Round:
                 self._claimed.add(self._follower.key(file))
             return which.gone is None
         self._claimed.add(self._follower.key(file))
+        self._begins[self._follower.key(file)] = head.prefix
         if file.inode in self._notes.inodes:
             self._waited.add(self._note(file))
         if head.between:
@@ -271,26 +284,32 @@ class Round:
         heirs, waits = [], None
         beside = self._list_beside(which.identity.hint) if which.gone is None else []
         candidates = {self._follower.key(file): file for file in [*beside, *strangers]}
-        since = None if orphan.file is None else self._follower.born(orphan.file)
-        for key, file in sorted(candidates.items(), key=lambda item: (item[1].gzipped, item[1].name)):
-            rotated = is_rotated_name(file.name, which.identity.hint)
-            if key in self._claimed or not (file.gzipped or rotated):
-                continue
-            marks = self._marks_of(file)
-            if which.identity.crc not in marks and not (
-                file.gzipped and rotated and max(marks.values()) < PREFIX_BYTES
-            ):
-                continue
-            born = self._follower.born(file)
-            if since is not None and born is not None and born < since:
-                continue  # older than the file of which it would be a copy
-            with FileText(file.path, file.inode) as text:
-                verdict = continues(text, which.identity, which.offset, which.seen)
-            if verdict:
-                heirs.append(file)
-            elif verdict is None and not self._is_finished(file):
-                waits = file
+        # The oldest text first: what is known was there before what is not.
+        for key, file in sorted(
+            candidates.items(), key=lambda item: (item[1].modified_ns, item[1].gzipped, item[1].name)
+        ):
+            if key not in self._claimed and self._may_inherit(file, orphan):
+                with FileText(file.path, file.inode) as text:
+                    verdict = continues(text, which.identity, which.offset, which.seen)
+                if verdict:
+                    heirs.append(file)
+                elif verdict is None and not self._is_finished(file):
+                    waits = file
         return heirs, waits
+
+    def _may_inherit(self, file: FileEntry, orphan: Orphan) -> bool:
+        """Whether it may have been made of that file, by its name, its times, and how its text begins."""
+        identity = orphan.which.identity
+        rotated = is_rotated_name(file.name, identity.hint)
+        if not (file.gzipped or rotated) or file.changed_ns <= self._notes.watermark:
+            return False
+        marks = self._marks_of(file)
+        if identity.crc not in marks and not (file.gzipped and rotated and max(marks.values()) < PREFIX_BYTES):
+            return False
+        if self._follower.by_path or identity.born is None:
+            return True
+        times = birth_mark(self._follower.born(file)), birth_mark(file.modified_ns)
+        return all(time is None or (time - identity.born) & 0xFFFFFFFF < 1 << 31 for time in times)
 
     def _marks_of(self, file: FileEntry) -> dict[int, int]:
         """The fingerprints that the text of this file would have, whatever their length."""
@@ -305,15 +324,16 @@ class Round:
         for other in heirs[1:]:
             with FileText(first.path, first.inode) as one, FileText(other.path, other.inode) as two:
                 length = equal_part(one, two, 0)
-                if one.read(1, length) or two.read(1, length):
-                    self._lose(
-                        f"{first.path!r} and {other.path!r} may both be what {which.identity.hint!r} has become, and "
-                        f"they differ behind offset {length}: remove the wrong one. With failOnDataLoss=false the "
-                        f"first one is read. Given: {which.partition!r}"
-                    )
-                    continue
-            if other.gzipped or not first.gzipped:
+                is_same = not (one.read(1, length) or two.read(1, length))
+            if is_same and first.name.removesuffix(".gz") == other.name.removesuffix(".gz"):
                 self._hold(other, length)
+            elif length < which.offset:
+                # If they begin alike up to there, either may be it, and the other one is new: the rows are the same.
+                self._lose(
+                    f"{first.path!r} and {other.path!r} may both be what {which.identity.hint!r} has become, and they "
+                    f"differ behind offset {length}, before offset {which.offset}, up to which that was read: remove "
+                    f"the wrong one. With failOnDataLoss=false the first one is read. Given: {which.partition!r}"
+                )
         self.is_doubtful = True
         if which.gone is None:
             self._retired.add(which.partition)
@@ -431,27 +451,35 @@ class Round:
         if None in births and not file.gzipped and len(prefix) < PREFIX_BYTES:
             return None  # without birth times app.log.1, which is older, may begin as app.log does
         pair = self._follower.key(file), self._follower.key(original)
+        before = self._follower.compared.get(pair)
         with FileText(original.path, original.inode) as text:
-            before = text.raw_prefix()
-            if not prefix or before[: len(prefix)] != prefix[: len(before)]:
+            begin = text.raw_prefix()
+            if text.size < original.size or not begin.startswith(self._begins.get(pair[1], b"")):
+                raise FileNotFoundError(f"{original.path!r} was truncated")
+            if not prefix or begin[: len(prefix)] != prefix[: len(begin)]:
                 return None
+            done = 0
+            if before is not None and before.births == births and begin.startswith(before.begin):
+                if before.state == (file.size, file.changed_ns):
+                    return before.length
+                done = 0 if file.gzipped else before.length
             try:
-                length = length_if_part(copy, text, 0 if file.gzipped else self._follower.compared.get(pair, 0))
+                length = length_if_part(copy, text, done)
             except (EOFError, zlib.error):
                 return None
-            if text.raw_prefix()[: len(before)] != before:
+            if text.raw_prefix()[: len(begin)] != begin:
                 raise FileNotFoundError(f"{original.path!r} was truncated")
-            if length is None:
-                return None
-            whole = length == text.size or original.name == file.name.removesuffix(".gz")
-        if file.gzipped and not whole and length < PREFIX_BYTES:
+        if length is None:
+            return None
+        if file.gzipped and original.name != file.name.removesuffix(".gz") and length < PREFIX_BYTES:
             return None  # a short text may be the beginning of any file
-        self._follower.compared[pair] = length
+        self._follower.compared[pair] = Compared(length, births, begin, (file.size, file.changed_ns))
         return length
 
     def _new(self, file: FileEntry, head: FileHead, generation: int, skip: int = 0) -> None:
         """A file that begins a partition as soon as its first line is complete; ``skip``: what was read elsewhere."""
         self._claimed.add(self._follower.key(file))
+        self._begins[self._follower.key(file)] = head.prefix
         born = self._follower.born(file)
         self._followed.append(FollowedFile(file.changed_ns, False, None, self._note(file), born))
         if head.crc is None or head.head == 0:
