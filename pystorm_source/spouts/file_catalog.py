@@ -42,6 +42,7 @@ class FileCatalog:
 
     def __init__(self, path: str, recursive: bool = False, gzip: bool = True, by_path: bool = False):
         self.given = path
+        self._recursive = recursive
         self._gzip = gzip
         self._by_path = by_path
         self._full = os.path.abspath(local_path(path))
@@ -53,13 +54,17 @@ class FileCatalog:
             self._steps = [None if part == "**" else _translated(part) for part in parts[magic:]]
             if self._steps[-1] is None:
                 self._steps.append(_translated("*"))
-        elif os.path.isdir(self._full):
-            self.root = self._full
-            visible = re.compile(r"[^._].*", re.DOTALL)
-            self._steps = [None, visible] if recursive else [visible]
         else:
             self.root = os.path.dirname(self._full)
             self._steps = [re.compile(re.escape(os.path.basename(self._full)))]
+            self._find_root()
+
+    def _find_root(self) -> None:
+        """A path that is no directory may become one: it is mounted later, or was not for a moment."""
+        if not self.globbed and self.root != self._full and os.path.isdir(self._full):
+            self.root = self._full
+            visible = re.compile(r"[^._].*", re.DOTALL)
+            self._steps = [None, visible] if self._recursive else [visible]
 
     def check_exists(self, seen: Collection[str]) -> None:
         """Raises OptionError if there is nothing to follow, WorldError if there was: files ``seen``, by name. A glob
@@ -84,6 +89,7 @@ class FileCatalog:
 
     def scan(self) -> list[FileEntry]:
         """The files that match now, each once, ordered by name. Raises WorldError where the root cannot be listed."""
+        self._find_root()
         found: dict[object, FileEntry] = {}
         for entry, name in self._walk(self.root, "", 0, set()):
             if not self._gzip and name.endswith(".gz"):
@@ -109,6 +115,7 @@ class FileCatalog:
         """As ``find``, for inode → hint: one listing, however many are wanted. A file that is renamed while its
         directory is listed may be missed.
         """
+        self._find_root()
         found = {}
         folders: dict[str, None] = {}
         for inode, hint in wanted.items():
@@ -145,6 +152,7 @@ class FileCatalog:
 
     def beside(self, hint: str) -> list[FileEntry]:
         """The files in the directory of ``hint`` (and in that it leads to), whether they match or not, by name."""
+        self._find_root()
         first = os.path.join(self.root, hint)
         found: dict[tuple[int, int], FileEntry] = {}
         for folder in {os.path.dirname(first), os.path.dirname(os.path.realpath(first))}:
@@ -171,7 +179,11 @@ class FileCatalog:
 
         What it is known by is None if there is no such directory: it was renamed, removed or unmounted.
         """
+        self._find_root()
         path = os.path.dirname(os.path.join(self.root, hint))
+        name = os.path.basename(self._full)
+        if not (self.globbed or self.root == self._full or name in (family(hint), os.path.basename(hint))):
+            return self._full, None, 0  # files were seen in what is no directory now
         try:
             seen = os.stat(path)
             born = birth_mark(birth_time_ns(path, seen.st_ino))

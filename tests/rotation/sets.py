@@ -65,7 +65,7 @@ def run_set(seed: int) -> Outcome:
             (folder, folder / "app.log*") if how == "processes" else (folder, folder / "app.log*", folder / "app.log")
         )
         options = {"topology": "tests.spouts.topologies:Logs", "path": str(path), "feedback": "off"}
-        limit = rng.choice((None, 100, 2000, 20_000))
+        limit = rng.choice((None, 300, 3000, 20_000))
         if limit is not None:
             options["maxOffsetsPerTrigger"] = str(limit)
         query = Query(options)

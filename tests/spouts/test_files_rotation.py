@@ -12,6 +12,8 @@ from cython_core.executor import ComponentFailed
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, OptionError
 from pystorm_source.spouts import FilesSpout
+from pystorm_source.spouts.file_catalog import FileCatalog
+from pystorm_source.spouts.file_text import FileText
 from tests.spouts.drive import Driven, Query
 
 HOUR = 3600.0
@@ -365,6 +367,145 @@ def test_another_compressed_file_with_the_same_first_line_is_read(query, tmp_pat
     query.drain()
     (tmp_path / "old.log.gz").write_bytes(gzip.compress(b"banner\nlong ago\n"))
     assert words(query.drain()) == ["banner", "long ago"]
+
+
+def copytruncate(path, number):
+    """What logrotate does with that option, while nobody writes."""
+    shutil.copyfile(path, path.with_name(f"{path.name}.{number}"))
+    os.truncate(path, 0)
+
+
+@pytest.mark.parametrize("banner", ["", "the same first line of every file\n"])
+def test_copytruncate_goes_on_in_the_copy_and_begins_anew(query, tmp_path, banner):
+    log = tmp_path / "app.log"
+    for n in range(4):
+        with open(log, "a") as file:
+            file.write(banner)
+        append(log, f"{n} one", f"{n} two")
+        query.step(limit=12)
+        append(log, f"{n} three")
+        copytruncate(log, n)
+        query.restart()
+    append(log, "last")
+    query.drain()
+    expected = [f"{n} {word}" for n in range(4) for word in ("one", "two", "three")] + ["last"]
+    assert sorted(words(query.rows)) == sorted(expected + [banner[:-1]] * (4 if banner else 0))
+
+
+def test_copytruncate_of_a_single_followed_file_is_read_out_of_its_copy(tmp_path, clock):
+    query = Query(Driven(FilesSpout.spec(path=tmp_path / "app.log"), clock=clock))
+    append(tmp_path / "app.log.1", "of long ago")
+    append(tmp_path / "app.log", "one")
+    assert words(query.drain()) == ["one"]
+    append(tmp_path / "app.log", "two")
+    copytruncate(tmp_path / "app.log", 2)
+    append(tmp_path / "app.log", "three")
+    assert sorted(words(query.drain())) == ["three", "two"]
+
+
+def test_a_copy_in_the_making_is_not_read_beside_its_original(query, tmp_path):
+    lines = [f"line {n}" for n in range(5000)]
+    append(tmp_path / "app.log", *lines)
+    assert len(query.drain()) == 5000
+    whole = (tmp_path / "app.log").read_bytes()
+    for end in (3, 8, 20_000, len(whole)):
+        (tmp_path / "app.log.1").write_bytes(whole[:end])
+        query.restart()
+        assert query.drain() == []
+    append(tmp_path / "app.log", "after the copy")
+    assert words(query.drain()) == ["after the copy"]
+
+
+def test_a_range_of_a_file_that_was_copied_and_truncated_before_it_was_read(query, tmp_path):
+    banner = "the same first line of every file"
+    append(tmp_path / "app.log", banner, *(f"line {n}" for n in range(1000)))
+    ranges = query.plan()
+    copytruncate(tmp_path / "app.log", 1)
+    append(tmp_path / "app.log", banner, *(f"new {n}" for n in range(2000)))
+    for _ in range(2):
+        assert words(query.read(ranges)) == [banner, *(f"line {n}" for n in range(1000))]
+    assert words(query.drain()) == [banner, *(f"new {n}" for n in range(2000))]
+
+
+def test_a_file_that_is_truncated_while_a_task_reads_it_goes_on_in_its_copy(query, tmp_path, monkeypatch):
+    """Between two blocks of one range."""
+    lines = [f"line {n:07}" for n in range(200_000)]
+    append(tmp_path / "app.log", *lines)
+    (ranges,) = query.plan()
+    read, blocks = FileText.read, 0
+
+    def slow(self, count, at):
+        nonlocal blocks
+        blocks += count > 1
+        if blocks == 2:
+            blocks += 1
+            copytruncate(tmp_path / "app.log", 1)
+            append(tmp_path / "app.log", *(f"other {n:07}" for n in range(300_000)))
+        return read(self, count, at)
+
+    monkeypatch.setattr(FileText, "read", slow)
+    assert [word for _, (word,) in query.driven.read(*ranges)] == lines
+    assert blocks > 3
+
+
+def test_a_compressed_copy_that_stays_beside_its_original_is_never_read(query, tmp_path, clock):
+    """gzip -k."""
+    append(tmp_path / "app.log.1", *(f"line {n}" for n in range(300)))
+    query.drain()
+    (tmp_path / "app.log.1.gz").write_bytes(gzip.compress((tmp_path / "app.log.1").read_bytes()))
+    for n in range(3):
+        append(tmp_path / "app.log", f"new {n}")
+        assert words(query.drain()) == [f"new {n}"]
+        clock.advance(HOUR)
+        os.utime(tmp_path / "app.log")
+        query.restart()
+    os.remove(tmp_path / "app.log.1")
+    append(tmp_path / "app.log", "last")
+    assert words(query.drain()) == ["last"]
+
+
+def test_a_gzip_file_under_another_name_is_not_read_as_text(query, tmp_path, caplog):
+    text = b"".join(b"line %d\n" % n for n in range(3000))
+    packed = gzip.compress(text)
+    for end in (1, 100, len(packed)):
+        (tmp_path / "app.log.1.gz.tmp").write_bytes(packed[:end])
+        with caplog.at_level(logging.WARNING):
+            assert query.drain() == []
+    assert "app.log.1.gz.tmp" in caplog.text
+    os.rename(tmp_path / "app.log.1.gz.tmp", tmp_path / "app.log.1.gz")
+    assert len(query.drain()) == 3000
+
+
+def test_several_files_that_may_be_the_vanished_one_are_an_error_if_they_differ_in_what_was_read(query, tmp_path):
+    """The fingerprint is of the first kilobyte; behind it two copies differ."""
+    begin = ["the same"] * 200
+    append(tmp_path / "app.log", *begin, "one", "two")
+    query.drain()
+    os.remove(tmp_path / "app.log")
+    for n, last in enumerate(("one", "two")):
+        data = "".join(line + "\n" for line in [*begin, "xxx", last, *begin])
+        (tmp_path / f"app.log.{n + 1}.gz").write_bytes(gzip.compress(data.replace("xxx", last).encode()))
+    with pytest.raises(DataLossError, match=r"app\.log\.1\.gz.*app\.log\.2\.gz.*remove the wrong one"):
+        query.plan()
+
+
+def test_nothing_is_new_while_no_two_listings_agree(query, tmp_path, monkeypatch):
+    """Rather than to guess, a trigger gives nothing."""
+    append(tmp_path / "app.log", "one")
+    query.drain()
+    query.still = False
+    scan, names = FileCatalog.scan, iter(range(1000))
+
+    def restless(self):
+        found = scan(self)
+        os.rename(found[0].path, tmp_path / f"app.log.{next(names)}")
+        return found
+
+    monkeypatch.setattr(FileCatalog, "scan", restless)
+    append(tmp_path / "app.log", "two")
+    assert query.plan() == []
+    monkeypatch.undo()
+    assert words(query.drain()) == ["two"]
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -1,0 +1,287 @@
+"""Files and directories that are away for a while, and files without a birth time: nothing is read twice."""
+
+import gzip
+import os
+import shutil
+
+import pytest
+
+from pystorm_source.clock import ManualClock, SystemClock
+from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.spouts import FilesSpout, birth_time, file_notes
+from tests.spouts.drive import Driven, Query
+from tests.spouts.warp import WarpedClock, WarpedFiles
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def logs(tmp_path):
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    return folder
+
+
+def made(path, **options):
+    clock = ManualClock(SystemClock().wall() + 1)
+    return Query(Driven(FilesSpout.spec(path=path), options, clock))
+
+
+@pytest.fixture(params=["true", "false"], ids=["failOnDataLoss", "lenient"])
+def query(request, logs):
+    return made(logs, failOnDataLoss=request.param)
+
+
+def append(path, *lines):
+    with open(path, "a") as file:
+        file.write("".join(line + "\n" for line in lines))
+
+
+def words(rows):
+    return sorted(word for (word,) in rows)
+
+
+def vanish(query, file):
+    """The file is away for a trigger that reads something else."""
+    append(file.parent / "other.log", f"while {file.name} was away")
+    return words(query.drain())
+
+
+def test_a_file_that_was_away_for_a_trigger_goes_on_where_it_was(query, logs, tmp_path):
+    append(logs / "app.log", "one", "two")
+    query.drain()
+    os.rename(logs / "app.log", tmp_path / "aside")
+    assert vanish(query, logs / "app.log") == ["while app.log was away"]
+    assert [name.partition("@")[0] for name in query.known] == ["other.log"]
+    os.rename(tmp_path / "aside", logs / "app.log")
+    query.restart()
+    assert query.drain() == []
+    append(logs / "app.log", "three")
+    assert words(query.drain()) == ["three"]
+    assert not any(note.startswith("gone") for note in query.memo)
+
+
+def test_a_file_that_grew_while_it_was_away_gives_what_is_new(query, logs, tmp_path):
+    append(logs / "app.log", "one")
+    query.drain()
+    os.rename(logs / "app.log", tmp_path / "aside")
+    vanish(query, logs / "app.log")
+    append(tmp_path / "aside", "two")
+    os.rename(tmp_path / "aside", logs / "app.log.1")
+    assert words(query.drain()) == ["two"]
+
+
+def test_a_file_that_comes_back_compressed_gives_what_is_new(query, logs, tmp_path):
+    append(logs / "app.log", "one", "two")
+    query.drain()
+    os.rename(logs / "app.log", tmp_path / "aside")
+    vanish(query, logs / "app.log")
+    append(tmp_path / "aside", "three")
+    packed = gzip.compress((tmp_path / "aside").read_bytes())
+    (logs / "app.log.1.gz").write_bytes(packed)
+    assert words(query.drain()) == ["three"]
+
+
+def test_another_file_under_the_name_of_a_vanished_one_is_new(query, logs):
+    """It may have got its inode, too."""
+    append(logs / "app.log", "one")
+    query.drain()
+    for n in range(5):
+        os.remove(logs / "app.log")
+        vanish(query, logs / "app.log")
+        append(logs / "app.log", f"new {n}")
+        assert words(query.drain()) == [f"new {n}"]
+
+
+def test_half_read_files_that_vanish_and_return_are_read_to_their_end(logs, tmp_path):
+    query = made(logs, failOnDataLoss="false")
+    append(logs / "app.log", *(f"line {n:03}" for n in range(100)))
+    first = query.step(limit=300)
+    assert 0 < len(first) < 100
+    os.rename(logs / "app.log", tmp_path / "aside")
+    append(logs / "other.log", "other")
+    snapshot = query.driven.driver.snapshot(query.known, query.memo)
+    lost = query.known.keys() - snapshot.heads.keys() - snapshot.retired
+    assert len(lost) == 1  # Spark's side says so, and goes on
+    query.known = {name: head for name, (_, head) in snapshot.heads.items()}
+    query.memo = dict(snapshot.memo)
+    os.rename(tmp_path / "aside", logs / "app.log")
+    assert words(first + query.drain()) == [f"line {n:03}" for n in range(100)]
+
+
+@pytest.mark.parametrize("glob", ["", "*.log", "**/*.log"])
+def test_a_directory_that_is_not_there_is_an_error_and_not_the_end_of_its_files(logs, tmp_path, glob):
+    query = made(logs / glob if glob else logs)
+    append(logs / "app.log", "one", "two")
+    query.drain()
+    os.rename(logs, tmp_path / "aside")
+    for _ in range(2):
+        with pytest.raises(WorldError, match=r"logs.*mounted") as failed:
+            query.plan()
+        assert not isinstance(failed.value, DataLossError)
+        query.restart()
+    os.rename(tmp_path / "aside", logs)
+    assert query.drain() == []
+    append(logs / "app.log", "three")
+    assert words(query.drain()) == ["three"]
+
+
+def test_a_mount_point_without_its_mount_is_an_error(logs, tmp_path):
+    """What is left of an unmounted file system is an empty directory, and another one."""
+    query = made(logs)
+    append(logs / "app.log", "one")
+    query.drain()
+    os.rename(logs, tmp_path / "aside")
+    logs.mkdir()
+    with pytest.raises(WorldError, match=r"logs.*mounted.*app\.log"):
+        query.plan()
+    logs.rmdir()
+    os.rename(tmp_path / "aside", logs)
+    append(logs / "app.log", "two")
+    assert words(query.drain()) == ["two"]
+
+
+def test_a_directory_below_that_is_away_is_an_error_or_nothing_is_read_twice(logs, tmp_path):
+    for host in ("a", "b"):
+        (logs / host).mkdir()
+        append(logs / host / "app.log", f"one of {host}")
+    strict, lenient = made(logs / "*" / "*.log"), made(logs / "*" / "*.log", failOnDataLoss="false")
+    for query in (strict, lenient):
+        assert words(query.drain()) == ["one of a", "one of b"]
+    os.rename(logs / "a", tmp_path / "aside")
+    append(logs / "b" / "app.log", "two of b")
+    with pytest.raises(WorldError, match=r"logs/a'.*mounted"):
+        strict.plan()
+    assert words(lenient.drain()) == ["two of b"]
+    os.rename(tmp_path / "aside", logs / "a")
+    append(logs / "a" / "app.log", "two of a")
+    assert words(strict.drain()) == ["two of a", "two of b"]
+    assert words(lenient.drain()) == ["two of a"]
+
+
+def test_an_emptied_directory_is_no_error(query, logs):
+    append(logs / "a.log", "one")
+    query.drain()
+    os.remove(logs / "a.log")
+    assert query.drain() == []
+    append(logs / "b.log", "two")
+    assert words(query.drain()) == ["two"]
+
+
+def test_a_task_says_that_the_directory_is_not_there(query, logs, tmp_path):
+    append(logs / "app.log", "one")
+    ranges = query.plan()
+    os.rename(logs, tmp_path / "aside")
+    with pytest.raises(WorldError, match=r"logs.*mount") as failed:
+        query.read(ranges)
+    assert not isinstance(failed.value, DataLossError)
+    os.rename(tmp_path / "aside", logs)
+    assert words(query.read(ranges)) == ["one"]
+
+
+def test_what_vanished_is_forgotten_when_its_return_is_noticed_without(logs, tmp_path):
+    clock = WarpedClock(tmp_path / "probe")
+    query = Query(Driven(WarpedFiles.spec(path=logs), clock=clock))
+    append(logs / "app.log", "one")
+    query.drain()
+    os.rename(logs / "app.log", tmp_path / "aside")
+    vanish(query, logs / "app.log")
+    assert sum(note.startswith("gone") for note in query.memo) == 1
+    for n in range(3):
+        clock.advance(HOUR + 1)
+        append(logs / f"{n}.log", str(n))
+        query.drain()
+    assert not any(note.startswith("gone") for note in query.memo)
+    os.rename(tmp_path / "aside", logs / "app.log")
+    with pytest.raises(DataLossError, match=r"app\.log.*finished"):
+        query.plan()
+
+
+def test_the_notes_of_vanished_files_are_bounded(logs, monkeypatch):
+    monkeypatch.setattr(file_notes, "MOST_GONE", 3)
+    query = made(logs)
+    for n in range(8):
+        append(logs / f"{n}.log", str(n))
+        query.drain()
+        os.remove(logs / f"{n}.log")
+    append(logs / "last.log", "last")
+    query.drain()
+    assert sum(note.startswith("gone") for note in query.memo) == 3
+
+
+@pytest.fixture
+def born_at_nought(monkeypatch):
+    """What the kernel says of a file that an image builder wrote: a birth time is known, and it is 0."""
+    real = birth_time._statx
+
+    def statx(*arguments):
+        status = real(*arguments)
+        buffer = arguments[-1]
+        buffer[birth_time._BTIME_SECONDS : birth_time._BTIME_NANOSECONDS + 4] = bytes(12)
+        return status
+
+    monkeypatch.setattr(birth_time, "_statx", statx)
+
+
+def test_files_of_birth_time_nought_are_read(born_at_nought, logs, tmp_path):
+    clock = WarpedClock(tmp_path / "probe")
+    query = Query(Driven(WarpedFiles.spec(path=logs), clock=clock))
+    append(logs / "baked.log", "one")
+    assert words(query.drain()) == ["one"]
+    clock.advance(HOUR + 1)
+    append(logs / "later.log", "two")
+    assert words(query.drain()) == ["two"]
+    append(logs / "baked.log", "three")
+    query.restart()
+    assert words(query.drain()) == ["three"]
+
+
+def test_files_of_birth_time_nought_appear_beside_others(logs, tmp_path, monkeypatch):
+    """A query that has a watermark already meets a file out of an image."""
+    clock = WarpedClock(tmp_path / "probe")
+    query = Query(Driven(WarpedFiles.spec(path=logs), clock=clock))
+    append(logs / "a.log", "a")
+    query.drain()
+    clock.advance(HOUR + 1)
+    append(logs / "b.log", "b")
+    query.drain()
+    assert int(query.memo["watermark"]) > 0
+    append(logs / "baked.log", "one")
+    inode = os.stat(logs / "baked.log").st_ino
+    real = birth_time._born
+
+    def born(raw, file, wanted):
+        found = real(raw, file, wanted)
+        return None if os.stat(file).st_ino == inode else found
+
+    monkeypatch.setattr(birth_time, "_born", born)
+    assert words(query.drain()) == ["one"]
+    append(logs / "baked.log", "two")
+    query.restart()
+    assert words(query.drain()) == ["two"]
+
+
+def test_rotation_is_followed_without_birth_times(born_at_nought, query, logs):
+    for n in range(6):
+        append(logs / "app.log", f"{n} one", f"{n} two")
+        query.step(limit=8)
+        for old in range(n, -1, -1):
+            source = logs / (f"app.log.{old}" if old else "app.log")
+            os.rename(source, logs / f"app.log.{old + 1}")
+    query.drain()
+    assert words(query.rows) == [f"{n} {word}" for n in range(6) for word in ("one", "two")]
+
+
+def test_a_whole_tree_that_is_moved_away_and_back_is_read_once(query, logs, tmp_path):
+    for n in range(3):
+        (logs / str(n)).mkdir()
+    other = made(logs / "*" / "*.log", failOnDataLoss="false")
+    for n in range(3):
+        append(logs / str(n) / "app.log", f"one {n}")
+    assert len(other.drain()) == 3
+    shutil.move(logs / "1", tmp_path / "aside")
+    append(logs / "2" / "app.log", "two 2")
+    other.drain()
+    other.restart()
+    shutil.move(tmp_path / "aside", logs / "1")
+    assert other.drain() == []
