@@ -19,7 +19,8 @@ from pystorm_source.errors import WorldError
 from pystorm_source.spouts.file_catalog import FileCatalog, FileEntry
 from pystorm_source.spouts.file_head import HeadFinder, line_start
 from pystorm_source.spouts.file_identity import FileIdentity, covered
-from pystorm_source.spouts.file_round import Compared, Round
+from pystorm_source.spouts.file_originals import Compared
+from pystorm_source.spouts.file_round import Round
 from pystorm_source.spouts.file_text import FileText
 from pystorm_source.spouts.files_options import FilesOptions
 

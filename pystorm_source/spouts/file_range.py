@@ -35,6 +35,7 @@ class FileRange:
         self.end = end
         self.first_line = b""
         self._skip_line = False
+        self._begin = b""
         self._text = self._opened()
         try:
             if header:
@@ -67,14 +68,12 @@ class FileRange:
                 raise WorldError(
                     f"{self.path!r} is no whole gzip file: {error}. Given: [{self.start}, {self.end})"
                 ) from error
-            if (data or at >= self.end) and (self._text.packed or self._begins_as_planned(self._text)):
+            # A gzip file is written once; a text that was truncated since begins otherwise.
+            if (data or at >= self.end) and (self._text.packed or self._text.raw_prefix().startswith(self._begin)):
                 return data
             self._text.close()
             self._text = self._opened()
         raise self._lost(self.path)
-
-    def _begins_as_planned(self, text: FileText) -> bool:
-        return covered(text.raw_prefix() if self.gzipped else text.prefix(), self._identity.crc) > 0
 
     def _read_header(self) -> None:
         if self.gzipped:
@@ -117,8 +116,9 @@ class FileRange:
 
     def _is_planned(self, text: FileText, file: FileEntry) -> bool:
         born = None if self._identity.inode == 0 else birth_mark(self._catalog.born_ns(file))
-        same = born is None or self._identity.born in (None, born)
-        return same and text.size >= self.end and self._begins_as_planned(text)
+        prefix = text.raw_prefix()
+        self._begin = prefix[: covered(prefix, self._identity.crc)]
+        return self._begin != b"" and text.size >= self.end and (born is None or self._identity.born in (None, born))
 
     def _around(self) -> list[FileEntry]:
         """What may be a copy: what lies beside the file, and what the catalog lists."""
@@ -148,10 +148,12 @@ class FileRange:
         return found
 
     def _has_range(self, text: FileText) -> bool:
-        length = covered(text.prefix(), self._identity.crc)
+        prefix = text.prefix()
+        length = covered(prefix, self._identity.crc)
         if length == 0 or not (length == PREFIX_BYTES or is_rotated_name(text.path, self._identity.hint)):
             return False
         try:
+            self._begin = prefix[:length]
             return self.end == 0 or text.read(1, self.end - 1) != b""
         except (EOFError, zlib.error):
             return False

@@ -7,7 +7,6 @@ lives on in it, or turn out to be a copy of a file that is still there (``file_c
 
 import os
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,10 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts.file_catalog import FileEntry
-from pystorm_source.spouts.file_copy import continues, is_rotated_name, length_if_part
+from pystorm_source.spouts.file_copy import continues, is_rotated_name
 from pystorm_source.spouts.file_head import FileHead
 from pystorm_source.spouts.file_identity import PREFIX_BYTES, FileIdentity, birth_mark, family, fingerprints
 from pystorm_source.spouts.file_notes import Gone, NewNotes, Notes
+from pystorm_source.spouts.file_originals import Originals
 from pystorm_source.spouts.file_retirement import FollowedFile, retire
 from pystorm_source.spouts.file_text import FileText, equal_part
 
@@ -45,17 +45,6 @@ class Orphan(NamedTuple):
     which: Known
     file: FileEntry | None = None
     head: FileHead | None = None
-
-
-class Compared(NamedTuple):
-    """So much of a copy is known to be in its original. ``births`` of both, ``begin`` of the original, ``state``: size
-    and ctime of the copy.
-    """
-
-    length: int
-    births: tuple[int | None, int | None]
-    begin: bytes
-    state: tuple[int, int]
 
 
 class Round:
@@ -99,7 +88,9 @@ class Round:
         self._waited: set[str] = set()
         self._beside: dict[str, list[FileEntry]] = {}
         self._marks: dict[object, dict[int, int]] = {}
-        self._begins: dict[object, bytes] = {}
+        self._families: dict[str, list[FileEntry]] = {}
+        self._families_beside: dict[str, dict[str, list[FileEntry]]] = {}
+        self._originals = Originals(follower, files)
 
     def _enter(self, which: Known) -> None:
         self._known[which.identity.inode or which.identity.hint].append(which)
@@ -164,7 +155,6 @@ class Round:
                 self._claimed.add(self._follower.key(file))
             return which.gone is None
         self._claimed.add(self._follower.key(file))
-        self._begins[self._follower.key(file)] = head.prefix
         if file.inode in self._notes.inodes:
             self._waited.add(self._note(file))
         if head.between:
@@ -179,7 +169,8 @@ class Round:
         if renamed is not None:
             self._retired.add(partition)
             partition = renamed
-        self._give(file, partition, offset, max(head.head, offset), offset if renamed or which.gone else 0)
+        earliest = offset if renamed or which.gone else 0
+        self._give(file, head.prefix, partition, offset, max(head.head, offset), earliest)
         done = finished and offset >= file.size
         if not matches:
             # Rotated to a name outside of `path`: followed to its end, and never looked for again.
@@ -207,10 +198,11 @@ class Round:
             return None
         return str(identity._replace(crc=head.crc))
 
-    def _give(self, file: FileEntry, partition: str, offset: int, head: int, earliest: int = 0) -> None:
+    def _give(self, file: FileEntry, begin: bytes, partition: str, offset: int, head: int, earliest: int = 0) -> None:
         self._heads[partition] = (earliest, head)
         if not file.gzipped:
             self.where[partition] = (file, head)
+            self._originals.add(file, begin)
         if head > offset:
             self._new_notes.unread[partition] = head
 
@@ -282,8 +274,7 @@ class Round:
         """The files that go on with this text, plain ones first; and one that may, once it is complete."""
         which = orphan.which
         heirs, waits = [], None
-        beside = self._list_beside(which.identity.hint) if which.gone is None else []
-        candidates = {self._follower.key(file): file for file in [*beside, *strangers]}
+        candidates = {self._follower.key(file): file for file in self._related(which, strangers)}
         # The oldest text first: what is known was there before what is not.
         for key, file in sorted(
             candidates.items(), key=lambda item: (item[1].modified_ns, item[1].gzipped, item[1].name)
@@ -296,6 +287,20 @@ class Round:
                 elif verdict is None and not self._is_finished(file):
                     waits = file
         return heirs, waits
+
+    def _related(self, which: Known, strangers: list[FileEntry]) -> list[FileEntry]:
+        """The files of its family, and all gzip files, among the strangers and those beside it."""
+        if not self._families:
+            self._families = _by_family(strangers)
+        groups = [self._families]
+        if which.gone is None:
+            folder = os.path.dirname(which.identity.hint)
+            beside = self._list_beside(which.identity.hint)
+            if folder not in self._families_beside:
+                self._families_beside[folder] = _by_family(beside)
+            groups.append(self._families_beside[folder])
+        name = family(which.identity.hint)
+        return [file for group in groups for file in (*group.get(name, ()), *group.get("", ()))]
 
     def _may_inherit(self, file: FileEntry, orphan: Orphan) -> bool:
         """Whether it may have been made of that file, by its name, its times, and how its text begins."""
@@ -409,7 +414,7 @@ class Round:
             )
             self._wait(file, born)
             return
-        length = self._length_if_copy(file, head)
+        length = self._originals.length_if_copy(file)
         if length is None and read_elsewhere is not None and read_elsewhere < 0:
             length = -read_elsewhere if file.gzipped or file.size <= -read_elsewhere else None
         if length is not None:
@@ -428,58 +433,9 @@ class Round:
         self._copies[self._note(file)] = (file, length)
         self._followed.append(FollowedFile(file.changed_ns, self._is_finished(file), None, "", None))
 
-    def _length_if_copy(self, file: FileEntry, head: FileHead) -> int | None:
-        """How long the text is if it is a part of a file that is there; None if it is none, so far."""
-        originals = [original for original, _ in self.where.values()]
-        if file.gzipped:
-            plain = file.name.removesuffix(".gz")
-            originals += [other for other in self._files if other.name == plain]
-        else:
-            originals = [original for original in originals if _is_derived(file) and _names(file, original)]
-        with FileText(file.path, file.inode) as copy:
-            prefix = copy.prefix()
-            for original in originals:
-                length = self._length_if_copy_of(file, copy, prefix, original)
-                if length is not None:
-                    return length
-        return None
-
-    def _length_if_copy_of(self, file: FileEntry, copy: FileText, prefix: bytes, original: FileEntry) -> int | None:
-        births = self._follower.born(file), self._follower.born(original)
-        if None not in births and births[0] < births[1]:  # type: ignore[operator]
-            return None
-        if None in births and not file.gzipped and len(prefix) < PREFIX_BYTES:
-            return None  # without birth times app.log.1, which is older, may begin as app.log does
-        pair = self._follower.key(file), self._follower.key(original)
-        before = self._follower.compared.get(pair)
-        with FileText(original.path, original.inode) as text:
-            begin = text.raw_prefix()
-            if text.size < original.size or not begin.startswith(self._begins.get(pair[1], b"")):
-                raise FileNotFoundError(f"{original.path!r} was truncated")
-            if not prefix or begin[: len(prefix)] != prefix[: len(begin)]:
-                return None
-            done = 0
-            if before is not None and before.births == births and begin.startswith(before.begin):
-                if before.state == (file.size, file.changed_ns):
-                    return before.length
-                done = 0 if file.gzipped else before.length
-            try:
-                length = length_if_part(copy, text, done)
-            except (EOFError, zlib.error):
-                return None
-            if text.raw_prefix()[: len(begin)] != begin:
-                raise FileNotFoundError(f"{original.path!r} was truncated")
-        if length is None:
-            return None
-        if file.gzipped and original.name != file.name.removesuffix(".gz") and length < PREFIX_BYTES:
-            return None  # a short text may be the beginning of any file
-        self._follower.compared[pair] = Compared(length, births, begin, (file.size, file.changed_ns))
-        return length
-
     def _new(self, file: FileEntry, head: FileHead, generation: int, skip: int = 0) -> None:
         """A file that begins a partition as soon as its first line is complete; ``skip``: what was read elsewhere."""
         self._claimed.add(self._follower.key(file))
-        self._begins[self._follower.key(file)] = head.prefix
         born = self._follower.born(file)
         self._followed.append(FollowedFile(file.changed_ns, False, None, self._note(file), born))
         if head.crc is None or head.head == 0:
@@ -491,7 +447,7 @@ class Round:
         if skip:
             self._new_notes.waiting[self._note(file)] = skip
         earliest = 0 if file.gzipped else skip
-        self._give(file, str(identity), earliest, max(head.head, earliest), earliest)
+        self._give(file, head.prefix, str(identity), earliest, max(head.head, earliest), earliest)
 
     def _note(self, file: FileEntry) -> str:
         mark = birth_mark(self._follower.born(file))
@@ -528,10 +484,14 @@ def _is_derived(file: FileEntry) -> bool:
     return os.path.basename(file.name) != family(file.name)
 
 
-def _names(copy: FileEntry, original: FileEntry) -> bool:
-    """Whether the copy's name is the original's with something added."""
-    name, other = os.path.basename(copy.name), os.path.basename(original.name)
-    return name != other and (name.startswith(other) or other == family(name))
+def _by_family(files: Iterable[FileEntry]) -> dict[str, list[FileEntry]]:
+    """The files by the name that they had before rotation; under "" the gzip files."""
+    found: dict[str, list[FileEntry]] = defaultdict(list)
+    for file in files:
+        found[family(file.name)].append(file)
+        if file.gzipped:
+            found[""].append(file)
+    return found
 
 
 def _listed(files: Iterable[FileEntry]) -> set[tuple[str, int, int]]:
