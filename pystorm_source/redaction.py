@@ -14,7 +14,8 @@ REDACTED = "(redacted)"
 
 # The words by which Spark redacts options in its plans, and those of Kafka's client for the same things.
 _SECRET = re.compile(
-    r"secret|password|token|access[._]?key|credential|sasl\.jaas|passphrase|key\.pem|keystore\.key|user\.info",
+    r"secret|password|token|access[._]?key|credential|sasl\.jaas|oauthbearer\.config|passphrase|key\.pem"
+    r"|keystore\.key|user\.info",
     re.IGNORECASE,
 )
 _CREDENTIALS = re.compile(r"://[^/@\s]*:[^/@\s]*@")

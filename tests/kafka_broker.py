@@ -6,8 +6,8 @@
         cluster.brokers[0].kill()              # -9
         cluster.brokers[0].start()             # same port, same data
 
-``secured``: the first broker listens where a password (``SASL``) and a certificate (``TLS``) are needed, too, with
-``USER`` and ``PASSWORD``, or what ``tls`` says.
+``secured``: the first broker listens where a password (``SASL``), a token (``OAUTH``) and a certificate (``TLS``) are
+needed, too, with ``USER`` and ``PASSWORD``, any token that is not signed, or what ``tls`` says.
 
 KRaft: the first broker is the controller, too. Brokers end with the context, and also where the process that started
 them is killed: the kernel ends them then (``PR_SET_PDEATHSIG``, by ``setpriv``). The jars come by Maven into the
@@ -82,7 +82,7 @@ class KafkaBroker:
     def __init__(self, node: int, folder: Path, controller: str, jars: Path, is_controller: bool, secured: bool):
         self.node = node
         self.port = free_port()
-        self.secured = {"SASL": free_port(), "TLS": free_port()} if secured else {}
+        self.secured = {name: free_port() for name in ("SASL", "OAUTH", "TLS")} if secured else {}
         self.folder = folder / f"broker-{node}"
         self._jars = jars
         self._process: subprocess.Popen[bytes] | None = None
@@ -98,7 +98,8 @@ class KafkaBroker:
             "controller.quorum.voters": f"1@{controller}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,"
+            "OAUTH:SASL_PLAINTEXT,TLS:SSL",
             "listeners": advertised + (f",CONTROLLER://{controller}" if is_controller else ""),
             "advertised.listeners": advertised,
             "log.dirs": data,
@@ -241,10 +242,14 @@ def certified(pem: Path) -> dict[str, str]:
 
 
 def _secured(folder: Path) -> dict[str, object]:
-    """Settings of the listeners where a password and a certificate are needed."""
+    """Settings of the listeners where a password, a token and a certificate are needed."""
     module = "org.apache.kafka.common.security"
-    sasl, tls = "listener.name.sasl.", "listener.name.tls."
+    sasl, oauth, tls = "listener.name.sasl.", "listener.name.oauth.", "listener.name.tls."
     return {
+        f"{oauth}sasl.enabled.mechanisms": "OAUTHBEARER",
+        # Without a class that validates them, Kafka takes tokens that nobody has signed.
+        f"{oauth}oauthbearer.sasl.jaas.config": f"{module}.oauthbearer.OAuthBearerLoginModule required "
+        'unsecuredLoginStringClaim_sub="broker";',
         f"{sasl}sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
         f"{sasl}plain.sasl.jaas.config": f'{module}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
         f"{sasl}scram-sha-256.sasl.jaas.config": f"{module}.scram.ScramLoginModule required;",

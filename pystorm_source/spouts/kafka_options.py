@@ -11,6 +11,7 @@ from msgspec import Meta
 from pystorm_source.errors import OptionError
 from pystorm_source.options import parse, shown
 from pystorm_source.spouts.decoding_options import DecodingOptions
+from pystorm_source.spouts.kafka_oauth import check_oauth
 from pystorm_source.spouts.kafka_properties import client_properties
 
 
@@ -22,7 +23,8 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
         Meta(
             description="Properties of Kafka's client, with kafka. before them: kafka.bootstrap.servers, which is "
             "needed, kafka.isolation.level, kafka.client.rack, kafka.group.id, kafka.security.protocol, kafka.sasl.*, "
-            "kafka.ssl.*; by Java's names or librdkafka's."
+            "kafka.ssl.*; by Java's names or librdkafka's. kafka.oauth_cb names a function that gives tokens, as "
+            "package.module:function."
         ),
     ] = msgspec.field(name="kafka.*", default=None)
     subscribe: Annotated[str, Meta(description="Topics to read, with commas between them.")] = ""
@@ -118,7 +120,7 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
                 f"option 'endingTimestamp' lies before startingTimestamp, {starting.everywhere}: nothing would be "
                 f"read. Given: {ending.everywhere!r}"
             )
-        client_properties(self.client or {})
+        check_oauth(self.properties)
         self.request_seconds  # noqa: B018
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pystorm_source.errors import OptionError, UsageError
 from pystorm_source.options import shown
+from pystorm_source.spouts import kafka_oauth
 
 # What Spark's source refuses, too, and why.
 REFUSED = {
@@ -54,7 +55,8 @@ _PEM_REMEDY = (
 )
 _SASL_REMEDY = (
     "give kafka.sasl.username and kafka.sasl.password; for Kerberos kafka.sasl.kerberos.keytab and "
-    "kafka.sasl.kerberos.principal; for OAuth kafka.sasl.oauthbearer.method=oidc with "
+    "kafka.sasl.kerberos.principal; for OAuth, and for IAM of MSK, kafka.sasl.mechanism=OAUTHBEARER with "
+    "kafka.oauth_cb=package.module:function, which gives tokens, or with kafka.sasl.oauthbearer.method=oidc, "
     "kafka.sasl.oauthbearer.client.id, kafka.sasl.oauthbearer.client.secret and "
     "kafka.sasl.oauthbearer.token.endpoint.url"
 )
@@ -99,6 +101,11 @@ def client_properties(given: Mapping[str, Any]) -> dict[str, str]:
     for theirs, ours in RENAMED.items():
         if theirs in properties:
             properties.setdefault(ours, properties.pop(theirs))
+    if properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "")).upper() == "AWS_MSK_IAM":
+        raise OptionError(
+            "option 'kafka.sasl.mechanism': AWS_MSK_IAM is a class of Java's, and MSK takes OAUTHBEARER for IAM, too: "
+            f"{_SASL_REMEDY}. Given: 'AWS_MSK_IAM'"
+        )
     _translate_jaas(properties)
     _translate_stores(properties)
     if properties.get("ssl.endpoint.identification.algorithm") == "":
@@ -109,7 +116,8 @@ def client_properties(given: Mapping[str, Any]) -> dict[str, str]:
 def made_client(kind: str, properties: Mapping[str, Any], **arguments: Any) -> Any:
     """A ``Consumer`` or ``AdminClient`` of confluent-kafka.
 
-    Raises UsageError where the package is missing, OptionError for properties that librdkafka refuses.
+    Raises UsageError where the package is missing, OptionError for properties that librdkafka refuses, WorldError if
+    it needs a token and gets none.
     """
     try:
         import confluent_kafka
@@ -120,9 +128,18 @@ def made_client(kind: str, properties: Mapping[str, Any], **arguments: Any) -> A
             f"pip install 'pystorm-source[kafka]'. Given: {error}"
         ) from None
     make = confluent_kafka.Consumer if kind == "Consumer" else confluent_kafka.admin.AdminClient
+    tokens = arguments.get(kafka_oauth.KEY)
+    if tokens is not None:
+        tokens.fetch_first(properties.get("sasl.oauthbearer.config", ""))
     try:
         return make(dict(properties), **arguments)
+    except SystemError as error:
+        if tokens is None:
+            raise
+        raise tokens.not_taken(error) from error
     except confluent_kafka.KafkaException as error:
+        if tokens is not None and error.args[0].name() == "SASL_AUTHENTICATION_FAILED":
+            raise tokens.not_taken(error) from error
         # librdkafka quotes values: those of secrets are not repeated.
         said = error.args[0].str()
         key = next(

@@ -84,9 +84,9 @@ class PartitionConsumer:
         self._clock = clock
         self._log = logger
         self._patience = options.poll_timeout_millis / 1000
-        self._heard = Hearsay(options.properties)
+        self._heard = Hearsay(options.properties, logger)
         properties = {"group.id": f"{options.group_id_prefix}-task", **DEFAULTS, **options.properties, **OWN}
-        self._consumer = made_client("Consumer", properties, logger=logger, error_cb=self._heard.hear)
+        self._consumer = made_client("Consumer", properties, logger=logger, **self._heard.callbacks)
         self._place: tuple[str, int] | None = None
         self._position = -1
         self._left: Sequence[Any] = ()

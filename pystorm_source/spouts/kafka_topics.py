@@ -63,10 +63,8 @@ class KafkaTopics:
         self._clock = clock
         self._log = logger
         self._servers = options.properties["bootstrap.servers"]
-        self._heard = Hearsay(options.properties)
-        self._admin = made_client(
-            "AdminClient", _of_admin(options.properties), logger=logger, error_cb=self._heard.hear
-        )
+        self._heard = Hearsay(options.properties, logger)
+        self._admin = made_client("AdminClient", _of_admin(options.properties), logger=logger, **self._heard.callbacks)
         self._group = options.properties.get("group.id")
         self._patience = options.request_seconds
         self._committing: Any = None
