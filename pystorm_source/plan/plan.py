@@ -127,7 +127,7 @@ class Plan(RedactedRepr):
     def streams_of(self, component: ComponentPlan) -> tuple[Stream, ...]:
         """The streams that a component has under this configuration: those declared and, of a spout with
         ``topology.dead.letter=stream``, that of its dead letters."""
-        if component.is_spout and parse(EngineOptions, self.conf_of(component)).dead_letter == "stream":
+        if component.is_spout and parse(EngineOptions, self._merged_conf(component)).dead_letter == "stream":
             return (*component.streams, DEAD_LETTER)
         return component.streams
 
@@ -210,8 +210,11 @@ class Plan(RedactedRepr):
 
     def conf_of(self, component: ComponentPlan) -> dict[str, Any]:
         """The configuration that ``initialize`` gets, a copy: the topology's, then the component's own on top."""
-        merged = {**dict(self.config), "topology.name": self.name, **dict(component.config)}
-        return copy.deepcopy(merged)
+        return copy.deepcopy(self._merged_conf(component))
+
+    def _merged_conf(self, component: ComponentPlan) -> dict[str, Any]:
+        """The same, not copied: a config may hold thousands of rows. Not to be changed or handed on."""
+        return {**dict(self.config), "topology.name": self.name, **dict(component.config)}
 
     def __str__(self) -> str:
         lines = [f"topology {self.name}"]
