@@ -5,6 +5,11 @@ step-N              capacity by four up, down to a quarter, with N partitions: m
 slow-one            one of 16 partitions 50 times slower: offsets/s of the other 15 afterwards, by those before
 wave                capacity up and down by four: 95th percentile of micro-batch times by the target, goodput
 lost, lying         half of the reports are lost, one task of 16 claims to take no time: the same percentile
+fixed-N             a micro-batch costs N seconds besides its tasks, the target is one second: work done by the work
+                    that the slots could have done in the time of all micro-batches (wall time x slots x rate)
+first-batch         the first micro-batch of a bolt of 5 ms a tuple, less the start of processes, by the target
+quick, quick-endless  a query of five million rows a second: rows read in its first 30 seconds, by those that it reads
+                    without limits
 control-N           milliseconds per micro-batch that the controller takes for N partitions
 """
 
@@ -19,7 +24,9 @@ from benchmarks.simulate import Run, Scenario, figures, scenarios
 from benchmarks.simulate import run as play
 
 SETTLED, OVERSHOOT, OTHERS, LATE = 5, 0.25, 0.95, 1.25
+GOODPUT, FIRST, QUICK = 0.45, 2.0, 0.9
 SLOW_SINCE = 20.0
+FIRST_SECONDS = 30.0
 
 
 def run(settings: Settings) -> Iterator[Record]:
@@ -42,7 +49,21 @@ def run(settings: Settings) -> Iterator[Record]:
             told = [figures(scenario, play(scenario)) for scenario in _seeded(known[name], seeds)]
             late = [each["late"] for each in told]
             yield record("admission", f"{case}-p95", late, "targets", asked=LATE, less_is_better=True)
-            yield record("admission", f"{case}-goodput", [each["goodput"] for each in told], "capacity")
+            yield record("admission", f"{case}-goodput", [each["busy"] for each in told], "capacity")
+    for name in ("fixed-1", "fixed-2", "fixed-5"):
+        if settings.wants(name):
+            goodput = [figures(scenario, play(scenario))["goodput"] for scenario in _seeded(known[name], seeds)]
+            yield record("admission", name, goodput, "capacity", asked=GOODPUT)
+    if settings.wants("first-batch"):
+        first = [play(scenario).took[0] - scenario.cold for scenario in _seeded(known["bolt-5ms"], seeds)]
+        yield record("admission", "first-batch", first, "targets", asked=FIRST, less_is_better=True)
+    for name in ("quick", "quick-endless"):
+        if settings.wants(name):
+            shares = [
+                play(scenario).rows_within(FIRST_SECONDS) / play(scenario, limited=False).rows_within(FIRST_SECONDS)
+                for scenario in _seeded(known[name], seeds)
+            ]
+            yield record("admission", name, shares, "rows without limits", asked=QUICK)
     for name in ("10-000", "100-000"):
         if settings.wants(f"control-{name}"):
             seen = play(replace(known[name], seconds=5.0 if settings.quick else known[name].seconds))

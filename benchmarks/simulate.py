@@ -382,6 +382,8 @@ def scenarios() -> Iterator[Scenario]:
     passing = passing_cost(2.0, 0.1, 40, 120)
     yield Scenario("fixed-passing", 16, 2, constant(even), seconds=200, changes=(0.0, 40.0, 120.0), batch_cost=passing)
     yield Scenario("compaction", 16, 2, constant(even), seconds=240, batch_cost=compacting_cost(5.0, 0.2, 10))
+    stalls = passing_cost(300.0, 0.1, 30, 700)
+    yield Scenario("stalls", 16, 2, constant(even), seconds=1100, changes=(0.0, 950.0), batch_cost=stalls)
     yield Scenario("fixed-downstream", 16, 2, constant(even), seconds=240, batch_cost=1.0, downstream=1.5)
     yield Scenario("fixed-lost-all", 16, 2, constant(even), seconds=240, batch_cost=2.0, tamper=losing(1.0))
     yield Scenario("fixed-step", 16, 2, stepping(even, 60, (1, 4, 1, 0.25)), 240, (0.0, 60.0, 120.0, 180.0),
@@ -410,7 +412,9 @@ def scenarios() -> Iterator[Scenario]:
         initial=INITIAL,
         seconds=30.0,
     )
-    yield Scenario("10-000", 10_000, 100, constant(np.full(10_000, 5_000.0)), seconds=60)
+    yield Scenario("quick-dear", 16, 2, constant(np.full(16, 2_500_000.0)), target=None, cold=3.0, initial=INITIAL,
+                   batch_cost=0.5, seconds=30.0)  # fmt: skip
+    yield Scenario("10-000", 10_000, 100, constant(np.full(10_000, 5_000.0)), seconds=60, initial=INITIAL)
     yield Scenario("100-000", 100_000, 2, constant(np.full(100_000, 5_000.0)), seconds=20, watched=np.arange(0))
 
 
@@ -419,23 +423,33 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulate", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="scenarios; all where none is named")
     parser.add_argument("--batches", action="store_true", help="every micro-batch as well: time, offsets, reason")
+    parser.add_argument("--without", metavar="RULE", action="append", default=[], help="switches a rule off")
     parser.add_argument("--seconds", type=float, help="simulated seconds, instead of each scenario's own")
     asked = parser.parse_args(arguments)
     known = {scenario.name: scenario for scenario in scenarios()}
     unknown = sorted(set(asked.names) - set(known))
     if unknown:
         parser.error(f"there is no such scenario; there are {', '.join(known)}. Given: {unknown!r}")
-    for name in asked.names or known:
-        scenario = known[name]
-        if asked.seconds:
-            kept = tuple(change for change in scenario.changes if change < asked.seconds)
-            scenario = replace(scenario, seconds=asked.seconds, changes=kept)
-        seen = run(scenario)
-        if asked.batches:
-            for planned, took, read, reason in zip(seen.planned, seen.took, seen.read, seen.reasons, strict=True):
-                print(f"{planned:9.3f} {took:8.3f} {int(read.sum()):12d}  {reason}")
-        print(json.dumps(figures(scenario, seen)), flush=True)
+    from benchmarks.ablation import RULES, without  # which imports this module
+
+    strange = sorted(set(asked.without) - set(RULES))
+    if strange:
+        parser.error(f"there is no such rule; there are {', '.join(RULES)}. Given: {strange!r}")
+    with without(asked.without):
+        for name in asked.names or known:
+            _show(known[name], asked.seconds, asked.batches)
     return 0
+
+
+def _show(scenario: Scenario, seconds: float | None, batches: bool) -> None:
+    if seconds:
+        kept = tuple(change for change in scenario.changes if change < seconds)
+        scenario = replace(scenario, seconds=seconds, changes=kept)
+    seen = run(scenario)
+    if batches:
+        for planned, took, read, reason in zip(seen.planned, seen.took, seen.read, seen.reasons, strict=True):
+            print(f"{planned:9.3f} {took:8.3f} {int(read.sum()):12d}  {reason}")
+    print(json.dumps(figures(scenario, seen)), flush=True)
 
 
 if __name__ == "__main__":

@@ -70,15 +70,18 @@ def batch_budget(rates: RateEstimator, waiting: Ints, time: TaskTime) -> BatchBu
     pressure = float((wished + time.each * rates.splits[rows]).sum()) / (time.slots * time.seconds)
     in_turn, next_row = _in_turn(rows, wished, time)
     wished, splits = waiting[in_turn] / rate[in_turn], rates.splits[in_turn]
-    # If tasks cost more than their work they have as much again: reading next to nothing would cost the same.
-    available = max(time.seconds, 2 * time.each * -(-int(splits.sum()) // time.slots))
-    seconds = task_times(wished, splits, time.slots, time.each, available, time.turn)
+    seconds = task_times(wished, splits, time.slots, time.each, _available(time, splits), time.turn)
     granted, offsets = np.zeros(len(waiting)), np.zeros(len(waiting), np.int64)
     granted[in_turn] = seconds
     some = np.minimum(np.maximum(rate[in_turn] * seconds, 1.0), waiting[in_turn])
     offsets[in_turn] = np.where(seconds < wished, some, waiting[in_turn])
     reasons = np.where(offsets < waiting, rates.reason, Reason.NONE)
     return BatchBudget(offsets, granted, reasons, pressure, next_row)
+
+
+def _available(time: TaskTime, splits: Ints) -> float:
+    """If tasks cost more than their work they have as much again: reading next to nothing would cost the same."""
+    return max(time.seconds, 2 * time.each * -(-int(splits.sum()) // time.slots))
 
 
 def _in_turn(rows: npt.NDArray[np.intp], wished: Floats, time: TaskTime) -> tuple[npt.NDArray[np.intp], int]:

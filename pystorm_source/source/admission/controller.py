@@ -58,6 +58,9 @@ read in turn for no reason. Too small: the first micro-batch of many partitions 
 YOUNG_QUERY = 10
 """Micro-batches within which the interval of a trigger shows. Too large: what shows later is chance. Too small: a
 trigger that the query waits for is taken for work."""
+COLD_BATCHES = 1
+"""Micro-batches of a run whose time tells nothing, as they start processes. Too large: a fixed cost is learned late.
+Too small: a start is taken for a fixed cost."""
 RAMP = 5
 """Micro-batches of a run within which rates may grow quicker. Too large: as with FIRST_GROWTH. Too small: a quick query
 takes long to be quick."""
@@ -190,14 +193,12 @@ def _after_batch(state: AdmissionState, seen: Observation, planned: PlannedBatch
 
 def _timed(state: AdmissionState, batch: BatchSeen, samples: RateSamples, target: Target) -> AdmissionState:
     """Slots, and what the micro-batch took besides its tasks."""
-    # Slots that were lost only show if there are more tasks than slots.
-    shows = samples.is_whole and len(samples.times) > samples.slots
-    slots = samples.slots if shows else max(samples.slots, state.slots)
+    slots = max(samples.slots, state.slots)  # slots that were lost show as a slope
     each = state.task_overhead
     if samples.gap is not None:
         each = min(max(samples.gap, SHORTEST), MOST_TASK_OVERHEAD)
     state = replace(state, slots=slots, task_overhead=each)
-    if state.batches == 0:  # the first one of a run starts processes
+    if state.batches < COLD_BATCHES:
         return state
     work = makespan(samples.times + each, slots)
     took = samples.ended - batch.planned if batch.waited else batch.elapsed

@@ -137,7 +137,7 @@ class RateEstimator:
         reason[rows] = np.where(failing, Reason.FAILURES, np.where(share[rows] < 1, Reason.PROBING, Reason.RATE))
         lost = planned & (seen.reported == 0)
         if lost.any():
-            rate[lost] = np.clip(rate[lost] * np.median(rate[rows] / self.rate[rows]), SLOWEST, FASTEST)
+            rate[lost] = np.clip(rate[lost] * _common_change(self.rate[rows], rate[rows]), SLOWEST, FASTEST)
             reason[lost] = Reason.NO_REPORT
         measured = self.measured | (seen.reported > 0)
         return replace(self, rate=rate, measured=measured, splits=splits, share=share, reason=reason)._with_common()
@@ -170,6 +170,10 @@ class RateEstimator:
                 common[component] = float(np.median(self.in_use[rows][known]))
                 rate[rows][~known] = common[component]
         return replace(self, common=common, rate=rate)
+
+
+def _common_change(before: Floats, after: Floats) -> float:
+    return float(np.median(after / before))
 
 
 def _keys(names: Names) -> list[tuple[str, str]]:

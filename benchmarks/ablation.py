@@ -1,0 +1,143 @@
+"""What each rule of the admission controller is worth: ``python -m benchmarks.ablation [RULE ...]``.
+
+Every scenario of ``benchmarks.simulate`` but the largest is played with all rules, and without one after the other. A
+rule is worth the share of the score (``benchmarks.simulate.score``) that is lost without it: on average over the
+scenarios, and in the one that needs it most. A rule that no scenario needs for 5 % is to be deleted.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks import simulate
+from pystorm_source.source.admission import (
+    batch_budget,
+    controller,
+    overhead,
+    rate_estimator,
+    rate_samples,
+    task_schedule,
+    trigger_interval,
+)
+
+NEVER = 1e12
+MOST_PARTITIONS = 10_000
+
+
+class Rule(NamedTuple):
+    """``meaning``: what it does; ``off``: what is put in which place to switch it off: (owner, name, replacement)."""
+
+    meaning: str
+    off: tuple[tuple[Any, str, Any], ...]
+
+
+def _same(known: Any, *given: Any) -> Any:
+    return known
+
+
+RULES: Mapping[str, Rule] = {
+    "smoothing": Rule("noise and rises count in part", ((rate_estimator, "GAIN", 1.0),)),
+    "growth": Rule(
+        "a rate grows at most so much", ((controller, "GROWTH", NEVER), (controller, "FIRST_GROWTH", NEVER))
+    ),
+    "first-growth": Rule("it may grow quicker in the first micro-batches", ((controller, "FIRST_GROWTH", 5.0),)),
+    "failures": Rule("a partition whose tuples fail is given half", ((rate_estimator, "FAILING", 2.0),)),
+    "lost-reports": Rule(
+        "partitions without a report follow the others", ((rate_estimator, "_common_change", lambda *given: 1.0),)
+    ),
+    "common-rate": Rule(
+        "partitions that were never measured have the median rate",
+        ((rate_estimator.RateEstimator, "_with_common", _same),),
+    ),
+    "hidden-time": Rule("time that reports hide is charged to suspects", ((rate_samples, "SUSPECT", NEVER),)),
+    "task-overhead": Rule(
+        "what a task costs besides its work is measured",
+        ((controller, "MOST_TASK_OVERHEAD", controller.TASK_OVERHEAD), (rate_samples, "MOST_TASK_OVERHEAD", 0.01)),
+    ),
+    "exact-schedule": Rule("few tasks are scheduled exactly", ((task_schedule, "EXACT_TASKS", 0),)),
+    "rotation": Rule(
+        "tasks take turns in going on to the end",
+        ((batch_budget, "task_times", lambda *given: task_schedule.task_times(*given[:5], 0)),),
+    ),
+    "partitions-in-turn": Rule(
+        "of very many partitions some are read, in turn", ((batch_budget, "LEAST_IN_TURN", 10**9),)
+    ),
+    "as-much-again": Rule(
+        "tasks have at least the time that they cost",
+        ((batch_budget, "_available", lambda time, splits: time.seconds),),
+    ),
+    "target-gives-way": Rule(
+        "the target in force is at least 2.2 times the fixed cost",
+        ((overhead.Overhead, "target_in_force", lambda self, target: target.wished),),
+    ),
+    "unset-target": Rule("an unset target grows under pressure", ((overhead, "SMALL_SHARE", NEVER),)),
+    "most-fixed": Rule("a fixed cost counts up to a minute", ((overhead, "MOST_FIXED", NEVER),)),
+    "slope": Rule("what grows with the work is told from what is fixed", ((overhead, "MOST_SLOPE", 1.0),)),
+    "surprise": Rule("after a surprise less is read", ((overhead, "SURPRISE", NEVER),)),
+    "memory": Rule("lone micro-batches are outvoted", ((overhead, "MEMORY", 2),)),
+    "steepness": Rule("another slope must fit clearly better", ((overhead, "STEEPNESS", 0.0),)),
+    "cold-start": Rule("the first micro-batch tells nothing of time", ((controller, "COLD_BATCHES", 0),)),
+    "trigger": Rule(
+        "the interval of a trigger is found out", ((trigger_interval.TriggerInterval, "asked_again", _same),)
+    ),
+    "trigger-found": Rule("what was learned before it was found is dropped", ((controller, "YOUNG_QUERY", 0),)),
+}
+
+
+@contextmanager
+def without(names: list[str]) -> Iterator[None]:
+    """These rules are off inside of it. Raises KeyError for one that there is not."""
+    switched = [place for name in names for place in RULES[name].off]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in switched]
+    try:
+        for owner, name, off in switched:
+            setattr(owner, name, off)
+        yield
+    finally:
+        for owner, name, value in reversed(before):
+            setattr(owner, name, value)
+
+
+def scores(seeds: range) -> dict[str, float]:
+    """Scenario → score, a mean over seeds."""
+    return {
+        scenario.name: _scored(seeds, scenario)
+        for scenario in simulate.scenarios()
+        if scenario.partitions <= MOST_PARTITIONS
+    }
+
+
+def _scored(seeds: range, scenario: simulate.Scenario) -> float:
+    seeded = [replace(scenario, seed=seed) for seed in seeds]
+    return float(np.mean([simulate.score(each, simulate.run(each)) for each in seeded]))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Prints a row of a Markdown table per rule."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description=__doc__.splitlines()[0])
+    parser.add_argument("rules", nargs="*", help="rules to switch off; all where none is named")
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each scenario")
+    asked = parser.parse_args(arguments)
+    unknown = sorted(set(asked.rules) - set(RULES))
+    if unknown:
+        parser.error(f"there is no such rule; there are {', '.join(RULES)}. Given: {unknown!r}")
+    seeds = range(1, 1 + asked.seeds)
+    every = scores(seeds)
+    print("| rule | what it does | worth on average | worth most |\n|---|---|---|---|")
+    for name in asked.rules or RULES:
+        with without([name]):
+            found = scores(seeds)
+        lost = {scenario: 1 - found[scenario] / every[scenario] for scenario in every}
+        worst = sorted(lost, key=lost.__getitem__, reverse=True)[:2]
+        most = ", ".join(f"{lost[scenario]:.0%} in `{scenario}`" for scenario in worst)
+        print(f"| {name} | {RULES[name].meaning} | {np.mean(list(lost.values())):.1%} | {most} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
