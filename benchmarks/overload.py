@@ -5,6 +5,8 @@ How long a tuple takes is set by the wall clock, so that capacity is known::
     varying          the service rate goes down to a quarter and back: adaptive, unbounded, a fixed limit set by hand
     step             the service rate is four times as high in the second third: micro-batches until it is followed
     slow-partition   one of 16 is 50 times slower in the second half: what the others keep of their rate
+    slow-sink        a foreachBatch that takes two seconds whatever it is given, all defaults: the same with
+                     feedback=off and a limit of half a minute's work
     no-pressure      micro-batches of a fixed size, well below the target: the same query with feedback=off
 
 The load begins when Spark's processes have started. ``p95`` is that of Spark's own time for a
@@ -16,7 +18,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,18 +38,21 @@ SLOTS = 2
 RATE = 8_000
 """Tuples per second of a slot at best."""
 OVERLOAD = 10
+SINK_SECONDS = 2.0
 UNBOUNDED_SHARE = 3
 """Without admission control a query runs for so much less time: its micro-batches grow tenfold."""
 
 
 class Load(NamedTuple):
-    """One query: how long it runs, its target, its partitions, the shape of its service rate, its options."""
+    """One query: how long it runs, its target (None: not set), its partitions, the shape of its service rate, its
+    options, and seconds that its sink takes besides."""
 
     seconds: float
-    target: float
+    target: float | None
     partitions: int
     shape: str
     options: dict[str, Any]
+    sink: float = 0.0
 
 
 class Seen(NamedTuple):
@@ -72,6 +77,8 @@ def run(settings: Settings) -> Iterator[Record]:
             yield from _step(spark, folder, settings)
         if settings.wants("slow-partition") and not settings.quick:  # which shows in two dozen micro-batches
             yield _slow_partition(spark, folder, settings)
+        if settings.wants("slow-sink"):
+            yield _slow_sink(spark, folder, settings)
         if settings.wants("no-pressure"):
             yield _no_pressure(spark, folder, settings)
 
@@ -124,6 +131,27 @@ def _slow_partition(spark: Any, folder: Path, settings: Settings) -> Record:
     )  # fmt: skip
 
 
+def _slow_sink(spark: Any, folder: Path, settings: Settings) -> Record:
+    seconds = 20.0 if settings.quick else 120.0
+    by_hand = {"feedback": "off", "maxOffsetsPerTrigger": 30 * SLOTS * RATE}
+    rates = []
+    for options in ({}, by_hand):
+        seen = play(spark, folder, Load(seconds, None, SLOTS, "even", options, sink=SINK_SECONDS))
+        rates.append(sum(sum(sizes.values()) for sizes in seen.read) / sum(seen.took) if seen.took else 0.0)
+    return record(
+        "overload", "slow-sink", rates[:1], "rows/s", peer="feedback=off", peer_values=rates[1:], asked=0.4,
+        spark=pyspark.__version__,
+    )  # fmt: skip
+
+
+def _slow(seconds: float) -> Callable[[Any, int], None]:
+    def write(rows: Any, batch: int) -> None:
+        time.sleep(seconds)
+        rows.write.format("noop").mode("overwrite").save()
+
+    return write
+
+
 def _no_pressure(spark: Any, folder: Path, settings: Settings) -> Record:
     step, batches = (100_000, 3) if settings.quick else (2_000_000, 6)
     seen: dict[str, list[float]] = {"auto": [], "off": []}
@@ -148,10 +176,13 @@ def play(spark: Any, folder: Path, load: Load) -> Seen:
         "overload.partitions": load.partitions,
         "overload.arriving": OVERLOAD * SLOTS * RATE / load.partitions,
     }
-    options = {"batch.target.millis": int(load.target * 1000), **load.options}
+    options = dict(load.options)
+    if load.target is not None:
+        options["batch.target.millis"] = int(load.target * 1000)
     frame = read_stream(spark, Overloaded, config=conf, **options)
     checkpoint = tempfile.mkdtemp(prefix="overload", dir=folder)
-    query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+    writer = frame.writeStream.option("checkpointLocation", checkpoint)
+    query = (writer.foreachBatch(_slow(load.sink)) if load.sink else writer.format("noop")).start()
     try:
         query.processAllAvailable()
         since = time.time()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.ablation import without
 from benchmarks.simulate import Scenario, constant, figures, losing, run, scenarios, stepping
 from pystorm_source.source.admission import BatchBudget, Reason, section_of, state_of
 from pystorm_source.source.admission.controller import (
@@ -323,6 +324,14 @@ def test_a_quick_query_reads_in_its_first_thirty_seconds_what_one_without_limits
 def test_tasks_that_are_dear_to_start_are_not_taken_for_slow_ones():
     """64 short tasks of 30 ms each besides their work leave less than half of the slots' time."""
     assert figures(KNOWN["short-tasks"], run(KNOWN["short-tasks"]))["goodput"] > 0.4
+
+
+def test_a_rule_that_is_switched_off_is_on_again_afterwards():
+    fixed = KNOWN["fixed-2"]
+    before = figures(fixed, run(fixed))["goodput"]
+    with without(["target-gives-way"]):
+        assert figures(fixed, run(fixed))["goodput"] < before / 2
+    assert figures(fixed, run(fixed))["goodput"] == before
 
 
 def test_slots_that_are_lost_are_noticed():
