@@ -8,7 +8,14 @@ Generated C lies in ``build/``, apart for release and debug, so that neither is 
 import os
 import platform
 import runpy
+import sys
 from glob import glob
+
+if not (3, 11) <= sys.version_info < (3, 14):
+    sys.exit(
+        "pystorm-source runs on CPython 3.11, 3.12 and 3.13: build it with one of these. "
+        f"Given: Python {platform.python_version()}"
+    )
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup

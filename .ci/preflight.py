@@ -10,11 +10,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
+FIRST, LAST = (3, 11), (3, 13)  # as requires-python in pyproject.toml
+
 
 def missing() -> list[str]:
     """One line per missing thing: what it is and how to get it."""
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     found = []
+    if not FIRST <= sys.version_info[:2] <= LAST:
+        found.append(f"CPython 3.11, 3.12 or 3.13 (this is {version}): name one by make PYTHON=/path/to/python …")
     header = Path(sysconfig.get_path("include"), "Python.h")
     if not header.is_file():
         found.append(f"Python's C headers ({header}): install them (Debian: apt-get install python{version}-dev)")

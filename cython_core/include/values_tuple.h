@@ -15,6 +15,12 @@
 #include <structmember.h>
 #include <stddef.h>
 
+/* From 3.14 on a tuple keeps its hash, and references that the interpreter borrows are not counted: instances that are
+ * used again would answer the hash of what they held before, and a count of one would not mean that nobody else has it. */
+#if PY_VERSION_HEX >= 0x030E0000
+#error "pystorm-source runs on CPython 3.11, 3.12 and 3.13: build it with one of these"
+#endif
+
 #define PS_VALUES_LONGEST 8 /* longer ones are freed */
 #define PS_VALUES_KEPT 256  /* of each length */
 
