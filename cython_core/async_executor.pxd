@@ -22,6 +22,8 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef bint fresh                         # no turn yet: what servers have closed meanwhile is to be noticed first
     cdef readonly unsigned long long timed_out
     cdef readonly unsigned long long cancelled
+    cdef object cancellations               # deque of (when its grace is over, request), oldest first
+    cdef TurnTimer grace_timer              # for the oldest of them
     cdef TurnTimer look_timer               # when to look for requests whose trees have failed
     cdef double look_seconds                # from the last look to the next one
     cdef unsigned long long executed_at_look
@@ -34,6 +36,10 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef int let_go(self) except -1
     cdef int lead(self, AsyncRequest request) except -1
     cdef int request_failed(self, AsyncRequest request, object error) except -1
+    cdef int cancel(self, AsyncRequest request) except -1
+    cdef int abandon_overdue(self) except -1
+    cdef int abandon(self, AsyncRequest request) except -1
     cdef int cancel_lost(self) except -1
+    cdef int fail_strays(self) except -1
     cdef int fail_expired(self) except -1
     cdef int fail_late(self, AsyncRequest request) except -1

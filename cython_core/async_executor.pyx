@@ -3,6 +3,7 @@
     receive queue ─► start_request ─► the loop's tasks ─► finished ─► ack, or fail        ─► a place is free
                      while fewer than                 ─► expired  ─► fail, cancel the task
                      max_pending are under way      ─► lost     ─► cancel the task: its tree has failed meanwhile
+                                                    ─► goes on a second after it was cancelled: abandoned, a warning
 
 No place free: no tuple is taken, the receive queue fills, and producers wait as they do for any bolt. Requests go on
 while what they emitted waits for room downstream; so that waits in memory for at most ``max_pending`` of them.
@@ -34,7 +35,9 @@ from cython_core.tuple cimport OPEN, Tuple, is_lost, name_values, new_tuple, tak
 from cython_core.executor import ComponentFailed, logger
 
 cdef double NEVER = float("inf")
-cdef double GRACE_SECONDS = 1.0     # that cancelled coroutines have to end
+# That cancelled coroutines have to end. Shorter: a handler that closes a connection is taken for one that swallows its
+# cancellation. Longer: one that does holds its place, and with it the end of the micro-batch, for so long.
+cdef double GRACE_SECONDS = 1.0
 cdef double LOOK_SECONDS = 1.0      # between two looks at all requests, at least
 
 
@@ -62,6 +65,7 @@ cdef class AsyncExecutor(BoltExecutor):
         self.keys = (task,)
         self.line = RequestLine(self.collector, loop, ordered)
         self.requests = set()
+        self.cancellations = deque()
         self.in_order = deque() if ordered else None
 
     def start(self, dict conf, dict context):
@@ -85,25 +89,41 @@ cdef class AsyncExecutor(BoltExecutor):
             if tasks:
                 left = self.loop.finish(tasks, GRACE_SECONDS)
                 if left:
-                    logger.warning(
-                        "component %r, task %d: %d cancelled requests go on after %g s; nobody waits for them any more",
-                        self.component, self.task, left, GRACE_SECONDS,
-                    )
+                    self.warn_of_abandoned(left)
             answer = self.instance.cleanup()
             if asyncio.iscoroutine(answer):
                 self.loop.run(answer)
         finally:
             self.requests.clear()
+            self.cancellations.clear()
             self.loop.let_go(self)
+
+    def warn_of_abandoned(self, long count):
+        logger.warning(
+            "component %r, task %d: %d cancelled requests go on after %g s; nobody waits for them any more",
+            self.component, self.task, count, GRACE_SECONDS,
+        )
 
     def share_timers(self, TimerService timers not None):
         BoltExecutor.share_timers(self, timers)
         self.look_timer = new_timer(timers)
+        self.grace_timer = new_timer(timers)
 
     def begin(self, double now):
         BoltExecutor.begin(self, now)
         self.look_timer.stop()
+        self.grace_timer.stop()
+        self.cancellations.clear()
         self.fresh = True
+
+    def whose(self, error):
+        """Of sys.exit or an interrupt that came out of the loop: what to raise, None if no request has raised it."""
+        cdef AsyncRequest request
+        for request in self.requests:
+            task = request.task
+            if task is not None and task.done() and not task.cancelled() and task.exception() is error:
+                return self.interrupted(request.method, request.tup, request.tup.offset, error)
+        return None
 
     cdef double requests_due(self) except? -1:
         """A time before which no request runs out of time; infinity where none will."""
@@ -128,6 +148,8 @@ cdef class AsyncExecutor(BoltExecutor):
         cdef long calls = 0
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)
+        if self.line.strays:
+            self.fail_strays()
         if held_back and self.in_flight == 0:
             return 0
         if not timer_is_due(self) and self.idle():
@@ -178,6 +200,8 @@ cdef class AsyncExecutor(BoltExecutor):
                 self.start_request(tup, self.call(tup), "process", now)
             except Exception as error:
                 self.fail_current("process", error)
+            except BaseException as error:
+                raise self.interrupted_in("process", error)
             if self.pending.count > 0 or late(self, until, calls):
                 break
         self.collector.current = None
@@ -217,6 +241,8 @@ cdef class AsyncExecutor(BoltExecutor):
             self.fail_expired()
         if self.look_timer.due:
             self.cancel_lost()
+        if self.grace_timer.due:
+            self.abandon_overdue()
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)
         return ended
@@ -277,15 +303,15 @@ cdef class AsyncExecutor(BoltExecutor):
         except Exception as error:
             # One of the emits that were held is refused: as if it had raised in the coroutine.
             if request.task is not None:
-                request.task.cancel()
+                self.cancel(request)
             request.outcome = CANCELLED
             self.request_failed(request, error)
         return 0
 
     cdef int request_failed(self, AsyncRequest request, object error) except -1:
-        """As an exception of ``process``; what is no Exception (KeyboardInterrupt) goes through."""
+        """As an exception of ``process``."""
         if not isinstance(error, (Exception, asyncio.CancelledError)):
-            raise error
+            raise self.interrupted(request.method, request.tup, request.tup.offset, error)
         self.collector.current = request.tup
         try:
             self.fail_current(request.method, error)
@@ -293,9 +319,50 @@ cdef class AsyncExecutor(BoltExecutor):
             self.collector.current = None
         return 0
 
+    cdef int cancel(self, AsyncRequest request) except -1:
+        """Its coroutine is to end; what it held back is dropped."""
+        cdef double now = self.monotonic()
+        request.task.cancel()
+        request.held = None
+        self.cancellations.append((now + GRACE_SECONDS, request))
+        if not self.grace_timer.running:
+            self.timers.pass_time(now)
+            self.grace_timer.start(GRACE_SECONDS)
+        return 0
+
+    cdef int abandon_overdue(self) except -1:
+        """What was cancelled and has not ended in its grace swallows its cancellation: its place is free."""
+        cdef double now = self.monotonic()
+        cdef AsyncRequest request
+        cdef long abandoned = 0
+        self.grace_timer.stop()
+        while self.cancellations and self.cancellations[0][0] <= now:
+            request = <AsyncRequest>self.cancellations.popleft()[1]
+            if request.task is not None and not request.task.done():
+                self.abandon(request)
+                abandoned += 1
+        if self.cancellations:
+            self.timers.pass_time(now)
+            self.grace_timer.start(self.cancellations[0][0] - now)
+        if abandoned > 0:
+            self.warn_of_abandoned(abandoned)
+        return 0
+
+    cdef int abandon(self, AsyncRequest request) except -1:
+        task, request.task = request.task, None
+        request.abandoned = request.done = True
+        self.loop.forget(task)
+        self.requests.discard(request)
+        if self.in_order is None:
+            self.in_flight -= 1
+        else:
+            self.let_go()
+        return 0
+
     cdef int cancel_lost(self) except -1:
         """Nothing that a request does counts any more once a tree of its tuple has failed: the coroutine is cancelled
-        and leaves its place when it has ended. While none begins, each look is twice as far away as the last one."""
+        and leaves its place when it has ended, or its grace is over. While none begins, each look is twice as far away
+        as the last one."""
         cdef AsyncRequest request
         self.look_timer.stop()
         self.look_seconds = 2 * self.look_seconds if self.executed == self.executed_at_look else LOOK_SECONDS
@@ -304,9 +371,18 @@ cdef class AsyncExecutor(BoltExecutor):
             self.look_timer.start(self.look_seconds)
         for request in self.requests:
             if is_lost(request.tup) and not request.task.done() and request.settle(CANCELLED):
-                request.task.cancel()
-                request.held = None
+                self.cancel(request)
                 self.cancelled += 1
+        return 0
+
+    cdef int fail_strays(self) except -1:
+        """What a request emits behind its end is lost, so it is an exception of the component."""
+        cdef AsyncRequest request
+        while self.line.strays:
+            request, error = self.line.strays.pop(0)
+            if self.exits:
+                raise ComponentFailed(self.component, self.task, "emit", request.tup, request.tup.offset) from error
+            self.survive("emit", request.tup, request.tup.offset, error)
         return 0
 
     cdef int fail_expired(self) except -1:
@@ -316,12 +392,12 @@ cdef class AsyncExecutor(BoltExecutor):
         return 0
 
     cdef int fail_late(self, AsyncRequest request) except -1:
-        """Its time is over: the tuple fails, the coroutine is cancelled and leaves its place when it has ended."""
+        """Its time is over: the tuple fails, the coroutine is cancelled and leaves its place when it has ended, or its
+        grace is over."""
         if request.task is None or request.task.done():
             request.outcome = COMPLETED  # just in time: it has ended, and its callback waits for the loop
             return 0
-        request.task.cancel()
-        request.held = None
+        self.cancel(request)
         self.timed_out += 1
         self.errors += 1
         error = TimeoutError(
@@ -341,20 +417,18 @@ cdef class AsyncExecutor(BoltExecutor):
             self.raise_tuple_failed(request.method, error)
         return 0
 
-    cdef int give_tick(self) except -1:
-        """As of any bolt; where ``process_tick`` is async, a request."""
-        frequency = 0 if self.tick_frequency is None else self.tick_frequency
-        tup = new_tuple(self.tick_source, (frequency,), -1)
+    cdef int give_tick(self, bint final) except -1:
+        """As of any bolt; if ``process_tick`` is async, a request."""
         enter(self.collector)
-        self.collector.current = tup
-        name_values(tup)
-        self.ticks += 1
+        tup = self.collector.current = self.new_tick(final)
         try:
             answer = self.instance.process_tick(tup)
             if asyncio.iscoroutine(answer):
                 self.start_request(tup, answer, "process_tick", self.monotonic())
         except Exception as error:
             self.fail_current("process_tick", error)
+        except BaseException as error:
+            raise self.interrupted_in("process_tick", error)
         self.collector.current = None
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)

@@ -17,9 +17,11 @@ cimport cython
 from cpython.contextvars cimport PyContextVar_Reset, PyContextVar_Set, get_value
 from cpython.pythread cimport PyThread_get_thread_ident
 
-from cython_core.output_collector cimport BoltBase, BoltOutputCollector, enter
+from cython_core.output_collector cimport BoltBase, BoltOutputCollector, enter, name_of
 from cython_core.purgatory cimport CANCELLED, EXPIRED, DelayedOperation
-from cython_core.tuple cimport Tuple
+from cython_core.tuple cimport OPEN, Tuple
+
+from cython_core.row_error import shown
 
 cdef object REQUEST = ContextVar("pystorm_request")
 
@@ -32,6 +34,7 @@ cdef class RequestLine:
         self.ordered = ordered
         self.finished = deque()
         self.expired = []
+        self.strays = []
 
 
 @cython.final
@@ -40,6 +43,10 @@ cdef class AsyncRequest(DelayedOperation):
 
     def __call__(self, task):
         """The task's: its coroutine has ended."""
+        if self.abandoned:
+            if not task.cancelled():
+                task.exception()  # or asyncio would say that nobody has asked for it
+            return
         self.line.finished.append(self)
         self.line.loop.wake()
 
@@ -49,25 +56,41 @@ cdef class AsyncRequest(DelayedOperation):
     cdef object now_or_later(self, str method, tuple arguments):
         if self.line.thread != <unsigned long>PyThread_get_thread_ident():
             raise RuntimeError(
-                f"{type(self.line.collector.instance).__name__}.{method} is called by a thread that the request has "
-                f"started: return the result to the coroutine, and {method} there"
+                f"{name_of(self.line.collector.instance)}.{method} is called by a thread that the request has "
+                f"started: return the result to the coroutine, and {method} there; Given: {shown(self.tup)}"
             )
         if self.outcome == EXPIRED or self.outcome == CANCELLED:
             raise ValueError(
-                f"{type(self.line.collector.instance).__name__}.{method}: the request was given up, as its time was "
-                f"over, its tree has failed or its task ends; Given: {self.tup!r:.200}"
+                f"{name_of(self.line.collector.instance)}.{method}: the request was given up, as its time was "
+                f"over, its tree has failed or its task ends; Given: {shown(self.tup)}"
             )
+        if self.done and method == "emit":
+            self.refuse_stray(arguments)
         if self.leads:
             return self.do(method, arguments)
         if method == "emit" and arguments[4]:
             raise ValueError(
                 f"{type(self.line.collector.instance).__name__}.emit: need_task_ids cannot be answered while earlier "
                 f"requests are under way; leave it out, or set topology.async.ordered=false; "
-                f"Given: {arguments[0]!r:.200}"
+                f"Given: {shown(arguments[0])}"
             )
         if self.held is None:
             self.held = []
         self.held.append((method, arguments))
+
+    cdef int refuse_stray(self, tuple arguments) except -1:
+        """An emit of what its process() has started and not awaited, to be anchored to a tuple that has its verdict.
+
+        Order: written down, too, for nobody may ever look at the task that is told of it.
+        """
+        if self.tup.verdict == OPEN or arguments[2] is not None or not self.line.collector.auto_anchor:
+            return 0
+        error = ValueError(
+            f"{name_of(self.line.collector.instance)}.emit: its {self.method}() has returned: await what it starts, or "
+            f"emit with anchors=[]; Given: {shown(arguments[0])}"
+        )
+        self.line.strays.append((self, error))
+        raise error
 
     cdef object do(self, str method, tuple arguments):
         cdef BoltOutputCollector collector = self.line.collector

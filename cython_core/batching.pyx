@@ -14,7 +14,9 @@ from collections import defaultdict
 from cython_core.output_collector cimport (
     BoltBase, BoltOutputCollector, OutputCollector, collector_of, collector_or_none,
 )
-from cython_core.tuple cimport OPEN, Tuple, gather, is_lost, take_gathered
+from cython_core.tuple cimport OPEN, Tuple, gather, is_final_tick, is_lost, take_gathered
+
+from cython_core.row_error import shown
 
 
 cdef int leave_out_lost(object batch) except -1:
@@ -56,7 +58,7 @@ cdef class BatchingBase(BoltBase):
         except TypeError:
             raise TypeError(
                 f"{type(self).__name__}.group_key must answer something hashable, such as a str or a tuple; "
-                f"Given: {key!r:.200}"
+                f"Given: {shown(key)}"
             ) from None
         collector = collector_or_none(self)
         if collector is not None and (<BoltOutputCollector>collector).gathers and isinstance(tup, Tuple):
@@ -69,7 +71,15 @@ cdef class BatchingBase(BoltBase):
                 self._tick_counter = 0
 
     def process_tick(self, tup):
-        """Counts the tick; processes the batches where more than ``ticks_between_batches`` were counted."""
+        """Counts the tick; processes the batches if more than ``ticks_between_batches`` were counted.
+
+        The tick that ends a range is not counted: time has not brought it. What is held is processed at it.
+        """
+        if is_final_tick(tup):
+            if self._batches:
+                self.process_batches()
+                self._tick_counter = 0
+            return
         self._tick_counter += 1
         if self._tick_counter > self.ticks_between_batches and self._batches:
             self.process_batches()
@@ -99,7 +109,7 @@ cdef class BatchingBase(BoltBase):
                 if batch:
                     try:
                         self.process_batch(key, batch)
-                    except Exception as error:
+                    except BaseException as error:
                         collector.broken = (error, tups, key)
                         raise
                     if self.auto_ack:

@@ -6,7 +6,7 @@ from cython_core.executor cimport Executor, ps_call
 from cython_core.output_collector cimport BoltOutputCollector
 from cython_core.receive_queue cimport ReceiveQueue
 from cython_core.timer_service cimport TimerService, TurnTimer
-from cython_core.tuple cimport TupleSource
+from cython_core.tuple cimport Tuple, TupleSource
 
 
 cdef class BoltExecutor(Executor):
@@ -43,10 +43,12 @@ cdef class BoltExecutor(Executor):
     cdef void *poll_ring(self, BroadcastReader reader) noexcept
     cdef int raise_tuple_failed(self, str method, object cause) except -1
     cdef int fail_current(self, str method, object cause) except -1
+    cdef object interrupted_in(self, str method, object error)
     cdef int caught(self, str method) except -1
     cdef int forget_tups(self) except -1
     cdef int fire_timers(self) except -1
-    cdef int give_tick(self) except -1
+    cdef int give_tick(self, bint final) except -1
+    cdef Tuple new_tick(self, bint final)
     cdef int fire_batches(self) except -1
 
 

@@ -86,6 +86,13 @@ cdef class BoltExecutor(Executor):
         """Of the failed tuples, those that no spout can replay: they were emitted without a message id."""
         return self.collector.unheard_fails
 
+    @property
+    def at_work(self):
+        """(Tuple, offset) that it works on, of a batch the first one; (None, -1) between two calls. Any thread may
+        ask."""
+        cdef Tuple tup = <Tuple>self.collector.batch[0] if self.collector.batch else self.collector.current
+        return (None, -1) if tup is None else (tup, tup.offset)
+
     def share_timers(self, TimerService timers not None):
         """Takes the timers of a thread that takes the turns of other executors, too."""
         self.timers = timers
@@ -220,12 +227,23 @@ cdef class BoltExecutor(Executor):
         return calls
 
     cdef int caught(self, str method) except -1:
-        """With an exception of the bolt's set; what is no Exception (KeyboardInterrupt) goes through."""
+        """With an exception of the bolt's set."""
         try:
             reraise()
         except Exception as error:
             self.fail_current(method, error)
+        except BaseException as error:
+            raise self.interrupted_in(method, error)
         return 0
+
+    cdef object interrupted_in(self, str method, object error):
+        """As ``interrupted``, by the tuple or the batch that it works on."""
+        cdef Tuple tup = self.collector.current
+        broken, self.collector.broken = self.collector.broken, None
+        if broken is not None and broken[0] is error:
+            method = "process_batch"
+            tup = next(iter(broken[1]), None)
+        return self.interrupted(method, tup, -1 if tup is None else tup.offset, error)
 
     cdef int fail_current(self, str method, object cause) except -1:
         """Handles an exception of the bolt, inside its ``except``: fails the tuple or the batch that it worked on."""
@@ -271,22 +289,28 @@ cdef class BoltExecutor(Executor):
     cdef int fire_timers(self) except -1:
         if self.tick_timer.due:
             self.tick_timer.repeat(self.tick_frequency)
-            self.give_tick()
+            self.give_tick(False)
         if self.fire_timer.due:
             self.fire_timer.start(self.instance.secs_between_batches)
             self.fire_batches()
         return 0
 
-    cdef int give_tick(self) except -1:
-        enter(self.collector)
-        frequency = 0 if self.tick_frequency is None else self.tick_frequency
-        self.collector.current = new_tuple(self.tick_source, (frequency,), -1)
-        name_values(self.collector.current)
+    cdef Tuple new_tick(self, bint final):
+        """Its value is the period; 0, which no period is, where the range ends."""
+        cdef Tuple tick = new_tuple(self.tick_source, (0 if final else self.tick_frequency,), -1)
+        name_values(tick)
         self.ticks += 1
+        return tick
+
+    cdef int give_tick(self, bint final) except -1:
+        enter(self.collector)
+        self.collector.current = self.new_tick(final)
         try:
             self.instance.process_tick(self.collector.current)
         except Exception as error:
             self.fail_current("process_tick", error)
+        except BaseException as error:
+            raise self.interrupted_in("process_tick", error)
         self.collector.current = None
         if self.batch_override:
             self.forget_tups()
@@ -303,6 +327,8 @@ cdef class BoltExecutor(Executor):
             self.batching._tick_counter = 0
         except Exception as error:
             self.fail_current("process_batches", error)
+        except BaseException as error:
+            raise self.interrupted_in("process_batches", error)
         if self.batch_override:
             self.forget_tups()
         if self.collector.failed is not None:
@@ -351,7 +377,7 @@ cdef class BoltExecutor(Executor):
         self.times.begin_turn()
         try:
             if ticks:
-                self.give_tick()
+                self.give_tick(True)
             # A group that fails is gone and the others stay, so a failure leaves fewer.
             groups = 0 if self.batching is None else len(self.batching._batches)
             while groups > 0:

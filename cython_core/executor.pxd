@@ -51,6 +51,7 @@ cdef class Executor:
     cdef bint idle(self) noexcept
     cdef bint waits(self) noexcept
     cdef object survive(self, str method, Tuple tup, long long offset, object error)
+    cdef object interrupted(self, str method, Tuple tup, long long offset, object error)
 
 
 cdef inline bint late(Executor executor, uint64_t until, long calls) noexcept:

@@ -5,7 +5,8 @@ bolt holds its producers, and they theirs, up to the spout. Then it makes at mos
 batched. Looping and waiting are the scheduler's business.
 
 An exception of a component fails the run, unless its ``exit_on_exception`` is false: then it is reported, the tuple is
-failed (``auto_fail``) and the turn goes on.
+failed (``auto_fail``) and the turn goes on. ``sys.exit`` in a component always fails the run: the process is not the
+component's to end. What interrupts from outside (KeyboardInterrupt) goes through, with a note that names the component.
 
 Threading law: an executor's turns are taken by one thread at a time.
 """
@@ -19,6 +20,8 @@ from cython_core.turn_times cimport DOWNSTREAM_FULL, StallReason, TurnTimes, ps_
 
 import logging
 from collections import deque
+
+from cython_core.row_error import shown
 
 
 class ComponentFailed(Exception):
@@ -40,6 +43,7 @@ class ComponentFailed(Exception):
 logger = logging.getLogger("pystorm.worker")
 
 cdef int MOST_REPORTED = 100
+cdef Py_ssize_t NOTE_LENGTH = 200   # characters of a tuple's values that a note shows
 
 
 cdef class Executor:
@@ -152,6 +156,20 @@ cdef class Executor:
         self.errors += 1
         self.reported.append(failure)
         return failure
+
+    cdef object interrupted(self, str method, Tuple tup, long long offset, object error):
+        """What to raise for an error of the component that is no Exception."""
+        if isinstance(error, SystemExit):
+            failure = ComponentFailed(self.component, self.task, method, tup, offset)
+            failure.__cause__ = error
+            return failure
+        note = f"Raised in {method}() of component {self.component!r}, task {self.task}"
+        if tup is not None:
+            note += f", tuple {shown(tuple(tup.payload), NOTE_LENGTH)} of {tup.source.component}.{tup.source.stream}"
+        if offset >= 0:
+            note += f", {'offset' if tup is not None else 'last offset'} {offset}"
+        error.add_note(note + ".")
+        return error
 
     def discard(self):
         """Drops whatever is pending, batched or queued, and takes no more; for a worker that is given up."""

@@ -42,6 +42,8 @@ cdef class ExecutorThread:
     cdef readonly WakeUp wake_up
     cdef readonly object thread
     cdef readonly bint busy                  # in a turn or in a call that was handed over
+    cdef bint in_loop                        # sleeps in the event loop, whose callbacks are the component's
+    cdef unsigned long long turns            # that have begun, with the calls that were handed over
     cdef object handed                       # deque of Calls
     cdef WaitStrategy idle_wait
     cdef WaitStrategy full_wait

@@ -168,6 +168,7 @@ cdef class ExecutorThread:
 
     def answer(self):
         """Makes the oldest call that was handed over."""
+        self.turns += 1
         self.busy = True
         self.handed.popleft().answer()
         self.busy = False
@@ -180,6 +181,7 @@ cdef class ExecutorThread:
         if self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED:
             ps_wake(&self.run.driver.place)
             return self.park(None, FOREVER, None, OUTPUT_FULL)
+        self.turns += 1
         self.busy = True
         try:
             if self.bolt is not None and self.bolt.timers.running > 0:
@@ -301,7 +303,11 @@ cdef class ExecutorThread:
         """Where requests are under way, they or a wake end the sleep."""
         if self.run.manual and self.requests.loop.waits_for_world:
             ps_wake_cancel(&self.wake_up.place)  # or the driver would let time pass
-        self.requests.loop.wait(None if most == FOREVER else most / 1e9)
+        self.in_loop = True
+        try:
+            self.requests.loop.wait(None if most == FOREVER else most / 1e9)
+        finally:
+            self.in_loop = False
         return 0
 
     cdef int sleep_by(self, WaitStrategy strategy, int64_t most, BatchInserter full) except -1:

@@ -15,6 +15,7 @@ import time
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
 from cython_core.acker cimport Acker, ps_acker_keeps_time
@@ -23,7 +24,7 @@ from cython_core.bolt_executor cimport BoltExecutor, holder_of_what_spouts_await
 from cython_core.executor cimport Executor
 from cython_core.spout_executor cimport SpoutExecutor, Standstill, emits_of_spouts, trees_to_await
 from cython_core.timer_service cimport TimerService
-from cython_core.output_collector cimport enter
+from cython_core.output_collector cimport enter, running_instance
 from cython_core.row_batch cimport RowBatchBuilder
 from cython_core.wait_strategy cimport WaitStrategy
 from cython_core.turn_times cimport DOWNSTREAM_FULL, OUTPUT_FULL, Stopwatch
@@ -62,6 +63,11 @@ cdef class InlineScheduler:
     cdef readonly unsigned long long passes
     cdef readonly unsigned long long idle_passes   # of these, slept because the spouts had nothing
     cdef readonly unsigned long long unjams        # of these, resolved a cycle of full queues
+    # What a watchdog reads, by a thread of its own.
+    cdef unsigned long thread                      # that drives
+    cdef bint in_turns                             # components are called: not where it sleeps, nor between two runs
+    cdef bint in_loop                              # it sleeps in the event loop, whose callbacks are the components'
+    cdef Executor calling                          # whose component is called between two turns, or None
 
     def __init__(
         self,
@@ -101,11 +107,30 @@ cdef class InlineScheduler:
 
     def call(self, executor, function, *args):
         """Calls a component's function, here."""
-        return function(*args)
+        self.thread = PyThread_get_thread_ident()
+        self.calling = executor
+        try:
+            return function(*args)
+        finally:
+            self.calling = None
 
     def call_if_free(self, executor, function, *args):
         """As ``call``: the one thread is here."""
-        return function(*args)
+        return self.call(executor, function, *args)
+
+    def calls(self):
+        """(Executors, thread's identity, pass, whether it sleeps in the event loop) of a call of a component that is
+        under way: as a list, empty for none. The component is that of one of the executors. Any thread may ask."""
+        cdef object instance
+        if self.calling is not None:
+            return [((self.calling,), self.thread, self.passes, False)]
+        if self.in_loop:
+            return [(self.asyncs, self.thread, self.passes, True)]
+        if not self.in_turns:
+            return []
+        instance = running_instance()
+        called = tuple([executor for executor in self.executors if executor.instance is instance])
+        return [(called, self.thread, self.passes, False)] if called else []
 
     def halt(self):
         """Nothing runs between two calls of ``run``."""
@@ -142,9 +167,11 @@ cdef class InlineScheduler:
         emits = emits_of_spouts(self.executors)
         for executor in reversed(self.executors):
             if isinstance(executor, BoltExecutor) and executor.wants_final_tick(emits):
+                self.enter_turns()
                 try:
                     executor.final_tick(emits)
                 finally:
+                    self.in_turns = False
                     enter(None)
                 return True
         return False
@@ -162,11 +189,18 @@ cdef class InlineScheduler:
             (<Executor>executor).stall_end()
             if (<Executor>executor).pending.count > 0:
                 (<Executor>executor).stall_begin(DOWNSTREAM_FULL)
+        self.enter_turns()
         try:
             return self._run(deadline)
         finally:
+            self.in_turns = False
             enter(None)
             self.leave()
+
+    cdef int enter_turns(self) except -1:
+        self.thread = PyThread_get_thread_ident()
+        self.in_turns = True
+        return 0
 
     cdef int leave(self) except -1:
         """Until the next run, who writes the output waits for it to be taken; the others' time is nobody's."""
@@ -221,7 +255,14 @@ cdef class InlineScheduler:
         """
         if not trees_to_await(self.acker, self.executors):
             return False
-        if self.acker.expire() == 0 and self.one_pass() == 0:
+        if self.acker.expire() > 0:
+            return True
+        self.enter_turns()
+        try:
+            calls = self.one_pass()
+        finally:
+            self.in_turns = False
+        if calls == 0:
             self.sleep(self.acker.seconds_to_wait())
         return True
 
@@ -294,10 +335,14 @@ cdef class InlineScheduler:
             end = self.next_due if deadline is None else min(self.next_due, deadline)
             if end != NEVER:
                 seconds = min(seconds, max(0.0, end - self.monotonic()))
-        if under_way:
-            (<AsyncExecutor>self.asyncs[0]).loop.wait(seconds)
-        else:
-            self.sleep(seconds)
+        self.in_turns, self.in_loop = False, under_way
+        try:
+            if under_way:
+                (<AsyncExecutor>self.asyncs[0]).loop.wait(seconds)
+            else:
+                self.sleep(seconds)
+        finally:
+            self.in_turns, self.in_loop = True, False
         return 0
 
     cdef bint any_spout_to_ask(self) except -1:

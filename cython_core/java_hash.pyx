@@ -22,6 +22,8 @@ from libc.math cimport isnan
 from libc.stdint cimport int8_t, int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from cython_core.row_error import shown
+
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow) except? -1
@@ -149,7 +151,7 @@ cdef uint32_t hash_of_compound(object value, bint inside) except? 0:
     raise TypeError(
         f"topology.fields.grouping.hash=java cannot hash a value of type {type(value).__name__}{where}: Storm had "
         f"text, numbers, booleans, None, and lists and dicts of these; convert it, or leave the option at 'stable'; "
-        f"Given: {value!r:.200}"
+        f"Given: {shown(value)}"
     )
 
 
@@ -161,7 +163,7 @@ cdef object json_key(object key):
         return next(iter(json.loads(json.dumps({key: None}))))
     raise TypeError(
         f"topology.fields.grouping.hash=java cannot hash a dict with keys of type {type(key).__name__}: JSON has "
-        f"text as keys; convert it, or leave the option at 'stable'; Given: {key!r:.200}"
+        f"text as keys; convert it, or leave the option at 'stable'; Given: {shown(key)}"
     )
 
 

@@ -73,6 +73,8 @@ cdef class BoltBase:
     pass
 
 
+cdef object running_instance()
+cdef str name_of(object component)
 cdef OutputCollector collector_or_none(object component)
 cdef OutputCollector collector_of(object component)
 

@@ -34,6 +34,8 @@ from cython_core.acker cimport (
 from cython_core.stream_router cimport StreamRouter, send_straight, transfer
 from cython_core.tuple cimport ACKED, FAILED, OPEN, Tuple, named_values, new_tuple, tuple_named
 
+from cython_core.row_error import shown
+
 
 cdef extern from "own_emit.h":
     ctypedef int (*ps_try_emit)(PyObject *, PyObject *, PyObject *) except -1
@@ -52,6 +54,11 @@ cdef int enter(OutputCollector collector) except -1:
     global running
     running = collector
     return 0
+
+
+cdef object running_instance():
+    """The component that was called last, or None."""
+    return None if running is None else running.instance
 
 
 cdef class OutputCollector:
@@ -189,7 +196,7 @@ cdef object fitting(StreamRouter router, object values):
     if n != router.arity:
         raise ValueError(
             f"Tuple created with wrong number of fields: stream {router.source.stream!r} of "
-            f"{router.source.component!r} declares {list(router.source.fields)}; Given: {values!r:.200}"
+            f"{router.source.component!r} declares {list(router.source.fields)}; Given: {shown(values)}"
         )
     return values
 
@@ -260,13 +267,13 @@ cdef class SpoutOutputCollector(OutputCollector):
         if type(tup_id) is not int:
             raise ValueError(
                 f"{type(self.instance).__name__} is a PartitionedSpout: emit(values, tup_id=offset) needs the tuple's "
-                f"offset, an int in [{self.start}, {self.end}); Given: {tup_id!r}"
+                f"offset, an int in [{self.start}, {self.end}); Given: {shown(tup_id)}"
             )
         offset = PyLong_AsLongLongAndOverflow(tup_id, &beyond)
         if beyond != 0 or not self.start <= offset < self.end:
             raise ValueError(
                 f"{type(self.instance).__name__} emitted an offset outside of its range [{self.start}, {self.end}): "
-                f"next_tuple() returns False once the range is exhausted; Given: {tup_id!r}"
+                f"next_tuple() returns False once the range is exhausted; Given: {shown(tup_id)}"
             )
         self.last_offset = offset
         if offset > self.highest_offset:
@@ -316,14 +323,14 @@ cdef class BoltOutputCollector(OutputCollector):
         cdef object roots = None
         if isinstance(anchors, (Tuple, str, bytes)) or not hasattr(anchors, "__iter__"):
             raise TypeError(
-                f"{type(self.instance).__name__}.emit: anchors is a list of Tuples or of ids; Given: {anchors!r:.200}"
+                f"{type(self.instance).__name__}.emit: anchors is a list of Tuples or of ids; Given: {shown(anchors)}"
             )
         for given in anchors:
             tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
             if tup is None:
                 raise ValueError(
                     f"{type(self.instance).__name__}.emit: an anchor is a Tuple that the bolt still holds, or its id; "
-                    f"Given: {given!r:.200}"
+                    f"Given: {shown(given)}"
                 )
             if must_be_open:
                 check_open(self, tup)
@@ -407,10 +414,17 @@ cdef int add_roots(dict found, Tuple tup) except -1:
 cdef int check_open(BoltOutputCollector collector, Tuple anchor) except -1:
     if anchor.verdict != OPEN:
         raise ValueError(
-            f"{type(collector.instance).__name__}.emit: Anchored onto {anchor.id} after ack/fail: emit first, then "
-            f"{'ack' if anchor.verdict == ACKED else 'fail'}, or emit with anchors=[]; Given: {anchor!r:.200}"
+            f"{name_of(collector.instance)}.emit: Anchored onto {anchor.id} after ack/fail: emit first, then "
+            f"{'ack' if anchor.verdict == ACKED else 'fail'}, or emit with anchors=[]; Given: {shown(anchor)}"
         )
     return 0
+
+
+cdef str name_of(object component):
+    """Component and task, and the class; the class alone before the component was started."""
+    cls = type(component).__name__
+    task = getattr(component, "task_id", None)
+    return cls if task is None else f"component {getattr(component, 'component_name', '')!r}, task {task}: {cls}"
 
 
 cdef OutputCollector collector_or_none(object component):
@@ -426,7 +440,7 @@ cdef OutputCollector collector_of(object component):
     cdef OutputCollector collector = collector_or_none(component)
     if collector is None:
         raise RuntimeError(
-            f"{type(component).__name__}.emit, ack or fail while the component is not in a running topology: emit from "
+            f"{name_of(component)}.emit, ack or fail while the component is not in a running topology: emit from "
             f"initialize() on, not from the constructor and not after cleanup(); in a unit test run it in a topology"
         )
     return collector
@@ -549,8 +563,8 @@ cdef class BoltBase:
             (<BoltOutputCollector?>collector_of(self)).reset_timeout(found)
 
     def process_tick(self, tup):
-        """Called with a tick tuple, values ``(seconds,)``: every ``topology.tick.tuple.freq.secs``, and once when the
-        micro-batch ends. Does nothing unless overridden. Ticks never reach ``process``."""
+        """Called with a tick tuple, values ``(seconds,)``: every ``topology.tick.tuple.freq.secs``, and with ``(0,)`` when
+        a range ends (``is_final_tick``). Does nothing unless overridden. Ticks never reach ``process``."""
 
 
 cdef bint heard_verdict(object component, str method, object given) except -1:

@@ -35,7 +35,14 @@ def row_error(field, str path, type, value, str label, str reason, row=None, lon
 
 
 def shown(value, Py_ssize_t length=GIVEN_LENGTH):
-    """``repr(value)``, cut to what a message can carry; never raises."""
+    """``repr(value)``, cut to what a message can carry; never raises.
+
+    Text is cut before it is printed: what is left out may be large.
+    """
+    cdef Py_ssize_t whole
+    if type(value) in (str, bytes) and len(value) > length:
+        whole = len(value)
+        return f"{repr(value[:length])[:length]}… ({whole} {'bytes' if type(value) is bytes else 'characters'})"
     try:
         text = repr(value)
     except Exception as error:

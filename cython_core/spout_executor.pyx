@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from cython_core.executor import ComponentFailed, logger
 from cython_core.output_collector import BoltBase, SpoutBase
+from cython_core.row_error import shown
 
 
 cdef extern from "Python.h":
@@ -108,6 +109,11 @@ cdef class SpoutExecutor(Executor):
         self.exhausted = self.cut = True
         self.batch = self.rows = None
         self.collector.end = self.collector.start
+
+    @property
+    def at_work(self):
+        """(None, the offset that it has emitted last), below 0 for none. Any thread may ask."""
+        return None, self.collector.last_offset
 
     @property
     def emits(self):
@@ -316,6 +322,8 @@ cdef class SpoutExecutor(Executor):
             if self.exits:
                 raise ComponentFailed(self.component, self.task, method, None, -1) from error
             self.survive(method, None, -1, error)
+        except BaseException as error:
+            raise self.interrupted(method, None, -1, error)
         return 0
 
     cdef object blame_of(self, const ps_root *root):
@@ -391,6 +399,8 @@ cdef class SpoutExecutor(Executor):
             if self.exits or self.collector.bounded:
                 raise ComponentFailed(self.component, self.task, method, None, self.collector.last_offset) from error
             self.survive(method, None, -1, error)
+        except BaseException as error:
+            raise self.interrupted(method, None, self.collector.last_offset, error)
         return 0
 
     cdef long ask_batch(self, long quota) except -1:
@@ -402,6 +412,8 @@ cdef class SpoutExecutor(Executor):
                 self.send_slice(quota)
         except Exception as error:
             raise ComponentFailed(self.component, self.task, "next_batch", None, -1) from error
+        except BaseException as error:
+            raise self.interrupted("next_batch", None, -1, error)
         return not self.exhausted
 
     cdef int next_batch(self) except -1:
@@ -412,7 +424,7 @@ cdef class SpoutExecutor(Executor):
             self.exhausted = True
             return 0
         if not isinstance(batch, pa.RecordBatch):
-            raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {batch!r:.200}")
+            raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {shown(batch)}")
         self.executed += 1
         if router.view is not None and router.tapped is None:
             router.view.builder.add_batch(router.view, batch)

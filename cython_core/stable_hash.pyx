@@ -19,6 +19,8 @@ from cpython.unicode cimport PyUnicode_Check
 from libc.math cimport floor, isnan
 from libc.stdint cimport uint64_t
 
+from cython_core.row_error import shown
+
 
 cdef extern from "mix.h" nogil:
     uint64_t ps_mix64(uint64_t x)
@@ -157,7 +159,7 @@ cdef uint64_t hash_of_other(object value) except? 0:
             return stable_hash(plain)
     raise TypeError(
         f"a fields grouping cannot hash a value of type {type(value).__name__}: group by text, numbers, bytes, dates, "
-        f"lists, dicts, sets or dataclasses of these; Given: {value!r:.200}"
+        f"lists, dicts, sets or dataclasses of these; Given: {shown(value)}"
     )
 
 

@@ -30,6 +30,8 @@ from cython_core.stable_hash cimport stable_hash
 from cython_core.acker cimport LOST, Roots, anchor_t, attempt_of_row, no_anchor, ps_acker_edge
 from cython_core.tuple cimport Tuple, TupleSource, add_edge, named_values, new_edge, new_tuple, ring_edge
 
+from cython_core.row_error import shown
+
 
 cdef extern from "mix.h" nogil:
     uint64_t ps_mix64(uint64_t x)
@@ -295,14 +297,14 @@ cdef class StreamRouter:
             raise TypeError(
                 f"topology.testing.always.try.serialize: the values of stream {self.source.stream!r} of "
                 f"{self.source.component!r} cannot be copied ({type(error).__name__}: {error}): emit plain data; "
-                f"Given: {payload!r:.200}"
+                f"Given: {shown(payload)}"
             ) from error
 
     cdef object wrong_answer(self, Route route, str wanted, object answer):
         kind = TypeError if not isinstance(answer, (list, tuple)) else ValueError
         return kind(
             f"{type(route.custom).__name__}.choose_tasks, the grouping of stream {self.source.stream!r} of "
-            f"{self.source.component!r}, must answer {wanted}; Given: {answer!r:.200}"
+            f"{self.source.component!r}, must answer {wanted}; Given: {shown(answer)}"
         )
 
     def route_direct(self, values, long long offset, task):
@@ -344,4 +346,4 @@ cdef class StreamRouter:
         return sent
 
     cdef int refuse(self, str why, object given) except -1:
-        raise ValueError(f"stream {self.source.stream!r} of {self.source.component!r} {why}; Given: {given!r:.200}")
+        raise ValueError(f"stream {self.source.stream!r} of {self.source.component!r} {why}; Given: {shown(given)}")

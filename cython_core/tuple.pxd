@@ -158,6 +158,9 @@ cdef inline bint is_lost(Tuple tup) except -1:
     return tup.roots is not None and tup.roots.is_lost()
 
 
+cpdef bint is_final_tick(object tup) except -1
+
+
 cdef inline uint64_t ring_edge(uint64_t edge, Py_ssize_t reader) noexcept:
     # The edge of that reader's copy of a tuple.
     return ps_mix64(edge + <uint64_t>(reader + 1) * <uint64_t>0x9E3779B97F4A7C15)

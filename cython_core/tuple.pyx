@@ -113,6 +113,13 @@ cdef int forget_name(PyObject *tup, object key) except -1:
     return 0
 
 
+cpdef bint is_final_tick(object tup) except -1:
+    """Whether it is the tick that ends a range: its value is 0, that of any other tick the period, above 0."""
+    if tup.stream != TICK_STREAM or tup.component != SYSTEM_COMPONENT:
+        return False
+    return len(tup.values) == 1 and tup.values[0] == 0
+
+
 def _tuple_again(component, stream, task, fields, values, offset, id):
     tup = new_tuple(TupleSource(component, stream, task, fields), values, offset)
     name_values(tup)

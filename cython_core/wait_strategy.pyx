@@ -40,6 +40,8 @@ thread. A ``UserWait`` belongs to one executor.
 cimport cython
 from libc.stdint cimport int64_t
 
+from cython_core.row_error import shown
+
 
 cdef extern from "wait.h" nogil:
     void ps_sleep_nanos(int64_t nanos)
@@ -162,6 +164,6 @@ cdef class UserWait(WaitStrategy):
         if type(counter) is not int:
             raise TypeError(
                 f"{type(self.strategy).__name__}.idle(idle_counter) must return the next counter, an int; "
-                f"Given: {counter!r:.200}"
+                f"Given: {shown(counter)}"
             )
         return counter

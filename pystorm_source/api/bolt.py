@@ -3,7 +3,7 @@
 from typing import Any
 
 from cython_core.output_collector import BoltBase
-from cython_core.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple
+from cython_core.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
 
@@ -29,6 +29,21 @@ class Bolt(Component, BoltBase):
     def is_tick(tup: Tuple) -> bool:
         """Whether this is a tick tuple of the engine."""
         return tup.component == SYSTEM_COMPONENT and tup.stream == TICK_STREAM
+
+    @staticmethod
+    def is_final_tick(tup: Tuple) -> bool:
+        """Whether this is the tick that ends a range, and with it a micro-batch, not one that time has brought.
+
+        Its value is 0, that of any other tick the period in seconds. It comes once per range: a Spark task reads one
+        range of the micro-batch, and no task knows whether its process gets another one.
+
+        Example::
+
+            def process_tick(self, tup):
+                if not self.is_final_tick(tup):
+                    self.seconds += tup.values[0]
+        """
+        return is_final_tick(tup)
 
     @classmethod
     def spec(

@@ -78,8 +78,7 @@ class EventLoop:
         """Non-blocking: runs the callbacks that are ready."""
         loop = self._opened()
         loop.stop()  # behind one round
-        with _alone():
-            loop.run_forever()
+        self._run(loop)
 
     def wait(self, seconds: float | None) -> None:
         """Blocking: runs callbacks until it is woken, for ``seconds`` at most; None: for any time."""
@@ -87,8 +86,7 @@ class EventLoop:
         timer = None if seconds is None or seconds == NEVER else loop.call_later(seconds, loop.stop)
         self._waiting = True
         try:
-            with _alone():
-                loop.run_forever()
+            self._run(loop)
         finally:
             self._waiting = False
             if timer is not None:
@@ -111,8 +109,22 @@ class EventLoop:
         """Blocking, for ``seconds`` at most: until the tasks have ended; how many have not."""
         _, left = self.run(asyncio.wait(list(tasks), timeout=seconds))
         for task in left:
-            task._log_destroy_pending = False  # the caller says it
+            self.forget(task)
         return len(left)
+
+    def forget(self, task: "asyncio.Task[Any]") -> None:
+        """Nobody waits for this task any more, and the caller has said so: asyncio need not when the loop closes."""
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            with _alone():
+                loop.run_forever()
+        except (SystemExit, KeyboardInterrupt) as error:  # which asyncio does not leave to the task alone
+            for holder in self._holders:
+                if (named := holder.whose(error)) is not None:
+                    raise named from named.__cause__
+            raise
 
     def _opened(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:

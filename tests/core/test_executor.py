@@ -386,7 +386,7 @@ def test_an_exception_names_component_task_method_tuple_and_offset(method, compo
 
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit, GeneratorExit])
 @pytest.mark.parametrize("method", ["next_tuple", "process", "next_batch"])
-def test_what_is_no_exception_goes_through(raised, method):
+def test_what_is_no_exception_goes_through_with_a_note_and_an_exit_is_a_failure(raised, method):
     class Raises(Numbers):
         def next_tuple(self):
             if method == "next_tuple":
@@ -401,8 +401,14 @@ def test_what_is_no_exception_goes_through(raised, method):
             raise raised
 
     wired = spout_and_sink(Raises, RaisesBolt).open("s", 0, 10, batched=method == "next_batch")
-    with pytest.raises(raised):
+    with pytest.raises(ComponentFailed if raised is SystemExit else raised) as caught:
         wired.run()
+    if raised is SystemExit:
+        assert (caught.value.method, type(caught.value.__cause__)) == (method, SystemExit)
+    else:
+        (note,) = caught.value.__notes__
+        assert note.startswith(f"Raised in {method}() of component ")
+        assert method != "process" or ", tuple (0,) of s.default, offset 0." in note
 
 
 @pytest.mark.parametrize("raised", [StopIteration, StopAsyncIteration, RecursionError, MemoryError, AssertionError])

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import os
+import re
 import threading
 
 import pyarrow as pa
@@ -568,8 +569,115 @@ def test_what_is_no_exception_goes_through():
             await asyncio.sleep(0)
             raise Stop
 
-    with pytest.raises(Stop):
+    with pytest.raises(Stop) as caught:
         run_topology(line(Stops))
+    assert "Raised in process() of component 'b0', task 2, tuple (0,) of s.default." in caught.value.__notes__
+
+
+def test_an_exit_in_a_coroutine_names_its_tuple():
+    class Leaves(AsyncBolt):
+        async def process(self, tup):
+            await asyncio.sleep(0)
+            if tup.values.n == 3:
+                raise SystemExit(7)
+
+    result = run_topology(line(Leaves))
+    (error,) = result.errors
+    assert "component 'b0', task 2: process() raised SystemExit: 7; tuple (3,) of s.default" in str(error)
+
+
+def test_an_emit_behind_the_end_of_its_process_is_an_error_that_names_the_tuple():
+    class Forgets(AsyncBolt):
+        outputs = ["n long"]
+
+        async def later(self, n):
+            await asyncio.sleep(0.001)
+            self.emit([n])
+
+        async def process(self, tup):
+            self.left = asyncio.create_task(self.later(tup.values.n))
+            if tup.values.n != 3:
+                await asyncio.sleep(0.002)
+
+    result = run_topology(line(Forgets))
+    (error,) = result.errors
+    text = str(error)
+    assert "component 'b0', task 2: emit() raised ValueError: " in text
+    assert "Forgets.emit: its process() has returned: await what it starts" in text
+    assert "; tuple (3,) of s.default" in text
+
+
+# --- who swallows its cancellation ---
+
+
+class Swallows(AsyncBolt):
+    """Goes on for an hour, whatever is asked of it, with every fifth tuple."""
+
+    outputs = ["n long"]
+
+    async def process(self, tup):
+        for _ in range(36_000 if tup.values.n % 5 == 0 else 0):
+            try:
+                await asyncio.sleep(0.1)
+            except asyncio.CancelledError:
+                continue
+        self.emit([tup.values.n])
+
+
+DROPPED = {"topology.dead.letter": "drop", "topology.max.spout.retries": 0}
+
+
+@ORDERED
+@pytest.mark.parametrize("max_pending", [1, 4, 1000])
+def test_a_request_that_swallows_its_cancellation_does_not_keep_the_micro_batch_open(ordered, max_pending, caplog):
+    """Out of time, and a second later its place is free."""
+    options = keys(ordered=ordered, max_pending=max_pending, request_timeout_secs=2)
+    clock = ManualClock()
+    result = run_topology(line(Swallows, **DROPPED), options, clock=clock)
+    assert sorted(values(result, "b0")) == [n for n in range(20) if n % 5]
+    assert Ids.told == {n: "ack" if n % 5 else "fail" for n in range(20)}
+    assert clock.now < 60
+    warnings = [each.getMessage() for each in caplog.records if "go on after" in each.getMessage()]
+    warned = re.compile(r"component 'b0', task 2: \d+ cancelled requests go on after 1 s; ")
+    assert warnings and all(warned.match(each) for each in warnings)
+
+
+@ORDERED
+def test_a_request_that_swallows_its_cancellation_when_its_tree_has_failed_is_left_behind_too(ordered):
+    clock = ManualClock()
+    options = keys(ordered=ordered, request_timeout_secs=0) | {"topology.message.timeout.secs": 3}
+    result = run_topology(line(Swallows, **DROPPED), options, clock=clock)
+    assert sorted(values(result, "b0")) == [n for n in range(20) if n % 5]
+    assert clock.now < 60
+
+
+@ORDERED
+def test_what_was_left_behind_and_ends_later_changes_nothing(ordered, caplog):
+    """It ends in the next micro-batch of the same worker, by an exception that nobody waits for."""
+
+    class EndsLate(AsyncBolt):
+        outputs = ["n long"]
+
+        async def process(self, tup):
+            if tup.values.n == 0:
+                for _ in range(60):
+                    try:
+                        await asyncio.sleep(0.1)
+                    except asyncio.CancelledError:
+                        continue
+                raise ValueError("late")
+            await asyncio.sleep(2)
+            self.emit([tup.values.n])
+
+    clock = ManualClock()
+    options = keys(ordered=ordered, request_timeout_secs=2.5, max_pending=2) | DROPPED
+    worker = worker_of(line(EndsLate, spout=Numbers), "b0", overrides=options, clock=clock)
+    assert numbers(worker.run("s", "p", 0, 3)) == [1, 2]
+    assert sorted(numbers(worker.run("s", "p", 3, 9))) == [3, 4, 5, 6, 7, 8]
+    assert clock.now > 6
+    worker.stop()
+    gc.collect()
+    assert [each.getMessage() for each in caplog.records if each.name == "asyncio"] == []
 
 
 def test_a_real_server_is_waited_for_in_real_time():

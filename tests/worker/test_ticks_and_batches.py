@@ -104,7 +104,7 @@ def test_ticks_come_by_the_clock_between_tuples_and_one_more_at_the_end():
     assert bolt.seen[:2] == [1, 2]
     assert [round(at) for _, at in bolt.seen[2:4]] == [1, 2]
     assert bolt.seen[4] == 3
-    assert bolt.seen[5][0] == 1
+    assert bolt.seen[5][0] == 0
     assert len(bolt.seen) == 6
 
 
@@ -112,7 +112,7 @@ def test_ticks_come_by_the_clock_between_tuples_and_one_more_at_the_end():
 def test_the_frequency_is_the_configured_one(frequency, ticks):
     worker, _, bolt = played([3.1, 1], Ticking, {"topology.tick.tuple.freq.secs": frequency})
     assert worker.report()["components"]["b"]["ticks"] == ticks + 1
-    assert {tick[0] for tick in bolt.seen if tick != 1} == {frequency or 0}
+    assert {tick[0] for tick in bolt.seen if tick != 1} == ({frequency, 0} if ticks else {0})
 
 
 def test_bolts_of_different_frequencies_each_get_their_own_ticks():
@@ -131,7 +131,7 @@ def test_bolts_of_different_frequencies_each_get_their_own_ticks():
     for n, frequency in enumerate(frequencies):
         *ticks, value, last = seen[f"b{n}"]
         assert ticks == [(frequency, round(frequency * i, 2)) for i in range(1, int(3.13 / frequency) + 1)]
-        assert (value, last) == (1, (frequency, 3.13))
+        assert (value, last) == (1, (0, 3.13))
 
 
 def test_missed_ticks_are_not_made_up_for():
@@ -220,6 +220,38 @@ def test_one_group_unless_there_is_a_key():
 def test_the_end_of_a_micro_batch_processes_the_rest_whatever_was_counted():
     assert batches([1, 3], Grouping, EVERY_SECOND, ticks_between_batches=1000) == [(1, [1, 3])]
     assert batches([1, 3], Grouping) == [(1, [1, 3])]
+
+
+def test_a_bolt_can_tell_the_tick_that_ends_a_range_from_one_that_time_has_brought():
+    class Tells(Ticking):
+        def process_tick(self, tup):
+            assert self.is_tick(tup)
+            self.seen.append((self.is_final_tick(tup), *tup.values))
+
+    assert batches([1.5, 1], Tells, EVERY_SECOND) == [(False, 1), 1, (True, 0)]
+    assert batches([1.5, 1], Tells) == [1, (True, 0)]
+
+
+class Counting(Grouping):
+    def process_tick(self, tup):
+        super().process_tick(tup)
+        self.seen.append("tick")
+
+
+def test_the_tick_that_ends_a_range_is_not_counted():
+    """Or the first tick of a minute would find a count that milliseconds have brought."""
+    spout = Numbers.spec()
+    counting = type("Counts", (Counting,), {"outputs": ["n long"]})
+    worker = worker_of(topology(s=spout, b=counting.spec(inputs=[spout])), "b")
+    for _ in range(5):
+        assert numbers(worker.run("s", "p", 7, 7)) == []
+    bolt = worker.executors[1].instance
+    assert bolt.seen == 5 * ["tick"]
+    assert bolt._tick_counter == 0
+
+
+def test_what_is_held_is_processed_at_the_tick_that_ends_a_range_before_the_bolt_goes_on():
+    assert batches([1, 3], Counting, ticks_between_batches=1000) == [(1, [1, 3]), "tick"]
 
 
 def test_batching_bolts_in_a_row_are_all_emptied():
