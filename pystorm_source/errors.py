@@ -2,11 +2,61 @@
 
 ``UsageError`` is the topology's, the option's or the caller's; ``WorldError`` is the outside world's and may pass on
 a retry; ``TupleFailed`` is one tuple's, raised by user code; ``InternalError`` is ours.
+
+Values, exceptions and tracebacks of the user's come into messages by ``given``, ``said`` and ``traced``: whatever their
+size is, and whether or not they print.
 """
+
+import traceback
+
+LONGEST_MESSAGE = 4_000
+"""Characters of an error's message. Less: a remedy or a list of names is cut. More: Spark sends it to the driver with
+every failed attempt, and its log holds it several times."""
+LONGEST_GIVEN = 500
+"""Characters of one value in a message. Less: one does not see which value it was. More: it hides the remedy."""
+LONGEST_TRACEBACK = 20_000
+"""Characters of a traceback in a message or a line of the log. Less: frames of a deep stack are missing."""
+
+
+def cut(text: str, most: int = LONGEST_MESSAGE) -> str:
+    """The text; of a longer one its begin and its end, with the number of characters between them."""
+    if len(text) <= most:
+        return text
+    head, tail = most * 3 // 4, most // 4
+    return f"{text[:head]}… ({len(text) - head - tail} characters) …{text[-tail:]}"
+
+
+def given(value: object, most: int = LONGEST_GIVEN) -> str:
+    """How a message shows a value: as it prints, cut; one that does not print by its type. Never raises."""
+    if isinstance(value, (str, bytes)) and len(value) > most:  # no need to print what is cut away
+        kind = "characters" if isinstance(value, str) else "bytes"
+        return f"{value[:most]!r}… ({len(value) - most} more {kind})"
+    try:
+        return cut(repr(value), most)
+    except Exception:
+        return f"<{type(value).__name__} that does not print>"
+
+
+def said(error: BaseException, most: int = LONGEST_MESSAGE) -> str:
+    """The exception's type and what it says, cut. Never raises: an exception of a user's may not print."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {cut(str(error), most)}"
+    except Exception:
+        return f"{name}, which does not print"
+
+
+def traced(error: BaseException) -> str:
+    """The exception with its traceback and causes, each line and the whole of it cut."""
+    text = "".join(traceback.format_exception(error))
+    return cut("\n".join(cut(line) for line in text.split("\n")), LONGEST_TRACEBACK)
 
 
 class PystormError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package. Its message is cut to ``LONGEST_MESSAGE`` characters, whatever was given."""
+
+    def __init__(self, *args: object):
+        super().__init__(*(cut(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UsageError(PystormError):

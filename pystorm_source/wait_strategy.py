@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cython_core.wait_strategy import ParkWait, ProgressiveWait, UserWait, WaitStrategy
-from pystorm_source.errors import OptionError
+from pystorm_source.errors import OptionError, said
 from pystorm_source.options import EngineOptions, parse
 
 _STORMS_PACKAGE = "org.apache.storm.policy."
@@ -58,7 +58,7 @@ def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStra
     except Exception as error:
         raise OptionError(
             f"option {situation.key!r}: {cls.__name__}() or its prepare(conf, situation) raised "
-            f"{type(error).__name__}: {error}. Given: {options.strategy!r}"
+            f"{said(error)}. Given: {options.strategy!r}"
         ) from error
     return UserWait(strategy)
 

@@ -2,15 +2,15 @@
 
 import logging
 import os
-import traceback
 from numbers import Real
 from typing import Any, ClassVar, NoReturn
 
 from cython_core.output_collector import has_subclass
 from cython_core.tuple import Tuple
-from pystorm_source.api.component_log import logger_of
+from pystorm_source.api.component_log import ErrorLog, logger_of
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.stream import Stream
+from pystorm_source.errors import given, traced
 from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
 
 SERIALIZERS = ("json", "msgpack")
@@ -39,9 +39,11 @@ class Component:
     pid: int
     serializer: str = "json"
 
-    # The engine's: name → count, last and sum of what report_metric was given; what raise_exception was given.
+    # The engine's: name → count, last and sum of what report_metric was given; what raise_exception was given; where
+    # it is logged.
     _pystorm_metrics: dict[str, dict[str, Any]] | None = None
     _pystorm_reported: list[tuple[BaseException, Any]] | None = None
+    _pystorm_errors: ErrorLog | None = None  # of the worker
 
     def __init__(
         self, input_stream: Any = None, output_stream: Any = None, rdb_signal: Any = None, serializer: str = "json"
@@ -106,15 +108,21 @@ class Component:
     def raise_exception(self, exception: BaseException, tup: Any = None) -> None:
         """Reports an exception without raising it: logs it with its traceback and counts it as an error of this task.
 
+        Of exceptions of one type from one line of code the first three are logged, then their number once a minute.
         ``tup``: the tuple that was being worked on, or several.
         """
-        name = type(exception).__name__
-        message = f"Python {name} raised while processing Tuple {tup!r}\n" if tup else f"Python {name} raised\n"
-        message += "".join(traceback.format_exception(exception))
-        if self._pystorm_told({"command": "error", "msg": message}):
-            self._pystorm_told({"command": "sync"})
-            return
-        self._any_logger().error("%s", message)
+        logger = self._any_logger()
+        log = self._pystorm_errors
+        if log is None or log.takes(self.component_name or type(self).__name__, logger, exception):
+            name = type(exception).__name__
+            message = (
+                f"Python {name} raised while processing Tuple {given(tup)}\n" if tup else f"Python {name} raised\n"
+            )
+            message += traced(exception)
+            if self._pystorm_told({"command": "error", "msg": message}):
+                self._pystorm_told({"command": "sync"})
+                return
+            logger.error("%s", message)
         if self._pystorm_reported is not None:
             self._pystorm_reported.append((exception, tup))
 

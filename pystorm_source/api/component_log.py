@@ -10,12 +10,22 @@ the log of the executor.
 import logging
 import os
 import sys
+import threading
 import weakref
 from logging.handlers import RotatingFileHandler
 from typing import Any
 
-from pystorm_source.errors import OptionError
+from pystorm_source.clock import Clock
+from pystorm_source.errors import LONGEST_GIVEN, OptionError, said
 from pystorm_source.options import LOG_LEVELS, EngineOptions
+
+FIRST = 3
+"""Exceptions of a kind that are logged whole. Fewer: one sees no other tuple that has it. More: thirty lines each."""
+SECONDS_BETWEEN = 60.0
+"""Between two counts of a kind. Less: they fill the log. More: one learns late that it goes on."""
+MOST_KINDS = 1_000
+"""Kinds that are told apart. Fewer: a kind that was forgotten is logged whole again. More: code that is made up at run
+time, each time under a new name, fills the memory."""
 
 FORMAT = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
 
@@ -51,6 +61,86 @@ class LogStream:
 
     def flush(self) -> None:
         """Nothing waits."""
+
+
+class _Kind:
+    """Exceptions of one kind: how many there were, and of how many, since when, the log does not speak yet."""
+
+    def __init__(self, logger: Any, name: str):
+        self.logger = logger
+        self.name = name
+        self.count = 0
+        self.untold = 0
+        self.told_at = 0.0
+        self.last = ""
+
+
+class ErrorLog:
+    """Keeps the log of a worker readable when a thousand tuples are bad: of each kind of exception (component, type and
+    line of code) the first ``FIRST`` are logged whole, then how many there were, once a minute.
+
+    ``clock``: the worker's. Any thread may call it.
+    """
+
+    def __init__(self, clock: Clock):
+        self._clock = clock
+        self._kinds: dict[tuple[str, str, str], _Kind] = {}
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A component's state may be pickled: what the engine has put beside it stays where it is."""
+        return type(None), ()
+
+    def takes(self, component: str, logger: Any, error: BaseException) -> bool:
+        """Whether this exception is to be logged whole; if not, it is counted."""
+        key = (component, type(error).__name__, _line_of(error))
+        with self._lock:
+            kind = self._kinds.get(key)
+            if kind is None:
+                if len(self._kinds) >= MOST_KINDS:
+                    self._tell(self._kinds.pop(next(iter(self._kinds))))
+                kind = self._kinds[key] = _Kind(logger, f"component {component!r}: {key[1]} at {key[2]}")
+            kind.count += 1
+            if kind.count <= FIRST:
+                kind.told_at = self._clock.monotonic()
+                return True
+            kind.untold += 1
+            kind.last = said(error, LONGEST_GIVEN)
+            if self._clock.monotonic() - kind.told_at >= SECONDS_BETWEEN:
+                self._tell(kind)
+            return False
+
+    def tell(self, everything: bool = False) -> None:
+        """Logs the counts that are a minute old; with ``everything`` all of them."""
+        now = self._clock.monotonic()
+        with self._lock:
+            for kind in self._kinds.values():
+                if everything or now - kind.told_at >= SECONDS_BETWEEN:
+                    self._tell(kind)
+
+    def _tell(self, kind: _Kind) -> None:
+        if kind.untold == 0:
+            return
+        now = self._clock.monotonic()
+        kind.logger.error(
+            "%s: %d more in %.0f s, %d in all; the last one: %s",
+            kind.name,
+            kind.untold,
+            now - kind.told_at,
+            kind.count,
+            kind.last,
+        )
+        kind.untold, kind.told_at = 0, now
+
+
+def _line_of(error: BaseException) -> str:
+    """Where it was raised, as file:line."""
+    trace = error.__traceback__
+    if trace is None:
+        return "no line"
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
 
 
 class _LastResort(StormHandler):

@@ -8,7 +8,7 @@ from pystorm_source.api.component import Component
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import DEAD_LETTER, Stream
-from pystorm_source.errors import OptionError, TopologyError
+from pystorm_source.errors import OptionError, TopologyError, said
 from pystorm_source.options import EngineOptions, Options, parse
 from pystorm_source.redaction import RedactedRepr
 
@@ -82,7 +82,7 @@ class EdgePlan:
         except Exception as error:
             raise TopologyError(
                 f"the custom grouping of {self.consumer!r} on stream {self.stream!r} of {self.producer!r} cannot be "
-                f"copied for every producer task ({type(error).__name__}: {error}): make what cannot be copied in "
+                f"copied for every producer task ({said(error)}): make what cannot be copied in "
                 f"prepare(). Given: {type(self.custom).__name__}"
             ) from error
 

@@ -11,7 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from pystorm_source.clock import SystemClock
-from pystorm_source.errors import TupleFailed
+from pystorm_source.errors import TupleFailed, traced
 from pystorm_source.source.feedback_address import DRIVER_HOST, Ticket
 from pystorm_source.source.feedback_client import client
 from pystorm_source.source.feedback_report import RangeReport, encode
@@ -59,10 +59,21 @@ def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartiti
 
 
 def _note_cause(error: TupleFailed) -> None:
-    """Workaround: Spark shortens the traceback of a task, unless told otherwise, at the price of the exception's cause,
-    which alone names the line of the component that raised."""
-    if error.__cause__ is not None and os.environ.get("SPARK_SIMPLIFIED_TRACEBACK"):
-        error.add_note("Caused by:\n" + "".join(traceback.format_exception(error.__cause__)).rstrip())
+    """Has Spark print the exception's cause, which alone names the line of the component that raised, and not more.
+
+    Workaround: Spark shortens the traceback of a task, unless told otherwise, at the price of the cause. And it sends
+    the driver whatever a cause says, megabytes if that is a document.
+    """
+    cause = error.__cause__
+    if cause is None:
+        return
+    text = traced(cause)
+    too_long = len("".join(traceback.format_exception(cause))) > len(text)
+    if too_long:
+        error.__cause__ = None
+        error.__suppress_context__ = True
+    if too_long or os.environ.get("SPARK_SIMPLIFIED_TRACEBACK"):
+        error.add_note("Caused by:\n" + text.rstrip())
 
 
 def _rows(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:

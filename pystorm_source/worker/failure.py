@@ -3,9 +3,10 @@
 from typing import Any, NamedTuple
 
 from cython_core.executor import ComponentFailed
-from pystorm_source.errors import TupleFailed
+from pystorm_source.errors import TupleFailed, said
 
 LONGEST = 200
+TIMED_OUT = "timed out"
 
 
 Blame = tuple[str, int, str, Any, BaseException | None]
@@ -29,6 +30,14 @@ class Failed(NamedTuple):
     event: str
     reason: str
     cause: BaseException | None = None
+
+    @property
+    def timed_out(self) -> bool:
+        return self.reason == TIMED_OUT
+
+    def blamed_on(self, component: str, task: int, what: str) -> "Failed":
+        """The same tuple, whose time was out because of what that component did or does."""
+        return self._replace(component=component, task=task, event=f"{what}, and {self.event}")
 
 
 class GivenUp(ComponentFailed):
@@ -58,18 +67,10 @@ def failed(
         name = f"{row}a batch of {len(values)} rows of {spout[0]}.default"
     event, reason = "the tuple was failed", "failed"
     if blame is None:
-        event, reason = "the tuple timed out", "timed out"
+        event, reason = "the tuple timed out", TIMED_OUT
     elif cause is not None:
-        event, reason = f"{method}() raised {shown(cause)}", shown(cause)
+        event, reason = f"{method}() raised {said(cause)}", said(cause)
     return Failed(values, name, offset, attempts, component, task, event, reason, cause)
-
-
-def shown(error: BaseException) -> str:
-    """The exception's type and what it says."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:
-        return f"{type(error).__name__}, which does not print"
 
 
 def told(failed: Failed) -> str:
@@ -90,15 +91,21 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     if failure.method == "fail" and cause is None:
         text += "the tuple was failed"
     else:
-        text += f"{failure.method}() raised {type(cause).__name__}: {cause}" if cause else f"{failure.method}()"
-    if failure.tuple is not None:
-        text += f"; tuple {shortened(failure.tuple.values)} of {failure.tuple.component}.{failure.tuple.stream}"
-    if failure.offset >= 0:
-        # A spout that raises has not said the offset that it was at.
-        text += f"; {'offset' if failure.tuple is not None else 'last offset'} {failure.offset}"
+        text += f"{failure.method}() raised {said(cause)}" if cause is not None else f"{failure.method}()"
+    text += place(failure.tuple, failure.offset)
     if where:
         text += f"; in {where}"
     return TupleFailed(text)
+
+
+def place(tup: Any, offset: int) -> str:
+    """``; tuple (5,) of s.default; offset 5``: what a component works on. ``tup``: None in a spout; ``offset``: below 0
+    for none."""
+    text = f"; tuple {shortened(tup.values)} of {tup.component}.{tup.stream}" if tup is not None else ""
+    if offset >= 0:
+        # A spout has not said the offset that it is at.
+        text += f"; {'offset' if tup is not None else 'last offset'} {offset}"
+    return text
 
 
 def shortened(values: tuple[Any, ...]) -> str:

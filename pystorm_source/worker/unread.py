@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.clock import Clock
-from pystorm_source.errors import PystormError, TupleFailed
+from pystorm_source.errors import PystormError, TupleFailed, said
 from pystorm_source.plan.plan import Plan
 
 logger = logging.getLogger("pystorm.worker")
@@ -124,9 +124,7 @@ class Unread:
             error.add_note(f"Raised by {called}() of spout {name!r}, on the driver.")
             raise
         except Exception as error:
-            raise TupleFailed(
-                f"component {name!r}, on the driver: {called}() raised {type(error).__name__}: {error}"
-            ) from error
+            raise TupleFailed(f"component {name!r}, on the driver: {called}() raised {said(error)}") from error
 
     def _build(self, name: str) -> PartitionedSpout:
         component = self._plan.component(name)

@@ -97,7 +97,7 @@ class Wiring:
         own = parse(EngineOptions, self.plan.conf_of(component))
         try:
             instance = component.instance()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ComponentFailed(component.name, task, "__init__", None, -1) from error
         if component.is_spout:
             spout = SpoutExecutor(component.name, task, instance, pending, routers)
@@ -159,7 +159,7 @@ class Wiring:
                 stream = GlobalStreamId(executor.component, name)
                 try:
                     prepare(self.context_of(executor), stream, list(self.plan.component(edge.consumer).tasks))
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     method = f"{type(route.custom).__name__}.prepare"
                     raise ComponentFailed(executor.component, executor.task, method, None, -1) from error
 
