@@ -197,7 +197,9 @@ def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
         hows = {
             edge.grouping: None for edge in plan.edges if edge.consumer == component.name and edge.grouping in _PER_TASK
         }
-        if hows and any(spout.is_partitioned for spout in _sources_of(component, plan)):
+        # A journal is one partition: one Spark task reads it at a time, and nothing is grouped apart.
+        sources = [spout for spout in _sources_of(component, plan) if spout.wrapper is None]
+        if hows and any(spout.is_partitioned for spout in sources):
             yield Finding(
                 "grouping-per-task",
                 component.name,

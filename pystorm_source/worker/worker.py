@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise
 from threading import Thread
@@ -18,17 +18,19 @@ from cython_core.row_batch import RowBatchBuilder
 from cython_core.spout_executor import SpoutExecutor
 from cython_core.threads_scheduler import ThreadsScheduler
 from cython_core.wait_strategy import WaitStrategy
+from pystorm_source.api.component_log import ErrorLog
 from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.plan.plan import Plan
 from pystorm_source.wait_strategy import WaitSituation, wait_strategy
-from pystorm_source.worker.failure import tuple_failed
+from pystorm_source.worker.failure import GivenUp, tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
 from pystorm_source.worker.retries import Retries
 from pystorm_source.worker.run_counts import Look, RunCounts, begun, between
+from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, late_call, longest_calls, watching
 from pystorm_source.worker.wiring import Wiring
 
 logger = logging.getLogger("pystorm.worker")
@@ -69,9 +71,13 @@ class Worker:
             raise tuple_failed(failure) from failure.__cause__
         self.executors = self._wiring.executors
         self._scheduler = self._new_scheduler(seed)
+        self._error_log = ErrorLog(self.clock)
         for executor in self.executors:
+            executor.instance._pystorm_errors = self._error_log
             executor.instance._pystorm_metrics = {}
             executor.instance._pystorm_reported = executor.reported
+        self.call_seconds = engine.timeout_seconds or DEFAULT_SECONDS
+        self._manual = manual
         self._told: set[tuple[str, str]] = set()
         for spout in self._all_spouts():
             spout.retries = spout.instance._pystorm_retries = self._retries_of(spout)
@@ -79,6 +85,7 @@ class Worker:
         self._batches = 0
         self._seconds = 0.0
         self._before = begun(self.executors)
+        self._longest: dict[Executor, int] = {}
 
     def _retries_of(self, spout: SpoutExecutor) -> Retries:
         options = parse(EngineOptions, self.plan.conf_of(self.plan.component(spout.component)))
@@ -128,12 +135,25 @@ class Worker:
         Raises TupleFailed where a component's ``initialize`` raises.
         """
         self.broken = True
-        for executor in reversed(self.executors):
-            conf = self.plan.conf_of(self.plan.component(executor.component))
-            with self._named(executor, "initialize"):
-                self._scheduler.call(executor, executor.start, conf, self._wiring.context_of(executor))
-            self._initialized.append(executor)
+        with self._watched():
+            for executor in reversed(self.executors):
+                conf = self.plan.conf_of(self.plan.component(executor.component))
+                with self._named(executor, "initialize"):
+                    self._scheduler.call(executor, executor.start, conf, self._wiring.context_of(executor))
+                self._initialized.append(executor)
         self.broken = False
+
+    def _watched(self) -> AbstractContextManager[None]:
+        """For its time, a call of a component that does not return is named, where time is the machine's."""
+        return nullcontext() if self._manual else watching(self)
+
+    def calls(self) -> list[Call]:
+        """The calls of components that are under way. Any thread may ask."""
+        return self._scheduler.calls()
+
+    def place_of_run(self) -> str:
+        """What is read now, for messages; empty where that is all there is."""
+        return self._where
 
     def run(self, component: str, partition: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """The rows that offsets [start, end) of a spout's partition give, as record batches of the output's schema.
@@ -239,26 +259,32 @@ class Worker:
         began = self.clock.monotonic()
         self._rows = self._batches = 0
         self._before = begun(self.executors)
+        self._longest = longest_calls(self.executors)
         try:
-            for spout in self._all_spouts():
-                with self._named(spout, "activate"):
-                    self._scheduler.call(spout, spout.instance.activate)
-            opening()
-            self._scheduler.begin()
-            yield from self._drained(deadline)
-            self._end_spouts()
-            # What a spout emitted when it was closed belongs to this micro-batch, too.
-            yield from self._drained(deadline)
-            self._builder.seal()
-            # What bolts keep of a spout without offsets beyond the micro-batch holds back no row of it.
-            self._builder.release(undecided=True)
-            yield from self._done()
+            with self._watched():
+                yield from self._read(opening, deadline)
         finally:
             self._scheduler.halt()
             self._close_quietly()
+            self._error_log.tell()
         self._seconds = self.clock.monotonic() - began
         self.broken = False
         self._warn()
+
+    def _read(self, opening: Callable[[], None], deadline: float | None) -> Iterator[pa.RecordBatch]:
+        for spout in self._all_spouts():
+            with self._named(spout, "activate"):
+                self._scheduler.call(spout, spout.instance.activate)
+        opening()
+        self._scheduler.begin()
+        yield from self._drained(deadline)
+        self._end_spouts()
+        # What a spout emitted when it was closed belongs to this micro-batch, too.
+        yield from self._drained(deadline)
+        self._builder.seal()
+        # What bolts keep of a spout without offsets beyond the micro-batch holds back no row of it.
+        self._builder.release(undecided=True)
+        yield from self._done()
 
     def _drained(self, deadline: float | None) -> Iterator[pa.RecordBatch]:
         waits = True
@@ -297,6 +323,9 @@ class Worker:
         try:
             yield
         except ComponentFailed as failure:
+            if isinstance(failure, GivenUp) and failure.failed.timed_out:
+                late = late_call(self._scheduler.busy(), self.executors, self._longest, self.call_seconds)
+                failure.failed = failure.failed if late is None else failure.failed.blamed_on(*late)
             raise tuple_failed(failure, self._where) from failure.__cause__
 
     def _done(self) -> Iterator[pa.RecordBatch]:
@@ -344,10 +373,13 @@ class Worker:
     def _named(self, executor: Executor, method: str) -> Iterator[None]:
         try:
             yield
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # the process is not the component's to end
             failure = ComponentFailed(executor.component, executor.task, method, None, -1)
             failure.__cause__ = error
             raise tuple_failed(failure, self._where) from error
+        except BaseException as error:
+            error.add_note(f"Raised in {method}() of component {executor.component!r}, task {executor.task}.")
+            raise
 
     def _close_quietly(self) -> None:
         """Closes what a run that broke off has left open; the error on its way is worth more than another one."""
@@ -355,7 +387,7 @@ class Worker:
             spout = self._opened.pop(0)
             try:
                 self._scheduler.call_if_free(spout, spout.instance.close)
-            except Exception:
+            except (Exception, SystemExit):
                 logger.exception("close() of component %r, task %d raised", spout.component, spout.task)
 
     @property
@@ -397,8 +429,10 @@ class Worker:
         self._scheduler.halt()
         for executor in self.executors:
             executor.discard()
-        while self._initialized:
-            self._clean_up(self._initialized.pop())
+        with self._watched():
+            while self._initialized:
+                self._clean_up(self._initialized.pop())
+        self._error_log.tell(everything=True)
         self._scheduler.stop()
 
     def die(self) -> None:
@@ -414,7 +448,7 @@ class Worker:
     def _clean_up(self, executor: Executor) -> None:
         try:
             self._scheduler.call_if_free(executor, executor.clean_up)
-        except Exception:
+        except (Exception, SystemExit):
             logger.exception("cleanup() of component %r, task %d raised", executor.component, executor.task)
 
 

@@ -458,7 +458,7 @@ def test_an_exception_stops_all_and_surfaces_once():
     worker.stop()
 
 
-def test_what_is_no_exception_surfaces_too():
+def test_an_exit_ends_the_task_by_its_name():
     class Leaves(Bolt):
         outputs = ["n long"]
 
@@ -466,7 +466,7 @@ def test_what_is_no_exception_surfaces_too():
             sys.exit(7)
 
     worker = above(Leaves)
-    with pytest.raises(SystemExit, match="7"):
+    with pytest.raises(TupleFailed, match=r"process\(\) raised SystemExit: 7; tuple \(0,\) of s.default; offset 0"):
         list(worker.run("s", "p", 0, 9))
     worker.stop()
 

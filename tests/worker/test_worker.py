@@ -3,6 +3,7 @@
 import dis
 import gc
 import json
+import re
 import weakref
 from collections import Counter
 from itertools import pairwise
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from pystorm_source import Bolt, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream
 from pystorm_source.clock import ManualClock
-from pystorm_source.errors import InternalError, TopologyError
+from pystorm_source.errors import InternalError, TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from tests.worker.running import Batches, N, Numbers, Pass, numbers, rows, topology, worker_of
@@ -315,9 +316,13 @@ def test_two_runs_at_once_are_refused():
     assert len(rows(first)) == 90
 
 
-@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
-@pytest.mark.parametrize("method", ["next_tuple", "process", "initialize", "open", "close"])
-def test_an_interrupt_goes_through_and_breaks_the_worker(interrupt, method):
+@pytest.mark.parametrize(
+    ("interrupt", "surfaces"),
+    [(KeyboardInterrupt, KeyboardInterrupt), (SystemExit(3), TupleFailed)],
+    ids=["KeyboardInterrupt", "sys.exit"],
+)
+@pytest.mark.parametrize("method", ["next_tuple", "process", "initialize", "open", "close", "activate"])
+def test_an_interrupt_and_an_exit_break_the_worker_and_name_the_component(interrupt, surfaces, method):
     class Raises(Numbers):
         pass
 
@@ -329,8 +334,12 @@ def test_an_interrupt_goes_through_and_breaks_the_worker(interrupt, method):
 
     setattr(RaisesBolt if method in ("process", "initialize") else Raises, method, raises)
     worker = chain(Raises, RaisesBolt)
-    with pytest.raises(interrupt):
+    with pytest.raises(surfaces) as caught:
         rows(worker.run("s", "p", 0, 10))
+    text = " ".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
+    assert f"{method}()" in text and re.search(r"component '\w+', task \d", text)
+    assert method != "process" or "tuple (0,) of s.default" in text
+    assert surfaces is KeyboardInterrupt or "raised SystemExit: 3" in text
     assert worker.broken
     with pytest.raises(InternalError):
         rows(worker.run("s", "p", 0, 10))

@@ -1,0 +1,257 @@
+"""Names a call of a component that does not return, while it lasts: in the log, with tuple and stack.
+
+    Worker: start, run, stop ──► watching(worker) ──► one thread of this process looks now and then:
+                                                      the same call as at the last look ──► since when?
+                                                      longer than the message time-out  ──► a warning
+                                                      twice as long, four times, ...    ──► another one
+
+Executors pay nothing for it: which component is in a call, and how many calls and turns there were, they know anyhow,
+and the thread reads it with the interpreter's lock held. It sleeps while no worker is at work, and keeps none alive.
+
+A call that holds the interpreter's lock for ever (a loop in compiled code) keeps this thread from looking, too.
+
+Threading law: ``watching`` is for any thread, the rest is the watchdog's own.
+"""
+
+import logging
+import os
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, Protocol
+
+from cython_core.async_executor import AsyncExecutor
+from cython_core.executor import Executor
+from pystorm_source.clock import SystemClock
+from pystorm_source.errors import LONGEST_TRACEBACK, cut
+from pystorm_source.worker.failure import place
+from pystorm_source.worker.report import NANOS
+
+logger = logging.getLogger("pystorm.worker")
+
+DEFAULT_SECONDS = 30.0
+"""How long a call may last before it is named, where message time-outs are off; Storm's time-out otherwise. Less:
+healthy calls (a bulk load) are named. More: one waits longer for the name."""
+LOOKS = 4
+"""Looks in that time. Fewer: a call is named later, by that share. More: the thread wakes for nothing."""
+SHORTEST_SECONDS = 0.01
+"""Between two looks, whatever the time-out is. Less: more than a thousandth of a processor."""
+
+Call = tuple[tuple[Executor, ...], int, int, bool]
+"""As schedulers answer it: executors whose component it may be, thread, turn, whether the thread sleeps in the loop."""
+
+
+class Watched(Protocol):
+    """What the watchdog asks of a worker."""
+
+    call_seconds: float
+
+    def calls(self) -> Sequence[Call]: ...
+
+    def place_of_run(self) -> str: ...
+
+
+class LongCall(NamedTuple):
+    """``executors``: those whose component it may be. ``seconds``: that it has lasted at least."""
+
+    executors: tuple[Executor, ...]
+    thread: int
+    seconds: float
+
+
+class _Seen:
+    def __init__(self, mark: Any, now: float, seconds: float):
+        self.mark = mark
+        self.since = now
+        self.due = now + seconds
+
+
+class CallTimes:
+    """Of one worker: since when the calls that are under way have been seen."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self._seen: dict[int, _Seen] = {}
+
+    def look(self, calls: Iterable[Call], now: float) -> list[LongCall]:
+        """The calls that have lasted for ``seconds``, each again whenever it has lasted twice as long."""
+        before, self._seen = self._seen, {}
+        found = []
+        for executors, thread, turn, in_loop in calls:
+            if in_loop and _waits(thread):
+                continue
+            mark = (turn, tuple(_progress(executor) for executor in executors))
+            seen = before.get(thread)
+            if seen is None or seen.mark != mark:
+                seen = _Seen(mark, now, self.seconds)
+            self._seen[thread] = seen
+            if now >= seen.due:
+                lasted = now - seen.since
+                seen.due = seen.since + 2 * lasted
+                found.append(LongCall(executors, thread, lasted))
+        return found
+
+
+def _progress(executor: Any) -> tuple[Any, ...]:
+    """What no two calls have in common: names and counts, so that nothing is kept alive by it."""
+    ticks = getattr(executor, "ticks", 0)
+    return (executor.component, executor.task, executor.executed, executor.acks, executor.fails, ticks)
+
+
+class Watchdog:
+    """Looks after the workers of this process, by a daemon thread that begins with the first one."""
+
+    def __init__(self) -> None:
+        self._clock = SystemClock()
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """Order: in a forked process, whose parent's threads are not there and may have held the lock."""
+        self._changed = threading.Condition()
+        self._workers: dict[int, tuple[weakref.ref[Watched], CallTimes]] = {}
+        self._entered = 0
+        self._thread: threading.Thread | None = None
+        self._sleeps_for: float | None = None  # None: until a worker comes
+
+    @contextmanager
+    def watching(self, worker: Watched) -> Iterator[None]:
+        """For its time, calls of the worker's components are looked after."""
+        watch = self._enter(worker)
+        try:
+            yield
+        finally:
+            self._leave(watch)
+
+    def _enter(self, worker: Watched) -> int:
+        with self._changed:
+            self._entered += 1
+            watch = self._entered
+            self._workers[watch] = (weakref.ref(worker), CallTimes(worker.call_seconds))
+            if self._thread is None:
+                self._start()
+            elif self._sleeps_for is None or _interval(worker.call_seconds) < self._sleeps_for:
+                self._changed.notify()
+            return watch
+
+    def _leave(self, watch: int) -> None:
+        with self._changed:
+            self._workers.pop(watch, None)
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name="pystorm-watchdog", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the interpreter ends
+            return
+        self._thread = thread
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._sleeps_for = min((_interval(times.seconds) for _, times in self._workers.values()), default=None)
+                self._changed.wait(self._sleeps_for)
+                watched = list(self._workers.values())
+            for reference, times in watched:
+                self._look(reference, times)
+
+    def _look(self, reference: "weakref.ref[Watched]", times: CallTimes) -> None:
+        """Order: a call of its own, so that nothing of the worker is kept while the thread sleeps."""
+        worker = reference()
+        if worker is None:
+            return
+        try:
+            for call in times.look(worker.calls(), self._clock.monotonic()):
+                logger.warning("%s", text_of(call, worker.place_of_run()))
+        except Exception:
+            logger.exception("the calls of a worker cannot be looked at")
+
+
+def _interval(seconds: float) -> float:
+    return max(SHORTEST_SECONDS, seconds / LOOKS)
+
+
+def text_of(call: LongCall, where: str) -> str:
+    """Names component, task, method, tuple, time and where in the code the call is."""
+    executor, method, stack = in_component(call.executors, call.thread)
+    tup, offset = executor.at_work  # type: ignore[attr-defined]
+    called = f"{method}()" if method else "a call"
+    text = f"component {executor.component!r}, task {executor.task}: {called} has not returned for {call.seconds:.3g} s"
+    text += place(tup, offset) + (f"; in {where}" if where else "")
+    return f"{text}. It is at:\n{cut(''.join(stack), LONGEST_TRACEBACK)}".rstrip() if stack else text
+
+
+def longest_calls(executors: Iterable[Executor]) -> dict[Executor, int]:
+    """Executor → nanoseconds of its longest call so far."""
+    return {executor: executor.times.latency.maximum for executor in executors}
+
+
+def late_call(
+    busy: Iterable[tuple[Executor, threading.Thread]],
+    executors: Sequence[Executor],
+    before: Mapping[Executor, int],
+    seconds: float,
+) -> tuple[str, int, str] | None:
+    """Whom a tuple waited for whose time was out, if that can be seen: component, task and what it did.
+
+    ``busy``: executors that are in a call, and their threads. ``before``: ``longest_calls`` when the run began.
+    """
+    for executor, thread in busy:
+        _, method, _ = in_component((executor,), thread.ident or 0)
+        return executor.component, executor.task, f"{f'{method}()' if method else 'a call'} has not returned"
+    for executor, longest in longest_calls(executors).items():
+        if longest > before.get(executor, 0) and longest / NANOS >= seconds:
+            return executor.component, executor.task, f"a call took {longest / NANOS:.3g} s"
+    for executor in executors:
+        if isinstance(executor, AsyncExecutor) and executor.in_flight > 0:
+            return executor.component, executor.task, f"{executor.in_flight} requests were under way"
+    return None
+
+
+def in_component(executors: Sequence[Executor], thread: int) -> tuple[Executor, str, list[str]]:
+    """Whose component the thread is in, the method that was called, and the stack from there on; the method is empty
+    where the component is compiled."""
+    frames = _frames(thread)
+    for i, frame in enumerate(frames):
+        for executor in executors:
+            method = _method_of(executor.instance, frame.f_code)
+            if method and not method.startswith("_"):  # those are the engine's, and call the user's
+                return executor, method, traceback.format_list(_summary(frames[i:]))
+    return executors[0], "", traceback.format_list(_summary(frames))
+
+
+def _frames(thread: int) -> list[FrameType]:
+    """Outermost first."""
+    frame = sys._current_frames().get(thread)
+    found: list[FrameType] = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found[::-1]
+
+
+def _summary(frames: Iterable[FrameType]) -> traceback.StackSummary:
+    return traceback.StackSummary.extract((frame, frame.f_lineno) for frame in frames)
+
+
+def _method_of(instance: Any, code: CodeType) -> str:
+    """The name by which the class of the instance has this code, empty for none."""
+    for cls in type(instance).__mro__:
+        for name, value in vars(cls).items():
+            if getattr(value, "__code__", None) is code:
+                return name
+    return ""
+
+
+def _waits(thread: int) -> bool:
+    """Whether a thread that is in the event loop waits there, in no callback."""
+    frame = sys._current_frames().get(thread)
+    module = "" if frame is None else frame.f_globals.get("__name__", "")
+    return module == "selectors" or module.startswith(("asyncio.", "pystorm_source.worker.event_loop"))
+
+
+watching = Watchdog().watching
