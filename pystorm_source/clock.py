@@ -3,6 +3,8 @@
 import time
 from typing import Protocol
 
+from pystorm_source.errors import given
+
 
 class Clock(Protocol):
     """Seconds: ``monotonic`` for durations, ``wall`` (since 1970, UTC) for what is shown or compared with the world.
@@ -48,5 +50,5 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Raises ValueError for a negative step: clocks do not run backwards."""
         if seconds < 0:
-            raise ValueError(f"a clock does not run backwards. Given: {seconds!r}")
+            raise ValueError(f"a clock does not run backwards. Given: {given(seconds)}")
         self.now += seconds

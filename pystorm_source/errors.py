@@ -16,13 +16,15 @@ LONGEST_GIVEN = 500
 """Characters of one value in a message. Less: one does not see which value it was. More: it hides the remedy."""
 LONGEST_TRACEBACK = 20_000
 """Characters of a traceback in a message or a line of the log. Less: frames of a deep stack are missing."""
+_ROOM_FOR_WORDS = 40  # that say how much is left out; so that what was cut is not cut again
 
 
 def cut(text: str, most: int = LONGEST_MESSAGE) -> str:
     """The text; of a longer one its begin and its end, with the number of characters between them."""
     if len(text) <= most:
         return text
-    head, tail = most * 3 // 4, most // 4
+    kept = most - _ROOM_FOR_WORDS
+    head, tail = kept * 3 // 4, kept // 4
     return f"{text[:head]}… ({len(text) - head - tail} characters) …{text[-tail:]}"
 
 

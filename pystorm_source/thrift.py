@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 from pystorm_source.api.component_spec import GlobalStreamId
+from pystorm_source.errors import given
 
 __all__ = ["GlobalStreamId", "JavaObjectArg", "StreamInfo"]
 
@@ -11,7 +12,9 @@ class JavaObjectArg:
     """An argument for a component in Java. Raises NotImplementedError where it is made."""
 
     def __init__(self, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(f"no Java runs here: write the component in Python. Given: JavaObjectArg({kwargs!r})")
+        raise NotImplementedError(
+            f"no Java runs here: write the component in Python. Given: JavaObjectArg({given(kwargs)})"
+        )
 
 
 class StreamInfo:
@@ -20,5 +23,5 @@ class StreamInfo:
     def __init__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(
             "no Thrift structures are made here: declare outputs = [Stream(fields=[...], name=..., direct=...)]. "
-            f"Given: StreamInfo({args!r}, {kwargs!r})"
+            f"Given: StreamInfo({given(args)}, {given(kwargs)})"
         )

@@ -53,7 +53,7 @@ class Component:
         if serializer not in SERIALIZERS:
             raise ValueError(
                 f"a serializer is one of {', '.join(SERIALIZERS)}, and none is used here: leave it out. "
-                f"Given: {serializer!r}"
+                f"Given: {given(serializer)}"
             )
         self.pid = os.getpid()
         self.serializer = serializer
@@ -90,7 +90,7 @@ class Component:
         Raises TypeError for a name that is no str.
         """
         if not isinstance(name, str):
-            raise TypeError(f"the name of a metric must be a str. Given: {name!r}")
+            raise TypeError(f"the name of a metric must be a str. Given: {given(name)}")
         if self._pystorm_told({"command": "metrics", "name": name, "params": value}):
             return
         if self._pystorm_metrics is None:
@@ -143,7 +143,7 @@ class Component:
         topology, it gets what pystorm would send. Raises NotImplementedError where it is called as it is."""
         raise NotImplementedError(
             "there is no pipe to Storm: call emit, ack, fail, log or report_metric; in a test, replace send_message or "
-            f"run the topology. Given: {message!r:.200}"
+            f"run the topology. Given: {given(message)}"
         )
 
     def read_message(self) -> NoReturn:
@@ -212,7 +212,7 @@ class Component:
 
     @classmethod
     def spec(cls, *args: Any, **kwargs: Any) -> ComponentSpec:
-        raise TypeError(f"spec() is defined by Spout and Bolt; subclass one of them. Given: {cls!r}")
+        raise TypeError(f"spec() is defined by Spout and Bolt; subclass one of them. Given: {given(cls)}")
 
 
 # Storm's numbers for the levels, as they stand in the messages of its protocol.

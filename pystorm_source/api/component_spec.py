@@ -8,6 +8,7 @@ from typing import Any
 from cython_core.output_collector import SpoutBase
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.stream import DEAD_LETTER, Stream
+from pystorm_source.errors import given
 from pystorm_source.redaction import redacted
 
 
@@ -37,10 +38,10 @@ class GlobalStreamId:
         if not isinstance(component, (str, ComponentSpec)) or component == "":
             raise TypeError(
                 "a GlobalStreamId names a component: a spec, or the name of a component of the Topology. "
-                f"Given: {component!r}"
+                f"Given: {given(component)}"
             )
         if stream is not None and not isinstance(stream, str):
-            raise TypeError(f"a GlobalStreamId names a stream by a str. Given: {stream!r}")
+            raise TypeError(f"a GlobalStreamId names a stream by a str. Given: {given(stream)}")
         object.__setattr__(self, "component", component)
         object.__setattr__(self, "stream", "default" if stream is None else stream)
 
@@ -81,7 +82,7 @@ class ComponentSpec:
     def __getitem__(self, stream: str) -> GlobalStreamId:
         if self.stream(stream) is None:
             names = [declared.name for declared in self.streams]
-            raise KeyError(f"{self.label!r} declares the streams: {', '.join(names) or 'none'}. Given: {stream!r}")
+            raise KeyError(f"{self.label!r} declares the streams: {', '.join(names) or 'none'}. Given: {given(stream)}")
         return GlobalStreamId(self, stream)
 
     def __copy__(self) -> "ComponentSpec":
@@ -123,9 +124,9 @@ class ComponentSpec:
     @staticmethod
     def _checked_name(name: Any) -> str | None:
         if name is not None and (not isinstance(name, str) or not name):
-            raise TypeError(f"the name of a component must be a non-empty str. Given: {name!r}")
+            raise TypeError(f"the name of a component must be a non-empty str. Given: {given(name)}")
         if name is not None and name.startswith("__"):
-            raise ValueError(f"component names that begin with '__' belong to the engine. Given: {name!r}")
+            raise ValueError(f"component names that begin with '__' belong to the engine. Given: {given(name)}")
         return name
 
     @staticmethod
@@ -133,10 +134,12 @@ class ComponentSpec:
         if not isinstance(par, dict):
             return _task_count(par)
         if not par:
-            raise ValueError(f"`par` as a dict needs an environment, such as {{'prod': 4, 'beta': 1}}. Given: {par!r}")
+            raise ValueError(
+                f"`par` as a dict needs an environment, such as {{'prod': 4, 'beta': 1}}. Given: {given(par)}"
+            )
         for environment in par:
             if not isinstance(environment, str):
-                raise TypeError(f"`par` as a dict goes from the name of an environment to an int. Given: {par!r}")
+                raise TypeError(f"`par` as a dict goes from the name of an environment to an int. Given: {given(par)}")
         return {environment: _task_count(tasks) for environment, tasks in par.items()}
 
     @staticmethod
@@ -144,13 +147,11 @@ class ComponentSpec:
         if config is None:
             return {}
         if not isinstance(config, dict):
-            raise TypeError(f"`config` of a component must be a dict or None. Given: {redacted('config', config)!r}")
+            raise TypeError(f"`config` of a component must be a dict or None. Given: {given(redacted('config', config))}")
         try:
             json.dumps(config)
         except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"`config` of a component must be JSON: {error}. Given: {redacted('config', config)!r}"
-            ) from None
+            raise TypeError(f"`config` of a component must be JSON: {error}. Given: {given(redacted('config', config))}") from None
         return copy.deepcopy(config)
 
     @staticmethod
@@ -163,14 +164,14 @@ class ComponentSpec:
         if isinstance(inputs, dict):
             for grouping in inputs.values():
                 if not isinstance(grouping, Grouping):
-                    raise TypeError(f"the grouping of an input of {of} must be a Grouping. Given: {grouping!r}")
+                    raise TypeError(f"the grouping of an input of {of} must be a Grouping. Given: {given(grouping)}")
             pairs = list(inputs.items())
         elif isinstance(inputs, (list, tuple)):
             pairs = [(source, None) for source in inputs]
         else:
             raise TypeError(
                 f"`inputs` of {of} must be a spec, a list of specs and streams, or a dict of these to Groupings; "
-                f"{_remedy_for(inputs)}. Given: {inputs!r}"
+                f"{_remedy_for(inputs)}. Given: {given(inputs)}"
             )
         checked: dict[GlobalStreamId, Grouping | None] = {}
         for source, grouping in pairs:
@@ -179,7 +180,7 @@ class ComponentSpec:
             elif not isinstance(source, GlobalStreamId):
                 raise TypeError(
                     f"an input of {of} must be a component spec or spec['stream']; {_remedy_for(source)}. "
-                    f"Given: {source!r}"
+                    f"Given: {given(source)}"
                 )
             checked[source] = grouping
         return tuple(checked.items())
@@ -196,8 +197,8 @@ def _task_count(tasks: Any) -> int:
     if isinstance(tasks, bool) or not isinstance(tasks, int):
         raise TypeError(
             "`par`, the number of tasks, must be an int of at least 1, or a dict of environments to such. "
-            f"Given: {tasks!r}"
+            f"Given: {given(tasks)}"
         )
     if tasks < 1:
-        raise ValueError(f"`par`, the number of tasks, must be at least 1. Given: {tasks!r}")
+        raise ValueError(f"`par`, the number of tasks, must be at least 1. Given: {given(tasks)}")
     return tasks

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
+from pystorm_source.errors import given
+
 KINDS = ("shuffle", "local_or_shuffle", "fields", "partial_key", "all", "global", "none", "direct", "custom")
 
 _BY_FIELDS = ("fields", "partial_key")
@@ -36,9 +38,9 @@ class Grouping:
 
     def __init__(self, kind: str, names: Any = (), custom: Any = None):
         if not isinstance(kind, str) or kind not in KINDS:
-            raise ValueError(f"a grouping is one of {', '.join(KINDS)}. Given: {kind!r}")
+            raise ValueError(f"a grouping is one of {', '.join(KINDS)}. Given: {given(kind)}")
         if not isinstance(names, (list, tuple)):
-            raise TypeError(f"the fields of a grouping are a list or tuple of names. Given: {names!r}")
+            raise TypeError(f"the fields of a grouping are a list or tuple of names. Given: {given(names)}")
         if kind in _BY_FIELDS:
             if not names:
                 raise ValueError(
@@ -46,17 +48,17 @@ class Grouping:
                 )
             for name in names:
                 if not isinstance(name, str):
-                    raise TypeError(f"a {kind} grouping takes field names. Given: {name!r}")
+                    raise TypeError(f"a {kind} grouping takes field names. Given: {given(name)}")
         elif names:
-            raise TypeError(f"a {kind} grouping takes no fields. Given: {names!r}")
+            raise TypeError(f"a {kind} grouping takes no fields. Given: {given(names)}")
         if kind == "custom":
             if isinstance(custom, type) or not callable(getattr(custom, "choose_tasks", None)):
                 raise TypeError(
                     "a custom grouping takes an object with choose_tasks(task, values) -> list of task ids, and "
-                    f"optionally prepare(context, stream, targets). Given: {custom!r}"
+                    f"optionally prepare(context, stream, targets). Given: {given(custom)}"
                 )
         elif custom is not None:
-            raise TypeError(f"a {kind} grouping takes no object: write Grouping.custom(obj). Given: {custom!r}")
+            raise TypeError(f"a {kind} grouping takes no object: write Grouping.custom(obj). Given: {given(custom)}")
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "names", tuple(names))
         object.__setattr__(self, "chooser", custom)
@@ -92,14 +94,16 @@ class Grouping:
         """streamparse's grouping by a Java class. Raises NotImplementedError: no Java runs here."""
         raise NotImplementedError(
             "no Java runs here: write the grouping in Python and use Grouping.custom(obj). Given: "
-            f"custom_object({java_class_name!r})"
+            f"custom_object({given(java_class_name)})"
         )
 
     @classmethod
     def custom_serialized(cls, java_serialized: Any) -> NoReturn:
         """streamparse's grouping by a serialized Java object. Raises NotImplementedError, TypeError for no bytes."""
         if not isinstance(java_serialized, bytes):
-            raise TypeError(f"custom_serialized takes a serialized Java object as bytes. Given: {java_serialized!r}")
+            raise TypeError(
+                f"custom_serialized takes a serialized Java object as bytes. Given: {given(java_serialized)}"
+            )
         raise NotImplementedError(
             "no Java runs here: write the grouping in Python and use Grouping.custom(obj). Given: custom_serialized of "
             f"{len(java_serialized)} bytes"

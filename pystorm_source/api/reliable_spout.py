@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 from pystorm_source.api.spout import Spout
+from pystorm_source.errors import given
 
 
 class ReliableSpout(Spout):
@@ -34,7 +35,7 @@ class ReliableSpout(Spout):
         if tup_id is None:
             raise ValueError(
                 f"You must provide a tuple ID when emitting with a ReliableSpout: {type(self).__name__}.emit(values, "
-                f"tup_id=...). Given: {tup_id!r}"
+                f"tup_id=...). Given: {given(tup_id)}"
             )
         # Order: kept before the emit, which acks at once where nobody subscribes.
         kept = self.unacked_tuples.get(tup_id)

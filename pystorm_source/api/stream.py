@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from pystorm_source.errors import given
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -21,30 +23,30 @@ class Stream:
         if fields is None:
             fields = []
         if isinstance(fields, str) or not isinstance(fields, (list, tuple)):
-            raise TypeError(f"Stream fields must be a list, tuple or None of field names. Given: {fields!r}")
+            raise TypeError(f"Stream fields must be a list, tuple or None of field names. Given: {given(fields)}")
         for field in fields:
             if not isinstance(field, str):
                 raise TypeError(
-                    f"every field of a Stream must be a str such as 'word' or 'word string'. Given: {field!r}"
+                    f"every field of a Stream must be a str such as 'word' or 'word string'. Given: {given(field)}"
                 )
             if not field.strip():
-                raise ValueError(f"a field of a Stream needs a name. Given: {fields!r}")
+                raise ValueError(f"a field of a Stream needs a name. Given: {given(fields)}")
         if not isinstance(name, str):
-            raise TypeError(f"the name of a Stream must be a str. Given: {name!r}")
+            raise TypeError(f"the name of a Stream must be a str. Given: {given(name)}")
         if not isinstance(direct, bool):
-            raise TypeError(f"`direct` of a Stream must be a bool. Given: {direct!r}")
+            raise TypeError(f"`direct` of a Stream must be a bool. Given: {given(direct)}")
         names, types = [], []
         for field in fields:
             head, *more = field.split(None, 1)
             head, _, rest = head.partition(":")
             if not head:
-                raise ValueError(f"a field of a Stream needs a name. Given: {field!r}")
+                raise ValueError(f"a field of a Stream needs a name. Given: {given(field)}")
             names.append(head)
             types.append((rest + "".join(more)).strip(": \t") or None)
         repeated = sorted({field for field in names if names.count(field) > 1})
         if repeated:
             raise ValueError(
-                f"field names of a Stream must differ; repeated: {', '.join(repeated)}. Given: {list(fields)!r}"
+                f"field names of a Stream must differ; repeated: {', '.join(repeated)}. Given: {given(list(fields))}"
             )
         object.__setattr__(self, "fields", tuple(names))
         object.__setattr__(self, "types", tuple(types))
@@ -66,7 +68,7 @@ class Stream:
             return ()
         if isinstance(outputs, str) or not isinstance(outputs, (list, tuple)):
             raise TypeError(
-                f"outputs of {given_by} must be a list or tuple of field names and Streams. Given: {outputs!r}"
+                f"outputs of {given_by} must be a list or tuple of field names and Streams. Given: {given(outputs)}"
             )
         streams: list[Stream] = []
         default_fields: list[str] = []
@@ -76,7 +78,7 @@ class Stream:
             elif isinstance(output, str):
                 default_fields.append(output)
             else:
-                raise TypeError(f"outputs of {given_by} must hold str or Stream. Given: {output!r}")
+                raise TypeError(f"outputs of {given_by} must hold str or Stream. Given: {given(output)}")
         if default_fields:
             streams.insert(0, Stream(fields=default_fields))
         names = [stream.name for stream in streams]
@@ -84,10 +86,10 @@ class Stream:
             if name.startswith("__"):
                 raise ValueError(
                     f"stream names that begin with '__' belong to the engine: rename this one in `outputs` of "
-                    f"{given_by}. Given: {name!r}"
+                    f"{given_by}. Given: {given(name)}"
                 )
         if len(set(names)) != len(names):
-            raise ValueError(f"{given_by} declares a stream twice in `outputs`. Given: {names!r}")
+            raise ValueError(f"{given_by} declares a stream twice in `outputs`. Given: {given(names)}")
         return tuple(streams)
 
 

@@ -8,6 +8,7 @@ from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import Stream
+from pystorm_source.errors import given
 from pystorm_source.redaction import redacted
 
 
@@ -61,14 +62,14 @@ class Topology:
     @classmethod
     def _collect(cls) -> tuple[ComponentSpec, ...]:
         if not isinstance(cls.config, dict):
-            raise TypeError(f"Topology config must be a dict. Given: {redacted('config', cls.config)!r}")
+            raise TypeError(f"Topology config must be a dict. Given: {given(redacted('config', cls.config))}")
         specs: dict[str, ComponentSpec] = {}
         for base in reversed(cls.__mro__):
             for attribute, value in vars(base).items():
                 if isinstance(value, Component):
                     raise TypeError(
                         f"{cls.__name__}.{attribute} is an instance; write {type(value).__name__}.spec(). "
-                        f"Given: {value!r}"
+                        f"Given: {given(value)}"
                     )
                 if isinstance(value, ComponentSpec):
                     specs[attribute] = value.named(attribute)
@@ -81,15 +82,15 @@ class Topology:
         names = [spec.label for spec in cls.specs]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"two components of {cls.__name__} are called {name!r}. Given: {names!r}")
+                raise ValueError(f"two components of {cls.__name__} are called {name!r}. Given: {given(names)}")
         if not any(issubclass(spec.component_cls, Spout) for spec in cls.specs):
-            raise ValueError(f"a Topology requires at least one Spout. Given: {cls.__name__} with {names!r}")
+            raise ValueError(f"a Topology requires at least one Spout. Given: {cls.__name__} with {given(names)}")
         for spec in cls.specs:
             if issubclass(spec.component_cls, Spout):
                 if not any(stream.fields for stream in spec.streams):
                     raise ValueError(
                         f"spout {spec.label!r} of {cls.__name__} needs `outputs`, such as outputs = ['word string']. "
-                        f"Given: {spec.component_cls.outputs!r}"
+                        f"Given: {given(spec.component_cls.outputs)}"
                     )
             elif not spec.subscriptions:
                 raise ValueError(f"bolt {spec.label!r} of {cls.__name__} needs inputs=[...]. Given: none")
@@ -122,13 +123,13 @@ class Topology:
             raise ValueError(
                 f"input of {spec.label!r} ({spec.component_cls.__name__}) is no component of {cls.__name__}, which has "
                 f"{[known.label for known in cls.specs]!r}: assign it to an attribute of the Topology. "
-                f"Given: {source.component!r}"
+                f"Given: {given(source.component)}"
             )
         stream = producer.stream(source.stream)
         if stream is None:
             raise ValueError(
                 f"input of {spec.label!r} ({spec.component_cls.__name__}): {producer.label!r} declares the streams "
-                f"{[declared.name for declared in producer.streams]!r}. Given: {source.stream!r}"
+                f"{[declared.name for declared in producer.streams]!r}. Given: {given(source.stream)}"
             )
         if grouping is None:
             grouping = Grouping.DIRECT if stream.direct else Grouping.SHUFFLE
@@ -144,7 +145,7 @@ class Topology:
         if unknown:
             raise ValueError(
                 f"{grouping.kind} grouping of {spec.label!r} ({spec.component_cls.__name__}): stream {stream.name!r} "
-                f"of {producer.label!r} has the fields {list(stream.fields)!r}. Given: {unknown!r}"
+                f"of {producer.label!r} has the fields {list(stream.fields)!r}. Given: {given(unknown)}"
             )
         return Subscription(producer, stream, grouping)
 
@@ -178,14 +179,14 @@ class Topology:
         raise NotImplementedError(
             f"a topology is not written for Nimbus here: name the class in the option topology="
             f"'{cls.__module__}:{cls.__qualname__}', or call pystorm_source.read_stream(spark, {cls.__name__}). "
-            f"Given: {cls.__name__}.write({stream!r})"
+            f"Given: {cls.__name__}.write({given(stream)})"
         )
 
     @classmethod
     def read(cls, stream: Any) -> NoReturn:
         """Raises NotImplementedError: a topology is a class, not a Thrift file."""
         raise NotImplementedError(
-            f"a topology is not read from Thrift here: import its class. Given: {cls.__name__}.read({stream!r})"
+            f"a topology is not read from Thrift here: import its class. Given: {cls.__name__}.read({given(stream)})"
         )
 
     @classmethod
@@ -193,5 +194,5 @@ class Topology:
         """Raises NotImplementedError: Flux starts topologies on Storm."""
         raise NotImplementedError(
             "Flux starts topologies on Storm, not here: `pystorm-source draw` shows this one. "
-            f"Given: {cls.__name__}.to_flux_dict({name!r})"
+            f"Given: {cls.__name__}.to_flux_dict({given(name)})"
         )

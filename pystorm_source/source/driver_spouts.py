@@ -13,12 +13,16 @@ from typing import Any
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.snapshot_check import CheckedSnapshot, checked_snapshot
-from pystorm_source.errors import TopologyError
+from pystorm_source.errors import TopologyError, TupleFailed, said
 from pystorm_source.plan import Plan
 from pystorm_source.source.admission import Align
 from pystorm_source.source.offsets import Key
 
 logger = logging.getLogger("pystorm.source")
+
+
+class Terminated(SystemExit):
+    """Spark ends this process: no component has asked for it."""
 
 
 class DriverSpouts:
@@ -99,6 +103,10 @@ class DriverSpouts:
 def _noted(component: str, method: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:
+    except Terminated:
+        raise
+    except SystemExit as error:  # which would end the runner without a word
+        raise TupleFailed(f"component {component!r}, on the driver: {method}() raised {said(error)}") from error
+    except BaseException as error:
         error.add_note(f"Raised by {method}() of spout {component!r}, on the driver.")
         raise

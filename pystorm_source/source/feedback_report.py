@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from pystorm_source.errors import given
 from pystorm_source.worker.run_counts import RunCounts
 
 VERSION: Literal[1] = 1
@@ -69,7 +70,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.offsets <= self.end - self.start:
-            raise ValueError(f"more offsets read than there are between start and end. Given: {self.offsets!r}")
+            raise ValueError(f"more offsets read than there are between start and end. Given: {given(self.offsets)}")
 
     @classmethod
     def of(

@@ -39,7 +39,7 @@ from pystorm_source.source.admission import (
     state_of,
 )
 from pystorm_source.source.backlog import Backlog
-from pystorm_source.source.driver_spouts import DriverSpouts
+from pystorm_source.source.driver_spouts import DriverSpouts, Terminated
 from pystorm_source.source.feedback import Feedback
 from pystorm_source.source.feedback_address import in_runner
 from pystorm_source.source.feedback_report import TaskReport
@@ -276,6 +276,6 @@ def _stop_on_sigterm() -> None:
         global _terminated
         _terminated = True
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come twice; stop() must not be broken off
-        sys.exit(0)
+        raise Terminated(0)
 
     signal.signal(signal.SIGTERM, leave)

@@ -30,7 +30,7 @@ from msgspec import Meta
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.errors import CheckpointError
+from pystorm_source.errors import CheckpointError, given
 from pystorm_source.options import Options, parse
 from pystorm_source.spouts.journal_log import Journal
 from pystorm_source.spouts.journal_manifest import BatchRange, Manifest
@@ -309,7 +309,7 @@ class JournaledSpout(PartitionedSpout):
         if need_task_ids:
             raise ValueError(
                 f"{self._spout_cls.__name__}.emit: a journaled tuple is sent to tasks later on: leave need_task_ids "
-                f"out, or run without journal.path. Given: need_task_ids={need_task_ids!r}"
+                f"out, or run without journal.path. Given: need_task_ids={given(need_task_ids)}"
             )
         if self._writer is None:
             self._early.append((tup, tup_id, stream or "default", direct_task))

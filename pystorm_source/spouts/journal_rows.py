@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from cython_core.row_batch import RowBatchBuilder, RowView
-from pystorm_source.errors import DataLossError
+from pystorm_source.errors import DataLossError, given
 from pystorm_source.spouts.journal_segment import STREAM, Group, StreamBatch
 
 MOST_ROWS = 1 << 16
@@ -66,7 +66,7 @@ class JournalRows:
         if appender is None:
             raise ValueError(
                 f"Unknown stream ID: {self.component!r} declares the streams {', '.join(map(repr, self._appenders))}. "
-                f"Given: {stream!r}"
+                f"Given: {given(stream)}"
             )
         appender.append(values, task, position)
 
@@ -129,7 +129,7 @@ class _Appender:
     def append(self, values: Sequence[Any], task: int | None, position: int) -> None:
         if self.straight is not None:
             if task is not None:
-                raise ValueError(f"a direct task on a stream that is not declared direct=True. Given: {task!r}")
+                raise ValueError(f"a direct task on a stream that is not declared direct=True. Given: {given(task)}")
             self.straight(values, position)
             return
         row = list(values)
@@ -138,7 +138,7 @@ class _Appender:
                 row[i] = _packed(row[i], f"value {i} of {self._view.label}")
         if self._direct:
             if task is None:
-                raise ValueError(f"an emit to {self._view.label}, a direct stream, names a task. Given: {task!r}")
+                raise ValueError(f"an emit to {self._view.label}, a direct stream, names a task. Given: {given(task)}")
             row.append(task)
         self._view.append_row(row, position)
 
@@ -157,7 +157,7 @@ def _packed(value: Any, where: str) -> bytes:
     try:
         return msgspec.msgpack.encode(value)
     except (OverflowError, ValueError, RecursionError) as error:
-        raise TypeError(f"{_untyped(where)}: {error}. Given: {value!r:.200}") from None
+        raise TypeError(f"{_untyped(where)}: {error}. Given: {given(value)}") from None
 
 
 def _check_plain(value: Any, where: str) -> None:
@@ -172,7 +172,7 @@ def _check_plain(value: Any, where: str) -> None:
             _check_plain(key, where)
             _check_plain(each, where)
     else:
-        raise TypeError(f"{_untyped(where)}. Given: {value!r:.200}, a {kind.__name__}")
+        raise TypeError(f"{_untyped(where)}. Given: {given(value)}, a {kind.__name__}")
 
 
 def _untyped(where: str) -> str:

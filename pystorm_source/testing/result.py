@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pystorm_source.api import ComponentSpec
+from pystorm_source.errors import given
 from pystorm_source.plan import Plan
 from pystorm_source.worker.local_run import Counts
 
@@ -44,7 +45,7 @@ class Result:
         name = component.label if isinstance(component, ComponentSpec) else component
         if (name, stream) not in self._rows:
             streams = ", ".join(".".join(each) for each in self._rows)
-            raise KeyError(f"topology {self.topology!r} has the streams {streams}. Given: {f'{name}.{stream}'!r}")
+            raise KeyError(f"topology {self.topology!r} has the streams {streams}. Given: {given(f'{name}.{stream}')}")
         return list(self._rows[name, stream])
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from cython_core.async_executor import AsyncExecutor
 from cython_core.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
-from pystorm_source.errors import TopologyError, TupleFailed
+from pystorm_source.errors import TopologyError, TupleFailed, given
 from pystorm_source.plan import Plan, check_meetings, compile_plan
 from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
@@ -83,7 +83,7 @@ def run_topology(
     except TooLong:
         raise TimeoutError(
             f"topology {plan.name!r} has not come to its end: {running}. Let its spouts end, its cycles run out and "
-            f"its components return, or give run_topology a longer timeout. Given: timeout={timeout!r}"
+            f"its components return, or give run_topology a longer timeout. Given: timeout={given(timeout)}"
         ) from None
     counts = run.counts()
     counts.errors += errors

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pystorm_source.api import ReliableSpout
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.errors import TopologyError
+from pystorm_source.errors import TopologyError, given
 
 
 class Marker(Enum):
@@ -120,12 +120,12 @@ class Play:
             self._numbers.append(count)
             if row is FAIL:
                 if i == 0 or not (self._rows[i - 1] is FAIL or _is_row(self._rows[i - 1])):
-                    raise ValueError(f"FAIL stands behind the row that it fails. Given: {self._rows[: i + 1]!r:.200}")
+                    raise ValueError(f"FAIL stands behind the row that it fails. Given: {given(self._rows[: i + 1])}")
                 self._to_fail[count - 1] = self._to_fail.get(count - 1, 0) + 1
             elif _is_row(row):
                 count += 1
             elif not isinstance(row, (Marker, PAUSE)):
-                raise TypeError(f"a script holds lists or tuples of values, and markers. Given: {row!r:.200}")
+                raise TypeError(f"a script holds lists or tuples of values, and markers. Given: {given(row)}")
 
     @property
     def done(self) -> bool:

@@ -123,7 +123,7 @@ class Unread:
         except PystormError as error:
             error.add_note(f"Raised by {called}() of spout {name!r}, on the driver.")
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise TupleFailed(f"component {name!r}, on the driver: {called}() raised {said(error)}") from error
 
     def _build(self, name: str) -> PartitionedSpout:

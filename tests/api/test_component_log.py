@@ -3,12 +3,14 @@
 import gc
 import logging
 import os
+import re
 
 import pytest
 
 from pystorm_source import Bolt, StormHandler
-from pystorm_source.api.component_log import LogStream
-from pystorm_source.errors import OptionError
+from pystorm_source.api.component_log import FIRST, MOST_KINDS, ErrorLog, LogStream
+from pystorm_source.clock import ManualClock
+from pystorm_source.errors import LONGEST_TRACEBACK, OptionError
 
 
 class Words(Bolt):
@@ -159,3 +161,101 @@ def test_a_stream_of_log_lines(caplog):
         print("hello", file=stream)
     stream.flush()
     assert caplog.messages == ["hello"]
+
+
+# --- exceptions that repeat ---
+
+
+class Failing(Bolt):
+    def fails(self, text="broken"):
+        try:
+            raise ValueError(text)
+        except ValueError as error:
+            self.raise_exception(error, self)
+
+    def fails_elsewhere(self):
+        try:
+            raise ValueError("elsewhere")
+        except ValueError as error:
+            self.raise_exception(error)
+
+
+@pytest.fixture
+def failing(caplog):
+    """A bolt, its clock, and what it has logged: the first line of each record."""
+    clock = ManualClock()
+    bolt = started({}, bolt=Failing())
+    bolt._pystorm_errors = ErrorLog(clock)
+    return bolt, clock, lambda: [message.split("\n")[0] for message in caplog.messages]
+
+
+FIRST_LINE = "Python ValueError raised"
+
+
+def test_of_a_thousand_exceptions_of_one_kind_three_are_logged_whole(failing, caplog):
+    bolt, _, logged = failing
+    for _ in range(1000):
+        bolt.fails()
+    assert len(logged()) == 3 and all(line.startswith(FIRST_LINE) for line in logged())
+    assert all("in fails" in message and "ValueError: broken" in message for message in caplog.messages)
+    assert sum(message.count("\n") for message in caplog.messages) < 30
+    bolt._pystorm_errors.tell(everything=True)
+    assert re.fullmatch(
+        r"component 'logged': ValueError at .*test_component_log.py:\d+: 997 more in 0 s, 1000 in all; the last one: "
+        "ValueError: broken",
+        logged()[3],
+    )
+    bolt._pystorm_errors.tell(everything=True)
+    assert len(logged()) == 4
+
+
+def test_then_a_count_a_minute(failing):
+    bolt, clock, logged = failing
+    for second in range(300):
+        clock.advance(1)
+        bolt.fails(f"number {second}")
+    counts = logged()[3:]
+    assert [re.search(r": (\d+) more in 60 s, (\d+) in all", line).groups() for line in counts] == [
+        ("60", "63"), ("60", "123"), ("60", "183"), ("60", "243"),
+    ]  # fmt: skip
+    assert counts[0].endswith("the last one: ValueError: number 62")
+
+
+def test_another_line_another_exception_and_another_component_are_other_kinds(failing):
+    bolt, _, logged = failing
+    for _ in range(10):
+        bolt.fails()
+        bolt.fails_elsewhere()
+        bolt._pystorm_errors.takes("other", bolt.logger, ValueError())
+    assert len(logged()) == 6
+
+
+def test_code_that_is_made_up_at_run_time_fills_no_memory(failing):
+    bolt, _, logged = failing
+    log = bolt._pystorm_errors
+    for n in range(MOST_KINDS + 10):
+        error = type(f"Error{n}", (Exception,), {})()
+        assert all(log.takes("c", bolt.logger, error) for _ in range(FIRST))
+        assert not log.takes("c", bolt.logger, error)
+    assert len(logged()) == 10  # the counts of those that were forgotten
+
+
+def test_an_exception_that_does_not_print_is_logged_and_counted(failing):
+    bolt, _, logged = failing
+
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("will not print")
+
+    for _ in range(5):
+        bolt.raise_exception(Mute())
+    bolt._pystorm_errors.tell(everything=True)
+    assert logged()[:3] == ["Python Mute raised"] * 3
+    assert logged()[3].endswith("2 more in 0 s, 5 in all; the last one: Mute, which does not print")
+
+
+def test_what_is_logged_of_a_large_tuple_and_exception_is_cut(failing, caplog):
+    bolt, _, _ = failing
+    bolt.raise_exception(ValueError("x" * 50_000_000), ["y" * 50_000_000])
+    (message,) = caplog.messages
+    assert len(message) < 2 * LONGEST_TRACEBACK

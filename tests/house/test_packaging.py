@@ -1,12 +1,42 @@
 """What pyproject.toml and MANIFEST.in promise is what lies in the folders."""
 
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
+
+import pytest
 
 from pystorm_source.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+INTERPRETERS = ["3.11", "3.12", "3.13"]
+
+
+def test_the_interpreters_are_the_same_everywhere():
+    assert PROJECT["project"]["requires-python"] == ">=3.11,<3.14"
+    named = [each.rsplit(" ", 1)[1] for each in PROJECT["project"]["classifiers"] if "Python ::" in each]
+    assert [each for each in named if each != "Cython"] == INTERPRETERS
+    assert f"for version in {' '.join(INTERPRETERS)}; do" in (ROOT / ".ci/run").read_text()
+
+
+@pytest.mark.parametrize(("version", "compiles"), [("0x030D00F0", True), ("0x030E0000", False)])
+def test_the_core_does_not_compile_for_an_interpreter_whose_tuples_keep_their_hash(version, compiles, tmp_path):
+    """The header's own guard, before anything of Python's is used."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    (tmp_path / "Python.h").write_text(f"#define PY_VERSION_HEX {version}\n")
+    (tmp_path / "structmember.h").touch()
+    source = ROOT / "cython_core/include/values_tuple.h"
+    done = subprocess.run(
+        [compiler, "-E", f"-I{tmp_path}", "-x", "c", str(source), "-o", "/dev/null"], capture_output=True, text=True
+    )
+    assert (done.returncode == 0) is compiles, done.stderr
+    assert compiles or "pystorm-source runs on CPython 3.11, 3.12 and 3.13" in done.stderr
 
 
 def test_every_room_is_packaged():

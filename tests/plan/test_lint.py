@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -55,6 +56,23 @@ def test_nothing_to_say():
     assert found(lines=lines, b=Same.spec(inputs={lines: Grouping.fields("line")})) == []
     lines = Offsets.spec()
     assert found(lines=lines, b=Same.spec(inputs=[lines])) == []
+
+
+class Wrapped(PartitionedSpout):
+    """As a journal around a spout is."""
+
+    def __init__(self, cls):
+        pass
+
+
+def test_behind_a_journal_groupings_hold_as_it_is_one_partition():
+    lines = Plain.spec()
+    both = {"lines": lines, "b": Same.spec(inputs={lines: Grouping.fields("line")})}
+    plan = compile_plan(type("T", (Topology,), both))
+    spout, bolt = plan.components
+    journaled = replace(plan, components=(replace(spout, wrapper=Wrapped), bolt))
+    assert journaled.spouts[0].is_partitioned
+    assert lint(journaled) == ()
 
 
 # --- groupings hold inside a Spark task ---

@@ -173,6 +173,59 @@ class Mute:
         raise RuntimeError("will not print")
 
 
+class MuteError(Exception):
+    def __str__(self):
+        raise RuntimeError("will not print")
+
+
+@pytest.mark.parametrize(("method", "on"), [("initialize", "bolt"), ("process", "bolt"), ("next_tuple", "spout")])
+def test_an_exception_that_does_not_print_is_named(method, on):
+    worker = failing(method, on, MuteError())
+    with pytest.raises(TupleFailed, match=rf"{method}\(\) raised MuteError, which does not print") as caught:
+        rows(worker.run("s", "p", 5, 9))
+    assert method != "process" or "; tuple (5,) of s.default; offset 5; in partition" in str(caught.value)
+
+
+@pytest.mark.parametrize("letter", ["fail", "stream"])
+def test_an_exception_of_50_megabytes_is_cut(letter):
+    class Says(Pass):
+        exit_on_exception = False
+
+        def process(self, tup):
+            raise Boom("x" * 50_000_000)
+
+    s = Numbers.spec()
+    overrides = {"topology.max.spout.retries": 0, "topology.dead.letter": letter}
+    worker = worker_of(topology(s=s, b=Says.spec(inputs=[s])), "b", overrides=overrides)
+    reasons = []
+    for executor in worker.executors:
+        if executor.component == "s":
+            executor.retries._send = lambda row: reasons.append(row[1]) or True
+    try:
+        assert rows(worker.run("s", "p", 5, 7)) == []
+    except TupleFailed as error:
+        reasons.append(str(error))
+    assert len(reasons) == (1 if letter == "fail" else 2)
+    assert all("Boom: xxx" in reason and len(reason) < 5000 for reason in reasons)
+
+
+def test_a_thousand_bad_tuples_fill_no_log(caplog):
+    class Bad(Pass):
+        exit_on_exception = False
+
+        def process(self, tup):
+            raise Boom(f"number {tup.values.n}")
+
+    s = Numbers.spec()
+    overrides = {"topology.max.spout.retries": 0, "topology.dead.letter": "drop"}
+    worker = worker_of(topology(s=s, b=Bad.spec(inputs=[s])), "b", overrides=overrides)
+    assert rows(worker.run("s", "p", 0, 1000)) == []
+    worker.stop()
+    assert sum(1 + record.getMessage().count("\n") for record in caplog.records) < 50
+    assert "997 more in " in caplog.text and "Boom: number 999" in caplog.text
+    assert len(worker.errors) == 100 and worker.report()["components"]["b"]["errors"] == 1000
+
+
 class Huge:
     def __repr__(self):
         return "h" * 10_000
