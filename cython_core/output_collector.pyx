@@ -94,7 +94,7 @@ cdef class OutputCollector:
                 f"Unknown stream ID: {type(self.instance).__name__} declares the streams "
                 f"{', '.join(repr(name) for name in self.routers) or 'none'} in `outputs`; declare the fields, such as "
                 f"{example_of(stream)}. "
-                f"Given: {'default' if stream is None else stream!r}"
+                f"Given: {'default' if stream is None else shown(stream)}"
             )
         return router
 
@@ -563,8 +563,8 @@ cdef class BoltBase:
             (<BoltOutputCollector?>collector_of(self)).reset_timeout(found)
 
     def process_tick(self, tup):
-        """Called with a tick tuple, values ``(seconds,)``: every ``topology.tick.tuple.freq.secs``, and with ``(0,)`` when
-        a range ends (``is_final_tick``). Does nothing unless overridden. Ticks never reach ``process``."""
+        """Called with a tick tuple, values ``(seconds,)``: every ``topology.tick.tuple.freq.secs``, and with ``(0,)``
+        when a range ends (``is_final_tick``). Does nothing unless overridden. Ticks never reach ``process``."""
 
 
 cdef bint heard_verdict(object component, str method, object given) except -1:

@@ -147,11 +147,11 @@ class ComponentSpec:
         if config is None:
             return {}
         if not isinstance(config, dict):
-            raise TypeError(f"`config` of a component must be a dict or None. Given: {given(redacted('config', config))}")
+            raise TypeError(f"`config` of a component must be a dict or None. Given: {_shown(config)}")
         try:
             json.dumps(config)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"`config` of a component must be JSON: {error}. Given: {given(redacted('config', config))}") from None
+            raise TypeError(f"`config` of a component must be JSON: {error}. Given: {_shown(config)}") from None
         return copy.deepcopy(config)
 
     @staticmethod
@@ -202,3 +202,7 @@ def _task_count(tasks: Any) -> int:
     if tasks < 1:
         raise ValueError(f"`par`, the number of tasks, must be at least 1. Given: {given(tasks)}")
     return tasks
+
+
+def _shown(config: Any) -> str:
+    return given(redacted("config", config))
