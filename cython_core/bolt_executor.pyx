@@ -296,7 +296,7 @@ cdef class BoltExecutor(Executor):
         return 0
 
     cdef Tuple new_tick(self, bint final):
-        """Its value is the period; 0, which no period is, where the range ends."""
+        """Its value is the period; 0, which no period is, if the range ends or spouts wait for what the bolt holds."""
         cdef Tuple tick = new_tuple(self.tick_source, (0 if final else self.tick_frequency,), -1)
         name_values(tick)
         self.ticks += 1
@@ -350,7 +350,7 @@ cdef class BoltExecutor(Executor):
             if self.batching is not None:
                 self.fire_batches()
             else:
-                self.give_tick()
+                self.give_tick(True)
             self.flush()
         finally:
             self.end_turn(0)

@@ -445,7 +445,8 @@ cdef class SpoutExecutor(Executor):
             self.rows = rows_of(chunk)
             self.converted += chunk.num_rows
         end = min(self.converted, self.sent + quota)
-        rows = self.rows[len(self.rows) - (self.converted - self.sent):][:end - self.sent]
+        first = len(self.rows) - (self.converted - self.sent)
+        rows = self.rows[first:first + end - self.sent]
         self.collector.last_offset = SOMEWHERE
         self.sent += self.send_rows(self.batch.slice(self.sent, end - self.sent), rows, 1, True)
         if self.sent == self.batch.num_rows:
