@@ -412,6 +412,9 @@ def scenarios() -> Iterator[Scenario]:
         initial=INITIAL,
         seconds=30.0,
     )
+    for name, rate in (("lost-all-begun", 5_000.0), ("lost-all-quick", 2_500_000.0)):
+        yield Scenario(name, 16, 2, constant(np.full(16, rate)), cold=3.0, initial=INITIAL, tamper=losing(1.0),
+                       seconds=30.0)  # fmt: skip
     yield Scenario("quick-dear", 16, 2, constant(np.full(16, 2_500_000.0)), target=None, cold=3.0, initial=INITIAL,
                    batch_cost=0.5, seconds=30.0)  # fmt: skip
     yield Scenario("10-000", 10_000, 100, constant(np.full(10_000, 5_000.0)), seconds=60, initial=INITIAL)

@@ -321,6 +321,12 @@ def test_a_quick_query_reads_in_its_first_thirty_seconds_what_one_without_limits
     assert with_control >= 0.9 * without
 
 
+@pytest.mark.parametrize("name", ["lost-all-begun", "lost-all-quick"])
+def test_without_reports_a_query_finds_its_rate_as_well(name):
+    with_control, without_limits = (run(KNOWN[name], limited=limited).rows_within(30.0) for limited in (True, False))
+    assert with_control >= 0.75 * without_limits
+
+
 def test_tasks_that_are_dear_to_start_are_not_taken_for_slow_ones():
     """64 short tasks of 30 ms each besides their work leave less than half of the slots' time."""
     assert figures(KNOWN["short-tasks"], run(KNOWN["short-tasks"]))["goodput"] > 0.4

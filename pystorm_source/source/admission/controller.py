@@ -213,7 +213,9 @@ def _unreported(state: AdmissionState, batch: BatchSeen, target: Target) -> Admi
     tasks = batch.offsets[rows] / state.rates.in_use[rows] + state.task_overhead
     work = makespan(tasks, max(state.slots, 1))
     before = state.overhead
-    overhead = before.after(WorkTime(work, batch.elapsed), target, before.slope / GROWTH)
+    overhead = before
+    if state.batches >= COLD_BATCHES:
+        overhead = before.after(WorkTime(work, batch.elapsed), target, before.slope / GROWTH)
     factor = overhead.slope / before.slope
     return replace(state, rates=state.rates.slower(factor, rows), overhead=overhead.with_work(factor))
 

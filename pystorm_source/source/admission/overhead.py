@@ -110,10 +110,9 @@ class Overhead:
         slopes |= {(each.took - self.fixed) / each.work for each in recent if each.work}
         slopes |= {(b.took - a.took) / (b.work - a.work) for a, b in combinations(recent, 2) if a.work != b.work}
         fits = []
-        for slope in slopes:
-            if least <= slope <= MOST_SLOPE:
-                fixed = max(0.0, statistics.median_low(each.took - slope * each.work for each in recent))
-                off = sum(abs(each.took - fixed - slope * each.work) for each in recent)
-                fits.append((off + steepness * abs(slope - self.slope), fixed, slope))
+        for slope in {min(max(slope, least), MOST_SLOPE) for slope in slopes}:
+            fixed = max(0.0, statistics.median_low(each.took - slope * each.work for each in recent))
+            off = sum(abs(each.took - fixed - slope * each.work) for each in recent)
+            fits.append((off + steepness * abs(slope - self.slope), fixed, slope))
         _, fixed, slope = min(fits)
         return Overhead(fixed, slope, recent)
