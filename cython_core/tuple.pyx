@@ -127,7 +127,9 @@ def _tuple_again(component, stream, task, fields, values, offset, id):
     return tup
 
 
+# A tuple that ends as garbage may still speak to the acker of its source: that stays, hence no_gc_clear.
 @cython.final
+@cython.no_gc_clear
 cdef class TupleSource:
     """Component, stream, task, fields and acker shared by all tuples of one producer task's stream."""
 

@@ -3,11 +3,14 @@
 Time is the test's: a call of a bolt lets it pass.
 """
 
+import gc
+
 import pyarrow as pa
 import pytest
 
 from pystorm_source import BatchingBolt, Bolt, PartitionedSpout
 from pystorm_source.clock import ManualClock
+from pystorm_source.errors import TupleFailed
 from tests.worker.running import Batches, Numbers, Pass, numbers, topology, worker_of
 
 TUPLES = 2000
@@ -136,6 +139,33 @@ def test_tuples_of_batches_that_a_bolt_throws_away_time_out():
     rows, counts = run(worker_of(topology(s=s, b=ThrowsAway.spec(inputs=[s])), "b", overrides=config, clock=clock), 20)
     assert rows == list(range(20))
     assert counts["s"]["retries"] == 20
+
+
+def test_a_worker_that_ends_as_garbage_with_tuples_in_batches_harms_nobody():
+    class Stops(BatchingBolt):
+        def process_batch(self, key, tups):
+            pass
+
+    class Breaks(Pass):
+        def process(self, tup):
+            if tup.values.n == 50:
+                raise ValueError("as it was drawn")
+            super().process(tup)
+
+    for _ in range(20):
+        s = Numbers.spec()
+        made = topology(s=s, b=Breaks.spec(inputs=[s]), c=Stops.spec(inputs=[s]))
+        worker = worker_of(made, "b", clock=ManualClock())
+        with pytest.raises(TupleFailed):
+            run_without_stop(worker)
+        worker.executors[0].instance.myself = worker  # a cycle
+        worker.die()
+        del worker
+        gc.collect()
+
+
+def run_without_stop(worker):
+    return list(worker.run("s", "p", 0, 100))
 
 
 def test_no_tree_times_out_while_nobody_takes_the_rows():
