@@ -4,6 +4,7 @@ Time is the test's: a call of a bolt lets it pass.
 """
 
 import gc
+import time
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from pystorm_source import BatchingBolt, Bolt, PartitionedSpout
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
-from tests.worker.running import Batches, Numbers, Pass, numbers, topology, worker_of
+from pystorm_source.plan import compile_plan
+from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from tests.worker.running import Batches, N, Numbers, Pass, numbers, topology, worker_of
 
 TUPLES = 2000
 
@@ -31,6 +34,12 @@ def slow(seconds, clock, base=Pass):
     return Slow
 
 
+def in_short_turns(made, component, clock, config=None):
+    """A worker whose queues fill: a turn may end after any call, as turns of slow bolts do by the machine's clock."""
+    output = OutputPlan(N, (ViewPlan(component, "default", (0,)),), 10_000)
+    return Worker(compile_plan(made, config), output, clock, seed=1)
+
+
 def run(worker, end=TUPLES):
     """The numbers that leave the worker, and its counts."""
     try:
@@ -45,12 +54,13 @@ def test_a_slow_bolt_gets_each_tuple_once(seconds, timeout):
     clock = ManualClock()
     bolt = slow(seconds, clock)
     s = Numbers.spec()
-    rows, counts = run(worker_of(topology(s=s, b=bolt.spec(inputs=[s])), "b", overrides=timeout, clock=clock))
+    rows, counts = run(in_short_turns(topology(s=s, b=bolt.spec(inputs=[s])), "b", clock, timeout))
     assert sorted(bolt.calls) == rows == list(range(TUPLES))
     assert (counts["s"]["retries"], counts["b"]["skipped"]) == (0, 0)
     assert clock.monotonic() <= 1.05 * seconds * TUPLES
 
 
+@pytest.mark.inline
 @pytest.mark.parametrize("spout", [Numbers, Batches])
 def test_slow_bolts_behind_each_other_get_each_tuple_once(spout):
     clock = ManualClock()
@@ -60,11 +70,30 @@ def test_slow_bolts_behind_each_other_get_each_tuple_once(spout):
     b = second.spec(inputs=[a], par=2)
     made = topology(s=s, a=a, b=b, c=last.spec(inputs=[b]))
     config = {"topology.message.timeout.secs": 1}
-    rows, counts = run(worker_of(made, "c", overrides=config, clock=clock), 500)
+    rows, counts = run(in_short_turns(made, "c", clock, config), 500)
     assert sorted(first.calls) == sorted(second.calls) == sorted(last.calls) == rows == list(range(500))
     assert (counts["s"]["retries"], counts["s"]["failed"]) == (0, 0)
 
 
+@pytest.mark.threads
+def test_slow_bolts_in_threads_of_their_own_get_each_tuple_once():
+    """By the machine's clock, as each thread lets the time of the others pass."""
+
+    class Sleeps(Pass):
+        def process(self, tup):
+            time.sleep(0.01)
+            super().process(tup)
+
+    s = Numbers.spec()
+    a = Sleeps.spec(inputs=[s])
+    b = Sleeps.spec(inputs=[a])
+    worker = worker_of(topology(s=s, a=a, b=b), "b", overrides={"topology.message.timeout.secs": 0.5})
+    rows, counts = run(worker, 150)
+    assert rows == list(range(150))
+    assert (counts["a"]["executed"], counts["b"]["executed"], counts["s"]["retries"]) == (150, 150, 0)
+
+
+@pytest.mark.inline
 def test_a_batching_bolt_behind_a_slow_one_keeps_its_tuples_until_its_tick():
     """What the engine gathers for it waits as in a queue."""
     clock = ManualClock()
@@ -83,7 +112,7 @@ def test_a_batching_bolt_behind_a_slow_one_keeps_its_tuples_until_its_tick():
     a = first.spec(inputs=[s])
     made = topology(s=s, a=a, b=Gathers.spec(inputs=[a]))
     config = {"topology.message.timeout.secs": 1}
-    rows, counts = run(worker_of(made, "b", overrides=config, clock=clock), 300)
+    rows, counts = run(in_short_turns(made, "b", clock, config), 300)
     assert (sorted(first.calls), rows) == (list(range(300)), list(range(300)))
     assert (counts["s"]["retries"], groups) == (0, [300])
 
