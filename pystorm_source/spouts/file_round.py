@@ -88,7 +88,7 @@ class Round:
         self._waited: set[str] = set()
         self._beside: dict[str, list[FileEntry]] = {}
         self._marks: dict[object, dict[int, int]] = {}
-        self._families: dict[str, list[FileEntry]] = {}
+        self._families: dict[str, list[FileEntry]] | None = None
         self._families_beside: dict[str, dict[str, list[FileEntry]]] = {}
         self._originals = Originals(follower, files)
 
@@ -290,23 +290,28 @@ class Round:
 
     def _related(self, which: Known, strangers: list[FileEntry]) -> list[FileEntry]:
         """The files of its family, and all gzip files, among the strangers and those beside it."""
-        if not self._families:
-            self._families = _by_family(strangers)
+        if self._families is None:
+            self._families = _by_family(self._unclaimed(strangers))
         groups = [self._families]
         if which.gone is None:
             folder = os.path.dirname(which.identity.hint)
             beside = self._list_beside(which.identity.hint)
             if folder not in self._families_beside:
-                self._families_beside[folder] = _by_family(beside)
+                self._families_beside[folder] = _by_family(self._unclaimed(beside))
             groups.append(self._families_beside[folder])
         name = family(which.identity.hint)
         return [file for group in groups for file in (*group.get(name, ()), *group.get("", ()))]
+
+    def _unclaimed(self, files: list[FileEntry]) -> list[FileEntry]:
+        """Without those that are known, or done: thousands may be, and thousands of others may vanish at once."""
+        watermark = self._notes.watermark
+        return [file for file in files if file.changed_ns > watermark and self._follower.key(file) not in self._claimed]
 
     def _may_inherit(self, file: FileEntry, orphan: Orphan) -> bool:
         """Whether it may have been made of that file, by its name, its times, and how its text begins."""
         identity = orphan.which.identity
         rotated = is_rotated_name(file.name, identity.hint)
-        if not (file.gzipped or rotated) or file.changed_ns <= self._notes.watermark:
+        if not (file.gzipped or rotated):
             return False
         marks = self._marks_of(file)
         if identity.crc not in marks and not (file.gzipped and rotated and max(marks.values()) < PREFIX_BYTES):
