@@ -24,6 +24,8 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef readonly unsigned long long cancelled
     cdef object cancellations               # deque of (when its grace is over, request), oldest first
     cdef TurnTimer grace_timer              # for the oldest of them
+    cdef long abandoned                     # requests that the log does not speak of yet,
+    cdef long abandonings                   # of so many times that some were
     cdef TurnTimer look_timer               # when to look for requests whose trees have failed
     cdef double look_seconds                # from the last look to the next one
     cdef unsigned long long executed_at_look

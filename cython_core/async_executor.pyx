@@ -88,8 +88,9 @@ cdef class AsyncExecutor(BoltExecutor):
         try:
             if tasks:
                 left = self.loop.finish(tasks, GRACE_SECONDS)
-                if left:
-                    self.warn_of_abandoned(left)
+                self.abandoned += left
+            if self.abandoned > 0:
+                self.warn_of_abandoned()
             answer = self.instance.cleanup()
             if asyncio.iscoroutine(answer):
                 self.loop.run(answer)
@@ -98,11 +99,12 @@ cdef class AsyncExecutor(BoltExecutor):
             self.cancellations.clear()
             self.loop.let_go(self)
 
-    def warn_of_abandoned(self, long count):
+    def warn_of_abandoned(self):
         logger.warning(
             "component %r, task %d: %d cancelled requests go on after %g s; nobody waits for them any more",
-            self.component, self.task, count, GRACE_SECONDS,
+            self.component, self.task, self.abandoned, GRACE_SECONDS,
         )
+        self.abandoned = 0
 
     def share_timers(self, TimerService timers not None):
         BoltExecutor.share_timers(self, timers)
@@ -345,7 +347,11 @@ cdef class AsyncExecutor(BoltExecutor):
             self.timers.pass_time(now)
             self.grace_timer.start(self.cancellations[0][0] - now)
         if abandoned > 0:
-            self.warn_of_abandoned(abandoned)
+            self.abandoned += abandoned
+            self.abandonings += 1
+            # Three times, then ever more seldom: a bolt of which every request does it must not fill the log.
+            if self.abandonings <= 3 or self.abandonings & (self.abandonings - 1) == 0:
+                self.warn_of_abandoned()
         return 0
 
     cdef int abandon(self, AsyncRequest request) except -1:

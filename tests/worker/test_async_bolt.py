@@ -642,6 +642,21 @@ def test_a_request_that_swallows_its_cancellation_does_not_keep_the_micro_batch_
     assert warnings and all(warned.match(each) for each in warnings)
 
 
+def test_where_every_request_swallows_its_cancellation_the_log_says_so_ever_more_seldom_and_counts_all(caplog):
+    class Always(Swallows):
+        async def process(self, tup):
+            for _ in range(36_000):
+                try:
+                    await asyncio.sleep(0.1)
+                except asyncio.CancelledError:
+                    continue
+
+    options = keys(max_pending=1, request_timeout_secs=2)
+    run_topology(line(Always, **DROPPED), options, clock=ManualClock())
+    counts = [each.args[2] for each in caplog.records if "go on after" in each.getMessage()]
+    assert counts == [1, 1, 1, 1, 4, 8, 4]  # of the 1st, 2nd, 3rd, 4th, 8th, 16th time, and at the end
+
+
 @ORDERED
 def test_a_request_that_swallows_its_cancellation_when_its_tree_has_failed_is_left_behind_too(ordered):
     clock = ManualClock()
