@@ -188,35 +188,34 @@ def test_requests_that_wait_are_no_call(warnings):
     assert warnings.said.empty()
 
 
-def test_many_short_calls_are_no_long_one(warnings):
-    class Slow(Pass):
-        def process(self, tup):
-            time.sleep(SOON / 4)
-            super().process(tup)
-
-    s = Numbers.spec()
-    worker = worker_of(topology(s=s, b=Slow.spec(inputs=[s])), "b")
-    worker.call_seconds = 10 * SOON
-    assert len(numbers(worker.run("s", "p", 0, 100))) == 100
-    worker.stop()
-    assert warnings.said.empty()
+def marks_of(worker, component):
+    """What the watchdog tells calls of that component apart by, now."""
+    for (executor,), _, turn, _ in worker.calls():
+        if executor.component == component:
+            yield turn, executor.executed
 
 
-def test_a_spout_that_polls_and_has_nothing_is_in_no_long_call(warnings):
+def test_no_two_calls_look_alike_though_a_spout_only_polls():
     class Polls(Numbers):
         polls = 0
 
         def next_tuple(self):
+            marks["s"] += marks_of(worker, "s")
             type(self).polls += 1
-            if self.polls < 100:
-                time.sleep(SOON / 4)
-                return None
-            return super().next_tuple()
+            return None if self.polls < 100 else super().next_tuple()
 
-    with running(Pass, spout=Polls, seconds=10 * SOON) as (read, _):
-        pass
-    assert read == [5, 6, 7, 8]
-    assert warnings.said.empty()
+    class Notes(Pass):
+        def process(self, tup):
+            marks["b"] += marks_of(worker, "b")
+            super().process(tup)
+
+    marks = {"s": [], "b": []}
+    s = Polls.spec()
+    worker = worker_of(topology(s=s, b=Notes.spec(inputs=[s])), "b")
+    assert len(numbers(worker.run("s", "p", 0, 500))) == 500
+    worker.stop()
+    assert len(marks["s"]) >= 599 and len(marks["b"]) == 500
+    assert all(len(set(found)) == len(found) for found in marks.values())
 
 
 # --- whom a time-out names ---
