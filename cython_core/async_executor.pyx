@@ -30,7 +30,7 @@ from cython_core.output_collector cimport enter
 from cython_core.purgatory cimport CANCELLED, COMPLETED, PENDING, Purgatory
 from cython_core.receive_queue cimport ReceiveQueue, queue_poll
 from cython_core.timer_service cimport TimerService, new_timer
-from cython_core.tuple cimport OPEN, Tuple, is_lost, name_values, new_tuple, take
+from cython_core.tuple cimport OPEN, Tuple, is_lost, name_values, take
 
 from cython_core.executor import ComponentFailed, logger
 

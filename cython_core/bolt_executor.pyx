@@ -322,6 +322,7 @@ cdef class BoltExecutor(Executor):
         enter(self.collector)
         if not self.batching._batches:
             return 0
+        self.begin_taking()  # the time of what waited in batches begins now, not at the last look at the clock
         try:
             self.batching.process_batches()
             self.batching._tick_counter = 0

@@ -94,7 +94,7 @@ cdef class OutputCollector:
                 f"Unknown stream ID: {type(self.instance).__name__} declares the streams "
                 f"{', '.join(repr(name) for name in self.routers) or 'none'} in `outputs`; declare the fields, such as "
                 f"{example_of(stream)}. "
-                f"Given: {'default' if stream is None else shown(stream)}"
+                f"Given: {shown('default' if stream is None else stream)}"
             )
         return router
 

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 import msgspec
 from msgspec import Meta
 
-from pystorm_source.errors import OptionError
+from pystorm_source.errors import LONGEST_GIVEN, OptionError, cut, given
 from pystorm_source.redaction import redacted
 
 LINT_CODES = (
@@ -527,8 +527,8 @@ T = TypeVar("T", bound=Options)
 
 
 def shown(key: str, value: Any) -> str:
-    """The value as messages and records may show it, without secrets."""
-    return repr(redacted(key, value))
+    """The value as messages and records may show it, cut and without secrets."""
+    return given(redacted(key, value))
 
 
 # Too few: tables are read anew in turn. Too many: tables of notebook cells that were run again stay in memory.
@@ -598,5 +598,6 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
                 value.encode()  # half a character is refused here, not by whatever reads the text later
             values[field.name] = msgspec.convert(value, field.type, strict=False)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
-            raise OptionError(f"option {key!r}: {error}. {meaning_of(field)} Given: {shown(key, value)}") from None
+            what = cut(str(error), LONGEST_GIVEN)  # it may quote the value
+            raise OptionError(f"option {key!r}: {what}. {meaning_of(field)} Given: {shown(key, value)}") from None
     return table(**table.defaults_beside(values), **values)

@@ -1,6 +1,5 @@
 """Sets: a writer, a reader, and what happens between their steps, all of it from a seed."""
 
-import logging
 import multiprocessing
 import os
 import pickle
@@ -53,7 +52,6 @@ class Outcome:
 
 def run_set(seed: int) -> Outcome:
     """The set of that seed."""
-    logging.getLogger("pystorm").setLevel(logging.ERROR)
     began = time.monotonic()
     kind = KINDS[seed % len(KINDS)]
     how = "processes" if seed // len(KINDS) % PROCESSES == PROCESSES - 1 else "interleaved"

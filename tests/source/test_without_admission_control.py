@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from pystorm_source.clock import ManualClock
+from pystorm_source.source.offsets import sealed
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.stream_reader import PystormStreamReader
 from tests.source.spark_calls import Checkpoint, Run
@@ -124,7 +125,8 @@ def test_a_query_that_had_several_micro_batches_goes_on_bounded_by_what_it_knows
     for head in (10**6, 10**7):
         endless.put(a=head)
         first.plan()
-    first.at["pace"] = {"numbers": {"common": 5000, "fixedMicros": 100_000, "slots": 2, "taskMicros": 5000}}
+    pace = {"numbers": {"common": 5000, "fixedMicros": 100_000, "slots": 2, "taskMicros": 5000}}
+    first.at = sealed(first.at | {"pace": pace})
     endless.put(a=10**9)
     assert 0 < Paced(endless, first.at).plan() <= 10_000
 
@@ -134,7 +136,7 @@ def test_a_run_of_one_micro_batch_leaves_no_rest_behind_twice(endless):
     endless.put(a=10**5)
     known = Paced(endless)
     known.plan()
-    known.at["pace"] = {"numbers": {"common": 5000, "slots": 2}}
+    known.at = sealed(known.at | {"pace": {"numbers": {"common": 5000, "slots": 2}}})
     endless.put(a=10**6)
     once = Paced(endless, known.at)
     held_back = 9 * 10**5 - once.plan()
