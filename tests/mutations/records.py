@@ -19,7 +19,7 @@ from pystorm_source.options import parse
 from pystorm_source.spouts.csv_format import Csv
 from pystorm_source.spouts.decoding import Decoding
 from pystorm_source.spouts.decoding_options import DecodingOptions
-from pystorm_source.spouts.line_format import Faults, LineFormat, Lines, TextDecoder
+from pystorm_source.spouts.line_format import Faults, LineFormat, Lines, TextDecoder, Unreadable
 from pystorm_source.spouts.ndjson_format import NdJson
 from tests.mutations.outcomes import refused
 from tests.spouts.decoded import plain
@@ -177,9 +177,13 @@ def _lines(build: Build, lines: list[bytes], rng: random.Random) -> str:
     return "same" if found == whole else "other"
 
 
+def never_buried(lost: Unreadable) -> bool:
+    raise AssertionError(f"a dead letter that nobody has asked for: {lost}")
+
+
 def _pairs(build: Build, blocks: list[bytes], start: int, skip: bool) -> list[tuple[str, int]] | None:
     """Pairs with values as text; None where a line is refused."""
-    format = build(Faults(skip, logger))
+    format = build(Faults("skip" if skip else "fail", logger, never_buried))
     format.begin("file", b"")
     found = []
     try:
