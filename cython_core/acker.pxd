@@ -56,6 +56,7 @@ cdef extern from "acker.h" nogil:
     void ps_acker_add(ps_root *root, uint64_t attempt, uint64_t edge)
     bint ps_acker_take(const ps_acker *acker, ps_root *root, uint64_t attempt)
     void ps_acker_wait(ps_root *root, uint64_t attempt)
+    void ps_acker_none_waits(ps_acker *acker)
     bint ps_acker_ack(ps_acker *acker, ps_root *root, uint64_t attempt, uint64_t edge)
     bint ps_acker_fail(ps_acker *acker, ps_root *root, uint64_t attempt, ps_verdict verdict)
     int ps_acker_entangle(ps_acker *acker, ps_root *one, ps_root *other)
@@ -86,6 +87,8 @@ cdef class Acker:
     cdef public uint64_t span   # attempts that may be ahead of the oldest open one
     cdef uint64_t paused_at     # nanoseconds of the clock; 0: it is not
     cdef uint64_t read_clock(self) except? 0
+    cdef uint64_t read_running_clock(self) except? 0
+    cdef int none_waits(self) except -1
     cdef int pause(self) except -1
     cdef int resume(self) except -1
     cdef int read_clock_now(self) except -1

@@ -54,19 +54,33 @@ cdef class Acker:
         ps_acker_free(&self.acker)
 
     cdef uint64_t read_clock(self) except? 0:
-        """Nanoseconds, without those in which the worker rested."""
+        """Nanoseconds, without those in which the worker rested. It stands while the worker rests."""
+        return self.paused_at if self.paused_at > 0 else self.read_running_clock()
+
+    cdef uint64_t read_running_clock(self) except? 0:
         cdef uint64_t nanos = ps_coarse_nanos() if self.monotonic is None else <uint64_t>(self.monotonic() * 1e9)
         return nanos - self.acker.paused
 
     cdef int pause(self) except -1:
-        """The worker rests, as nobody takes its rows: no tree times out by that."""
-        self.paused_at = self.read_clock()
+        """The worker rests, as nobody takes its rows: no tree times out by that.
+
+        Order: threads of executors go on meanwhile and read the clock, so it has to stand now, not only be put back.
+        """
+        if self.paused_at == 0:
+            self.paused_at = max(<uint64_t>1, self.read_running_clock())
+            self.acker.coarse = False
         return 0
 
     cdef int resume(self) except -1:
         if self.paused_at > 0:
-            self.acker.paused += self.read_clock() - self.paused_at
+            self.acker.paused += self.read_running_clock() - self.paused_at
             self.paused_at = 0
+            self.acker.coarse = self.monotonic is None
+        return 0
+
+    cdef int none_waits(self) except -1:
+        """All is drained: tuples that still count as waiting are in the hands of a bolt, whose time runs."""
+        ps_acker_none_waits(&self.acker)
         return 0
 
     cdef int read_clock_now(self) except -1:

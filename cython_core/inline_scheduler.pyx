@@ -255,6 +255,7 @@ cdef class InlineScheduler:
         """
         if not trees_to_await(self.acker, self.executors):
             return False
+        self.acker.none_waits()
         if self.acker.expire() > 0:
             return True
         self.enter_turns()

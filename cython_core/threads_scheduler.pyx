@@ -251,6 +251,7 @@ cdef class ThreadsScheduler:
         """As the inline scheduler's."""
         if not trees_to_await(self.acker, self.executors):
             return False
+        self.acker.none_waits()
         if self.acker.expire() == 0:
             self.sleep(self.acker.seconds_to_wait())
             self.acker.expire()

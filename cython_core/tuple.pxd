@@ -180,6 +180,7 @@ cdef inline void give_up(PyObject *owned) noexcept:
         if _key is not None:  # hot
             (<Tuple>owned).key = None
             forget_name(owned, _key)
+        take_gathered(<Tuple>owned)  # its bolt has thrown its batch away
         (<Tuple>owned).root = NULL  # hot
         if (<Tuple>owned).roots is not None:  # hot
             _roots = (<Tuple>owned).roots

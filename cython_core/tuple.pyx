@@ -115,7 +115,8 @@ cdef int forget_name(PyObject *tup, object key) except -1:
 
 cpdef bint is_final_tick(object tup) except -1:
     """Whether it is the tick that ends a range: its value is 0, that of any other tick the period, above 0."""
-    if tup.stream != TICK_STREAM or tup.component != SYSTEM_COMPONENT:
+    # Unit tests of components call process_tick with anything, None too.
+    if getattr(tup, "stream", None) != TICK_STREAM or getattr(tup, "component", None) != SYSTEM_COMPONENT:
         return False
     return len(tup.values) == 1 and tup.values[0] == 0
 

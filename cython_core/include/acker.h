@@ -322,9 +322,18 @@ static inline void ps_acker_add(ps_root *root, uint64_t attempt, uint64_t edge) 
  * is made of the tuple counts. */
 static inline bool ps_acker_take(const ps_acker *acker, ps_root *root, uint64_t attempt) {
     if (root->attempt != attempt) return false;
-    root->waiting--;
+    if (root->waiting) root->waiting--; /* 0: it was found in the hands of a bolt (ps_acker_none_waits) */
     root->taken = acker->now;
     return true;
+}
+
+/* All queues are drained and all batches processed. What still counts as waiting was thrown away or kept by a bolt: from
+ * here on its time runs, or it never would. */
+static inline void ps_acker_none_waits(ps_acker *acker) {
+    for (uint64_t attempt = acker->oldest; attempt < acker->next; attempt++) {
+        ps_root *root = acker->window[attempt & acker->mask];
+        if (root) root->waiting = 0;
+    }
 }
 
 /* A tuple that was taken waits again, for the engine to process its batch. */
