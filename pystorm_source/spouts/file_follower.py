@@ -69,6 +69,11 @@ class FileFollower:
                 self.say(message)
             self._where = found.where
             return answer
+        self.say(
+            f"files below {self.catalog.root!r} were renamed, packed or removed quicker than they could be looked at, "
+            f"{_ATTEMPTS} times: nothing is read of them until a look succeeds. If this stays so, and nothing moves "
+            "there, the file system gives a file other inodes from look to look: set files.identity=path"
+        )
         return Snapshot({partition: (0, offset) for partition, offset in known.items()}, dict(memo))
 
     def _forget_others(self, keys: set[object]) -> None:

@@ -84,6 +84,7 @@ class Round:
         self._followed: list[FollowedFile] = []
         self._orphans: list[Orphan] = []
         self._claimed: set[object] = set()
+        self._went: set[tuple[str, int, int]] = set()  # listed, and not there any more when they were looked at
         self._copies: dict[str, tuple[FileEntry, int]] = {}
         self._waited: set[str] = set()
         self._beside: dict[str, list[FileEntry]] = {}
@@ -96,7 +97,7 @@ class Round:
         self._known[which.identity.inode or which.identity.hint].append(which)
 
     def run(self) -> Snapshot:
-        strangers = [file for file in self._files if not self._is_followed(file)]
+        strangers = [file for file in self._files if not self._is_followed(file) and not self._has_gone(file)]
         self._look_for_missing()
         for orphan in self._orphans:
             self._hand_over(orphan, strangers)
@@ -116,16 +117,55 @@ class Round:
         return Snapshot(self._heads, self._new_notes.memo(), retirement.retired | self._retired)
 
     def is_as_listed(self) -> bool:
-        """Whether a second listing finds the same files under the same names."""
-        return _listed(self._files) == _listed(self._catalog.scan()) and all(
-            _listed(files) == _listed(self._catalog.beside(hint)) for hint, files in self._beside.items()
+        """Whether a second listing finds the same under the names on which this round rests.
+
+        Files that come and go beside are none of them: in a busy folder no two listings are alike.
+        """
+        return not self._differs(self._files, self._catalog.scan()) and not any(
+            self._differs(files, self._catalog.beside(hint)) for hint, files in self._beside.items()
+        )
+
+    def _differs(self, before: Iterable[FileEntry], after: Iterable[FileEntry]) -> bool:
+        changed = (_listed(before) - self._went) ^ _listed(after)
+        if not changed:
+            return False
+        lost = {orphan.which.identity.inode or orphan.which.identity.hint for orphan in self._orphans}
+        # Of a truncated file a plain copy may have been made, of one that is away since this round any gzip file.
+        truncated = {family(orphan.which.identity.hint) for orphan in self._orphans if orphan.file is not None}
+        packs = any(orphan.which.gone is None for orphan in self._orphans)
+        return any(
+            (inode or name) in lost or family(name) in truncated or (packs and name.endswith(".gz"))
+            for name, _, inode in changed
         )
 
     # Known files
 
     def _is_followed(self, file: FileEntry) -> bool:
-        which = self._claim(file)
-        return which is not None and self._follow(file, which, matches=True)
+        try:
+            which = self._claim(file)
+        except FileNotFoundError:
+            return False  # `_has_gone` notes it
+        if which is None:
+            return False
+        if self._has_gone(file, which):
+            self._enter(which)  # it is looked for elsewhere, as one that was not listed
+            return True
+        return self._follow(file, which, matches=True)
+
+    def _has_gone(self, file: FileEntry, which: Known | None = None) -> bool:
+        """Whether it is not there any more as it was listed. The round then goes on as if it had not been listed."""
+        crc, offset = (which.identity.crc, which.offset) if which is not None else (None, 0)
+        if which is None and file.changed_ns <= self._notes.watermark:
+            return False  # done long ago: thousands may be, and none is opened
+        try:
+            self._follower.born(file)
+            if file.size > 0:  # what is seen here is kept, and not read again when the file is dealt with
+                self._follower.heads.look(self._follower.key(file), file, self._is_finished(file), crc, offset)
+        except FileNotFoundError:
+            self._went.add((file.name, file.device, file.inode))
+            self.is_doubtful = True
+            return True
+        return False
 
     def _claim(self, file: FileEntry) -> Known | None:
         """What is known of this file, taken out of ``_known``."""
@@ -313,6 +353,10 @@ class Round:
         rotated = is_rotated_name(file.name, identity.hint)
         if not (file.gzipped or rotated):
             return False
+        if not file.gzipped and orphan.file is None:
+            return (
+                False  # a plain copy is made by copytruncate, which leaves the file; this one was removed or replaced
+            )
         marks = self._marks_of(file)
         if identity.crc not in marks and not (file.gzipped and rotated and max(marks.values()) < PREFIX_BYTES):
             return False

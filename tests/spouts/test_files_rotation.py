@@ -489,8 +489,8 @@ def test_several_files_that_may_be_the_vanished_one_are_an_error_if_they_differ_
         query.plan()
 
 
-def test_nothing_is_new_while_no_two_listings_agree(query, tmp_path, monkeypatch):
-    """Rather than to guess, a trigger gives nothing."""
+def test_nothing_is_new_while_no_two_listings_agree_on_what_became_of_a_file(query, tmp_path, monkeypatch, caplog):
+    """Rather than to guess, a trigger gives nothing, and says so."""
     append(tmp_path / "app.log", "one")
     query.drain()
     query.still = False
@@ -498,14 +498,51 @@ def test_nothing_is_new_while_no_two_listings_agree(query, tmp_path, monkeypatch
 
     def restless(self):
         found = scan(self)
-        os.rename(found[0].path, tmp_path / f"app.log.{next(names)}")
+        (tmp_path / f"app.log.{next(names)}.gz").write_bytes(gzip.compress(b"other\n"))
+        return found
+
+    os.remove(tmp_path / "app.log")
+    append(tmp_path / "new.log", "two")
+    monkeypatch.setattr(FileCatalog, "scan", restless)
+    assert query.plan() == []
+    assert "quicker than they could be looked at" in caplog.text
+    monkeypatch.undo()
+    assert "two" in words(query.drain())
+
+
+def test_a_folder_in_which_files_always_come_and_go_is_read(query, tmp_path, monkeypatch):
+    append(tmp_path / "app.log", "one")
+    query.drain()
+    query.still = False
+    scan, names = FileCatalog.scan, iter(range(1000))
+
+    def restless(self):
+        n = next(names)
+        append(tmp_path / f"job-{n}", f"job {n}")
+        found = scan(self)
+        append(tmp_path / f"later-{n}", f"later {n}")
+        os.remove(tmp_path / f"job-{n}")
+        os.rename(tmp_path / "app.log", tmp_path / "other.log")
+        os.rename(tmp_path / "other.log", tmp_path / "app.log")
         return found
 
     monkeypatch.setattr(FileCatalog, "scan", restless)
     append(tmp_path / "app.log", "two")
-    assert query.plan() == []
-    monkeypatch.undo()
-    assert words(query.drain()) == ["two"]
+    assert any(partition.startswith("app.log@") for partition, _, _ in query.plan())
+
+
+@pytest.mark.parametrize(
+    "names", [["job-1", "job-2", "job-3"], ["r-2024-01-01.csv", "r-2024-01-02.csv"], ["a.txt"] * 3]
+)
+def test_a_new_file_of_the_text_of_one_that_was_removed_is_new(query, tmp_path, names):
+    """A spool whose files are removed behind the reader: a heartbeat a file."""
+    for name in names:
+        aside = tmp_path.parent / "aside"
+        append(aside, "ping")
+        aside.rename(tmp_path / name)
+        assert words(query.drain()) == ["ping"], name
+        if names.count(name) == 1:
+            os.remove(tmp_path / name)
 
 
 @pytest.mark.parametrize("seed", range(8))
