@@ -76,7 +76,7 @@ RULES: Mapping[str, Rule] = {
         ((overhead.Overhead, "target_in_force", lambda self, target: target.wished),),
     ),
     "unset-target": Rule("an unset target grows under pressure", ((overhead, "SMALL_SHARE", NEVER),)),
-    "most-fixed": Rule("a fixed cost counts up to a minute", ((overhead, "MOST_FIXED", NEVER),)),
+    "most-fixed": Rule("a fixed cost counts up to 20 seconds", ((overhead, "MOST_FIXED", NEVER),)),
     "slope": Rule("what grows with the work is told from what is fixed", ((overhead, "MOST_SLOPE", 1.0),)),
     "surprise": Rule("after a surprise less is read", ((overhead, "SURPRISE", NEVER),)),
     "memory": Rule("lone micro-batches are outvoted", ((overhead, "MEMORY", 2),)),

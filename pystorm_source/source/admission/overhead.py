@@ -16,6 +16,7 @@ One micro-batch alone cannot tell the two apart. So after a surprise the next on
     work 0.3 s took 2.3 s       reading less made it no shorter: fixed 2 s, slope 1, target in force 4.4 s
 """
 
+import math
 import statistics
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -30,17 +31,22 @@ else. Too small: its micro-batches are long."""
 SMALL_SHARE = 0.05
 """The same if nobody has asked for a target, up to ``Target.longest``. Too large: a query that could read more does
 not. Too small: rows wait longer than they need to."""
-MOST_FIXED = 60.0
+MOST_FIXED = 20.0
 """Seconds of fixed cost that the target gives way to. Too large: after two stalls of a sink the next micro-batch takes
-for ever. Too small: a sink that really takes so long starves the query."""
-MOST_SLOPE = 50.0
-"""Too large: nonsense in reports stops a query. Too small: long stages behind the source overrun the target."""
+for ever, and several sources of one query, each of which takes the others' tasks for a fixed cost, drive each other up.
+Too small: a sink that really takes so long starves the query."""
+MOST_SLOPE = 10_000.0
+"""Too large: nonsense in reports stops a query. Too small: what a sink takes for each row is booked as fixed, and the
+target gives way to it."""
+LEAST_WORK = 0.001
+"""Share of the target from which on less work than that of the last micro-batch is given after a surprise. Too large: a
+sink that is slow for each row is given more of them. Too small: a micro-batch without work stops a query."""
 MEMORY = 5
 """Micro-batches that the line goes through; three of them outvote the others. Too large: a cost that has vanished is
 remembered. Too small: two outliers are believed."""
-STEEPNESS = 0.1
-"""Share of the target by which a line must fit better for its slope to be another one by 1. Too large: a slope is taken
-for a fixed cost. Too small: noise is taken for a slope."""
+STEEPNESS = 0.2
+"""Share of the target by which a line must fit better for its slope to be e times another one. Too large: a slope is
+taken for a fixed cost, to which the target then gives way. Too small: noise is taken for a slope."""
 SURPRISE = 1.25
 """A micro-batch that takes so many times what was expected is a surprise. Too large: overruns go on. Too small: noise
 makes micro-batches short."""
@@ -83,7 +89,11 @@ class Overhead:
         """Seconds that tasks may take so that their micro-batch takes the target in force."""
         in_force = self.target_in_force(target)
         # A fixed cost beyond MOST_FIXED is longer than the target: some work is done all the same.
-        return max(in_force - self.fixed, FIXED_SHARE * in_force) / (self.slope * self.back_off)
+        work = max(in_force - self.fixed, FIXED_SHARE * in_force) / self.slope
+        if self.back_off > 1.0 and self.recent:
+            # Less than was read, not less than might have been: a query that still grows would read more.
+            work = min(work, max(self.recent[0].work, LEAST_WORK * in_force))
+        return work / self.back_off
 
     def after(self, seen: WorkTime, target: Target, least_slope: float = 1.0) -> "Overhead":
         """What is known after one more micro-batch."""
@@ -113,6 +123,6 @@ class Overhead:
         for slope in {min(max(slope, least), MOST_SLOPE) for slope in slopes}:
             fixed = max(0.0, statistics.median_low(each.took - slope * each.work for each in recent))
             off = sum(abs(each.took - fixed - slope * each.work) for each in recent)
-            fits.append((off + steepness * abs(slope - self.slope), fixed, slope))
+            fits.append((off + steepness * abs(math.log(slope / self.slope)), fixed, slope))
         _, fixed, slope = min(fits)
         return Overhead(fixed, slope, recent)
