@@ -15,10 +15,16 @@ REDACTED = "(redacted)"
 # The words by which Spark redacts options in its plans, and those of Kafka's client for the same things.
 _SECRET = re.compile(
     r"secret|password|token|access[._]?key|credential|sasl\.jaas|oauthbearer\.config|passphrase|key\.pem"
-    r"|keystore\.key|user\.info",
+    r"|keystore\.key|user\.info|(api|account|private)[._]?key",
     re.IGNORECASE,
 )
-_CREDENTIALS = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+# Up to the last @: a password that is not escaped may hold a slash or an @.
+_CREDENTIALS = re.compile(r"://[^/@\s]*:[^\s]*@")
+# Of connection strings, JAAS texts and signed URIs.
+_INLINE = re.compile(
+    r"((?:password|secret|token|access[._]?key|account[._]?key|\bsig|signature)\s*=\s*)(\"[^\"]*\"|'[^']*'|[^;&\s]+)",
+    re.IGNORECASE,
+)
 
 
 def redacted(key: str, value: Any) -> Any:
@@ -26,12 +32,12 @@ def redacted(key: str, value: Any) -> Any:
 
     Looks into mappings, lists, items of a configuration (pairs of key and value), JSON objects as text, and URIs.
     """
-    if _SECRET.search(key) and value not in ("", None):
+    if _SECRET.search(key) and value is not None and not (isinstance(value, str) and value == ""):
         return REDACTED
     if isinstance(value, Mapping):
         return {inner: redacted(str(inner), each) for inner, each in value.items()}
-    if isinstance(value, tuple) and value and all(_is_item(each) for each in value):
-        return tuple((inner, redacted(inner, each)) for inner, each in value)
+    if type(value) in (list, tuple) and value and all(_is_item(each) for each in value):
+        return type(value)((inner, redacted(inner, each)) for inner, each in value)
     if type(value) in (list, tuple):
         return type(value)(redacted(key, each) for each in value)
     return _text(key, value) if isinstance(value, str) else value
@@ -63,5 +69,5 @@ def _text(key: str, text: str) -> str:
         except (ValueError, RecursionError):
             return f"({len(text)} characters)" if _SECRET.search(text) else text
     if "://" in text and _CREDENTIALS.search(text):
-        return without_credentials(text)
-    return text
+        text = without_credentials(text)
+    return _INLINE.sub(rf"\1{REDACTED}", text)
