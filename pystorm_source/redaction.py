@@ -32,7 +32,7 @@ def redacted(key: str, value: Any) -> Any:
 
     Looks into mappings, lists, items of a configuration (pairs of key and value), JSON objects as text, and URIs.
     """
-    if _SECRET.search(key) and value is not None and not (isinstance(value, str) and value == ""):
+    if _SECRET.search(key) and not (value is None or (isinstance(value, str) and not value)):
         return REDACTED
     if isinstance(value, Mapping):
         return {inner: redacted(str(inner), each) for inner, each in value.items()}

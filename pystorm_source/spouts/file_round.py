@@ -353,10 +353,9 @@ class Round:
         rotated = is_rotated_name(file.name, identity.hint)
         if not (file.gzipped or rotated):
             return False
+        # A plain copy is made by copytruncate, which leaves the file. One that is away was removed or replaced.
         if not file.gzipped and orphan.file is None:
-            return (
-                False  # a plain copy is made by copytruncate, which leaves the file; this one was removed or replaced
-            )
+            return False
         marks = self._marks_of(file)
         if identity.crc not in marks and not (file.gzipped and rotated and max(marks.values()) < PREFIX_BYTES):
             return False
