@@ -33,10 +33,10 @@ from benchmarks.record import Record, record
 from benchmarks.spark_session import spark_session
 from pystorm_source.api import Bolt, PartitionedSpout, Topology
 from pystorm_source.source.data_source import PystormDataSource
-from pystorm_source.source.feedback import Feedback
-from pystorm_source.source.feedback_address import Ticket
-from pystorm_source.source.offsets import Key, Range, Ranges
-from pystorm_source.source.partitions import PlannedBatch, RangePartition
+from pystorm_source.source.offsets.offsets import Key, Range, Ranges
+from pystorm_source.source.reports.endpoint import ReportEndpoint
+from pystorm_source.source.reports.receiver import ReportReceiver
+from pystorm_source.source.task.range_partition import PlannedBatch, RangePartition
 from pystorm_source.spouts import FilesSpout
 
 BOLT_MILLIS = (20, 60, 200)
@@ -170,10 +170,12 @@ class SparkTask:
         # As pyspark's planner closes over reader and data source.
         self._sent = cloudpickle.dumps((lambda partition: (reader.read(partition), source), schema))
 
-    def partition(self, component: str, partition: str, start: int, end: int, ticket: Ticket | None = None) -> bytes:
+    def partition(
+        self, component: str, partition: str, start: int, end: int, endpoint: ReportEndpoint | None = None
+    ) -> bytes:
         """A range as it is sent."""
         ranges = Ranges.of([Range(Key(component, partition), start, end + 1)])
-        planned = PlannedBatch.of(ranges, self.source.request.fingerprint, "benchmark", ticket)
+        planned = PlannedBatch.of(ranges, self.source.request.fingerprint, "benchmark", endpoint)
         made: bytes = cloudpickle.dumps(RangePartition(component, partition, start, end, planned))
         return made
 
@@ -190,9 +192,9 @@ class SparkTask:
 
 def _empty_task(case: str, tasks: int, runs: int, reported: bool = False) -> Record:
     task = SparkTask("Passing")
-    feedback = Feedback(task.source.request.options, here=True, driver_command=("--master", "local[2]"))
+    feedback = ReportReceiver(task.source.request.options, here=True, driver_command=("--master", "local[2]"))
     try:
-        partition = task.partition("numbers", "0", 7, 7, feedback.ticket() if reported else None)
+        partition = task.partition("numbers", "0", 7, 7, feedback.endpoint() if reported else None)
         micros = [_micros(lambda _: task.run_sent(partition), tasks) for _ in range(runs)]
     finally:
         feedback.close()

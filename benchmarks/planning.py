@@ -28,8 +28,8 @@ from benchmarks.record import Record, record, rounded
 from pystorm_source.api import PartitionedSpout, Snapshot, Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.plan import compile_plan
+from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.stream_reader import PystormStreamReader
 
 CLOCK = SystemClock()
 SIZES = (100, 1_000, 10_000, 100_000)

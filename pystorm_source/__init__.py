@@ -37,7 +37,7 @@ else:
     )
 
 if TYPE_CHECKING:
-    from pystorm_source.source.progress_listener import PystormProgressListener
+    from pystorm_source.source.driver.progress_listener import PystormProgressListener
     from pystorm_source.source.register import read, read_stream, register
 
 __all__ = [
@@ -77,7 +77,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(door, name)
     if name == "PystormProgressListener":
-        from pystorm_source.source.progress_listener import PystormProgressListener
+        from pystorm_source.source.driver.progress_listener import PystormProgressListener
 
         return PystormProgressListener
     if name in __all__:

@@ -17,7 +17,7 @@ from pystorm_source.errors import OptionError
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, parse, shown
 from pystorm_source.plan import compile_plan
 from pystorm_source.redaction import redacted, without_credentials
-from pystorm_source.source.feedback_address import Ticket
+from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts.decoding_options import DecodingOptions
 from pystorm_source.spouts.journal_options import JournalOptions
@@ -74,8 +74,8 @@ HOLDERS: dict[Any, Any] = {
     "DecodingOptions": lambda: DecodingOptions(registry_client=CLIENT),
     "JournalOptions": lambda: JournalOptions(path=f"s3://key:{SECRET}@bucket/shown"),
     "Login": lambda: Login(password=SECRET * 2),
-    "Ticket": lambda: Ticket("shown", 7, SECRET.encode()),
-    "Runner": lambda: Ticket("shown", 7, SECRET.encode()).runner(None),
+    "ReportEndpoint": lambda: ReportEndpoint("shown", 7, SECRET.encode()),
+    "Runner": lambda: ReportEndpoint("shown", 7, SECRET.encode()).runner(None),
 }
 WITHOUT_SECRETS = {
     "EngineOptions",

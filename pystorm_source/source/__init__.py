@@ -1,7 +1,14 @@
 """Spark's door: the only room that imports pyspark.
 
-Driver side: ``data_source`` (``request``, ``positions``, ``ddl``, ``rows``) is built at ``.load()``; ``stream_reader``
-answers Spark's calls in the runner process out of ``driver_spouts`` (the world), ``micro_batch`` and ``admission``
-(pure) and ``offsets`` (what Spark keeps). Task side: ``task_read``. Between them travel only
-``partitions.RangePartition`` and the pickled reader.
+::
+
+    data_source, register      what a ``.load()`` builds
+    driver/                    answers Spark's calls during a query, in the planner and in the runner process
+      ├── admission/           how much the next micro-batch reads
+      ├── reports/             what tasks tell the driver
+      └── task/                a range of a partition: what travels to a task, and what runs there
+    request, rows, ddl         every option read once, the topology compiled, the columns: frozen, goes into each task
+    offsets/                   what Spark keeps; pure, imports none of the others
+
+Each imports what lies below it, never what lies above (``tests/house/test_source_rooms.py``).
 """

@@ -7,10 +7,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from pystorm_source.plan import Plan
-from pystorm_source.source.batch_reader import PystormBatchReader
-from pystorm_source.source.refused_reader import RefusedReader
+from pystorm_source.source.driver.batch_reader import PystormBatchReader
+from pystorm_source.source.driver.refused_reader import RefusedReader
+from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.stream_reader import PystormStreamReader
 
 
 class PystormDataSource(DataSource):

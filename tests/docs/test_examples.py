@@ -15,7 +15,7 @@ import pytest
 from pystorm_source import Topology
 from pystorm_source.errors import OptionError
 from pystorm_source.plan import compile_plan
-from pystorm_source.source.offsets import parse
+from pystorm_source.source.offsets.offsets import parse
 from pystorm_source.source.request import ReadRequest
 from tests.docs.pages import ROOT, Block, blocks, pages
 

@@ -73,7 +73,7 @@ def test_missing_package_is_named(uncompiled):
         "import pystorm_source.worker",
         "import pystorm_source.plan",
         "import pystorm_source.testing",
-        "import pystorm_source.source.task_read",
+        "import pystorm_source.source.task.read_range",
     ],
 )
 def test_every_import_that_needs_the_core_says_what_to_run(uncompiled, statement):

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pystorm_source.errors import CheckpointError
-from pystorm_source.source.offsets import parse, ranges, sealed
+from pystorm_source.source.offsets.offsets import parse, ranges, sealed
 from tests.mutations.outcomes import refused
 from tests.spouts.mutations import mutated
 

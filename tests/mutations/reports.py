@@ -2,9 +2,9 @@
 
 import random
 
-from pystorm_source.source.feedback_protocol import FrameReader, FrameRefused, frame
-from pystorm_source.source.feedback_report import decode
-from tests.source.reports import TOKEN, body
+from pystorm_source.source.reports.protocol import FrameReader, FrameRefused, frame
+from pystorm_source.source.reports.task_report import decode
+from tests.source.reports.made_reports import TOKEN, body
 from tests.spouts.mutations import mutated
 
 NONCE = bytes(range(32))

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from pystorm_source.source.micro_batch import Waiting, World
-from pystorm_source.source.offsets import Key, Offsets
-from pystorm_source.source.partition_index import UNKNOWN, PartitionIndex
+from pystorm_source.source.offsets.micro_batch import SourceState, Waiting
+from pystorm_source.source.offsets.offsets import Key, Offsets
+from pystorm_source.source.offsets.partition_index import UNKNOWN, PartitionIndex
 
 
 def section(by_key):
@@ -51,10 +51,10 @@ def waits_of(waiting):
 
 
 def world_of(heads, memo=None, retired=()):
-    """`World` of partition → (earliest, latest)."""
+    """`SourceState` of partition → (earliest, latest)."""
     index = index_of(heads)
     earliest, latest = (column(index, {key: pair[side] for key, pair in heads.items()}) for side in (0, 1))
     over = {}
     for key in retired:
         over[key.component] = over.get(key.component, frozenset()) | {key.partition}
-    return World(index, earliest, latest, memo or {}, over)
+    return SourceState(index, earliest, latest, memo or {}, over)

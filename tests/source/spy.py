@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from pystorm_source.source.data_source import PystormDataSource
-from pystorm_source.source.stream_reader import PystormStreamReader
+from pystorm_source.source.driver.stream_reader import PystormStreamReader
 
 
 class SpyReader(PystormStreamReader):
@@ -22,7 +22,7 @@ class SpyReader(PystormStreamReader):
 
     def _keep(self):
         with (Path(self._request.options.path) / "reports.log").open("a") as log:
-            log.writelines(json.dumps(msgspec.to_builtins(report)) + "\n" for report in self._feedback.take())
+            log.writelines(json.dumps(msgspec.to_builtins(report)) + "\n" for report in self._receiver.take())
 
 
 class SpySource(PystormDataSource):

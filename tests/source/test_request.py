@@ -9,7 +9,7 @@ from pystorm_source import Topology
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.lint import lint
-from pystorm_source.source.offsets import Key
+from pystorm_source.source.offsets.offsets import Key
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts import FilesSpout
 from tests.source import topologies

@@ -28,9 +28,9 @@ import numpy.typing as npt
 
 from pystorm_source.errors import TopologyError
 from pystorm_source.options import SourceOptions
-from pystorm_source.source.micro_batch import Waiting
-from pystorm_source.source.offsets import MOST
-from pystorm_source.source.partition_index import Column, total
+from pystorm_source.source.offsets.micro_batch import Waiting
+from pystorm_source.source.offsets.offsets import MOST
+from pystorm_source.source.offsets.partition_index import Column, total
 
 Align: TypeAlias = Callable[[str, int, int], int]
 """Partition, start, wished end → the cut that the spout takes instead."""

@@ -1,0 +1,70 @@
+"""What is waiting, as it appears in a query's progress (``sources[0].latestOffset``)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pystorm_source.source.admission import Limits
+from pystorm_source.source.driver.throttling import Throttling
+from pystorm_source.source.offsets.micro_batch import Waiting
+from pystorm_source.source.offsets.partition_index import Column, total
+
+MOST_NAMED = 100
+"""Partitions that a report names; beyond that it has the sum only, for progress is printed and stored by the batch."""
+
+
+@dataclass(frozen=True, eq=False)
+class Backlog:
+    """Heads and ends at the last look. Offsets that the micro-batch now admitted takes are not backlog any more."""
+
+    waits: Waiting
+    """As the world has it, not as Trigger.AvailableNow bounds it."""
+    ends: Column
+    limits: Limits
+    without_offsets: Collection[str] = ()
+    """Spouts that count permits, which are no backlog."""
+    throttling: Throttling | None = None
+    tasks: Mapping[str, Any] | None = None
+    """What tasks have reported, as ``ReportSummary`` tells it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"backlog", "backlogByPartition", "limits", "offsets", "tasks", "throttled", "version"}``, and what
+        ``Throttling`` tells: ints and strings, sorted.
+
+        ``offsets`` are the heads, ``backlog`` counts what stays waiting behind the micro-batch now admitted,
+        ``throttled`` names the partitions that have to leave something, ``limits`` those of the user in force.
+        Partitions are named while there are at most 100.
+        """
+        rows = self._rows()
+        left = self.waits.head[rows] - self.ends[rows]
+        waiting = np.flatnonzero(left)
+        limits = {
+            "maxOffsetsPerPartition": self.limits.per_partition,
+            "maxOffsetsPerTrigger": self.limits.total,
+            "minOffsetsPerTrigger": self.limits.minimum,
+        }
+        report: dict[str, Any] = {
+            "backlog": total(left),
+            "limits": {name: limit for name, limit in limits.items() if limit is not None},
+            "throttled": len(waiting),
+            "version": 1,
+        }
+        if len(rows) <= MOST_NAMED:
+            names = [str(self.waits.index.key(row)) for row in rows.tolist()]
+            report["backlogByPartition"] = dict(zip(names, left.tolist(), strict=True))
+            report["offsets"] = self.waits.index.section_at(self.waits.head, rows)
+            report["throttled"] = [names[i] for i in waiting.tolist()]
+        if self.throttling is not None:
+            report |= self.throttling.to_json()
+        if self.tasks is not None:
+            report["tasks"] = self.tasks
+        return dict(sorted(report.items()))
+
+    def _rows(self) -> npt.NDArray[np.intp]:
+        counts = np.ones(len(self.ends), np.bool_)
+        for component in self.without_offsets:
+            counts[self.waits.index.rows_of(component)] = False
+        return np.flatnonzero(counts)

@@ -1,0 +1,112 @@
+"""The spouts of a topology as the driver sees them: asked for heads, cuts and commits, never for tuples.
+
+Built on first use, in the process that asks; a pickled reader takes none along. Nothing of the engine runs here: no
+executor, no thread. Whatever a spout raises leaves with a note that says where.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from pystorm_source.api.partitioned_spout import PartitionedSpout
+from pystorm_source.api.snapshot_check import CheckedSnapshot, checked_snapshot
+from pystorm_source.errors import TopologyError, TupleFailed, said
+from pystorm_source.plan import Plan
+from pystorm_source.source.admission import Align
+from pystorm_source.source.offsets.offsets import Key
+
+logger = logging.getLogger("pystorm.source")
+
+
+class Terminated(SystemExit):
+    """Spark ends this process: no component has asked for it."""
+
+
+class DriverSpouts:
+    """The partitioned spouts of ``plan``."""
+
+    def __init__(self, plan: Plan):
+        self._plan = plan
+        self._built: dict[str, PartitionedSpout] = {}
+        self.components = tuple(component.name for component in plan.spouts if component.is_partitioned)
+
+    def __reduce__(self) -> tuple[type["DriverSpouts"], tuple[Plan]]:
+        return DriverSpouts, (self._plan,)
+
+    def snapshot(self, component: str, known: Mapping[str, int], memo: Mapping[str, int | str]) -> CheckedSnapshot:
+        """What the spout sees now. Raises TopologyError where its answer makes no sense."""
+        with self._asked(component, "snapshot") as spout:
+            answer = spout.snapshot(dict(known), dict(memo))
+        return checked_snapshot(component, answer)
+
+    def overrides(self, component: str, method: str) -> bool:
+        """Whether the spout has that method of its own."""
+        return getattr(self._plan.component(component).runs_as, method) is not getattr(PartitionedSpout, method)
+
+    @property
+    def aligns(self) -> dict[str, Align]:
+        """The ``align`` of each spout that has one of its own."""
+        return {name: partial(self._align, name) for name in self.components if self.overrides(name, "align")}
+
+    def split(self, key: Key, start: int, end: int, parts: int) -> list[int]:
+        """Inner cut points of [start, end), ascending. Raises TopologyError for others, or more than ``parts - 1``."""
+        with self._asked(key.component, "split") as spout:
+            cuts = list(spout.split(key.partition, start, end, parts))
+        edges = [start, *cuts, end]
+        ascending = all(isinstance(b, int) and a < b for a, b in pairwise(edges))
+        if not ascending or len(cuts) >= parts:
+            raise TopologyError(
+                f"split() of spout {key.component!r} must answer at most {parts - 1} ascending ints between {start} "
+                f"and {end} for "
+                f"partition {key.partition!r}. Given: {cuts!r}"
+            )
+        return cuts
+
+    def commit(self, component: str, offsets: Mapping[str, int]) -> None:
+        """Tells the spout that Spark has finished everything below ``offsets``."""
+        with self._asked(component, "commit") as spout:
+            spout.commit(dict(offsets))
+
+    def cleanup(self) -> None:
+        """Gives up every spout that was built; a second call does nothing. What ``cleanup`` raises is logged."""
+        while self._built:
+            component, spout = self._built.popitem()
+            try:
+                spout.cleanup()
+            except Exception:
+                logger.exception("cleanup() of spout %r, on the driver, raised", component)
+
+    def _align(self, component: str, partition: str, start: int, end: int) -> int:
+        with self._asked(component, "align") as spout:
+            return spout.align(partition, start, end)
+
+    @contextmanager
+    def _asked(self, component: str, method: str) -> Iterator[PartitionedSpout]:
+        spout = self._built.get(component)
+        if spout is None:
+            with _noted(component, "initialize"):
+                spout = self._built[component] = self._build(component)
+        with _noted(component, method):
+            yield spout
+
+    def _build(self, component: str) -> PartitionedSpout:
+        plan = self._plan.component(component)
+        spout: Any = plan.instance()
+        spout._start(self._plan.conf_of(plan), self._plan.context_of(component, plan.tasks[0], "driver"))
+        return spout
+
+
+@contextmanager
+def _noted(component: str, method: str) -> Iterator[None]:
+    try:
+        yield
+    except Terminated:
+        raise
+    except SystemExit as error:  # which would end the runner without a word
+        raise TupleFailed(f"component {component!r}, on the driver: {method}() raised {said(error)}") from error
+    except BaseException as error:
+        error.add_note(f"Raised by {method}() of spout {component!r}, on the driver.")
+        raise

@@ -1,0 +1,282 @@
+"""What Spark calls during a streaming query, in the runner process on the driver; ``read`` alone runs in the tasks.
+
+The life of a micro-batch, from offset to offset: ``latestOffset`` looks at the world (``snapshot_reader``), finds what
+waits (``micro_batch``), asks the controller how much of it can be done in time, lets the limits cut it
+(both in ``admission``) and answers the next offset; Spark writes that down; ``partitions`` turns the two offsets into
+ranges (``offsets.ranges``), whatever was asked before; ``commit`` follows with the next batch.
+
+Spark builds this class twice, in the runner and in the planner. The planner's plans nothing and is pickled for every
+task, where it arrives as a ``TaskReader``.
+
+Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit. The position is then what was last planned. Nothing
+says whether the query has an end there, and Trigger.AvailableNow and Trigger.Once plan one micro-batch: what the
+controller held back of it would wait for the next run. So it holds back from the second micro-batch of a run on, which
+only a query without end has. If the query is known to have none, it does so from the first one on.
+"""
+
+import logging
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import DataLossError
+from pystorm_source.plan import lint
+from pystorm_source.source.admission import (
+    AdmissionController,
+    BatchBudget,
+    Limits,
+    admit,
+    limits_of,
+    section_of,
+    state_of,
+)
+from pystorm_source.source.driver.backlog import Backlog
+from pystorm_source.source.driver.partitions import partitions_of
+from pystorm_source.source.driver.snapshot_reader import SnapshotReader
+from pystorm_source.source.driver.spouts import DriverSpouts, Terminated
+from pystorm_source.source.driver.throttling import ThrottleLog, Throttling
+from pystorm_source.source.driver.trigger_delay import TriggerDelay
+from pystorm_source.source.offsets import offsets as wire
+from pystorm_source.source.offsets.micro_batch import Waiting, next_offsets, waiting
+from pystorm_source.source.offsets.offsets import Key, Offsets
+from pystorm_source.source.offsets.partition_index import Column, total
+from pystorm_source.source.reports.endpoint import in_runner
+from pystorm_source.source.reports.receiver import ReportReceiver
+from pystorm_source.source.reports.summary import ReportSummary
+from pystorm_source.source.reports.task_report import TaskReport
+from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow, default_read_limit
+from pystorm_source.source.task.range_partition import PlannedBatch, RangePartition
+from pystorm_source.source.task.read_range import TaskReader
+from pystorm_source.worker.output import OutputPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
+
+logger = logging.getLogger("pystorm.source")
+
+_terminated = False
+
+
+class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming query over one topology. Raises nothing when built; every method says what is wrong when it is
+    called.
+
+    ``paced``: whether a controller measures micro-batches out, where ``feedback`` is not off; None: in the runner.
+    """
+
+    def __init__(self, request: ReadRequest, output: OutputPlan, clock: Clock | None = None, paced: bool | None = None):
+        self._request = request
+        self._output = output
+        self._clock = clock or SystemClock()
+        options = request.options
+        self._spouts = DriverSpouts(request.plan)
+        self._components = tuple(component.name for component in request.plan.spouts)
+        self._snapshots = SnapshotReader(request.plan, self._spouts, options.max_offsets_per_trigger)
+        self._delay = TriggerDelay(request.max_trigger_delay, self._clock)
+        self._at: Offsets | None = None
+        self._backlog: Backlog | None = None
+        self._said: set[str] = set()
+        self._linted = False
+        self._has_planned = False
+        self._run = uuid.uuid4().hex
+        self._receiver = ReportReceiver(options, self._clock)
+        self._is_paced = options.feedback != "off" and (in_runner() if paced is None else paced)
+        self._controller: AdmissionController | None = None
+        self._throttle_log = ThrottleLog(self._clock)
+        self._summary = ReportSummary()
+        _stop_on_sigterm()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TaskReader(self._request, self._output).__reduce__()
+
+    def initialOffset(self) -> dict[str, Any]:
+        """The offset before the first batch. Where the query begins is written into the end of its first batch."""
+        return Offsets().to_json()
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: "ReadLimit | None" = None) -> dict[str, Any]:
+        """Where the next micro-batch ends; ``start`` itself where there is nothing, or not enough yet.
+
+        Raises CheckpointError, OptionError (startingOffsets), DataLossError, TopologyError, and what spouts raise.
+        """
+        if start is None:
+            self._say(
+                "this Spark does not ask a source for a limit: limits hold for every micro-batch, the controller from "
+                "the second one of a run on. Trigger.AvailableNow and Trigger.Once read one micro-batch here and leave "
+                "to the next run what a limit holds back"
+            )
+        if not self._linted:
+            self._linted = True
+            for finding in lint(self._request.plan):
+                self._say(str(finding))
+        at = (self._at or Offsets()) if start is None else wire.parse(start, self._components)
+        source = self._snapshots.read(at)
+        all_waiting = waiting(at, source, self._request.starting, self._lost)
+        waits = self._snapshots.bounded(all_waiting)
+        limits = limits_of(self._request.options, limit, draining=self._snapshots.frozen)
+        controller = self._controller_at(at) if not limits.lifted else None
+        holds_back = start is not None or self._has_no_end(at)
+        reports = self._reports()
+        ends, throttling = self._admitted(waits, limits, controller, reports, holds_back)
+        section = section_of(controller.state) if controller is not None else None
+        if start is None and not self._has_planned:
+            section = {}  # if the run ends with this micro-batch, the next one must not take the query for endless
+        planned = next_offsets(at, source, waits, ends, self._request.starting, section)
+        tasks = self._summary.to_json(self._receiver.dropped)
+        self._backlog = Backlog(all_waiting, ends, limits, self._snapshots.without_offsets, throttling, tasks)
+        if planned is not at:
+            self._has_planned = True
+            self._summary.begin()
+        self._at = planned
+        return start if start is not None and planned is at else planned.to_json()
+
+    def getDefaultReadLimit(self) -> "ReadLimit":
+        """The limit that Spark is to pass to ``latestOffset``, except with Trigger.Once, where it lifts all limits."""
+        options = self._request.options
+        return default_read_limit(
+            options.max_offsets_per_trigger,
+            options.min_offsets_per_trigger,
+            options.max_offsets_per_partition,
+            self._is_paced,
+        )
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Heads and backlog for the query's progress, None before anything is known. Never raises: it is telemetry."""
+        try:
+            return self._backlog.to_json() if self._backlog is not None else None
+        except Exception:
+            logger.exception("no backlog is reported")
+            return None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Trigger.AvailableNow: what comes from now on is left for the next run."""
+        self._snapshots.freeze()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangePartition]:
+        """What lies between two offsets. Pure: a replay after a restart asks this first.
+
+        Raises CheckpointError for offsets that are not ours or go backwards.
+        """
+        since, upto = (wire.parse(offset, self._components) for offset in (start, end))
+        self._at = upto
+        ranges = wire.ranges(since, upto)
+        planned = PlannedBatch.of(ranges, self._request.fingerprint, self._run, self._receiver.endpoint())
+        if self._controller is not None:
+            self._controller.begun(planned.batch)
+        options = self._request.options
+        return partitions_of(ranges, planned, self._spouts, options.min_partitions, options.max_records_per_partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Passes on to the spouts what Spark has finished."""
+        done = wire.parse(end, self._components)
+        for component in self._spouts.components:
+            known = done.known(component)
+            if known:
+                self._spouts.commit(component, known)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Task: the rows of one range."""
+        return TaskReader(self._request, self._output).read(partition)
+
+    def stop(self) -> None:
+        """Gives up the spouts of the driver, and listens to no task any more. May be called again."""
+        self._receiver.close()
+        self._spouts.cleanup()
+        if _terminated:
+            # Workaround: Spark's runner would still write what ended it to a socket that is closed, and print that.
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+
+    def _admitted(
+        self,
+        waits: Waiting,
+        limits: Limits,
+        controller: AdmissionController | None,
+        reports: list[TaskReport],
+        holds_back: bool,
+    ) -> tuple[Column, Throttling]:
+        """Where partitions end: within the user's limits and, if the controller ``holds_back``, what it grants."""
+        backlog = total(waits.head - waits.start)
+        budget = self._budget(controller, waits, reports) if controller is not None else None
+        in_force = budget if holds_back else None
+        if self._delay.holds(backlog, limits.minimum):
+            ends = waits.start
+        else:
+            ends = admit(waits, limits, self._spouts.aligns, in_force.offsets if in_force is not None else None)
+        throttling = Throttling.of(waits, ends, limits, in_force)
+        if controller is not None and budget is not None:
+            controller.admitted(waits.start, ends)
+            self._throttle_log.tell(throttling, backlog)
+        return ends, throttling
+
+    def _has_no_end(self, at: Offsets) -> bool:
+        """Whether the query plans more than one micro-batch, as far as a Spark tells that asks for no limit.
+
+        An earlier micro-batch of this run says so. So does the section of the controller in the offset, which was then
+        written by a run of several. Whoever sets the first rate wants the first micro-batch to be bounded by it.
+        """
+        return self._has_planned or bool(at.pace) or self._request.options.initial_rate is not None
+
+    def _reports(self) -> list[TaskReport]:
+        """What tasks have reported since the last question, added to the summary. Raises nothing: it is telemetry."""
+        reports = self._receiver.take()
+        try:
+            self._summary.add(reports)
+        except Exception:
+            logger.exception("reports of tasks are not added up for the query's progress")
+        return reports
+
+    def _budget(self, controller: AdmissionController, waits: Waiting, reports: list[TaskReport]) -> BatchBudget | None:
+        """What the controller grants. None if it fails: no query ends because of it."""
+        try:
+            return controller.decide(waits.index.names, waits.head - waits.start, reports)
+        except Exception:
+            logger.exception("micro-batches are not measured out any more, only limits bound them")
+            self._is_paced, self._controller = False, None
+            return None
+
+    def _controller_at(self, at: Offsets) -> AdmissionController | None:
+        """The controller of this run, which begins with what the offset remembers."""
+        if self._controller is None and self._is_paced:
+            self._controller = AdmissionController.of(
+                self._request.plan, self._request.options, self._clock, state_of(at.pace)
+            )
+        return self._controller
+
+    def _lost(self, key: Key, what: str) -> None:
+        if self._request.options.fail_on_data_loss:
+            raise DataLossError(
+                f"{what}. Some data may be lost: bring it back, or let the query go on without it with option "
+                "failOnDataLoss=false. "
+                f"Given: failOnDataLoss={True!r}"
+            )
+        self._say(f"{what}; skipped, as failOnDataLoss is false")
+
+    def _say(self, warning: str) -> None:
+        if warning not in self._said:  # once, not with every trigger
+            self._said.add(warning)
+            logger.warning("%s", warning)
+
+
+def _stop_on_sigterm() -> None:
+    """Spark ends the runner process with SIGTERM and never calls ``stop()`` on a normal end: as SystemExit it is
+    called."""
+    if not in_runner():
+        return
+
+    def leave(signum: int, frame: Any) -> None:
+        global _terminated
+        _terminated = True
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it may come twice; stop() must not be broken off
+        raise Terminated(0)
+
+    signal.signal(signal.SIGTERM, leave)

@@ -1,0 +1,108 @@
+"""Who holds a micro-batch back, and by how much: for people, in a query's progress and in the log."""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pystorm_source.clock import Clock
+from pystorm_source.source.admission import BatchBudget, Limits, Reason
+from pystorm_source.source.offsets.micro_batch import Waiting
+from pystorm_source.source.offsets.partition_index import Column
+
+logger = logging.getLogger("pystorm.source")
+
+NOTABLE = 1.5
+QUIET_SECONDS = 10.0
+MOST_PERCENT = 1_000_000
+
+
+@dataclass(frozen=True)
+class Throttling:
+    """Of one micro-batch: ``limit``: offsets that it may read at most, None for any number; ``reason``: who says so;
+    ``by``: reason → partitions that have to leave something for it. Of the controller, None where there is none:
+    ``budget``: the offsets that it grants; ``pressure``: work that waits, in percent of what the target has time for;
+    ``target_millis``."""
+
+    limit: int | None
+    reason: Reason
+    by: dict[str, int]
+    budget: int | None = None
+    pressure: int | None = None
+    target_millis: int | None = None
+
+    @classmethod
+    def of(cls, waits: Waiting, ends: Column, limits: Limits, budget: BatchBudget | None = None) -> "Throttling":
+        """``waits``: what could have been read."""
+        left = ends < waits.head
+        if budget is None:
+            limit = limits.total
+            reasons = np.where(left, Reason.USER_LIMIT, Reason.NONE)
+        else:
+            held = budget.throttled.any()
+            most = [limits.total] if limits.total is not None else []
+            limit = min([*most, budget.total], default=None) if held else limits.total
+            reasons = np.where(left, _reasons(budget, limits), Reason.NONE)
+        counts = np.bincount(reasons, minlength=len(Reason)).tolist()
+        by = {reason.text: counts[reason] for reason in Reason if counts[reason] and reason is not Reason.NONE}
+        reason = Reason(int(np.argmax(counts[1:])) + 1) if by else Reason.NONE
+        if budget is None:
+            return cls(limit, reason, by)
+        pressure = min(MOST_PERCENT, round(100 * budget.pressure))
+        return cls(limit, reason, by, budget.total, pressure, round(1000 * budget.target))
+
+    def to_json(self) -> dict[str, Any]:
+        """Ints and strings; what does not apply is left out."""
+        shown = {
+            "budget": self.budget,
+            "limit": self.limit,
+            "pressure": self.pressure,
+            "reason": self.reason.text,
+            "targetMillis": self.target_millis,
+            "throttledBy": self.by,
+        }
+        return {name: value for name, value in shown.items() if value is not None}
+
+
+def _reasons(budget: BatchBudget, limits: Limits) -> Column:
+    """Who holds partitions back that have to leave something."""
+    users = budget.reasons == Reason.NONE
+    if limits.partitions is not None or (limits.total is not None and limits.total < budget.total):
+        users = np.ones(len(users), bool)
+    elif limits.per_partition is not None:
+        users |= (budget.offsets < 0) | (budget.offsets > limits.per_partition)
+    return np.where(users, Reason.USER_LIMIT, budget.reasons)
+
+
+class ThrottleLog:
+    """Says in the log when the limit of a query's micro-batches has changed notably, at most every QUIET_SECONDS."""
+
+    def __init__(self, clock: Clock):
+        self._clock = clock
+        self._said: int | None = None
+        self._quiet_until = 0.0
+
+    def tell(self, throttling: Throttling, backlog: int) -> None:
+        """One line, or none. ``backlog``: offsets that wait."""
+        limit, now = throttling.limit, self._clock.monotonic()
+        if throttling.budget is None or not _is_notable(self._said, limit) or now < self._quiet_until:
+            return
+        self._said, self._quiet_until = limit, now + QUIET_SECONDS
+        if limit is None:
+            logger.info("micro-batches are not throttled any more: all that waits is read")
+        else:
+            logger.info(
+                "micro-batches read at most %d offsets (%s): pressure %d %%, %d offsets wait, target %d ms",
+                limit,
+                throttling.reason.text,
+                throttling.pressure,
+                backlog,
+                throttling.target_millis,
+            )
+
+
+def _is_notable(before: int | None, limit: int | None) -> bool:
+    if before is None or limit is None:
+        return before is not limit
+    return max(before, limit) >= NOTABLE * min(before, limit)

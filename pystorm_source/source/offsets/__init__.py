@@ -1,0 +1,1 @@
+"""What Spark keeps of a query: offsets, and what lies between two of them. Pure."""

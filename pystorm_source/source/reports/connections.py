@@ -1,0 +1,250 @@
+"""Receives frames of tasks in one thread, which sleeps while nothing comes. It trusts no client.
+
+Each connection stands in one of three queues, ordered by deadline::
+
+    accepted ──▶ unauthenticated ──first valid frame──▶ idle ◀──frame ends─── sending
+                        │                                │ └──frame begins──▶    │
+                        ▼                                ▼                       ▼
+                  closed: too late, too many connections, an invalid frame, end of stream
+
+If there are too many unauthenticated connections, the oldest is closed for a newer one: silent connections keep no task
+out. If there are too many connections at all, the one that was idle longest is closed. Data that comes faster than the
+thread may work waits in the kernel, and then with its sender. Clients can cost this process a share of one core and a
+bounded amount of memory, and no more.
+"""
+
+import logging
+import secrets
+import selectors
+import socket
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Event
+
+from pystorm_source.clock import Clock
+from pystorm_source.source.reports.inbox import MOST_BYTES, MOST_REPORTS
+from pystorm_source.source.reports.protocol import NONCE_BYTES, FrameReader, FrameRefused, greeting
+
+logger = logging.getLogger("pystorm.source")
+
+_CHUNK = 16 * 1024
+_ACCEPTED_AT_ONCE = 16
+_MOST_CONNECTIONS = 4096
+
+
+def _connections() -> int:
+    """A quarter of the file descriptors that the process may have: the others are for what it is there for."""
+    try:
+        import resource
+    except ImportError:  # Windows, whose selector takes 512
+        return 256
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_CONNECTIONS if allowed < 0 else max(16, min(_MOST_CONNECTIONS, allowed // 4))
+
+
+@dataclass(frozen=True)
+class ServerLimits:
+    """What clients may do. Seconds: to the first right frame, from a frame's begin to its end, between two frames.
+
+    ``share``: of one processor that the thread may use in the long run; ``burst``: seconds of work that it may do at
+    once after a rest.
+    """
+
+    connections: int = field(default_factory=_connections)
+    unauthenticated: int = field(default_factory=lambda: min(256, _connections() // 2))
+    first_frame_seconds: float = 5.0
+    frame_seconds: float = 5.0
+    idle_seconds: float = 900.0
+    connection_bytes: int = 256 * 1024 * 1024
+    reports: int = MOST_REPORTS
+    report_bytes: int = MOST_BYTES
+    share: float = 0.25
+    burst: float = 0.05
+
+
+class _Connection:
+    """One client: its socket, what it has proved, how much it may still send."""
+
+    def __init__(self, client: socket.socket, reader: FrameReader, line: "_Deadlines", bytes_left: int):
+        self.socket = client
+        self.reader = reader
+        self.line = line
+        self.bytes_left = bytes_left
+
+
+class _Deadlines(OrderedDict[_Connection, float]):
+    """Connections that must do something before a time, the earliest first. All have the same patience."""
+
+    def __init__(self, seconds: float):
+        super().__init__()
+        self.seconds = seconds
+
+    def enter(self, connection: _Connection, now: float) -> None:
+        """At the end of this line, and out of the one where it was."""
+        connection.line.pop(connection, None)
+        connection.line = self
+        self[connection] = now + self.seconds
+
+    def first(self) -> _Connection:
+        return next(iter(self))
+
+
+class ConnectionLoop:
+    """What the thread of a ReportServer does: ``arrived`` gets what is right, ``drop`` the reasons of what is not."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        token: bytes,
+        limits: ServerLimits,
+        clock: Clock,
+        closing: Event,
+        arrived: Callable[[bytes], None],
+        drop: Callable[[str], None],
+    ):
+        self._listener = listener
+        self._token = token
+        self._limits = limits
+        self._clock = clock
+        self._closing = closing
+        self._arrived = arrived
+        self._drop = drop
+        self._strangers = _Deadlines(limits.first_frame_seconds)
+        self._sending = _Deadlines(limits.frame_seconds)
+        self._idle = _Deadlines(limits.idle_seconds)
+        self._credit = limits.burst
+        self._worked = clock.monotonic()
+        self._selector = selectors.DefaultSelector()
+        self._woken, self._waker = socket.socketpair()
+        for own, handler in ((listener, self._accept), (self._woken, self._wake_up)):
+            own.setblocking(False)
+            self._selector.register(own, selectors.EVENT_READ, handler)
+
+    def wake(self) -> None:
+        """Any thread: lets it look at ``closing``."""
+        with suppress(OSError):
+            self._waker.send(b"!")
+
+    def _wake_up(self) -> None:
+        self._woken.recv(_CHUNK)
+
+    def run(self) -> None:
+        """Until ``closing`` is set. Raises nothing."""
+        try:
+            while not self._closing.is_set():
+                ready = self._selector.select(self._patience())
+                began = self._clock.monotonic()
+                for key, _ in ready:
+                    key.data()
+                    if self._clock.monotonic() - began > self._limits.burst:
+                        break  # the others stay ready
+                self._close_late(began)
+                self._rest(began)
+        except Exception:
+            logger.exception(
+                "reports of tasks are not received any more, for some seconds at least; the query goes on without them"
+            )
+        finally:
+            self._close_all()
+
+    def _patience(self) -> float | None:
+        """Seconds to the first deadline, None where there is no connection."""
+        deadlines = [line[line.first()] for line in self._lines() if line]
+        return max(0.0, min(deadlines) - self._clock.monotonic()) if deadlines else None
+
+    def _lines(self) -> tuple[_Deadlines, ...]:
+        return self._strangers, self._sending, self._idle
+
+    def _rest(self, began: float) -> None:
+        """Who works a moment rests for as much longer as keeps it to its share."""
+        now = self._clock.monotonic()
+        earned = (began - self._worked) * self._limits.share
+        self._credit = min(self._limits.burst, self._credit + earned) - (now - began)
+        self._worked = now
+        if self._credit < 0:
+            self._closing.wait(-self._credit / self._limits.share)
+
+    def _accept(self) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                client, _ = self._listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError:
+                # No file descriptor is left, or no memory: the listener stays ready, and others may give some back.
+                self._drop("no room")
+                self._credit = -self._limits.burst
+                return
+            self._greet(client)
+
+    def _greet(self, client: socket.socket) -> None:
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        try:
+            client.setblocking(False)
+            client.send(greeting(nonce))
+        except OSError:
+            client.close()
+            return
+        if len(self._strangers) >= self._limits.unauthenticated:
+            self._close(self._strangers.first(), "too many unauthenticated")
+        if sum(map(len, self._lines())) >= self._limits.connections:
+            longest = next(line for line in (self._idle, self._strangers, self._sending) if line)
+            self._close(longest.first(), "too many connections")
+        reader = FrameReader(self._token, nonce)
+        connection = _Connection(client, reader, self._strangers, self._limits.connection_bytes)
+        self._strangers.enter(connection, self._clock.monotonic())
+        self._selector.register(client, selectors.EVENT_READ, lambda: self._receive(connection))
+
+    def _receive(self, connection: _Connection) -> None:
+        if connection not in connection.line:
+            return  # closed in the same round
+        reader = connection.reader
+        before = reader.frames
+        try:
+            data = connection.socket.recv(_CHUNK)
+            for body in reader.feed(data):
+                self._arrived(body)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._close(connection)
+            return
+        except FrameRefused as refused:
+            self._close(connection, refused.reason)
+            return
+        connection.bytes_left -= len(data)
+        if not data:
+            self._close(connection, "cut short" if reader.in_frame else None)
+        elif connection.bytes_left < 0:
+            self._close(connection, "too much")
+        elif reader.frames > before:
+            self._after_frame(connection)
+        elif connection.line is self._idle:
+            self._sending.enter(connection, self._clock.monotonic())
+
+    def _after_frame(self, connection: _Connection) -> None:
+        line = self._sending if connection.reader.in_frame else self._idle
+        line.enter(connection, self._clock.monotonic())
+
+    def _close_late(self, now: float) -> None:
+        for line in self._lines():
+            while line and line[line.first()] <= now:
+                self._close(line.first(), None if line is self._idle else "too late")
+
+    def _close(self, connection: _Connection, reason: str | None = None) -> None:
+        if reason is not None:
+            self._drop(reason)
+        connection.line.pop(connection, None)
+        with suppress(KeyError, ValueError, OSError):
+            self._selector.unregister(connection.socket)
+        connection.socket.close()
+
+    def _close_all(self) -> None:
+        for line in self._lines():
+            while line:
+                self._close(line.first())
+        self._selector.close()
+        for own in (self._listener, self._woken, self._waker):
+            own.close()

@@ -1,0 +1,100 @@
+"""Where the runner listens for reports, and where tasks find it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+LOOPBACK = "127.0.0.1"
+DRIVER_HOST = "spark.driver.host"
+_WILDCARDS = ("0.0.0.0", "::")
+
+
+class Runner(NamedTuple):
+    """Whom to report to."""
+
+    host: str
+    port: int
+    token: bytes
+
+    def __repr__(self) -> str:
+        return f"Runner(host={self.host!r}, port={self.port!r})"
+
+
+@dataclass(frozen=True)
+class ReportEndpoint:
+    """What a task needs to report: where to, and the secret that says that it may.
+
+    ``host``: empty where tasks find the driver as Spark does. The token is in no repr, and in no comparison.
+    """
+
+    host: str
+    port: int
+    token: bytes = field(repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # short, as every partition of a micro-batch carries one
+        return ReportEndpoint, (self.host, self.port, self.token)
+
+    def runner(self, driver_host: str | None) -> Runner | None:
+        """Whom a task reports to; ``driver_host``: as Spark calls it. None where nobody knows."""
+        host = (self.host or driver_host or "").strip("[]")
+        return Runner(host, self.port, self.token) if host else None
+
+
+@dataclass(frozen=True)
+class ListenAddress:
+    """``bind``: the address to listen at, empty for all; ``told``: the host that tasks are told, empty for Spark's."""
+
+    bind: str
+    told: str
+
+    @classmethod
+    def of(cls, host: str, driver_command: Sequence[str]) -> "ListenAddress":
+        """``host``: option feedback.host, empty where it is not given. ``driver_command``: of the driver's JVM.
+
+        Without the option: loopback where all tasks run on this machine, all addresses where they may not.
+        """
+        if host in _WILDCARDS:
+            return cls(host, "")
+        if host:
+            return cls(host, host)
+        masters = masters_of(driver_command)
+        if masters and all(master.startswith("local") for master in masters):
+            return cls(LOOPBACK, LOOPBACK)
+        return cls("", "")
+
+
+def masters_of(command: Sequence[str]) -> list[str]:
+    """Every master that a command line of Spark names: ``--master M``, ``--conf spark.master=M``, ``-Dspark.master=M``.
+
+    Empty where the session was given its master later, or by a file."""
+    masters = [after for before, after in pairwise(command) if before == "--master"]
+    for word in command:
+        for prefix in ("spark.master=", "-Dspark.master=", "--conf=spark.master=", "--master="):
+            if word.startswith(prefix):
+                masters.append(word.removeprefix(prefix))
+    return masters
+
+
+def in_runner() -> bool:
+    """Whether this is the process on the driver in which Spark plans a streaming query."""
+    return any("python_streaming_source_runner" in argument for argument in sys.orig_argv)
+
+
+def parents_command() -> list[str]:
+    """The command line of the process that has started this one, of the runner the driver's JVM; empty where the
+    system does not tell."""
+    parent = os.getppid()
+    try:
+        return Path(f"/proc/{parent}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        pass
+    try:  # macOS
+        asked = subprocess.run(["ps", "-ww", "-o", "args=", "-p", str(parent)], capture_output=True, timeout=5)
+        return asked.stdout.decode(errors="replace").split()
+    except (OSError, subprocess.SubprocessError):
+        return []

@@ -1,0 +1,109 @@
+"""Listens for reports in the runner: what arrives, and what was dropped.
+
+Threading law: ``start``, ``take``, ``dropped`` and ``close`` may be called from any thread, and wait for no client.
+"""
+
+import socket
+from collections import Counter
+from contextlib import suppress
+from threading import Event, Lock, Thread
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.source.reports import task_report as feedback_report
+from pystorm_source.source.reports.connections import ConnectionLoop, ServerLimits
+from pystorm_source.source.reports.inbox import ReportInbox
+from pystorm_source.source.reports.task_report import TaskReport
+
+_BACKLOG = 1024
+_JOIN_SECONDS = 2.0
+
+
+class ReportServer:
+    """``bind_host``: empty for all addresses; ``port``: 0 for any. ``token``: what clients must know.
+
+    Drops what it cannot use, and counts it: ``dropped`` has the counts by reason.
+    """
+
+    def __init__(
+        self,
+        bind_host: str,
+        port: int,
+        token: bytes,
+        limits: ServerLimits | None = None,
+        clock: Clock | None = None,
+    ):
+        self._bind = (bind_host, port)
+        self._token = token
+        self._limits = limits or ServerLimits()
+        self._clock = clock or SystemClock()
+        self._inbox = ReportInbox(self._limits.reports, self._limits.report_bytes)
+        self._closing = Event()
+        self._lock = Lock()
+        self._dropped: Counter[str] = Counter()
+        self._thread: Thread | None = None
+        self._address: tuple[str, int] | None = None
+        self._reception: ConnectionLoop | None = None
+
+    def start(self) -> None:
+        """Begins to listen. Raises OSError where that cannot be."""
+        listener = listen(*self._bind)
+        self._address = listener.getsockname()[:2]
+        self._reception = ConnectionLoop(
+            listener, self._token, self._limits, self._clock, self._closing, self._arrived, self._drop
+        )
+        self._thread = Thread(target=self._reception.run, name="pystorm-feedback", daemon=True)
+        self._thread.start()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port at which it listens. Raises RuntimeError before ``start``."""
+        if self._address is None:
+            raise RuntimeError("the server for reports has not been started")
+        return self._address
+
+    @property
+    def listens(self) -> bool:
+        """Whether reports may still come."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Reason → how many reports, frames or connections."""
+        with self._lock:
+            return dict(self._dropped)
+
+    def take(self) -> list[TaskReport]:
+        """The reports since the last call, oldest first; the newest where more came than are kept."""
+        return self._inbox.take()
+
+    def close(self) -> None:
+        """Closes all connections and ends the thread. May be called again, or where it was never started."""
+        self._closing.set()
+        if self._reception is not None and self._thread is not None:
+            self._reception.wake()
+            self._thread.join(_JOIN_SECONDS)
+
+    def _arrived(self, body: bytes) -> None:
+        try:
+            report = feedback_report.decode(body, self._clock.monotonic())
+        except Exception:
+            self._drop("malformed")
+            return
+        self._drop("overflow", self._inbox.put(report, len(body)))
+
+    def _drop(self, reason: str, count: int = 1) -> None:
+        if count:
+            with self._lock:
+                self._dropped[reason] += count
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens. ``host``: empty or ``::`` for all addresses, of both families where there are both."""
+    if host in ("", "::"):
+        if socket.has_dualstack_ipv6():
+            # A kernel may have the family and be told not to use it.
+            with suppress(OSError):
+                return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
+        return socket.create_server(("", port), backlog=_BACKLOG)
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    return socket.create_server(address[:2], family=family, backlog=_BACKLOG)

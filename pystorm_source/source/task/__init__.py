@@ -1,0 +1,1 @@
+"""Crosses to a task, and runs there: a range of one partition, read to its end."""

@@ -1,0 +1,101 @@
+"""What travels from the driver to a task: one range of one spout's partition."""
+
+import hashlib
+import pickle
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from pyspark.sql.datasource import InputPartition
+
+from pystorm_source.errors import UsageError
+from pystorm_source.source.offsets.offsets import Ranges
+from pystorm_source.source.reports.endpoint import ReportEndpoint
+from pystorm_source.version import __version__
+
+TASK = "task"
+"""The one partition of a spout without offsets; its offsets count permits."""
+
+
+@dataclass(frozen=True)
+class PlannedBatch:
+    """What all ranges of a micro-batch have in common.
+
+    ``version``, ``plan``: by which pystorm-source and plan they were made. ``batch`` follows from the ranges alone, so
+    that a replay has the same. ``run``: of which run of a query; workers stay warm within one: what a bolt remembers is
+    no other query's. ``report_to``: where tasks report to, None for nowhere. Neither makes two partitions different: a
+    replay after a restart reads alike.
+    """
+
+    version: str
+    plan: str
+    batch: str = ""
+    run: str = field(default="", compare=False)
+    report_to: ReportEndpoint | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, ranges: Ranges, plan: str, run: str = "", report_to: ReportEndpoint | None = None) -> "PlannedBatch":
+        """Of the ranges that lie between two offsets. ``plan``: its fingerprint."""
+        return cls(__version__, plan, _digest(ranges), run, report_to)
+
+    @cached_property
+    def pickled(self) -> bytes:
+        """Made once for all partitions, which pyspark pickles one by one."""
+        return pickle.dumps(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PlannedBatch, (self.version, self.plan, self.batch, self.run, self.report_to)
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class RangePartition(InputPartition):
+    """Offsets [start, end) of a partition, in a planned micro-batch. Not to be changed."""
+
+    component: str
+    partition: str
+    start: int
+    end: int
+    planned: PlannedBatch
+
+    @property
+    def batch(self) -> str:
+        """Equal for all ranges of a micro-batch, and for its replays."""
+        return self.planned.batch
+
+    @property
+    def report_to(self) -> ReportEndpoint | None:
+        """Where the task is to report to; None for nowhere."""
+        return self.planned.report_to
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (self.component, self.partition, self.start, self.end, self.planned.pickled)
+
+    def check(self, topology: str, plan: str) -> None:
+        """Raises UsageError if this process runs another pystorm-source or another plan than the driver.
+
+        ``topology``: its name; ``plan``: the fingerprint of the plan that this process has.
+        """
+        if self.planned.version != __version__:
+            raise UsageError(
+                f"the driver runs pystorm-source {self.planned.version}, this executor {__version__}: install the same "
+                f"version on both. Given: {self!r}"
+            )
+        if self.planned.plan != plan:
+            raise UsageError(
+                f"the driver planned with another topology than this executor has for {topology!r}: restart the "
+                f"application so that all processes load the same code. Given: {self!r}"
+            )
+
+
+def _unpickled(component: str, partition: str, start: int, end: int, planned: bytes) -> RangePartition:
+    return RangePartition(component, partition, start, end, pickle.loads(planned))
+
+
+def _digest(ranges: Ranges) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for names in (ranges.components, ranges.partitions):
+        digest.update("\0".join(names).encode())
+    for offsets in (ranges.starts, ranges.ends):
+        digest.update(np.array(offsets, "<i8").tobytes())
+    return digest.hexdigest()

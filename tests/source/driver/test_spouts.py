@@ -1,0 +1,47 @@
+"""Spouts on the driver: who ends the runner, or breaks it, is named."""
+
+import sys
+
+import pytest
+
+from pystorm_source import PartitionedSpout
+from pystorm_source.errors import TupleFailed
+from pystorm_source.plan import compile_plan
+from pystorm_source.source.driver.spouts import DriverSpouts, Terminated
+from tests.worker.running import topology
+
+
+def asked(raised):
+    class Raises(PartitionedSpout):
+        outputs = ["n long"]
+
+        def snapshot(self, known, memo):
+            raised()
+
+        def next_tuple(self):
+            return False
+
+    return DriverSpouts(compile_plan(topology(s=Raises.spec()))).snapshot("s", {}, {})
+
+
+def test_an_exit_in_a_spout_is_an_error_that_names_it():
+    with pytest.raises(TupleFailed, match=r"component 's', on the driver: snapshot\(\) raised SystemExit: 3"):
+        asked(lambda: sys.exit(3))
+
+
+def test_the_end_that_spark_puts_to_the_process_goes_through():
+    def terminated():
+        raise Terminated(0)
+
+    with pytest.raises(Terminated):
+        asked(terminated)
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_anything_else_goes_through_with_a_note(kind):
+    def raises():
+        raise kind
+
+    with pytest.raises(kind) as caught:
+        asked(raises)
+    assert caught.value.__notes__ == ["Raised by snapshot() of spout 's', on the driver."]
