@@ -11,12 +11,12 @@ A class of the user's is built without arguments, once per executor and situatio
 """
 
 import enum
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
 from cython_core.wait_strategy import ParkWait, ProgressiveWait, UserWait, WaitStrategy
 from pystorm_source.errors import OptionError, said
+from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions, parse
 
 _STORMS_PACKAGE = "org.apache.storm.policy."
@@ -73,25 +73,12 @@ def check_wait_strategies(conf: Mapping[str, Any]) -> None:
 
 
 def _load(key: str, given: str) -> type[Any]:
-    module_name, colon, class_name = given.partition(":")
-    if not colon:
-        module_name, _, class_name = given.rpartition(".")
-    if not module_name or not class_name or module_name.startswith("."):
-        raise OptionError(
-            f"option {key!r} is {', '.join(_STORMS)} or a class as module:Class, such as 'jobs.waits:Patient'. "
-            f"Given: {given!r}"
-        )
-    try:
-        found: Any = importlib.import_module(module_name)
-    except ImportError as error:
-        raise OptionError(
-            f"option {key!r}: module {module_name!r} cannot be imported by this Python ({error}); install it where "
-            f"driver and executors run, or name one of {', '.join(_STORMS)}. Given: {given!r}"
-        ) from error
-    for part in class_name.split("."):
-        found = getattr(found, part, None)
+    form = f"{', '.join(_STORMS)} or a class as module:Class, such as 'jobs.waits:Patient'"
+    module, found = load_named(key, given, form, f", or name one of {', '.join(_STORMS)}", dots=True)
     if not isinstance(found, type):
-        raise OptionError(f"option {key!r}: {module_name!r} has no class {class_name!r}. Given: {given!r}")
+        raise OptionError(
+            f"option {key!r}: {module.__name__!r} has no class {given.partition(':')[2]!r}. Given: {given!r}"
+        )
     for method in ("prepare(conf, situation)", "idle(idle_counter)"):
         if not callable(getattr(found, method.partition("(")[0], None)):
             raise OptionError(f"option {key!r}: a wait strategy defines {method}. Given: {given!r}")

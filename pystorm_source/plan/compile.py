@@ -1,6 +1,5 @@
 """Topology class → Plan, and every check that a topology must pass to run."""
 
-import importlib
 import inspect
 import json
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, TopologyError
+from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.redaction import redacted
@@ -25,24 +25,13 @@ def load_topology(reference: str) -> type[Topology]:
 
     Raises OptionError where the text has another form, the module cannot be imported or has no such Topology.
     """
-    module_name, colon, class_name = reference.partition(":")
-    is_file = module_name.endswith(".py") or "/" in module_name
-    if not colon or not module_name or not class_name or module_name.startswith(".") or is_file:
-        raise OptionError(
-            "option 'topology' is package.module:Class, such as 'jobs.word_count:WordCount'"
-            f"{', not the name of a file' if is_file else ''}. Given: {reference!r}"
-        )
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise OptionError(
-            f"option 'topology': module {module_name!r} cannot be imported by this Python ({error}); install it where "
-            f"driver and executors run, or register the class with pystorm_source.register(spark, {class_name}). "
-            f"Given: {reference!r}"
-        ) from error
-    found: Any = module
-    for part in class_name.split("."):
-        found = getattr(found, part, None)
+    module_name, _, class_name = reference.partition(":")
+    module, found = load_named(
+        "topology",
+        reference,
+        "package.module:Class, such as 'jobs.word_count:WordCount'",
+        f", or register the class with pystorm_source.register(spark, {class_name})",
+    )
     if not (isinstance(found, type) and issubclass(found, Topology)):
         candidates = sorted(
             name

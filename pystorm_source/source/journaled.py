@@ -15,7 +15,8 @@ from pystorm_source.spouts.journal import JournaledSpout
 from pystorm_source.spouts.journal_rows import UNTYPED
 
 PERMITS = 100_000
-"""What a micro-batch admits from a spout without offsets where ``maxOffsetsPerTrigger`` does not say."""
+"""Tuples that a micro-batch admits from a spout without offsets if ``maxOffsetsPerTrigger`` does not say. Too large:
+a micro-batch ends by its target alone. Too small: a quick spout waits for the next one."""
 
 
 def journaled(plan: Plan, options: SourceOptions) -> Plan:

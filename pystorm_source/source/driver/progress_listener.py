@@ -109,7 +109,7 @@ class AdmissionProgress:
             batch_id=progress["batchId"],
             timestamp=progress["timestamp"],
             seconds=progress.get("durationMs", {}).get("triggerExecution", 0) / 1000,
-            rows=progress["numInputRows"],
+            rows=_rows_of(progress),
             backlog=report["backlog"],
             limit=report.get("limit"),
             reason=report.get("reason", "none"),
@@ -157,6 +157,12 @@ class PystormProgressListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:
         """``records`` stay."""
+
+
+def _rows_of(progress: Mapping[str, Any]) -> int:
+    """Spark Connect tells the rows of each source and leaves out their sum."""
+    rows: int | None = progress.get("numInputRows")
+    return sum(source.get("numInputRows", 0) for source in progress["sources"]) if rows is None else rows
 
 
 def _parsed(report: Any) -> Mapping[str, Any]:

@@ -76,7 +76,9 @@ class DriverSpouts:
             component, spout = self._built.popitem()
             try:
                 spout.cleanup()
-            except Exception:
+            except Terminated:
+                raise
+            except BaseException:  # sys.exit() of one must not keep the others from theirs
                 logger.exception("cleanup() of spout %r, on the driver, raised", component)
 
     def _align(self, component: str, partition: str, start: int, end: int) -> int:

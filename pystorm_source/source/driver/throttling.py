@@ -14,8 +14,12 @@ from pystorm_source.source.offsets.partition_index import Column
 logger = logging.getLogger("pystorm.source")
 
 NOTABLE = 1.5
+"""A limit is logged if it changed by this factor. Too large: a query that slows down says nothing. Too small: noise is
+logged."""
 QUIET_SECONDS = 10.0
+"""Seconds between two such lines at least. Too large: the log lags behind. Too small: it fills up."""
 MOST_PERCENT = 1_000_000
+"""Pressure is shown up to this. Without a bound, an endless backlog would print a number that nobody can read."""
 
 
 @dataclass(frozen=True)

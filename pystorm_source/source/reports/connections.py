@@ -29,8 +29,11 @@ from pystorm_source.source.reports.protocol import NONCE_BYTES, FrameReader, Fra
 
 logger = logging.getLogger("pystorm.source")
 
+# Bytes read at once. Too large: one client holds the thread. Too small: a system call for every few bytes.
 _CHUNK = 16 * 1024
+# Connections accepted in one round. Too large: a flood of them keeps reports waiting. Too small: a round for each.
 _ACCEPTED_AT_ONCE = 16
+# Too large: memory and descriptors of the driver. Too small: a cluster with more Python processes reconnects in turn.
 _MOST_CONNECTIONS = 4096
 
 

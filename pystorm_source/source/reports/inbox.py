@@ -6,7 +6,9 @@ from threading import Lock
 from pystorm_source.source.reports.task_report import TaskReport
 
 MOST_REPORTS = 131_072
+"""Too large: memory of the driver. Too small: a micro-batch of 100,000 partitions loses reports."""
 MOST_BYTES = 64 * 1024 * 1024
+"""Too large: as above. Too small: long reports push others out."""
 
 
 class ReportInbox:

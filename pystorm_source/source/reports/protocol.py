@@ -20,7 +20,8 @@ MAGIC = b"pystorm1"
 NONCE_BYTES = 32
 GREETING_BYTES = len(MAGIC) + NONCE_BYTES
 MOST_BODY = 8 * 1024
-"""Bytes of a report."""
+"""Bytes of a report. Too large: what a client may make the driver keep. Too small: a topology of many components is not
+reported."""
 
 _MAC_BYTES = 32
 _HEAD = struct.Struct(f"!I{_MAC_BYTES}s")

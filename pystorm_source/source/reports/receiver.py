@@ -14,6 +14,8 @@ from pystorm_source.source.reports.task_report import TaskReport
 logger = logging.getLogger("pystorm.source")
 
 _TOKEN_BYTES = 32
+# Seconds until it tries to listen again, and up to how many that doubles. Too large: a query stays without reports when
+# the port is free again. Too small: a port that stays taken is asked for all the time.
 _FIRST_RETRY = 10.0
 _LONGEST_RETRY = 600.0
 

@@ -22,13 +22,21 @@ from pystorm_source.source.reports.protocol import GREETING_BYTES, MOST_BODY, Fr
 logger = logging.getLogger("pystorm.source")
 
 PATIENCE_SECONDS = 0.05
-"""How long a task waits for its report to leave."""
+"""Seconds that a task waits for its report to leave. Too large: tasks are slow when the driver cannot be reached. Too
+small: a worker that Spark ends after its task takes the report along."""
 
 MOST_QUEUED = 64
+"""Reports that wait in a process. Too large: old ones, which help nobody, go first after an outage. Too small: short
+tasks lose some."""
+# Drivers that one process reports to. Too large: threads of queries that ended. Too small: queries in turn reconnect.
 _MOST_CLIENTS = 4
+# Seconds to connect, and to send. Too large: reports queue up behind a dead driver. Too small: slow networks lose some.
 _DEADLINE_SECONDS = 2.0
+# Seconds until the next attempt, and up to how many that doubles. Too large: reports stay out after a short outage. Too
+# small: every process of a cluster calls a driver that is down.
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
+# A firewall drops idle connections, often after minutes; a dead driver is noticed within two.
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 15_000}
 
 

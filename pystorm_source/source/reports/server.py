@@ -14,7 +14,9 @@ from pystorm_source.source.reports.connections import ConnectionLoop, ServerLimi
 from pystorm_source.source.reports.inbox import ReportInbox
 from pystorm_source.source.reports.task_report import TaskReport
 
+# Connections that the kernel keeps until they are accepted. Too small: those of a whole cluster at once are refused.
 _BACKLOG = 1024
+# Seconds that `close` waits for the thread. Too large: a query ends late. Too small: the port may be taken still.
 _JOIN_SECONDS = 2.0
 
 

@@ -28,6 +28,13 @@ def test_both_forms_of_a_report_are_read():
     assert told(report, json.dumps(report)) == [expected] * 2
 
 
+def test_rows_that_only_the_sources_tell_are_added_up():
+    progress = {name: value for name, value in PROGRESS.items() if name != "numInputRows"}
+    ours = {"latestOffset": {"backlog": 5, "throttled": 0}, "numInputRows": 3}
+    (record,) = AdmissionProgress.of(progress | {"sources": [ours, {"numInputRows": 4}]})
+    assert record.rows == 7
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(180)  # it may be the first query of the session
 def test_a_query_tells_of_its_pace(spark, world, tmp_path):

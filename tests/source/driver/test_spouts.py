@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pystorm_source import PartitionedSpout
+from pystorm_source import PartitionedSpout, Snapshot
 from pystorm_source.errors import TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.driver.spouts import DriverSpouts, Terminated
@@ -45,3 +45,27 @@ def test_anything_else_goes_through_with_a_note(kind):
     with pytest.raises(kind) as caught:
         asked(raises)
     assert caught.value.__notes__ == ["Raised by snapshot() of spout 's', on the driver."]
+
+
+def test_an_exit_in_one_cleanup_spares_the_others(caplog):
+    cleaned = []
+
+    class Exits(PartitionedSpout):
+        outputs = ["n long"]
+
+        def snapshot(self, known, memo):
+            return Snapshot({"p": (0, 0)})
+
+        def next_tuple(self):
+            return False
+
+        def cleanup(self):
+            cleaned.append(self)
+            sys.exit(1)
+
+    spouts = DriverSpouts(compile_plan(topology(a=Exits.spec(), b=Exits.spec())))
+    for name in ("a", "b"):
+        spouts.snapshot(name, {}, {})
+    spouts.cleanup()
+    assert len(cleaned) == 2
+    assert caplog.text.count("on the driver, raised") == 2
