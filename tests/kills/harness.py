@@ -90,11 +90,13 @@ class Harness:
         except Exception as error:
             wrong = [f"{type(error).__name__}: {error}"[-2000:]]
         wrong += leftovers(self.folder)
+        again = rounds.restarts(folder)
         seconds = round((time.monotonic() - began) / len(some), 1)
         for one in some:
             killed = one.has_happened(folder)
             missing = [] if killed else ["what was to happen did not"]
             more = {"scheduler": rounds.scheduler_of(some), "killed": killed, "seconds": seconds}
+            more |= {"restarts": again} if again else {}
             yield {**one.described(), **more, "wrong": wrong + missing}
 
     def _killed_driver(self, some: list[Round], folder: Path) -> tuple[Outcome, list[str]]:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from benchmarks.spark_session import UNPACED
@@ -20,6 +21,9 @@ TOPOLOGIES = "tests.kills.topologies"
 BATCHES = 10
 PER_BATCH = 60  # offsets of one partition
 DEADLINE = 400
+NOT_CALLED_BACK = "Python worker failed to connect back"
+# Too large: a process that crashes at its start is tried for long. Too small: a busy machine fails a campaign.
+MOST_RESTARTS = 10
 
 KINDS = 5  # victims of one point, of which one comes twice
 
@@ -127,8 +131,27 @@ def scheduler_of(todo: list[Round]) -> str:
 def run(spark: SparkSession, todo: list[Round], folder: Path) -> None:
     """Runs the query of these rounds until it has read everything, from where its checkpoint is.
 
-    Raises what the query does.
+    Spark gives each Python process ten seconds to call back, however busy the machine is, and a driver's that does not
+    ends the query. It is started again then, as any operator would; ``restarts`` counts it. Raises what the query does.
     """
+    for _ in range(MOST_RESTARTS):
+        try:
+            return _run_once(spark, todo, folder)
+        except StreamingQueryException as error:
+            if NOT_CALLED_BACK not in str(error):
+                raise
+            with (folder / "restarts").open("a") as log:
+                log.write("x")
+    return _run_once(spark, todo, folder)
+
+
+def restarts(folder: Path) -> int:
+    """How often the query has been started again because of a Python process that did not call back in time."""
+    log = folder / "restarts"
+    return len(log.read_text()) if log.exists() else 0
+
+
+def _run_once(spark: SparkSession, todo: list[Round], folder: Path) -> None:
     rows = spark.readStream.format("pystorm").options(**options(todo, folder)).load()
     writer = rows.writeStream.format("parquet").option("path", f"{folder}/out")
     writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
