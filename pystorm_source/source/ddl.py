@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pyspark.sql import types
 from pyspark.sql.types import DataType, StructField, StructType
 
-from pystorm_source import ddl_grammar
+from pystorm_source.types import grammar
 
 _SIMPLE = {
     "boolean": types.BooleanType,
@@ -71,7 +71,7 @@ class _SparkTypes:
 
 def parse_type(text: str, where: str) -> tuple[DataType, bool]:
     """The type and whether it may be null. Raises SchemaError naming ``where``, such as ``field 'n'``."""
-    return ddl_grammar.parse_type(text, where, _SparkTypes())
+    return grammar.parse_type(text, where, _SparkTypes())
 
 
 def fits(declared: DataType, wanted: DataType) -> bool:
