@@ -103,20 +103,20 @@ class JournaledSpout(PartitionedSpout):
 
     # --- driver
 
-    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         """As much as a micro-batch may take, ahead of where Spark is: nobody knows what the spout will have."""
         if not known:
             if self._journal is None:
                 self._journal = self._journal_of(uuid.uuid4().hex)
                 self._journal.found()
-            return Snapshot({self._journal.id: (0, self._plan.permits)}, memo)
+            return Snapshot({self._journal.id: (0, self._plan.permits)}, state)
         name, offset = self._checked(known)
         begin = 0
         if self._journal is None or self._journal.id != name:  # once: from here on this process alone trims it
             journal = self._journal_of(name)
             begin = journal.reconcile(offset, self._plan.fail_on_data_loss)
             self._journal = journal
-        return Snapshot({name: (begin, max(offset, begin) + self._plan.permits)}, memo)
+        return Snapshot({name: (begin, max(offset, begin) + self._plan.permits)}, state)
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
         """In a task, even shares for its instances; never between Spark's tasks."""

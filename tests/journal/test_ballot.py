@@ -1,4 +1,4 @@
-"""Attempts that settle a slice where no store operation is exclusive, one store operation at a time, by a seed."""
+"""Attempts that agree on a batch where no store operation is exclusive, one store operation at a time, by a seed."""
 
 import random
 import threading

@@ -15,7 +15,7 @@ def asked(raised):
     class Raises(PartitionedSpout):
         outputs = ["n long"]
 
-        def snapshot(self, known, memo):
+        def snapshot(self, known, state):
             raised()
 
         def next_tuple(self):

@@ -131,7 +131,7 @@ def test_par_shares_the_micro_batch(journaled):
     rows = unfinished(checkpoint)
     assert sorted(rows.count(token) for token in set(rows)) == [3, 4]
     Run(journaled.options("PairOfTokens"), checkpoint)
-    assert checkpoint.rows[0] == rows
+    assert sorted(checkpoint.rows[0]) == sorted(rows)  # how two instances take turns is a matter of time
     unfinished(checkpoint)
     with pytest.raises(TupleFailed, match="`par` has changed while a micro-batch was unfinished"):
         Run(journaled.options("Tokens"), checkpoint)

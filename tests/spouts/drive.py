@@ -72,13 +72,13 @@ class Driven:
 
 
 class Query:
-    """What Spark and admission do with a spout, by random choice: ``known`` and ``memo`` are all that is remembered."""
+    """What Spark and admission do with a spout, by random choice: all it remembers is ``known`` and ``state``."""
 
     def __init__(self, driven: Driven, seed: int = 0):
         self.driven = driven
         self.random = random.Random(seed)
         self.known: dict[str, int] = {}
-        self.memo: dict[str, int | str] = {}
+        self.state: dict[str, int | str] = {}
         self.rows: list[tuple] = []
         self.batches = 0
         self.still = True  # nobody writes meanwhile: a snapshot is the same when taken again
@@ -88,12 +88,12 @@ class Query:
         self.driven.driver = self.driven.instance("driver")
 
     def plan(self, limit: int | None = None, some: bool = False) -> list[tuple[str, int, int]]:
-        """One micro-batch planned: ranges, after which offset and memo are stored. ``some``: partitions are left out
+        """One micro-batch planned: ranges, after which offset and state are stored. ``some``: partitions are left out
         at random.
         """
         driver = self.driven.driver
-        snapshot = driver.snapshot(dict(self.known), dict(self.memo))
-        assert not self.still or driver.snapshot(dict(self.known), dict(self.memo)) == snapshot
+        snapshot = driver.snapshot(dict(self.known), dict(self.state))
+        assert not self.still or driver.snapshot(dict(self.known), dict(self.state)) == snapshot
         after = {name: offset for name, offset in self.known.items() if name in snapshot.heads}
         ranges = []
         for name in self.random.sample(sorted(snapshot.heads), len(snapshot.heads)):
@@ -118,7 +118,7 @@ class Query:
         if ranges:
             for name in snapshot.retired:
                 after.pop(name, None)
-            self.known, self.memo = after, dict(snapshot.memo)
+            self.known, self.state = after, dict(snapshot.state)
             self.batches += 1
         return ranges
 

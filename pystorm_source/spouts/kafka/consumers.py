@@ -17,9 +17,9 @@ from typing import Any
 
 from pystorm_source.clock import Clock
 from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.spouts.kafka.client_events import ClientEvents
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.kafka.properties import made_client
-from pystorm_source.spouts.kafka.refusal import Hearsay
 from pystorm_source.spouts.kafka.topics import PASSING, Partition
 
 MOST_CONSUMERS = 4
@@ -84,9 +84,9 @@ class PartitionConsumer:
         self._clock = clock
         self._log = logger
         self._patience = options.poll_timeout_millis / 1000
-        self._heard = Hearsay(options.properties, logger)
+        self._events = ClientEvents(options.properties, logger)
         properties = {"group.id": f"{options.group_id_prefix}-task", **DEFAULTS, **options.properties, **OWN}
-        self._consumer = made_client("Consumer", properties, logger=logger, **self._heard.callbacks)
+        self._consumer = made_client("Consumer", properties, logger=logger, **self._events.callbacks)
         self._place: tuple[str, int] | None = None
         self._position = -1
         self._left: Sequence[Any] = ()
@@ -106,7 +106,7 @@ class PartitionConsumer:
                 messages = self._without_events(partition, end, messages)
             offsets = _offsets_of(messages)
             if not offsets:
-                self._heard.check()
+                self._events.check()
                 if self._position < end and self._clock.monotonic() > deadline:
                     raise self._silent(partition, end)
                 continue
@@ -133,7 +133,7 @@ class PartitionConsumer:
         if place == self._place and self._position == start:
             return
         self._left = ()
-        self._heard.said = ""
+        self._events.last_error = ""
         # An assignment, where a seek would do: also what is on its way from before it counts no more.
         self._consumer.assign([TopicPartition(*place, start)])
         self._place, self._position = place, start
@@ -156,7 +156,7 @@ class PartitionConsumer:
                 self._lost(f"{partition} is gone, its offsets [{self._position}, {end}) were still to be read")
                 self._position, self._place = end, None
             elif PASSING.fullmatch(error.name()):
-                self._heard.said = f"{error.name()}: {error.str()}"  # librdkafka goes on by itself
+                self._events.last_error = f"{error.name()}: {error.str()}"  # librdkafka goes on by itself
             else:
                 raise WorldError(
                     f"{partition} cannot be read at offset {self._position} of [.., {end}): {error.name()}: "
@@ -197,7 +197,7 @@ class PartitionConsumer:
         self._log.warning("%s; skipped, as failOnDataLoss is false", what)
 
     def _silent(self, partition: Partition, end: int) -> WorldError:
-        said = f"; the client says: {self._heard.said}" if self._heard.said else ""
+        said = f"; the client says: {self._events.last_error}" if self._events.last_error else ""
         return WorldError(
             f"{partition} gave nothing for {self._options.poll_timeout_millis} ms (kafkaConsumer.pollTimeoutMs) at "
             f"offset {self._position}, to be read up to {end}{said}: see that its leader runs and can be reached from "

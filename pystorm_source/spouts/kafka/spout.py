@@ -111,8 +111,8 @@ class _Kafka(PartitionedSpout):
     def latest(self, partition: str) -> int:
         return self.snapshot({}, {}).heads[partition][1]
 
-    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
-        return self._watched().snapshot(known, memo)
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
+        return self._watched().snapshot(known, state)
 
     def commit(self, offsets: Mapping[str, int]) -> None:
         self._watched().commit(offsets)

@@ -2,7 +2,7 @@
 
 A partition is called ``orders-0``, as Kafka's own TopicPartition. Kafka gives a topic that was deleted and made anew
 another id: its partitions are called ``orders-0@2`` then, so that the old ones have vanished and the new ones begin at
-their earliest offset. Which id a topic had is remembered in the memo of the snapshot: ``{"orders": "id"}``, or
+their earliest offset. Which id a topic had is remembered in the state of the snapshot: ``{"orders": "id"}``, or
 ``{"orders": "id 2"}`` for the second topic of that name.
 """
 
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors import OptionError, WorldError
+from pystorm_source.spouts.kafka.client_events import ClientEvents
 from pystorm_source.spouts.kafka.options import KafkaOptions, Times
 from pystorm_source.spouts.kafka.properties import made_client
-from pystorm_source.spouts.kafka.refusal import Hearsay
 
 # The errors of a request that may be answered a moment later, by name: brokers that are down, leaders that move.
 PASSING = re.compile(
@@ -63,23 +63,23 @@ class KafkaTopics:
         self._clock = clock
         self._log = logger
         self._servers = options.properties["bootstrap.servers"]
-        self._heard = Hearsay(options.properties, logger)
-        self._admin = made_client("AdminClient", _of_admin(options.properties), logger=logger, **self._heard.callbacks)
+        self._events = ClientEvents(options.properties, logger)
+        self._admin = made_client("AdminClient", _of_admin(options.properties), logger=logger, **self._events.callbacks)
         self._group = options.properties.get("group.id")
         self._patience = options.request_seconds
         self._committing: Any = None
 
-    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
-        """Heads of everything that is to be read. ``known`` and ``memo`` as in ``PartitionedSpout.snapshot``."""
-        return self._retried(lambda: self._snapshot(known, memo))
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
+        """Heads of everything that is to be read. ``known`` and ``state`` as in ``PartitionedSpout.snapshot``."""
+        return self._retried(lambda: self._snapshot(known, state))
 
-    def _snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
+    def _snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         self._admin.poll(0)  # what librdkafka logs
         topics = self._topics(known)
-        notes = dict(memo)
+        notes = dict(state)
         partitions = []
         for name, topic in sorted(topics.items()):
-            note, incarnation = _remembered(memo.get(name), topic.id)
+            note, incarnation = _remembered(state.get(name), topic.id)
             notes[name] = note
             partitions += [Partition(name, number, incarnation) for number in topic.partitions]
         earliest, latest = self._offsets(partitions, "earliest"), self._offsets(partitions, "latest")
@@ -212,7 +212,7 @@ class KafkaTopics:
         while not future.done():
             wait([future], timeout=WAIT_SECONDS)
             self._admin.poll(0)
-            self._heard.check()
+            self._events.check()
         return future.result()
 
     def _at_times(self, times: Times | None, partitions: list[Partition]) -> dict[Partition, int]:
@@ -244,9 +244,9 @@ class KafkaTopics:
             except KafkaException as error:
                 reason = error.args[0]
                 self._admin.poll(0)
-                self._heard.check()
+                self._events.check()
                 if left <= 0 or not PASSING.fullmatch(reason.name()):
-                    said = f"; the client says: {self._heard.said}" if self._heard.said else ""
+                    said = f"; the client says: {self._events.last_error}" if self._events.last_error else ""
                     raise WorldError(
                         f"Kafka does not tell its topics and offsets ({reason.name()}: {reason.str()}), asked "
                         f"{self._options.fetch_retries - left + 1} times (fetchOffset.numRetries, "

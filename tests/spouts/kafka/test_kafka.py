@@ -248,16 +248,16 @@ def test_a_topic_made_anew_is_another_one_even_if_it_is_longer(kafka):
     kafka.create(topic.name)
     topic.write(numbers(100, 120))
     name = f"{topic.name}-0"
-    snapshot = until(lambda: (s := query.driven.driver.snapshot(query.known, query.memo)).heads and s)
+    snapshot = until(lambda: (s := query.driven.driver.snapshot(query.known, query.state)).heads and s)
     assert snapshot.heads == {f"{name}@2": (0, 20)}  # name-0 has vanished: the source's rules for data loss hold
     assert values_of(query.driven.read(f"{name}@2", 0, 20)) == numbers(100, 120)
     known = {f"{name}@2": 20}
     query.restart()
-    again = query.driven.driver.snapshot(known, snapshot.memo)
+    again = query.driven.driver.snapshot(known, snapshot.state)
     assert again == snapshot
     kafka.delete(topic.name)
     kafka.create(topic.name)
-    third = until(lambda: (s := query.driven.driver.snapshot(known, snapshot.memo)).heads and s)
+    third = until(lambda: (s := query.driven.driver.snapshot(known, snapshot.state)).heads and s)
     assert third.heads == {f"{name}@3": (0, 0)}
 
 

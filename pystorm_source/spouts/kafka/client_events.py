@@ -1,6 +1,6 @@
-"""Brokers that refuse a client: a wrong password, a certificate that nobody trusts.
+"""Errors of one Kafka client. Above all brokers that refuse it: a wrong password, an untrusted certificate.
 
-librdkafka tells of it beside the requests, which only time out, and tries again for ever, as if a broker were down.
+librdkafka reports it beside the requests, which only time out, and tries again for ever, as if a broker were down.
 The Java client gives up at once, and so do the spouts.
 """
 
@@ -22,16 +22,16 @@ _NOTHING_NEW = "_ALL_BROKERS_DOWN"
 _KEYS = re.compile(r"security\.protocol|sasl\.|ssl\.|oauth_cb|bootstrap\.servers")
 
 
-class Hearsay:
-    """``Hearsay(properties, logger)``: what one client of librdkafka says beside its answers, and asks for.
+class ClientEvents:
+    """``ClientEvents(properties, logger)``: what one client of librdkafka reports beside its answers, and asks for.
 
-    ``said``: the last of it, empty for nothing. ``callbacks``: what the client is made with. Called by the thread that
-    polls the client.
+    ``last_error``: name and text, empty for none. ``callbacks``: what the client is made with. Called by the thread
+    that polls the client.
     """
 
     def __init__(self, properties: Mapping[str, str], logger: logging.Logger):
-        self.said = ""
-        self.callbacks: dict[str, Any] = {"error_cb": self.hear}
+        self.last_error = ""
+        self.callbacks: dict[str, Any] = {"error_cb": self.on_error}
         self._properties = properties
         self._refusal = ""
         self._tokens: oauth.Tokens | None = None
@@ -39,14 +39,14 @@ class Hearsay:
             # The machine's clock, whatever the topology's is: brokers go by it.
             self._tokens = self.callbacks[oauth.KEY] = oauth.Tokens(properties, SystemClock(), logger)
 
-    def hear(self, error: Any) -> None:
-        if self.said and error.name() == _NOTHING_NEW:
+    def on_error(self, error: Any) -> None:
+        if self.last_error and error.name() == _NOTHING_NEW:
             return
-        self.said = f"{error.name()}: {error.str()}"
+        self.last_error = f"{error.name()}: {error.str()}"
         if _NO_TOKEN in error.str() and self._tokens is not None and self._tokens.holds:
             return  # librdkafka asks for the next one again, in ten seconds
         if error.name() in _REFUSALS or _ALERT in error.str():
-            self._refusal = self.said
+            self._refusal = self.last_error
 
     def check(self) -> None:
         """Raises WorldError where brokers have refused the client since the last call, or it has no token."""
