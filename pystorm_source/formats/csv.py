@@ -6,6 +6,8 @@ import decimal
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.formats.lines import (
     Faults,
@@ -16,7 +18,8 @@ from pystorm_source.formats.lines import (
     line_offsets,
     one_by_one,
 )
-from pystorm_source.types.families import decimal_fits, family_of, integer_bounds
+from pystorm_source.types.arrow import ddl_of, field_type
+from pystorm_source.types.families import exact_decimal, family_of, integer_bounds
 
 Converter = Callable[[str], Any]
 
@@ -30,15 +33,15 @@ def _boolean(text: str) -> bool:
         raise ValueError("neither true nor false") from None
 
 
-def _integer_of(ddl: str) -> Converter:
-    low, high = integer_bounds(ddl)
+def _integer_of(type: pa.DataType) -> Converter:
+    low, high = integer_bounds(type)
 
     def convert(text: str) -> int:
         if "_" in text:  # which Python takes
             raise ValueError("no integer")
         value = int(text)
         if not low <= value <= high:
-            raise ValueError(f"does not fit {ddl}")
+            raise ValueError(f"does not fit {ddl_of(type)}")
         return value
 
     return convert
@@ -50,14 +53,16 @@ def _float(text: str) -> float:
     return float(text)
 
 
-def _decimal_of(ddl: str) -> Converter:
+def _decimal_of(type: pa.Decimal128Type) -> Converter:
+    exact = exact_decimal(type.precision, type.scale)
+
     def convert(text: str) -> decimal.Decimal:
         try:
             value = decimal.Decimal(text.strip())
         except decimal.InvalidOperation:
             raise ValueError("no decimal number") from None
-        if not decimal_fits(ddl, value):
-            raise ValueError(f"does not fit {ddl}")
+        if exact(value) is None:
+            raise ValueError(f"does not fit {ddl_of(type)}")
         return value
 
     return convert
@@ -93,10 +98,10 @@ _CONVERTERS: dict[str, Converter | None] = {
 }
 
 
-def _converter_of(family: str, ddl: str) -> Converter | None:
+def _converter_of(family: str, type: pa.DataType) -> Converter | None:
     if family == "integer":
-        return _integer_of(ddl)
-    return _decimal_of(ddl) if family == "decimal" else _CONVERTERS[family]
+        return _integer_of(type)
+    return _decimal_of(type) if family == "decimal" else _CONVERTERS[family]
 
 
 class Csv(LineFormat):
@@ -107,7 +112,7 @@ class Csv(LineFormat):
     its columns, and those that are no field are passed over; a field without a column is an error. By position, a
     line has a value per field. Integers, floats, ``true``/``false``, decimals, ISO 8601 dates and timestamps (without
     zone: UTC); fields without a type are strings. Blank lines are passed over. Raises OptionError for a type that
-    text cannot hold.
+    text cannot hold, SchemaError for one that is none.
     """
 
     def __init__(
@@ -124,13 +129,14 @@ class Csv(LineFormat):
         self._converters: list[Converter | None] = []
         self._bounds: list[tuple[int, int] | None] = []
         for field, ddl in zip(fields, types, strict=True):
-            family = family_of(ddl or "string")
+            type = field_type(ddl or "string", f"field {field!r}")
+            family = family_of(type)
             if family is None:
                 raise OptionError(
                     f"a field of csv is a number, string, boolean, date or timestamp. Given: {f'{field} {ddl}'!r}"
                 )
-            self._converters.append(_converter_of(family, ddl or "string"))
-            self._bounds.append(integer_bounds(ddl) if ddl and family == "integer" else None)
+            self._converters.append(_converter_of(family, type))
+            self._bounds.append(integer_bounds(type) if family == "integer" else None)
         self._header = header
         self._delimiter = delimiter
         self._null = null

@@ -15,6 +15,7 @@ from pystorm_source.errors import OptionError
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.values import form_of
 from pystorm_source.types.arrow import ddl_of
+from pystorm_source.types.families import integer_bounds
 
 FRAME = 5
 """Bytes before the text that Confluent's JSON serializer writes: 0, and the id of a schema in four bytes."""
@@ -81,8 +82,8 @@ def _kind_of(type: pa.DataType, numbers: "count[int]") -> Any:
             raise TypeError(f"no object has {ddl_of(type.key_type)} for its names")
         return GenericAlias(dict, (_kind_of(type.key_type, numbers), _or_null(type.item_type, numbers)))
     if types.is_integer(type):
-        bound = 1 << (type.bit_width - 1)
-        return Annotated[int, msgspec.Meta(ge=-bound, le=bound - 1)]
+        low, high = integer_bounds(type)
+        return Annotated[int, msgspec.Meta(ge=low, le=high)]
     if types.is_decimal(type):
         return decimal.Decimal
     if types.is_timestamp(type):

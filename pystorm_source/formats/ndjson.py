@@ -5,10 +5,12 @@ import decimal
 from typing import Annotated, Any
 
 import msgspec
+import pyarrow as pa
 
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.lines import Faults, Malformed, Pairs, line_offsets, one_by_one
-from pystorm_source.types.families import decimal_fits, family_of, integer_bounds
+from pystorm_source.types.arrow import ddl_of, field_type
+from pystorm_source.types.families import exact_decimal, family_of, integer_bounds
 
 _PYTHON_TYPES: dict[str, Any] = {
     "string": str,
@@ -33,8 +35,12 @@ class NdJson:
 
     def __init__(self, fields: tuple[str, ...], types: tuple[str | None, ...], faults: Faults):
         self._faults = faults
-        families = [family_of(ddl) for ddl in types]
-        kinds = [_kind_of(family, ddl) for family, ddl in zip(families, types, strict=True)]
+        declared = [
+            None if ddl is None else field_type(ddl, f"field {field!r}")
+            for field, ddl in zip(fields, types, strict=True)
+        ]
+        families = list(map(family_of, declared))
+        kinds = list(map(_kind_of, declared))
         aliases = {f"f{index}": field for index, field in enumerate(fields)}
         try:
             row = msgspec.defstruct(
@@ -49,7 +55,11 @@ class NdJson:
         self._decode_lines = decoder.decode_lines
         self._fields = fields
         self._utc = [index for index, family in enumerate(families) if family == "timestamp"]
-        self._decimals = [(index, types[index] or "") for index, f in enumerate(families) if f == "decimal"]
+        self._decimals = [
+            (index, exact_decimal(each.precision, each.scale), ddl_of(each))
+            for index, each in enumerate(declared)
+            if each is not None and families[index] == "decimal"
+        ]
 
     def begin(self, path: str, first_line: bytes) -> None:
         self._faults.path = path
@@ -87,19 +97,20 @@ class NdJson:
 
     def _finished(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """What the decoder leaves to be done: zones of timestamps, bounds of decimals."""
-        for index, ddl in self._decimals:
+        for index, exact, ddl in self._decimals:
             value = values[index]
-            if value is not None and not decimal_fits(ddl, value):
+            if value is not None and exact(value) is None:
                 raise Malformed(f"field {self._fields[index]!r}: {value} does not fit {ddl}")
         return with_utc(values, self._utc) if self._utc else values
 
 
-def _kind_of(family: str | None, ddl: str | None) -> Any:
+def _kind_of(type: pa.DataType | None) -> Any:
     """The type that the decoder checks a field by; None (null) is always one of its values."""
-    if family is None or ddl is None:
+    family = family_of(type)
+    if family is None:
         return Any
     if family == "integer":
-        low, high = integer_bounds(ddl)
+        low, high = integer_bounds(type)
         return Annotated[int, msgspec.Meta(ge=low, le=high)] | None
     return _PYTHON_TYPES[family] | None
 

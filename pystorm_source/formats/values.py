@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pystorm_source.formats.lines import Malformed
-from pystorm_source.types.families import exact_decimal
+from pystorm_source.types.families import exact_decimal, integer_bounds
 
 Form = Callable[[Any], Any]
 
@@ -126,11 +126,11 @@ def _timestamp(value: datetime.datetime) -> datetime.datetime:
 
 
 def _integer(type: pa.DataType) -> Form:
-    bound = 1 << (type.bit_width - 1)
+    low, high = integer_bounds(type)
 
     def form(value: int) -> int:
-        if not -bound <= value < bound:
-            raise Malformed(f"{value} does not fit an integer of {bound.bit_length()} bits")
+        if not low <= value <= high:
+            raise Malformed(f"{value} does not fit an integer of {type.bit_width} bits")
         return value
 
     return form

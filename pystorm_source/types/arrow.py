@@ -9,21 +9,15 @@ from pystorm_source.types.grammar import parse_schema, parse_type
 _SIMPLE = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
-    "byte": pa.int8(),
     "smallint": pa.int16(),
-    "short": pa.int16(),
     "int": pa.int32(),
-    "integer": pa.int32(),
     "bigint": pa.int64(),
-    "long": pa.int64(),
     "float": pa.float32(),
-    "real": pa.float32(),
     "double": pa.float64(),
     "string": pa.string(),
     "binary": pa.binary(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestamp_ltz": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
 }
@@ -72,20 +66,7 @@ def arrow_type(schema: str, where: str) -> pa.DataType:
     return parse_schema(schema, where, _ArrowTypes())
 
 
-_NAMES = {
-    pa.bool_(): "boolean",
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.binary(): "binary",
-    pa.date32(): "date",
-    pa.timestamp("us", tz="UTC"): "timestamp",
-    pa.timestamp("us"): "timestamp_ntz",
-    pa.null(): "void",
+_NAMES = {type: name for name, type in _SIMPLE.items()} | {
     pa.time64("ns"): "time",
     pa.duration("us"): "interval day to second",
 }

@@ -13,6 +13,16 @@ from pystorm_source.errors import SchemaError
 
 T = TypeVar("T")
 
+ALIASES = {
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "timestamp_ltz": "timestamp",
+}
+"""Spark's second names, which no maker of types sees."""
+
 _INTERVAL_UNITS = ("day", "hour", "minute", "second")
 _TOKEN = re.compile(r"\s*(?:(`(?:[^`]|``)+`)|(\w+)|([<>(),:]))")
 _TYPE_ALONE = re.compile(rf"\s*(?:\w+\s*(?:[<(].*)?|interval\s+(?:{'|'.join(_INTERVAL_UNITS)})\b.*)", re.DOTALL | re.I)
@@ -22,7 +32,7 @@ class TypeMaker(Protocol[T]):
     """Makes types of what the grammar has read."""
 
     def simple_names(self) -> Iterable[str]:
-        """The names of the types without parameters."""
+        """The names of the types without parameters, without ``ALIASES``."""
 
     def simple(self, name: str) -> T | None:
         """The type of this name, in lower case; None where there is none."""
@@ -73,7 +83,7 @@ class _Parser(Generic[T]):
 
     def type(self) -> T:
         name = self._word("a type").lower()
-        simple = self._maker.simple(name)
+        simple = self._maker.simple(ALIASES.get(name, name))
         if simple is not None:
             return simple
         found: T | None = None
@@ -105,9 +115,10 @@ class _Parser(Generic[T]):
             return self._maker.struct(fields)
         if found is not None:
             return found
+        names = ", ".join(sorted({*self._maker.simple_names(), *ALIASES}))
         return self.refuse(
-            f"{name!r} is none that can leave a topology; take one of "
-            f"{', '.join(sorted(self._maker.simple_names()))}, decimal(p,s), array<…>, map<…,…>, struct<name: …>"
+            f"{name!r} is none that can leave a topology; take one of {names}, decimal(p,s), array<…>, map<…,…>, "
+            "struct<name: …>"
         )
 
     def fields(self, end: str | None) -> list[tuple[str, T, bool]]:

@@ -13,17 +13,7 @@ from cython_core.stream_router import StreamRouter
 from cython_core.tuple import TupleSource
 from pystorm_source.api import ComponentSpec, PartitionedSpout
 from pystorm_source.clock import Clock
-
-ARROW_TYPES = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "int": pa.int32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "decimal(10,2)": pa.decimal128(10, 2),
-}
+from pystorm_source.types.arrow import field_type
 
 
 class Driven:
@@ -49,7 +39,7 @@ class Driven:
         """(offset, values) of a range, through executor and row builder."""
         spout = spout or self.instance("task")
         pairs = zip(self.stream.fields, self.stream.types, strict=True)
-        fields = [pa.field(name, ARROW_TYPES[ddl or "string"]) for name, ddl in pairs]
+        fields = [pa.field(name, field_type(ddl or "string", name)) for name, ddl in pairs]
         offset_column = len(fields)
         builder = RowBatchBuilder(pa.schema([*fields, pa.field("_offset", pa.int64())]))
         view = RowView(builder, list(range(offset_column)), {}, offset_column=offset_column, label="spout.default")

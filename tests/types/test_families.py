@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from pystorm_source.types.families import decimal_fits
+from pystorm_source.types.arrow import field_type
+from pystorm_source.types.families import exact_decimal, family_of, integer_bounds
 
 
 @pytest.mark.parametrize(
@@ -22,4 +23,27 @@ from pystorm_source.types.families import decimal_fits
     ],
 )
 def test_a_decimal_fits_if_no_digit_of_it_is_lost(ddl, text, fits):
-    assert decimal_fits(ddl, Decimal(text)) is fits
+    type = field_type(ddl, "field 'price'")
+    assert (exact_decimal(type.precision, type.scale)(Decimal(text)) is not None) is fits
+
+
+@pytest.mark.parametrize(
+    ("ddl", "family"),
+    [
+        ("integer", "integer"),
+        ("BYTE not null", "integer"),
+        ("varchar(10)", "string"),
+        ("numeric(5,1) not null", "decimal"),
+        ("real", "float"),
+        ("timestamp_ltz", "timestamp"),
+        ("timestamp_ntz", "timestamp_ntz"),
+        ("array<int>", None),
+        ("void", None),
+    ],
+)
+def test_a_family_is_that_of_the_type_whatever_stands_around_its_name(ddl, family):
+    assert family_of(field_type(ddl, "field 'f'")) == family
+
+
+def test_integers_have_the_bounds_of_their_bits():
+    assert integer_bounds(field_type("short not null", "field 'n'")) == (-32768, 32767)

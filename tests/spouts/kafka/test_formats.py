@@ -8,14 +8,11 @@ import pytest
 from pystorm_source import Topology, read
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
-from pystorm_source.types.arrow import arrow_type
 from tests.docs.pages import ROOT, blocks
 from tests.formats.schema_registry import schema_registry
-from tests.spouts.drive import ARROW_TYPES
 from tests.spouts.kafka.topic import SPOUTS, Topic, values_of
 
 ORDER = "struct<id: bigint, item: string>"
-ARROW_TYPES[ORDER] = arrow_type(ORDER, "here")
 AVRO = {
     "type": "record",
     "name": "Order",

@@ -6,16 +6,11 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import pyarrow as pa
 from confluent_kafka import Producer
 
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
-from tests.spouts.drive import ARROW_TYPES, Driven, Query
+from tests.spouts.drive import Driven, Query
 
-ARROW_TYPES["binary"] = pa.binary()
-ARROW_TYPES["array<struct<key:string,value:binary>>"] = pa.list_(
-    pa.struct([("key", pa.string()), ("value", pa.binary())])
-)
 SPOUTS = [KafkaSpout, KafkaBatchSpout]
 QUIET = {"log_level": 0}
 _names = (f"topic{number}" for number in itertools.count())
