@@ -1,4 +1,8 @@
-"""Avro, written by Confluent's serializers: a zero byte, the id of the schema in four bytes, the value."""
+"""Avro, written by Confluent's serializers: a zero byte, the id of the schema in four bytes, the value.
+
+Values are read by fastavro, schemas by Confluent's client. Confluent's ``AvroDeserializer`` joins the two as well, but
+takes more than three times as long for a record, ignores bytes behind the value, and knows no declared type.
+"""
 
 import functools
 import io
@@ -74,7 +78,7 @@ class Avro:
             value = schemaless_reader(rest, schema, None if self._reader is None else self._reader.parsed)
         except EOFError:
             raise Malformed("it ends within a value") from None
-        except Exception as error:  # fastavro raises whatever comes up where bytes are not of their schema
+        except Exception as error:  # fastavro raises whatever comes up if bytes are not of their schema
             raise Malformed(f"{type(error).__name__}: {error}") from None
         if rest.tell() != len(data):
             raise Malformed(f"{len(data) - rest.tell()} bytes are left over behind the value")
@@ -116,7 +120,7 @@ class Avro:
 
 
 def reader_schema(text: str, side: str) -> AvroSchema:
-    """Of the option. Raises OptionError where it is none, or none that has a type."""
+    """Of the option. Raises OptionError if it is none, or none that has a type."""
     try:
         schema = AvroSchema(text, {})
         schema.type()

@@ -65,7 +65,7 @@ def _json(text: str) -> Any:
 class AvroSchema:
     """``AvroSchema(text, references)``: a schema as JSON, and those that it refers to by name.
 
-    ``parsed``: for fastavro. Raises Malformed where it is none, where it contains itself, or where bytes that say
+    ``parsed``: for fastavro. Raises Malformed if it is none, if it contains itself, or if bytes that say
     nothing could stand for any number of values (an array of nulls).
     """
 
@@ -79,11 +79,11 @@ class AvroSchema:
             _read_whole_decimals(self.parsed)
         except Malformed:
             raise
-        except Exception as error:  # fastavro raises whatever comes up where a schema is none
+        except Exception as error:  # fastavro raises whatever comes up if a schema is none
             raise Malformed(f"the schema cannot be read: {type(error).__name__}: {error}") from None
 
     def type(self) -> pa.DataType:
-        """Of the column that holds its values. Raises Malformed where there is none."""
+        """Of the column that holds its values. Raises Malformed if there is none."""
         return self._type(self.parsed, "")
 
     def check_fits(self, wanted: pa.DataType) -> None:

@@ -107,7 +107,7 @@ def _converter_of(family: str, type: pa.DataType) -> Converter | None:
 class Csv(LineFormat):
     """``Csv(fields, types, header, delimiter, null, decoder, faults)``.
 
-    Values are in double quotes where they hold the delimiter or a quote (doubled); a record is one line, a quoted
+    Values are in double quotes if they hold the delimiter or a quote (doubled); a record is one line, a quoted
     newline is malformed. The text ``null`` is null for every type. With ``header`` the first line of each file names
     its columns, and those that are no field are passed over; a field without a column is an error. By position, a
     line has a value per field. Integers, floats, ``true``/``false``, decimals, ISO 8601 dates and timestamps (without
@@ -146,7 +146,7 @@ class Csv(LineFormat):
         self._positions = list(range(len(fields)))
 
     def begin(self, path: str, first_line: bytes) -> None:
-        """Raises SchemaError where the header lacks a field."""
+        """Raises SchemaError if the header lacks a field."""
         self._faults.path = path
         if not self._header:
             return
@@ -165,7 +165,7 @@ class Csv(LineFormat):
         self._positions = [columns.index(field) for field in self._fields]
 
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
-        """All lines of a block are converted column by column; where one of them is odd, line by line."""
+        """All lines of a block are converted column by column; if one of them is odd, line by line."""
         body = data[:-1] if data[-1:] == b"\n" else data
         if offset > 0 or fixed or not body.startswith(b"\xef\xbb\xbf"):
             columns = self._columns(body)
@@ -174,7 +174,7 @@ class Csv(LineFormat):
         return one_by_one(data, offset, fixed, self._values, self._faults)
 
     def _columns(self, body: bytes) -> list[list[Any]] | None:
-        """The fields' values in all lines; None where not every line is a record that can be converted."""
+        """The fields' values in all lines; None if not every line is a record that can be converted."""
         try:
             text = self._decoder.decode(body)
             lines = text.replace("\r\n", "\n").removesuffix("\r").split("\n")

@@ -17,7 +17,7 @@ Data = Sequence[bytes | None]
 class Decoder(Protocol):
     """A format. None stays None. What cannot be decoded is None, too, and why is put into ``bad`` by its index.
 
-    ``type``: of the column; None where nothing declares it, and then ``array`` is not for calling.
+    ``type``: of the column; None if nothing declares it, and then ``array`` is not for calling.
     """
 
     type: pa.DataType | None
@@ -68,7 +68,7 @@ class Text:
 
 
 def decoder_of(options: DecodingOptions, side: str, declared: str | None = None) -> Decoder:
-    """The decoder of ``side`` (key or value), for one task. Asks nobody anything. ``declared``: DDL of the field.
+    """The decoder of ``side`` (key or value), for one task. Does no I/O. ``declared``: DDL of the field.
 
     Raises OptionError, SchemaError for a type that is none, that its format cannot have, that is declared twice and
     differently, or a library that is missing.
@@ -116,7 +116,7 @@ def _checked(decoder: Decoder, declared: pa.DataType | None, side: str, format: 
 
 
 def column_type(config: Mapping[str, Any], side: str) -> str | None:
-    """The DDL of the field of ``side`` (key or value) under this configuration, where the topology does not declare it;
+    """The DDL of the field of ``side`` (key or value) under this configuration, if the topology does not declare it;
     None: what it holds is known once it is read. Raises SchemaError, OptionError."""
     format = config.get(f"{side}.format") or "bytes"
     if format in _PLAIN:
@@ -153,8 +153,8 @@ class Decoded(NamedTuple):
 class Decoding:
     """``Decoding(options, declared, logger)``: keys and values of one task's records.
 
-    ``declared``: key, value or both → DDL of the field, None where it has no type. What is not declared is not decoded.
-    A record of which something cannot be decoded is left out of what is answered and told as ``lost``, unless
+    ``declared``: key, value or both → DDL of the field, None if it has no type. What is not declared is not decoded.
+    A record of which something cannot be decoded is left out of the result and listed in ``lost``, unless
     ``decode.errors`` is ``null``: then it stays, the first one is logged, and ``nulled`` counts the keys and values.
     Raises as ``decoder_of``.
     """
@@ -168,7 +168,7 @@ class Decoding:
     def lists(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
         """Values for tuples. ``data``: side → its bytes in each record; ``where(index)`` names a record in messages.
 
-        Raises WorldError where the schema registry does not answer.
+        Raises WorldError if the schema registry does not answer.
         """
         bad: dict[str, dict[int, str]] = {side: {} for side in self.decoders}
         columns = {side: decoder.values(data[side], bad[side]) for side, decoder in self.decoders.items()}

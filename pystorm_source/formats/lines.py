@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Protocol
 from pystorm_source.errors import SchemaError
 
 Pairs = Iterator[tuple[tuple[Any, ...], int] | None]
-"""(values, offset) of each line; None where a row was made of a malformed one, whose readers are given a turn then."""
+"""(values, offset) of each line; None if a row was made of a malformed one, whose readers are given a turn then."""
 
-# Of a malformed line and of the reason in messages: each may be as long as the file. Too small: nobody sees what is
-# wrong. Too large: messages and logs that nobody can read.
+# Of a malformed line and of the reason in messages: each may be as long as the file. Too small: the cause is not
+# seen. Too large: messages and logs are unreadable.
 SHOWN = 200
 
 # Encodings in which a character is a byte, so that a line has as many of the one as of the other.
@@ -43,7 +43,7 @@ class TextDecoder:
         self.marked = self.encoding in ("utf-8", "utf-8-sig")
 
     def decode(self, data: bytes) -> str:
-        """Raises Malformed where ``errors`` is strict and the bytes are not of this encoding."""
+        """Raises Malformed if ``errors`` is strict and the bytes are not of this encoding."""
         try:
             return data.decode(self.encoding, self.errors)
         except UnicodeDecodeError as error:

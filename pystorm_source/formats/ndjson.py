@@ -65,7 +65,7 @@ class NdJson:
         self._faults.path = path
 
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
-        """All lines of a block are decoded at once where every one is an object, each by itself otherwise.
+        """All lines of a block are decoded at once if every one is an object, each by itself otherwise.
 
         ``decode_lines`` does not mind newlines inside of objects. But no object has ``}`` newline ``{`` inside of it,
         so as many of these borders as there are borders of lines, and as many objects as lines, are one object per
@@ -116,7 +116,7 @@ def _kind_of(type: pa.DataType | None) -> Any:
 
 
 def with_utc(values: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...]:
-    """Gives the timestamps at these positions the zone UTC where they have none."""
+    """Gives the timestamps at these positions the zone UTC if they have none."""
     changed = list(values)
     for index in positions:
         value = changed[index]

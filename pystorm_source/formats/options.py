@@ -13,14 +13,14 @@ _Format = Annotated[
     Literal["", "bytes", "string", "json", "avro"],
     Meta(
         description="What the bytes are: string (UTF-8); json, a document per record; avro, with the id of its schema "
-        "before it, as Confluent's serializers write it; bytes as they are. Empty: string where the field is declared "
+        "before it, as Confluent's serializers write it; bytes as they are. Empty: string if the field is declared "
         "so, else bytes."
     ),
 ]
 _Schema = Annotated[
     str,
     Meta(
-        description="Type of json and avro, where the topology does not declare the field: columns (id bigint, item "
+        description="Type of json and avro, if the topology does not declare the field: columns (id bigint, item "
         "string) or a type (array<int>), as Spark DDL. Empty: that of avro.reader.schema, or none: then tuples hold "
         "what the bytes say, and it is no column."
     ),
@@ -79,15 +79,15 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
         return f"{type(self).__name__}({self.key_format!r}, {self.value_format!r}, {self.decode_errors!r})"
 
     def format_of(self, side: str) -> str:
-        """bytes, string, json or avro, empty where none is given; ``side`` is key or value."""
+        """bytes, string, json or avro, empty if none is given; ``side`` is key or value."""
         return getattr(self, f"{side}_format")
 
     def schema_of(self, side: str) -> str:
-        """The DDL, empty where none is given."""
+        """The DDL, empty if none is given."""
         return getattr(self, f"{side}_schema").strip()
 
     def reader_schema_of(self, side: str) -> str:
-        """The Avro schema, empty where none is given."""
+        """The Avro schema, empty if none is given."""
         return getattr(self, f"{side}_reader_schema").strip()
 
     def registry(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class Registry:
             ) from None
 
     def written(self, id: int) -> Written:
-        """The schema of this id. Raises Malformed where there is none, or none that it refers to, WorldError where the
+        """The schema of this id. Raises Malformed if there is none, or none that it refers to, WorldError if the
         registry does not answer, or refuses to."""
         found = self._written.get(id)
         if found is None:

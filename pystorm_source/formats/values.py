@@ -2,7 +2,7 @@
 
 A form is a function from what a library decodes to what is emitted: structs become dicts of all declared fields in
 their order, ``float`` is rounded to 32 bits, a timestamp without zone is UTC, a decimal has the declared scale, a UUID
-is its text. A value that the type cannot hold raises Malformed with the way to it; None is passed on where it may be.
+is its text. A value that the type cannot hold raises Malformed with the way to it; None is passed on if it may be.
 """
 
 import datetime
@@ -21,7 +21,7 @@ Form = Callable[[Any], Any]
 
 
 def form_of(type: pa.DataType, whole: bool) -> Form | None:
-    """The form of values of this type, or None where they have it already.
+    """The form of values of this type, or None if they have it already.
 
     ``whole``: dicts have exactly the declared fields, integers are within their bounds and text is str, as msgspec
     decodes them. Values are never None.

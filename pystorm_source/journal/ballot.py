@@ -1,12 +1,16 @@
-"""Who is first, where a store has no operation that only the first succeeds with.
+"""How attempts choose one winner on a store without atomic create: Disk Paxos.
 
-Disk Paxos (Gafni and Lamport, DISC 2000) over one disk, the folder: each attempt has one object that it alone writes,
-its ballot, and reads those of the others. A value is decided once a ballot was written in both phases without anybody
-having begun a higher one meanwhile; whoever comes later finds that value in a ballot and carries it on. Needs of the
-store: objects appear whole, and a read or a list that begins after a write ended sees it (S3, GCS and ADLS promise
-that). Two attempts that meet all the time may delay, never contradict each other.
+Gafni and Lamport, DISC 2000, over one disk, the folder. Each attempt writes one object, its ballot, and reads those of
+the others. A value is decided when an attempt has written its ballot in both phases and has then seen no higher round
+of another attempt. A later attempt finds the decided value in a ballot and keeps it. The store must promise two
+things: objects appear whole, and a read or a list that begins after a write has ended sees that write (S3, GCS and ADLS
+promise that). Attempts that meet again and again delay each other; they never decide differently.
 
-Alone, an attempt pays two puts, two lists and no read of another's.
+Alone, an attempt pays two puts and two lists, and reads no other ballot.
+
+Why not a conditional put? Object stores have one. Mounts without hard links (Databricks Volumes) and HDFS have
+none that pyarrow or obstore reaches: obstore makes a local file exclusive by a hard link, too. They need the ballots
+anyway, and one protocol for all stores is less than two.
 """
 
 import base64
@@ -20,7 +24,11 @@ from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.journal.store import JournalStore
 
 MOST_ROUNDS = 50
+"""Before the attempt fails. Too small: it fails because of a twin that is only slow. Too large: the task hangs for
+longer than the 12 s that 50 rounds take on average."""
 MOST_SECONDS = 0.5
+"""The longest pause between two rounds. Too small: two attempts go on outbidding each other, a round of an object store
+is four requests. Too large: a commit that met a twin waits for nothing."""
 
 
 class Ballot(NamedTuple):
@@ -51,9 +59,9 @@ class Ballot(NamedTuple):
 
 
 def decide(store: JournalStore, prefix: str, attempt: str, value: bytes, sleep: Callable[[float], None]) -> bytes:
-    """The one value of this prefix, for all that ever ask; ``value`` where nobody was first. May sleep between rounds.
+    """The one value of this prefix, for all attempts; ``value`` if none was decided before. Sleeps between rounds.
 
-    Raises WorldError where others are in the way all the time.
+    Raises WorldError if others are in the way all the time.
     """
     name = f"{prefix}{attempt}.ballot"
     mine = Ballot((0, attempt))
@@ -76,7 +84,7 @@ def decide(store: JournalStore, prefix: str, attempt: str, value: bytes, sleep: 
                 return value
         sleep(random.uniform(0, MOST_SECONDS))
     raise WorldError(
-        f"other attempts of this task were in the way {MOST_ROUNDS} times while it was settled whose tuples count: let "
+        f"other attempts of this task were in the way {MOST_ROUNDS} times while they agreed whose tuples count: let "
         f"Spark try it again. Given: {store.folder}/{prefix}"
     )
 

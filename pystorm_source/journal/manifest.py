@@ -80,7 +80,7 @@ class BatchRange(NamedTuple):
 
     @classmethod
     def of_name(cls, name: str) -> "BatchRange | None":
-        """Whose file that is; None where it is nobody's."""
+        """The range that a file belongs to; None if to none."""
         found = _RANGE.match(name)
         return cls(int(found[1]), int(found[2])) if found else None
 

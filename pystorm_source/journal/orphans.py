@@ -1,10 +1,10 @@
 """What attempts that were killed have left of a batch that is open: recovered as far as it can be, else deleted.
 
-A group whose tuples have ids is never recovered: nobody acked them, so they come again from where they came. Without
+A group whose tuples have ids is never recovered: they were not acked, so their origin sends them again. Without
 ids they come from nowhere again. An attempt that was killed can leave both, and a disk that was full stays full if
 nobody deletes the first kind: a retry would fail as the attempt before it did, and leave more.
 
-Deleted is only what nobody can commit any more:
+Only what no attempt can commit any more is deleted:
 
 - its writer is dead (``JournalStore.is_dead``): an attempt that runs beside this one, a speculative twin for example,
   may still commit its segments;
@@ -34,7 +34,7 @@ class OrphanedSegment(NamedTuple):
 def orphaned_segments(journal: Journal, batch: BatchRange, rows: JournalRows) -> list[OrphanedSegment]:
     """What attempts before this one have journaled, oldest first, up to the first group with a tuple that has an id.
 
-    Deletes what nobody can use. Raises DataLossError as ``rows.check``.
+    Deletes what no attempt can use. Raises DataLossError as ``rows.check``.
     """
     names = sorted(filter(batch.is_segment, journal.store.names()), key=lambda name: _order(batch, name))
     found: list[OrphanedSegment] = []

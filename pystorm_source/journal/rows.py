@@ -26,7 +26,7 @@ _PLAIN = (type(None), bool, int, float, str, bytes)
 
 
 Emit = tuple[Sequence[Any], str, int | None]
-"""A tuple as its spout emitted it: values, stream, and the task where it was emitted to one."""
+"""A tuple as its spout emitted it: values, stream, and the task if it was emitted to one."""
 
 
 class JournalRows:
@@ -54,7 +54,7 @@ class JournalRows:
 
     @property
     def straight(self) -> Callable[[Any, int], None] | None:
-        """What takes (values, position) of the default stream where that is the only one, and nothing is to be added
+        """What takes (values, position) of the default stream if that is the only one, and nothing is to be added
         to its tuples; else None."""
         appender = self._appenders.get("default")
         return appender.straight if appender is not None and len(self._appenders) == 1 else None
@@ -85,7 +85,7 @@ class JournalRows:
         return found
 
     def check(self, schemas: Sequence[pa.Schema], where: str) -> None:
-        """Raises DataLossError where a segment was written for other streams or fields than the spout has now."""
+        """Raises DataLossError if a segment was written for other streams or fields than the spout has now."""
         theirs = [(schema.metadata or {}).get(STREAM, b"").decode(errors="replace") for schema in schemas]
         if theirs != list(self._fields) or [s.names for s in schemas] != [s.names for s in self.schemas]:
             raise DataLossError(

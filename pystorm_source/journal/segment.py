@@ -77,7 +77,7 @@ class SegmentWriter:
             self._frame(_SCHEMA, 0, index, 0, schema.serialize())
 
     def write(self, batches: Iterable[StreamBatch], has_ids: bool) -> None:
-        """One group; it outlives this process where the store appends. Without batches nothing happens."""
+        """One group; it outlives this process if the store appends. Without batches nothing happens."""
         left = list(batches)
         while left:
             index, batch = left.pop(0)

@@ -54,7 +54,7 @@ INTERNAL = ("journal.schemas", "journal.direct", "journal.permits")
 
 
 class JournaledSpoutOptions(Options, frozen=True, kw_only=True):
-    """What the planner tells a journaled spout beside ``JournalOptions``. ``schemas``: stream → Arrow schema, as the
+    """What the planner gives a journaled spout beside ``JournalOptions``. ``schemas``: stream → Arrow schema, as the
     base64 text of its IPC message."""
 
     schemas: dict[str, str] = msgspec.field(name="journal.schemas")
@@ -104,7 +104,7 @@ class JournaledSpout(PartitionedSpout):
     # --- driver
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
-        """As much as a micro-batch may take, ahead of where Spark is: nobody knows what the spout will have."""
+        """As much as a micro-batch may take, ahead of where Spark is: what the spout will have is unknown."""
         if not known:
             if self._journal is None:
                 self._journal = self._journal_of(uuid.uuid4().hex)

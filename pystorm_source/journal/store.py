@@ -1,13 +1,13 @@
 """The folder of one journal: immutable objects anywhere, files that grow where there is a file system of the machine.
 
 ``LocalStore`` has hard links, so a name can be taken exactly once. An object store has neither append nor rename nor
-(through pyarrow) a put that fails if something is there: then ``create`` answers None, and ballots settle who is first
-(``ballot``). Names are plain file names; whatever cannot be read or written is a WorldError.
+(through pyarrow) a put that fails if something is there: then ``create`` answers None, and attempts agree on a winner
+by ballots (``ballot``). Names are plain file names; whatever cannot be read or written is a WorldError.
 
-Whoever writes a file of a ``LocalStore`` holds a lock on it (``flock``), which the system takes away when the process
+The writer of a file in a ``LocalStore`` holds a lock on it (``flock``), which the system takes away when the process
 dies, SIGKILL included. So another process can tell a writer that is dead from one that is slow (``is_dead``). A lock
 needs a file system on which locks hold between machines: local disks do, NFS does unless it is mounted with ``nolock``
-or ``local_lock``. If there are no locks nobody is ever taken for dead.
+or ``local_lock``. Without locks no writer is ever taken for dead.
 """
 
 import errno
@@ -52,11 +52,11 @@ class JournalStore(Protocol):
     folder: str
 
     def names(self) -> list[str]:
-        """What lies in the folder, sorted; nothing where there is none."""
+        """What lies in the folder, sorted; nothing if there is none."""
         ...
 
     def read(self, name: str) -> bytes | None:
-        """The content; None where there is no such file."""
+        """The content; None if there is no such file."""
         ...
 
     def replace(self, name: str, data: bytes) -> None:
@@ -64,7 +64,7 @@ class JournalStore(Protocol):
         ...
 
     def create(self, name: str, data: bytes, after: Sequence[str] = ()) -> bool | None:
-        """Puts a whole file there if there is none: whether it was this call. None where the store cannot promise
+        """Puts a whole file there if there is none: whether it was this call. None if the store cannot promise
         that. ``after``: files that are there, and on disk if the store is durable, before it is."""
         ...
 
@@ -85,15 +85,15 @@ class JournalStore(Protocol):
         ...
 
     def is_dead(self, name: str) -> AbstractContextManager[bool]:
-        """Whether the process that wrote a file has died, or has given up its lease; False if that cannot be told.
-        While the context lasts, no other process is told so."""
+        """Whether the process that wrote a file has died, or has given up its lease; False if that is unknown.
+        While the context lasts, no other process gets True."""
         ...
 
 
 def journal_store(path: str, *below: str, durable: bool = True) -> JournalStore:
     """The store of a folder below ``path``, a path or URI. ``durable``: whole files are forced to disk.
 
-    Raises OptionError where the URI is none.
+    Raises OptionError if the URI is none.
     """
     remote, inner = file_system(path)
     if remote is None:
@@ -328,7 +328,7 @@ class _ObjectAppender:
             self._stream.write(data)
 
     def flush(self) -> None:
-        """Nobody sees an object before it is closed."""
+        """An object is seen once it is closed."""
 
     def close(self, sync: bool) -> None:
         with _world(self._folder, self._name):

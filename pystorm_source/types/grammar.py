@@ -1,4 +1,4 @@
-"""The grammar of Spark's type names, for whoever makes types of them: Spark's own, Arrow's.
+"""The grammar of Spark's type names, for every maker of types: Spark's own, Arrow's.
 
 What Spark SQL calls data types, as far as Arrow carries them: ``bigint``, ``decimal(10,2)``, ``array<string>``,
 ``map<string,int>``, ``struct<a: int, b: string not null>``, ``interval day to second``. ``not null`` may follow the
@@ -35,12 +35,12 @@ class TypeMaker(Protocol[T]):
         """The names of the types without parameters, without ``ALIASES``."""
 
     def simple(self, name: str) -> T | None:
-        """The type of this name, in lower case; None where there is none."""
+        """The type of this name, in lower case; None if there is none."""
 
     def decimal(self, precision: int, scale: int) -> T: ...
 
     def time(self, precision: int | None) -> T | None:
-        """The time of day; None where there is no such type."""
+        """The time of day; None if there is no such type."""
 
     def interval(self, first: int, last: int) -> T:
         """From unit to unit: 0 day, 1 hour, 2 minute, 3 second."""
@@ -134,7 +134,7 @@ class _Parser(Generic[T]):
         return fields
 
     def nullable(self) -> bool:
-        """Reads ``not null`` where it follows."""
+        """Reads ``not null`` if it follows."""
         if self.token is None or self.token.lower() != "not":
             return True
         self._step()

@@ -49,7 +49,7 @@ class ClientEvents:
             self._refusal = self.last_error
 
     def check(self) -> None:
-        """Raises WorldError where brokers have refused the client since the last call, or it has no token."""
+        """Raises WorldError if brokers have refused the client since the last call, or it has no token."""
         if not self._refusal:
             return
         refusal, self._refusal = self._refusal, ""

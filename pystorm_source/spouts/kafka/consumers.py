@@ -94,8 +94,8 @@ class PartitionConsumer:
     def chunks(self, partition: Partition, start: int, end: int) -> Iterator[Chunk]:
         """Offsets and messages of [start, end), in order, some hundred at a time.
 
-        Raises DataLossError where offsets are gone and options do not allow to go on, WorldError where nothing comes
-        for ``kafkaConsumer.pollTimeoutMs``, or where brokers refuse the client.
+        Raises DataLossError if offsets are gone and options do not allow to go on, WorldError if nothing comes
+        for ``kafkaConsumer.pollTimeoutMs``, or if brokers refuse the client.
         """
         self._go_to(partition, start)
         deadline = self._clock.monotonic() + self._patience
@@ -134,7 +134,7 @@ class PartitionConsumer:
             return
         self._left = ()
         self._events.last_error = ""
-        # An assignment, where a seek would do: also what is on its way from before it counts no more.
+        # An assignment, although a seek would do: also what is on its way from before it counts no more.
         self._consumer.assign([TopicPartition(*place, start)])
         self._place, self._position = place, start
 

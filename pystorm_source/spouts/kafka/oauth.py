@@ -27,7 +27,7 @@ TokenFunction = Callable[[str], tuple[Any, ...]]
 
 
 def check_oauth(properties: Mapping[str, str]) -> None:
-    """Raises OptionError where ``oauth_cb`` is given and would not be called, or cannot be."""
+    """Raises OptionError if ``oauth_cb`` is given and would not be called, or cannot be."""
     if KEY not in properties:
         return
     given = f"Given: {properties[KEY]!r}"
@@ -47,7 +47,7 @@ def check_oauth(properties: Mapping[str, str]) -> None:
 
 
 def token_function(name: str) -> TokenFunction:
-    """The function of that name. Raises OptionError where it cannot be imported or called with one text."""
+    """The function of that name. Raises OptionError if it cannot be imported or called with one text."""
     given = f"Given: {name!r}"
     module_name, _, path = name.partition(":")
     if not all(part.isidentifier() for part in (*module_name.split("."), *path.split("."))):

@@ -73,7 +73,7 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
         Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
     group_id_prefix: Annotated[
-        str, Meta(description="How the consumer group ids of the tasks begin, where kafka.group.id is not given.")
+        str, Meta(description="How the consumer group ids of the tasks begin, if kafka.group.id is not given.")
     ] = msgspec.field(name="groupIdPrefix", default="pystorm-kafka-source")
     poll_timeout_millis: Annotated[
         int, Meta(ge=1, description="Milliseconds that a task waits for the next record of its range.")
@@ -175,7 +175,7 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
 
 
 class Times(NamedTuple):
-    """Milliseconds since 1970: in every partition, or, where that is None, in some."""
+    """Milliseconds since 1970: in every partition, or, if that is None, in some."""
 
     everywhere: int | None
     named: dict[str, int]

@@ -116,7 +116,7 @@ def client_properties(given: Mapping[str, Any]) -> dict[str, str]:
 def made_client(kind: str, properties: Mapping[str, Any], **arguments: Any) -> Any:
     """A ``Consumer`` or ``AdminClient`` of confluent-kafka.
 
-    Raises UsageError where the package is missing, OptionError for properties that librdkafka refuses, WorldError if
+    Raises UsageError if the package is missing, OptionError for properties that librdkafka refuses, WorldError if
     it needs a token and gets none.
     """
     try:

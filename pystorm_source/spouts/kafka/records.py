@@ -55,7 +55,7 @@ def _name_and_type(field: str) -> tuple[str, str | None]:
 
 
 Bury = Callable[[tuple[Any, ...], int, Undecodable], None]
-"""Told of a record that cannot be decoded: its fields, key and value as bytes; its offset; why. May raise."""
+"""Called for a record that cannot be decoded: its fields, key and value as bytes; its offset; why. May raise."""
 
 
 class KafkaRecords:
@@ -94,7 +94,7 @@ class KafkaRecords:
     def pairs(
         self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
-        """(values, offset) of each message that is decoded. Raises what ``bury`` raises, WorldError where the schema
+        """(values, offset) of each message that is decoded. Raises what ``bury`` raises, WorldError if the schema
         registry does not answer."""
         decoded, offsets, messages = self._decoded(self._decoding.lists, at, offsets, messages)
         columns = [
@@ -169,5 +169,5 @@ def _bytes_of(name: str, messages: Sequence[Any]) -> list[bytes | None]:
 
 
 def _headers(message: Any) -> list[dict[str, Any]] | None:
-    """None where there are none, as in Spark."""
+    """None if there are none, as in Spark."""
     return [{"key": key, "value": value} for key, value in message.headers() or ()] or None

@@ -99,7 +99,7 @@ class _Kafka(PartitionedSpout):
         self._topics: KafkaTopics | None = None
         self._consumers = KafkaConsumers(options, self.clock, self._log)
         self._chunks: Iterator[Chunk] = iter(())
-        # Whether the last chunk has given dead letters: who reads them is given a turn before the next one.
+        # Whether the last chunk has given dead letters: their readers get a turn before the next one.
         self._yields = False
 
     def cleanup(self) -> None:
@@ -133,7 +133,7 @@ class _Kafka(PartitionedSpout):
             self.report_metric(NULLED, nulled)
 
     def _bury(self, values: tuple[Any, ...], offset: int, lost: Undecodable) -> None:
-        """Makes a dead letter of a record that cannot be decoded. Raises SchemaError where it fails the task."""
+        """Makes a dead letter of a record that cannot be decoded. Raises SchemaError if it fails the task."""
         policy = self._options.decode_errors
         if policy == "fail" or (self._pystorm_retries is None and policy != "drop"):
             raise lost.error()
@@ -150,7 +150,7 @@ class KafkaSpout(_Kafka):
     Options, fields and their meaning are those of Spark's Kafka source (``docs/KAFKA.md`` compares them). A partition
     is called ``orders-0``, offsets are Kafka's: a range may have gaps. Needs ``pip install pystorm-source[kafka]``.
 
-    Raises OptionError for wrong options, DataLossError where unread records are gone, WorldError where the brokers do
+    Raises OptionError for wrong options, DataLossError if unread records are gone, WorldError if the brokers do
     not answer, SchemaError for keys or values that are not what their field says, unless ``topology.dead.letter`` or
     ``decode.errors`` says what becomes of them.
     """

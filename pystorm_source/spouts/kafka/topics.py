@@ -56,7 +56,7 @@ class _Topic(NamedTuple):
 
 
 class KafkaTopics:
-    """Asks the brokers. Raises WorldError where they do not answer, OptionError for topics that there are not."""
+    """Asks the brokers. Raises WorldError if they do not answer, OptionError for topics that there are not."""
 
     def __init__(self, options: KafkaOptions, clock: Clock, logger: logging.Logger):
         self._options = options
@@ -93,7 +93,7 @@ class KafkaTopics:
         return Snapshot(heads, notes)
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Commits the offsets of the group, where there is one, for those who look at its lag. Non-blocking; what goes
+        """Commits the offsets of the group, if there is one, for dashboards of its lag. Non-blocking; what goes
         wrong is logged."""
         if self._group is None or (self._committing is not None and not self._committing.done()):
             return  # the next one tells more
@@ -157,7 +157,7 @@ class KafkaTopics:
             )
 
     def _described(self, names: Iterable[str]) -> dict[str, _Topic | None]:
-        """Topic → what it is; None where there is none."""
+        """Topic → what it is; None if there is none."""
         from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
         names = list(names)
@@ -200,7 +200,7 @@ class KafkaTopics:
         )
         answers = {(place.topic, place.partition): future for place, future in futures.items()}
         found = {each: self._answer(answers[each.topic, each.number]).offset for each in partitions}
-        # Workaround: where a connection is lost meanwhile, librdkafka may answer with neither an error nor an offset.
+        # Workaround: if a connection is lost meanwhile, librdkafka may answer with neither an error nor an offset.
         least = 0 if isinstance(where, str) else NOTHING_SO_LATE
         for each, offset in found.items():
             if offset < least:
