@@ -17,6 +17,8 @@ from cython_core.row_batch import RowBatchBuilder, RowView
 from pystorm_source.errors import DataLossError, given
 from pystorm_source.journal.segment import STREAM, Group, StreamBatch
 
+# Of one batch of a group. Too small: frames and their CRCs cost more than the rows. Too large: a group, which counts
+# whole or not at all, is lost whole with a torn tail, and a reader holds more in memory.
 MOST_ROWS = 1 << 16
 MOST_BYTES = 16 << 20
 UNTYPED = b"pystorm.untyped"

@@ -42,13 +42,17 @@ from pystorm_source.options import Options, parse
 logger = logging.getLogger("pystorm.journal")
 
 TURN_SECONDS = 0.02
-"""How long one call of ``next_tuple`` goes on asking a spout that always has something."""
+"""How long one call of ``next_tuple`` goes on asking a spout that always has something. Too small: the scheduler's turn
+costs more than the spout's calls. Too large: timers, ticks and a stop wait that long."""
 FLUSH_SECONDS = 0.1
-"""How old a tuple gets before it is written though the spout has nothing more."""
+"""How old a tuple gets before it is written though the spout has nothing more. Too small: a group, with its frames, for
+few tuples. Too large: a killed attempt loses more tuples without ids."""
 CALLS_TO_LOOK = 256
-"""Calls of ``next_tuple`` between two looks whether there is enough for a group."""
+"""Calls of ``next_tuple`` between two looks whether there is enough for a group. Too small: the look costs more than
+the call. Too large: rows beyond a full batch wait in memory before they are written."""
 MOST_RAISES = 100
-"""In a row, of a spout that goes on, before the task fails."""
+"""Exceptions in a row, of a spout with ``exit_on_exception = False``, before the task fails. Too small: a short outage
+fails it. Too large: a spout that can only raise keeps the task busy until the batch's time is over."""
 
 INTERNAL = ("journal.schemas", "journal.direct", "journal.permits")
 

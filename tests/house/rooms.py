@@ -31,6 +31,9 @@ MAY_IMPORT_PYSPARK = {"source", "stages", "shim"}
 # The modules that streamparse's users import from: faces of the package as __init__ is one.
 FACES = {"bolt", "compat", "component", "dsl", "spout", "storm", "thrift"}
 
+# Ready-made spouts: none imports another one.
+SPOUTS = {"files", "kafka", "memory", "rate", "socket"}
+
 # Files whose room is not their folder: the package's face and its command, Spark's way in.
 ROOM_OF_FILE = {
     **{f"pystorm_source/{face}.py": "front" for face in FACES},

@@ -22,9 +22,12 @@ from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.kafka.properties import made_client
 from pystorm_source.spouts.kafka.topics import PASSING, Partition
 
+# Warm in one task. Too small: partitions that alternate fetch anew what was fetched ahead. Too large: connections,
+# threads and 4 MB of fetched records each.
 MOST_CONSUMERS = 4
 # Measured, 100-byte records: of 500 to 10,000 the quickest, as they stay in the processor's cache.
 CHUNK = 500
+# For records, in one call. Too small: calls that find nothing. Too large: acks and ticks of the task wait that long.
 WAIT_SECONDS = 0.05
 
 # What librdkafka fetches ahead is bounded by size alone, 4 MB: as quick as more, and a range that goes on in another

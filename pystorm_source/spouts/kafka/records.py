@@ -32,14 +32,7 @@ FIELDS = [f"{name} {ddl}" for name, ddl in TYPES.items() if name != "headers"]
 HEADERS = f"headers {TYPES['headers']}"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_ARROW: dict[str, pa.DataType] = {
-    "topic": pa.string(),
-    "partition": pa.int32(),
-    "offset": pa.int64(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "timestampType": pa.int32(),
-    "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
-}
+_ARROW = {name: field_type(ddl, name) for name, ddl in TYPES.items()}
 
 
 def typed_fields(fields: Iterable[str], config: Mapping[str, Any]) -> list[str]:
