@@ -26,13 +26,13 @@ from benchmarks.ladder import Settings
 from benchmarks.record import Record, record
 from pystorm_source.api import Spout
 from pystorm_source.clock import SystemClock
-from pystorm_source.spouts.journal import JournaledSpout
-from pystorm_source.spouts.journal_log import Journal
-from pystorm_source.spouts.journal_manifest import BatchRange
-from pystorm_source.spouts.journal_options import JournalOptions
-from pystorm_source.spouts.journal_rows import JournalRows
-from pystorm_source.spouts.journal_segment import StreamBatch
-from pystorm_source.spouts.journal_writer import BatchWriter
+from pystorm_source.journal.log import Journal
+from pystorm_source.journal.manifest import BatchRange
+from pystorm_source.journal.options import JournalOptions
+from pystorm_source.journal.rows import JournalRows
+from pystorm_source.journal.segment import StreamBatch
+from pystorm_source.journal.spout import JournaledSpout
+from pystorm_source.journal.writer import BatchWriter
 
 ASKED = 0.8
 ID = "f" * 32

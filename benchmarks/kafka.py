@@ -40,8 +40,8 @@ from benchmarks.spark_session import UNPACED, spark_session
 from pystorm_source import Bolt, Topology
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
-from pystorm_source.spouts.kafka import BATCH_ROWS
-from pystorm_source.spouts.kafka_range import CHUNK, DEFAULTS
+from pystorm_source.spouts.kafka.consumers import CHUNK, DEFAULTS
+from pystorm_source.spouts.kafka.spout import BATCH_ROWS
 from pystorm_source.worker.output import OutputPlan, ViewPlan
 from pystorm_source.worker.worker import Worker
 from tests.kafka_broker import KafkaCluster, kafka_cluster

@@ -47,7 +47,7 @@ class WorldSpout(PartitionedSpout):
     outputs = ["n long"]
     heads: Mapping[str, tuple[int, int]] = MappingProxyType({})
 
-    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         return Snapshot(WorldSpout.heads)
 
     def open(self, partition: str, start: int, end: int) -> None:

@@ -14,14 +14,14 @@ from msgspec import Meta, field
 import pystorm_source
 from pystorm_source import Bolt, PartitionedSpout, Topology
 from pystorm_source.errors import OptionError
+from pystorm_source.formats.options import DecodingOptions
+from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, parse, shown
 from pystorm_source.plan import compile_plan
 from pystorm_source.redaction import redacted, without_credentials
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.spouts.decoding_options import DecodingOptions
-from pystorm_source.spouts.journal_options import JournalOptions
-from pystorm_source.spouts.kafka_options import KafkaOptions
+from pystorm_source.spouts.kafka.options import KafkaOptions
 
 SECRET = "hunter2"
 CONFIG = {

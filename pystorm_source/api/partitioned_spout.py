@@ -10,13 +10,13 @@ from pystorm_source.errors import TopologyError
 class Snapshot(NamedTuple):
     """What a partitioned spout sees of the outside world at one moment.
 
-    ``heads``: partition → (earliest, latest), both offsets that exist now, latest exclusive. ``memo``: the spout's own
+    ``heads``: partition → (earliest, latest), both offsets that exist now, latest exclusive. ``state``: the spout's own
     small notes (str → int or str) that travel inside the Spark offset and come back with the next ``snapshot``.
     ``retired``: known partitions that are over and wholly read; they leave the offset and are no data loss.
     """
 
     heads: Mapping[str, tuple[int, int]]
-    memo: Mapping[str, int | str] = {}
+    state: Mapping[str, int | str] = {}
     retired: frozenset[str] = frozenset()
 
 
@@ -56,13 +56,13 @@ class PartitionedSpout(Spout):
         """Driver. One past the last offset that can be read now."""
         raise NotImplementedError(f"{type(self).__name__} must define latest(partition) or snapshot()")
 
-    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         """Driver. Everything at once; override it where one request answers for all partitions.
 
-        ``known``: partition → offset up to which Spark has planned; empty before the first batch. ``memo``: the notes
+        ``known``: partition → offset up to which Spark has planned; empty before the first batch. ``state``: the notes
         of the last snapshot that made it into an offset.
         """
-        return Snapshot({name: (self.earliest(name), self.latest(name)) for name in self.partitions()}, memo)
+        return Snapshot({name: (self.earliest(name), self.latest(name)) for name in self.partitions()}, state)
 
     def align(self, partition: str, start: int, end: int) -> int:
         """Driver. Admission wants to cut at ``end``; the cut that it may take instead. Never below ``start``."""

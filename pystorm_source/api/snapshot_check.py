@@ -15,7 +15,7 @@ class CheckedSnapshot(NamedTuple):
     """A Snapshot that makes sense. ``bounds``: a row (earliest, latest) for each partition, in the order of heads."""
 
     heads: Mapping[str, tuple[int, int]]
-    memo: Mapping[str, int | str]
+    state: Mapping[str, int | str]
     retired: frozenset[str]
     bounds: npt.NDArray[np.int64]
 
@@ -24,10 +24,10 @@ def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
     """The answer of that spout's ``snapshot``. Raises TopologyError where it makes no sense."""
     if not isinstance(answer, Snapshot):
         raise TopologyError(f"snapshot() of spout {component!r} must answer a Snapshot. Given: {answer!r}")
-    for name, note in answer.memo.items():
+    for name, note in answer.state.items():
         if not isinstance(name, str) or isinstance(note, bool) or not isinstance(note, (int, str)):
             raise TopologyError(
-                f"the memo of spout {component!r} must hold ints and strs by str. Given: {name!r}: {note!r}"
+                f"the state of spout {component!r} must hold ints and strs by str. Given: {name!r}: {note!r}"
             )
     bounds = _bounds(answer.heads)
     if bounds is None:
@@ -36,7 +36,7 @@ def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
             f"spout {component!r} must name partitions by str and give ints 0 <= earliest <= latest < 2**63 for each. "
             f"Given: {odd!r}: {answer.heads[odd]!r}"
         )
-    return CheckedSnapshot(answer.heads, answer.memo, frozenset(answer.retired), bounds)
+    return CheckedSnapshot(answer.heads, answer.state, frozenset(answer.retired), bounds)
 
 
 def _bounds(heads: Mapping[str, tuple[int, int]]) -> npt.NDArray[np.int64] | None:

@@ -16,8 +16,8 @@ import msgspec
 
 from pystorm_source import spouts
 from pystorm_source.api import Spout
+from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, meaning_of
-from pystorm_source.spouts.journal_options import JournalOptions
 
 PAGES = {"conf/defaults.yaml": "yaml", "docs/OPTIONS.md": "markdown"}
 GENERATED = (

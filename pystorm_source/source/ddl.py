@@ -5,26 +5,20 @@ from collections.abc import Iterable
 from pyspark.sql import types
 from pyspark.sql.types import DataType, StructField, StructType
 
-from pystorm_source import ddl_grammar
+from pystorm_source.types import grammar
 
 _SIMPLE = {
     "boolean": types.BooleanType,
     "tinyint": types.ByteType,
-    "byte": types.ByteType,
     "smallint": types.ShortType,
-    "short": types.ShortType,
     "int": types.IntegerType,
-    "integer": types.IntegerType,
     "bigint": types.LongType,
-    "long": types.LongType,
     "float": types.FloatType,
-    "real": types.FloatType,
     "double": types.DoubleType,
     "string": types.StringType,
     "binary": types.BinaryType,
     "date": types.DateType,
     "timestamp": types.TimestampType,
-    "timestamp_ltz": types.TimestampType,
     "timestamp_ntz": types.TimestampNTZType,
     "void": types.NullType,
 }
@@ -71,7 +65,7 @@ class _SparkTypes:
 
 def parse_type(text: str, where: str) -> tuple[DataType, bool]:
     """The type and whether it may be null. Raises SchemaError naming ``where``, such as ``field 'n'``."""
-    return ddl_grammar.parse_type(text, where, _SparkTypes())
+    return grammar.parse_type(text, where, _SparkTypes())
 
 
 def fits(declared: DataType, wanted: DataType) -> bool:

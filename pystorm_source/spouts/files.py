@@ -10,14 +10,14 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import DataLossError, OptionError, WorldError
-from pystorm_source.spouts.csv_format import Csv
+from pystorm_source.formats.csv import Csv
+from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder, Unreadable
+from pystorm_source.formats.ndjson import NdJson
 from pystorm_source.spouts.file_catalog import FileCatalog
 from pystorm_source.spouts.file_follower import FileFollower
 from pystorm_source.spouts.file_identity import FileIdentity
 from pystorm_source.spouts.file_range import FileRange
 from pystorm_source.spouts.files_options import FilesOptions
-from pystorm_source.spouts.line_format import Faults, LineFormat, Lines, Pairs, TextDecoder, Unreadable
-from pystorm_source.spouts.ndjson_format import NdJson
 from pystorm_source.spouts.spec_config import spec_config
 
 

@@ -32,7 +32,7 @@ class MemorySpout(PartitionedSpout):
             rows = [(date(2024, 2, 29),)]
 
     A row is a list or tuple with one value per field. Partitions are called "0", "1", ...; row ``i`` is offset
-    ``i // partitions`` of partition ``i % partitions``. Raises OptionError for rows that are no lists, and, where
+    ``i // partitions`` of partition ``i % partitions``. Raises OptionError for rows that are no lists, and, if
     ``spec`` is given ``fields``, for those of another length.
     """
 

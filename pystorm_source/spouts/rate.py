@@ -86,14 +86,14 @@ class RateSpout(PartitionedSpout):
         values = passed * self._rate // 1_000_000 + 1
         return max(0, -((int(partition) - values) // self._count))
 
-    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         """Known partitions reach back to offset 0; without ``startTime`` one that is new begins now."""
         heads = {}
         for name in self.partitions():
             latest = self.latest(name)
             begin = 0 if self._fixed or name in known else self._begins.setdefault(name, latest)
             heads[name] = (begin, latest)
-        return Snapshot(heads, memo)
+        return Snapshot(heads, state)
 
     def open(self, partition: str, start: int, end: int) -> None:
         first = int(partition)

@@ -41,7 +41,7 @@ class Unread:
         self._spouts: dict[str, Any] = {}
         self._known: dict[str, dict[str, int]] = {}
         self._heads: dict[str, dict[str, int]] = {}
-        self._memo: dict[str, Mapping[str, int | str]] = {}
+        self._state: dict[str, Mapping[str, int | str]] = {}
         self._committed: dict[str, dict[str, int]] = {}
         self._names = [component.name for component in plan.spouts if component.is_partitioned]
 
@@ -50,9 +50,9 @@ class Unread:
         for name in self._names:
             known = self._known.setdefault(name, {})
             with self._asked(name, "snapshot") as spout:
-                answer = spout.snapshot(dict(known), dict(self._memo.get(name, {})))
+                answer = spout.snapshot(dict(known), dict(self._state.get(name, {})))
             heads = checked_snapshot(name, answer).heads
-            self._memo[name] = dict(answer.memo)
+            self._state[name] = dict(answer.state)
             for partition in answer.retired:
                 known.pop(partition, None)
             for partition, (earliest, _) in heads.items():

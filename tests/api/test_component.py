@@ -335,6 +335,6 @@ def test_a_snapshot_is_made_of_the_three_answers():
 
     snapshot = Two().snapshot({"a": 5}, {"note": 1})
     assert snapshot.heads == {"a": (3, 9), "b": (0, 2)}
-    assert snapshot.memo == {"note": 1}
+    assert snapshot.state == {"note": 1}
     assert snapshot.retired == frozenset()
     assert Two().align("a", 3, 7) == 7

@@ -219,7 +219,7 @@ def test_listener_of_admission(spark):
 
 def test_every_python_block_belongs_to_a_test():
     tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md", "MIGRATING.md", "TESTING.md", "COUNTERS.md"}
-    tested |= {"ADMISSION.md", "KAFKA.md"}  # tests/spouts/test_kafka_formats
+    tested |= {"ADMISSION.md", "KAFKA.md"}  # tests/spouts/kafka/test_formats
     assert {page.name for page in pages() if blocks(page, "python")} <= tested
 
 

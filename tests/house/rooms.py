@@ -14,10 +14,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "top": {"cython_core"},
     "api": {"top", "cython_core"},
     "plan": {"api", "top", "cython_core"},
-    "spouts": {"api", "top", "cython_core"},
+    "types": {"top"},
+    "formats": {"types", "top"},
+    "journal": {"api", "top", "cython_core"},
+    "spouts": {"formats", "types", "api", "top", "cython_core"},
     "worker": {"plan", "api", "top", "cython_core"},
-    "source": {"worker", "spouts", "plan", "api", "top", "cython_core"},
-    "stages": {"source", "worker", "spouts", "plan", "api", "top", "cython_core"},
+    "source": {"worker", "journal", "spouts", "types", "plan", "api", "top", "cython_core"},
+    "stages": {"source", "worker", "journal", "spouts", "types", "plan", "api", "top", "cython_core"},
     "state": {"top"},
     "observe": {"top"},
     "testing": {"worker", "plan", "spouts", "api", "top", "cython_core"},
@@ -27,6 +30,9 @@ MAY_IMPORT_PYSPARK = {"source", "stages", "shim"}
 
 # The modules that streamparse's users import from: faces of the package as __init__ is one.
 FACES = {"bolt", "compat", "component", "dsl", "spout", "storm", "thrift"}
+
+# Ready-made spouts: none imports another one.
+SPOUTS = {"files", "kafka", "memory", "rate", "socket"}
 
 # Files whose room is not their folder: the package's face and its command, Spark's way in.
 ROOM_OF_FILE = {
@@ -42,7 +48,10 @@ _EVERYTHING = {
     "observe",
     "source",
     "worker",
+    "journal",
     "spouts",
+    "formats",
+    "types",
     "plan",
     "api",
     "top",

@@ -4,6 +4,8 @@ import pytest
 
 from tests.house import rooms
 
+HALL = rooms.ROOT / "pystorm_source/spouts"
+
 
 @pytest.mark.parametrize("path", rooms.sources(), ids=lambda path: path.relative_to(rooms.ROOT).as_posix())
 def test_directions(path):
@@ -19,6 +21,15 @@ def test_directions(path):
             assert room in rooms.MAY_IMPORT_PYSPARK, f"{where}: only {sorted(rooms.MAY_IMPORT_PYSPARK)} know Spark"
         if room == "shim":
             assert not (found.at_top and (target or found.module.startswith("pyspark"))), f"{where} when it is imported"
+
+
+@pytest.mark.parametrize("path", sorted(HALL.rglob("*.py")), ids=lambda path: path.stem)
+def test_no_ready_made_spout_imports_another_one(path):
+    prefix = "pystorm_source.spouts."
+    own = path.relative_to(HALL).with_suffix("").parts[0]
+    imported = {each.module.removeprefix(prefix).split(".")[0] for each in rooms.imports(path)}
+    others = imported & rooms.SPOUTS - {own}
+    assert own == "__init__" or not others, f"{path.name} of {own} imports {sorted(others)}"
 
 
 def test_the_reader_of_imports_reads_all_kinds(tmp_path, monkeypatch):

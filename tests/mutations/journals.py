@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import PystormError
-from pystorm_source.spouts.journal_log import Journal
-from pystorm_source.spouts.journal_manifest import BatchRange
-from pystorm_source.spouts.journal_options import JournalOptions
-from pystorm_source.spouts.journal_orphans import orphaned_segments
-from pystorm_source.spouts.journal_rows import JournalRows
-from pystorm_source.spouts.journal_writer import BatchWriter
+from pystorm_source.journal.log import Journal
+from pystorm_source.journal.manifest import BatchRange
+from pystorm_source.journal.options import JournalOptions
+from pystorm_source.journal.orphans import orphaned_segments
+from pystorm_source.journal.rows import JournalRows
+from pystorm_source.journal.writer import BatchWriter
 from tests.mutations.outcomes import refused
 from tests.spouts.mutations import mutated
 

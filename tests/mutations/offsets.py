@@ -24,13 +24,13 @@ BASES = [
         {"offsets": {"numbers": {"a": 40, "b": 160}}, "version": 1},
         {
             "begins": {"numbers": {"b": 100}},
-            "memo": {"numbers": {"done": "a_done", "newest": 17}},
+            "state": {"numbers": {"done": "a_done", "newest": 17}},
             "offsets": {"numbers": {"a": 40, "b": 160}},
             "pace": {"numbers": {"common": 120, "others": {"a": 9}, "slots": 2}},
             "version": 1,
         },
         {"offsets": {"lines": {f"{n:03d}.log": n * 1009 for n in range(30)}}, "version": 1},
-        {"memo": {"lines": {"\udcff": -1}}, "offsets": {"lines": {"Sträßchen\n\udcff": 2**62}}, "version": 1},
+        {"state": {"lines": {"\udcff": -1}}, "offsets": {"lines": {"Sträßchen\n\udcff": 2**62}}, "version": 1},
         {"offsets": {"tokens": {"5f0c7f0e2d7a4a5f8f5e3b1c9a7d2e10": 300_000}}, "version": 1},
     )
 ]

@@ -15,16 +15,16 @@ from typing import Any
 from fastavro import parse_schema, schemaless_writer
 
 from pystorm_source.errors import SchemaError
+from pystorm_source.formats.csv import Csv
+from pystorm_source.formats.decoding import Decoding
+from pystorm_source.formats.lines import Faults, LineFormat, Lines, TextDecoder, Unreadable
+from pystorm_source.formats.ndjson import NdJson
+from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.options import parse
-from pystorm_source.spouts.csv_format import Csv
-from pystorm_source.spouts.decoding import Decoding
-from pystorm_source.spouts.decoding_options import DecodingOptions
-from pystorm_source.spouts.line_format import Faults, LineFormat, Lines, TextDecoder, Unreadable
-from pystorm_source.spouts.ndjson_format import NdJson
+from tests.formats.decoded import plain
+from tests.formats.schema_registry import schema_registry
 from tests.mutations.outcomes import refused
-from tests.spouts.decoded import plain
 from tests.spouts.mutations import mutated
-from tests.spouts.schema_registry import schema_registry
 
 DDL = (
     "id bigint, small tinyint, item string, price decimal(10,2), at timestamp, day date, raw binary, x double, y float"

@@ -20,9 +20,9 @@ def flat(section):
     return {Key(component, name): offset for component, part in section.items() for name, offset in part.items()}
 
 
-def offsets(at=None, begins=None, memo=None, pinned=False, pace=None):
+def offsets(at=None, begins=None, state=None, pinned=False, pace=None):
     """`Offsets` of mappings by key."""
-    return Offsets(section(at or {}), section(begins or {}), memo or {}, pinned, pace or {})
+    return Offsets(section(at or {}), section(begins or {}), state or {}, pinned, pace or {})
 
 
 def index_of(keys):
@@ -50,11 +50,11 @@ def waits_of(waiting):
     return Waiting(index, start, start, head)
 
 
-def world_of(heads, memo=None, retired=()):
+def world_of(heads, state=None, retired=()):
     """`SourceState` of partition → (earliest, latest)."""
     index = index_of(heads)
     earliest, latest = (column(index, {key: pair[side] for key, pair in heads.items()}) for side in (0, 1))
     over = {}
     for key in retired:
         over[key.component] = over.get(key.component, frozenset()) | {key.partition}
-    return SourceState(index, earliest, latest, memo or {}, over)
+    return SourceState(index, earliest, latest, state or {}, over)

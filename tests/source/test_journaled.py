@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from pystorm_source.errors import CheckpointError, OptionError, TupleFailed
+from pystorm_source.journal import store
+from pystorm_source.journal.manifest import Manifest
+from pystorm_source.journal.writer import BatchWriter
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.spouts import journal_store
-from pystorm_source.spouts.journal_manifest import Manifest
-from pystorm_source.spouts.journal_writer import BatchWriter
+from tests.journal.object_store import ObjectsInMemory
 from tests.source.spark_calls import Checkpoint, Run, through_pickle
-from tests.spouts.object_store import ObjectsInMemory
 
 TOPOLOGIES = "tests.source.journal_topologies"
 
@@ -61,7 +61,7 @@ def journaled(tmp_path):
 def objects(journaled, monkeypatch):
     """The journal lies in an object store."""
     handler = ObjectsInMemory()
-    monkeypatch.setattr(journal_store, "file_system", lambda path: (handler.file_system(), "bucket/journal"))
+    monkeypatch.setattr(store, "file_system", lambda path: (handler.file_system(), "bucket/journal"))
     journaled.options_path = "s3://bucket/journal"
     return handler.objects
 
@@ -225,7 +225,7 @@ def test_what_a_killed_attempt_had_journaled_is_adopted_where_nobody_can_ask_aga
     journaled.messages(3)
     options, checkpoint = journaled.options("Loose"), Checkpoint()
     with monkeypatch.context() as patch:
-        patch.setattr("pystorm_source.spouts.journal_writer.BatchWriter.commit", lambda self: 1 / 0)
+        patch.setattr("pystorm_source.journal.writer.BatchWriter.commit", lambda self: 1 / 0)
         with pytest.raises(TupleFailed, match="ZeroDivisionError"):
             Run(options, checkpoint).trigger()
     assert len(journaled.files(".segment")) == 1
@@ -238,7 +238,7 @@ def test_what_a_killed_attempt_had_journaled_comes_again_where_it_has_ids(journa
     journaled.messages(3)
     options, checkpoint = journaled.options("Messages"), Checkpoint()
     with monkeypatch.context() as patch:
-        patch.setattr("pystorm_source.spouts.journal_writer.BatchWriter.commit", lambda self: 1 / 0)
+        patch.setattr("pystorm_source.journal.writer.BatchWriter.commit", lambda self: 1 / 0)
         with pytest.raises(TupleFailed, match="ZeroDivisionError"):
             Run(options, checkpoint).trigger()
     assert journaled.verdicts() == [("fail", n, 0) for n in range(3)]
@@ -318,7 +318,7 @@ def test_what_a_broken_off_trim_has_left_goes_with_the_next(journaled, monkeypat
     options, checkpoint = journaled.options("Tokens"), Checkpoint()
     run = Run(options, checkpoint)
     run.trigger()
-    monkeypatch.setattr(journal_store.LocalStore, "delete", lambda self, name: 1 / 0)
+    monkeypatch.setattr(store.LocalStore, "delete", lambda self, name: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run.trigger()
     monkeypatch.undo()
@@ -451,7 +451,7 @@ def test_without_fail_on_data_loss_a_damaged_segment_is_cut(journaled, caplog):
 def test_a_task_that_finds_the_disk_full_leaves_room_for_the_next(journaled, monkeypatch):
     journaled.messages(10)
     options, checkpoint = journaled.options("Messages"), Checkpoint()
-    write, calls = journal_store._write, []
+    write, calls = store._write, []
 
     def full(file, data):
         calls.append(data)
@@ -460,7 +460,7 @@ def test_a_task_that_finds_the_disk_full_leaves_room_for_the_next(journaled, mon
         write(file, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(journal_store, "_write", full)
+        patch.setattr(store, "_write", full)
         with pytest.raises(TupleFailed, match="No space left on device"):
             Run(options, checkpoint).trigger()
     assert journaled.files() == ["journal.json"]

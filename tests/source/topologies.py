@@ -231,11 +231,12 @@ class WithOptions(Topology):
 class NotingSpout(NumberSpout):
     """Drops partitions that are read and named ``*_done``, and notes the last of them, as a follower of files does."""
 
-    def snapshot(self, known, memo):
+    def snapshot(self, known, state):
         heads = {name: (self.earliest(name), self.latest(name)) for name in self.partitions()}
-        over = {name for name in heads if name.endswith("_done") and name <= memo.get("done", "") and name not in known}
+        done = state.get("done", "")
+        over = {name for name in heads if name.endswith("_done") and name <= done and name not in known}
         retired = {name for name, at in known.items() if name.endswith("_done") and heads.get(name, (0, 0))[1] <= at}
-        notes = {"done": max([memo.get("done", ""), *(name for name in heads if name.endswith("_done"))])}
+        notes = {"done": max([done, *(name for name in heads if name.endswith("_done"))])}
         return Snapshot({n: h for n, h in heads.items() if n not in over | retired}, notes, frozenset(retired))
 
 

@@ -84,19 +84,19 @@ class PartitionedSpoutContract:
             assert driven.read(name, start, start) == []
             assert driven.read(name, end, end) == []
 
-    def test_a_snapshot_is_a_function_of_known_and_memo(self, driven):
+    def test_a_snapshot_is_a_function_of_known_and_state(self, driven):
         first = driven.driver.snapshot({}, {})
         assert driven.driver.snapshot({}, {}) == first
         known = {name: latest for name, (_, latest) in first.heads.items()}
-        second = driven.driver.snapshot(known, dict(first.memo))
-        assert driven.driver.snapshot(known, dict(first.memo)) == second
-        assert driven.instance("driver").snapshot(known, dict(first.memo)) == second
+        second = driven.driver.snapshot(known, dict(first.state))
+        assert driven.driver.snapshot(known, dict(first.state)) == second
+        assert driven.instance("driver").snapshot(known, dict(first.state)) == second
         for name, offset in known.items():
             assert name in second.retired or second.heads[name][1] == offset
 
     def test_memo_and_names_fit_an_offset(self, driven):
         snapshot = driven.driver.snapshot({}, {})
-        for key, value in snapshot.memo.items():
+        for key, value in snapshot.state.items():
             assert isinstance(key, str)
             assert type(value) in (int, str)
         for name, (earliest, latest) in snapshot.heads.items():

@@ -13,17 +13,7 @@ from cython_core.stream_router import StreamRouter
 from cython_core.tuple import TupleSource
 from pystorm_source.api import ComponentSpec, PartitionedSpout
 from pystorm_source.clock import Clock
-
-ARROW_TYPES = {
-    "string": pa.string(),
-    "long": pa.int64(),
-    "int": pa.int32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    "decimal(10,2)": pa.decimal128(10, 2),
-}
+from pystorm_source.types.arrow import field_type
 
 
 class Driven:
@@ -49,7 +39,7 @@ class Driven:
         """(offset, values) of a range, through executor and row builder."""
         spout = spout or self.instance("task")
         pairs = zip(self.stream.fields, self.stream.types, strict=True)
-        fields = [pa.field(name, ARROW_TYPES[ddl or "string"]) for name, ddl in pairs]
+        fields = [pa.field(name, field_type(ddl or "string", name)) for name, ddl in pairs]
         offset_column = len(fields)
         builder = RowBatchBuilder(pa.schema([*fields, pa.field("_offset", pa.int64())]))
         view = RowView(builder, list(range(offset_column)), {}, offset_column=offset_column, label="spout.default")
@@ -72,13 +62,13 @@ class Driven:
 
 
 class Query:
-    """What Spark and admission do with a spout, by random choice: ``known`` and ``memo`` are all that is remembered."""
+    """What Spark and admission do with a spout, by random choice: all it remembers is ``known`` and ``state``."""
 
     def __init__(self, driven: Driven, seed: int = 0):
         self.driven = driven
         self.random = random.Random(seed)
         self.known: dict[str, int] = {}
-        self.memo: dict[str, int | str] = {}
+        self.state: dict[str, int | str] = {}
         self.rows: list[tuple] = []
         self.batches = 0
         self.still = True  # nobody writes meanwhile: a snapshot is the same when taken again
@@ -88,12 +78,12 @@ class Query:
         self.driven.driver = self.driven.instance("driver")
 
     def plan(self, limit: int | None = None, some: bool = False) -> list[tuple[str, int, int]]:
-        """One micro-batch planned: ranges, after which offset and memo are stored. ``some``: partitions are left out
+        """One micro-batch planned: ranges, after which offset and state are stored. ``some``: partitions are left out
         at random.
         """
         driver = self.driven.driver
-        snapshot = driver.snapshot(dict(self.known), dict(self.memo))
-        assert not self.still or driver.snapshot(dict(self.known), dict(self.memo)) == snapshot
+        snapshot = driver.snapshot(dict(self.known), dict(self.state))
+        assert not self.still or driver.snapshot(dict(self.known), dict(self.state)) == snapshot
         after = {name: offset for name, offset in self.known.items() if name in snapshot.heads}
         ranges = []
         for name in self.random.sample(sorted(snapshot.heads), len(snapshot.heads)):
@@ -118,7 +108,7 @@ class Query:
         if ranges:
             for name in snapshot.retired:
                 after.pop(name, None)
-            self.known, self.memo = after, dict(snapshot.memo)
+            self.known, self.state = after, dict(snapshot.state)
             self.batches += 1
         return ranges
 

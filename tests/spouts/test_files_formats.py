@@ -307,3 +307,8 @@ def test_a_subclass_declares_fields(tmp_path):
 
     (tmp_path / "a.json").write_text('{"item": "tea", "id": 7}\n')
     assert Query(Driven(Orders.spec(path=tmp_path))).drain() == [(7, "tea")]
+
+
+@pytest.mark.parametrize(("format", "data"), [("csv", b"7,1.25\n"), ("ndjson", b'{"id": 7, "price": 1.25}\n')])
+def test_a_field_that_may_not_be_null_has_its_type(read, format, data):
+    assert read(data, ["id int not null", "price decimal(10,2) not null"], format) == [(7, Decimal("1.25"))]

@@ -62,7 +62,7 @@ def test_read_and_idle_files_leave_the_offset_and_stay_away(query, logs, clock):
         query.restart()
         append(logs / "active.log", f"more {n}")
         assert words(query.drain()) == [f"more {n}"]
-    assert len(query.memo) == 3  # the watermark, the directory, and how far the active file was seen
+    assert len(query.state) == 3  # the watermark, the directory, and how far the active file was seen
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_thousands_of_finished_files_and_an_active_one(query, logs, clock):
     append(logs / "active.log", "one")
     assert words(query.drain()) == ["one"]
     assert names(query) == ["active.log"]
-    assert len(query.memo) == 3
+    assert len(query.state) == 3
     query.restart()
     began = time.perf_counter()
     assert query.plan() == []
@@ -118,7 +118,7 @@ def test_a_file_that_grows_after_it_was_finished_is_an_error_or_is_read_again(qu
     with pytest.raises(DataLossError, match=r"slow\.log.*files\.finished\.after"):
         query.plan()
     other = Query(Driven(WarpedFiles.spec(path=logs), {"failOnDataLoss": "false"}, clock))
-    other.known, other.memo = query.known, query.memo
+    other.known, other.state = query.known, query.state
     with caplog.at_level(logging.WARNING):
         assert words(other.drain()) == ["one", "three"]
     assert "slow.log" in caplog.text
@@ -137,7 +137,7 @@ def test_a_finished_file_that_is_only_touched_is_not_read_again(query, logs, clo
     with pytest.raises(DataLossError, match=r"older\.log"):
         query.plan()
     other = Query(Driven(WarpedFiles.spec(path=logs), {"failOnDataLoss": "false"}, clock))
-    other.known, other.memo = query.known, query.memo
+    other.known, other.state = query.known, query.state
     with caplog.at_level(logging.WARNING):
         assert other.drain() == []
     assert "older.log" in caplog.text
@@ -173,7 +173,7 @@ def test_empty_files_that_are_written_to_much_later_are_new(query, logs, clock):
     append(logs / "b.log", "b")
     query.drain()
     assert names(query) == ["b.log"]
-    assert sum(key.startswith("waiting") for key in query.memo) == 2
+    assert sum(key.startswith("waiting") for key in query.state) == 2
     clock.advance(HOUR + 1)
     query.restart()
     append(logs / "empty.log", "at last")
@@ -186,7 +186,7 @@ def test_empty_files_that_are_written_to_much_later_are_new(query, logs, clock):
     clock.advance(HOUR + 1)
     append(logs / "b3.log", "d")
     query.drain()
-    assert len(query.memo) == 3  # the watermark, the directory, and how far the active file was seen
+    assert len(query.state) == 3  # the watermark, the directory, and how far the active file was seen
 
 
 def test_files_of_which_nothing_was_admitted_yet_stay_new(logs, clock):
@@ -197,9 +197,9 @@ def test_files_of_which_nothing_was_admitted_yet_stay_new(logs, clock):
     for n in range(4):
         clock.advance(HOUR + 1)
         append(logs / f"{n}.log", str(n))
-        snapshot = driver.snapshot(query.known, query.memo)
+        snapshot = driver.snapshot(query.known, query.state)
         kept = {name: head for name, (_, head) in snapshot.heads.items() if "waits" not in name}
-        query.known, query.memo = {n: o for n, o in kept.items() if n not in snapshot.retired}, dict(snapshot.memo)
+        query.known, query.state = {n: o for n, o in kept.items() if n not in snapshot.retired}, dict(snapshot.state)
         query.restart()
         driver = query.driven.driver
     assert words(query.drain()) == ["waited"]

@@ -58,7 +58,7 @@ def test_a_file_that_was_away_for_a_trigger_goes_on_where_it_was(query, logs, tm
     assert query.drain() == []
     append(logs / "app.log", "three")
     assert words(query.drain()) == ["three"]
-    assert not any(note.startswith("gone") for note in query.memo)
+    assert not any(note.startswith("gone") for note in query.state)
 
 
 def test_a_file_that_grew_while_it_was_away_gives_what_is_new(query, logs, tmp_path):
@@ -100,11 +100,11 @@ def test_half_read_files_that_vanish_and_return_are_read_to_their_end(logs, tmp_
     assert 0 < len(first) < 100
     os.rename(logs / "app.log", tmp_path / "aside")
     append(logs / "other.log", "other")
-    snapshot = query.driven.driver.snapshot(query.known, query.memo)
+    snapshot = query.driven.driver.snapshot(query.known, query.state)
     lost = query.known.keys() - snapshot.heads.keys() - snapshot.retired
     assert len(lost) == 1  # Spark's side says so, and goes on
     query.known = {name: head for name, (_, head) in snapshot.heads.items()}
-    query.memo = dict(snapshot.memo)
+    query.state = dict(snapshot.state)
     os.rename(tmp_path / "aside", logs / "app.log")
     assert words(first + query.drain()) == [f"line {n:03}" for n in range(100)]
 
@@ -186,12 +186,12 @@ def test_what_vanished_is_forgotten_when_its_return_is_noticed_without(logs, tmp
     query.drain()
     os.rename(logs / "app.log", tmp_path / "aside")
     vanish(query, logs / "app.log")
-    assert sum(note.startswith("gone") for note in query.memo) == 1
+    assert sum(note.startswith("gone") for note in query.state) == 1
     for n in range(3):
         clock.advance(HOUR + 1)
         append(logs / f"{n}.log", str(n))
         query.drain()
-    assert not any(note.startswith("gone") for note in query.memo)
+    assert not any(note.startswith("gone") for note in query.state)
     os.rename(tmp_path / "aside", logs / "app.log")
     with pytest.raises(DataLossError, match=r"app\.log.*finished"):
         query.plan()
@@ -206,7 +206,7 @@ def test_the_notes_of_vanished_files_are_bounded(logs, monkeypatch):
         os.remove(logs / f"{n}.log")
     append(logs / "last.log", "last")
     query.drain()
-    assert sum(note.startswith("gone") for note in query.memo) == 3
+    assert sum(note.startswith("gone") for note in query.state) == 3
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def test_files_of_birth_time_nought_appear_beside_others(logs, tmp_path, monkeyp
     clock.advance(HOUR + 1)
     append(logs / "b.log", "b")
     query.drain()
-    assert int(query.memo["watermark"]) > 0
+    assert int(query.state["watermark"]) > 0
     append(logs / "baked.log", "one")
     inode = os.stat(logs / "baked.log").st_ino
     real = birth_time._born

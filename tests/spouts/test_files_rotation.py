@@ -132,7 +132,7 @@ def test_a_removed_file_with_unread_lines_vanishes_without_being_retired(query, 
     (name,) = query.known
     os.remove(tmp_path / "a.log")
     query.restart()
-    snapshot = query.driven.driver.snapshot(query.known, query.memo)
+    snapshot = query.driven.driver.snapshot(query.known, query.state)
     assert name not in snapshot.heads
     assert name not in snapshot.retired
 
@@ -164,7 +164,7 @@ def test_truncation_is_data_loss(query, tmp_path, clock, regrown, caplog):
     with pytest.raises(DataLossError, match=r"app\.log.*truncated.*offset 8.*failOnDataLoss=false"):
         query.step()
     other = lenient(tmp_path, clock)
-    other.known, other.memo = query.known, query.memo
+    other.known, other.state = query.known, query.state
     with caplog.at_level(logging.WARNING):
         assert words(other.drain()) == regrown.splitlines()
     assert "truncated" in caplog.text

@@ -31,8 +31,8 @@ class Orders(PartitionedSpout):
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         self.total: int = conf.get("orders.total", 8)
 
-    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
-        return Snapshot(dict.fromkeys(("north", "south"), (0, self.total)), memo)
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
+        return Snapshot(dict.fromkeys(("north", "south"), (0, self.total)), state)
 
     def open(self, partition: str, start: int, end: int) -> None:
         self.shop, self.at, self.end = partition, start, end

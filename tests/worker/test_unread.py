@@ -17,8 +17,8 @@ class World(PartitionedSpout):
     retired: frozenset = frozenset()
     asked: list = []
 
-    def snapshot(self, known, memo):
-        self.asked.append((dict(known), dict(memo)))
+    def snapshot(self, known, state):
+        self.asked.append((dict(known), dict(state)))
         return Snapshot(dict(self.heads), {"seen": len(self.asked)}, self.retired)
 
     def commit(self, offsets):
@@ -60,7 +60,7 @@ def test_what_grows_is_unread_again():
     assert unread.next_ranges() == [Range("world", "c", 5, 6)]
 
 
-def test_spouts_get_what_is_known_and_their_memo():
+def test_spouts_get_what_is_known_and_their_state():
     unread = unread_of(world=World)
     unread.look()
     unread.done([Range("world", "a", 3, 10)])
@@ -134,7 +134,7 @@ def test_nonsense_is_refused(heads):
 
 def test_what_a_spout_raises_names_it():
     class Down(World):
-        def snapshot(self, known, memo):
+        def snapshot(self, known, state):
             raise ConnectionError("down")
 
     with pytest.raises(

@@ -40,13 +40,13 @@ class SnapshotReader:
 
     def read(self, at: Offsets) -> SourceState:
         """Everything as it is now, for a query that has planned up to ``at``."""
-        memo: dict[str, Mapping[str, int | str]] = {}
+        state: dict[str, Mapping[str, int | str]] = {}
         retired: dict[str, frozenset[str]] = {}
         columns: dict[str, tuple[Column, Column]] = {}
         for component in self._spouts.components:
             known = at.known(component)
-            snapshot = self._spouts.snapshot(component, known, at.memo.get(component, {}))
-            memo[component] = dict(snapshot.memo)
+            snapshot = self._spouts.snapshot(component, known, at.state.get(component, {}))
+            state[component] = dict(snapshot.state)
             retired[component] = snapshot.retired
             columns[component] = self._columns(component, *_still_there(snapshot, known))
         for component in self.without_offsets:
@@ -54,7 +54,7 @@ class SnapshotReader:
             columns[component] = self._columns(component, (TASK,), np.array([[0, head]]))
         index = self._renewed_index()
         earliest, latest = (np.concatenate([*(columns[name][side] for name in index.names), EMPTY]) for side in (0, 1))
-        return SourceState(index, earliest, latest, memo, retired)
+        return SourceState(index, earliest, latest, state, retired)
 
     def freeze(self) -> None:
         """From here on nothing counts that comes later.

@@ -36,10 +36,10 @@ class DriverSpouts:
     def __reduce__(self) -> tuple[type["DriverSpouts"], tuple[Plan]]:
         return DriverSpouts, (self._plan,)
 
-    def snapshot(self, component: str, known: Mapping[str, int], memo: Mapping[str, int | str]) -> CheckedSnapshot:
+    def snapshot(self, component: str, known: Mapping[str, int], state: Mapping[str, int | str]) -> CheckedSnapshot:
         """What the spout sees now. Raises TopologyError where its answer makes no sense."""
         with self._asked(component, "snapshot") as spout:
-            answer = spout.snapshot(dict(known), dict(memo))
+            answer = spout.snapshot(dict(known), dict(state))
         return checked_snapshot(component, answer)
 
     def overrides(self, component: str, method: str) -> bool:

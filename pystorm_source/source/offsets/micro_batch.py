@@ -26,7 +26,7 @@ class SourceState:
     index: PartitionIndex
     earliest: Column
     latest: Column
-    memo: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
+    state: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     retired: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
@@ -87,7 +87,7 @@ def next_offsets(
     return Offsets(
         offsets=waits.index.section(ends),
         begins=waits.index.section_at(waits.start, begun),
-        memo=source.memo,
+        state=source.state,
         pinned=True,
         pace=at.pace if pace is None else pace,
     )

@@ -4,9 +4,9 @@
 
     {"begins":  {"lines": {"b.log": 100}},              # where a partition starts that this offset is the first to know
      "crc":     3569320619,                             # CRC-32 of everything else
-     "memo":    {"lines": {"newest": 17}},              # the spout's own notes
      "offsets": {"lines": {"a.log": 40, "b.log": 160}}, # spout → partition → up to here, exclusive
      "pace":    {"lines": {"common": 9500}},            # what the controller goes on from after a restart
+     "state":   {"lines": {"newest": 17}},              # what the spout notes for itself
      "version": 1}
 
 Keys are sorted at every level, values are ints and strings, empty sections are left out: equal positions are equal
@@ -96,14 +96,14 @@ class Offsets:
 
     offsets: Section = field(default_factory=dict)
     begins: Section = field(default_factory=dict)
-    memo: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
+    state: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     pinned: bool = False
     pace: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[Any, ...]:
         """What ``ranges`` are found by."""
-        return self.offsets, self.begins, self.memo, self.pinned
+        return self.offsets, self.begins, self.state, self.pinned
 
     def known(self, component: str) -> Mapping[str, int]:
         """Partition → offset of one spout."""
@@ -114,12 +114,12 @@ class Offsets:
         sections: dict[str, Any] = {}
         if self.begins:
             sections["begins"] = _canonical(self.begins)
-        if any(self.memo.values()):
-            sections["memo"] = _canonical({name: notes for name, notes in self.memo.items() if notes})
         if self.pinned or self.offsets:
             sections["offsets"] = _canonical(self.offsets)
         if self.pace:
             sections["pace"] = _canonical(self.pace)
+        if any(self.state.values()):
+            sections["state"] = _canonical({name: notes for name, notes in self.state.items() if notes})
         sections["version"] = VERSION
         return _with_checksum(sections)
 
@@ -148,7 +148,7 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
             f"pystorm-source that wrote it, or {REMEDY}. Given: {_shown(given)}"
         )
     _check_checksum(given, components)
-    unknown = sorted(set(given) - {"version", "crc", "offsets", "begins", "memo", "pace"})
+    unknown = sorted(set(given) - {"version", "crc", "offsets", "begins", "state", "pace"})
     if unknown:
         raise CheckpointError(
             f"the checkpoint has an offset with unknown sections {unknown!r}: {REMEDY}. Given: {given!r}"
@@ -156,12 +156,12 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
     parsed = Offsets(
         offsets=_section(given, "offsets"),
         begins=_section(given, "begins"),
-        memo=_memo(given),
+        state=_state(given),
         pinned="offsets" in given,
         pace=_pace(given, "pace", _mapping(given, "pace"), PACE_DEPTH),
     )
     mine = set(components)
-    theirs = {*parsed.offsets, *parsed.begins, *parsed.memo}
+    theirs = {*parsed.offsets, *parsed.begins, *parsed.state}
     if not theirs <= mine:
         raise CheckpointError(
             f"the checkpoint belongs to another topology: it knows the spouts {sorted(theirs)!r}, this one has "
@@ -284,17 +284,17 @@ def _pace(given: Mapping[str, Any], place: str, section: Mapping[str, Any], dept
     return section
 
 
-def _memo(given: Mapping[str, Any]) -> dict[str, dict[str, int | str]]:
-    memo = {}
-    for component, notes in _mapping(given, "memo").items():
+def _state(given: Mapping[str, Any]) -> dict[str, dict[str, int | str]]:
+    state = {}
+    for component, notes in _mapping(given, "state").items():
         if not isinstance(notes, Mapping):
-            raise _malformed(given, f"memo.{component}", notes)
+            raise _malformed(given, f"state.{component}", notes)
         for name, note in notes.items():
             if isinstance(note, bool) or not isinstance(note, (int, str)):
-                raise _malformed(given, f"memo.{component}.{name}", note)
+                raise _malformed(given, f"state.{component}.{name}", note)
         if notes:
-            memo[component] = dict(notes)
-    return memo
+            state[component] = dict(notes)
+    return state
 
 
 def _mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ def asked(raised):
     class Raises(PartitionedSpout):
         outputs = ["n long"]
 
-        def snapshot(self, known, memo):
+        def snapshot(self, known, state):
             raised()
 
         def next_tuple(self):
@@ -53,7 +53,7 @@ def test_an_exit_in_one_cleanup_spares_the_others(caplog):
     class Exits(PartitionedSpout):
         outputs = ["n long"]
 
-        def snapshot(self, known, memo):
+        def snapshot(self, known, state):
             return Snapshot({"p": (0, 0)})
 
         def next_tuple(self):

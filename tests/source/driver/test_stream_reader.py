@@ -229,7 +229,7 @@ def test_notes_and_retired_partitions(world):
     """Finished partitions leave the offset; one that comes during AvailableNow is not forgotten by the notes."""
     world.put(a_done=3, live=2)
     checkpoint = run_all(world.options("Noting"))
-    assert json.loads(checkpoint.offsets[-1])["memo"] == {"numbers": {"done": "a_done"}}
+    assert json.loads(checkpoint.offsets[-1])["state"] == {"numbers": {"done": "a_done"}}
     world.put(live=4)
     run = Run(world.options("Noting", maxOffsetsPerTrigger=1), checkpoint, available_now=True)
     run.trigger()
@@ -237,7 +237,7 @@ def test_notes_and_retired_partitions(world):
     run.drain()
     offset = json.loads(checkpoint.offsets[-1])
     assert offset["offsets"] == {"numbers": {"b_done": 0, "live": 4}}
-    assert offset["memo"] == {"numbers": {"done": "b_done"}}
+    assert offset["state"] == {"numbers": {"done": "b_done"}}
     run_all(world.options("Noting"), checkpoint)
     assert flat(checkpoint) == numbers("a_done", 0, 3) + numbers("b_done", 0, 2) + numbers("live", 0, 4)
 

@@ -114,9 +114,9 @@ def test_named_start_below_earliest_is_a_loss():
 
 def test_notes_travel_with_what_moves():
     at = plan(Offsets(), world_of({A: (0, 5)}, {"s": {"seen": 1}}))
-    assert at.memo == {"s": {"seen": 1}}
+    assert at.state == {"s": {"seen": 1}}
     assert plan(at, world_of({A: (0, 5)}, {"s": {"seen": 2}})) is at
-    assert plan(at, world_of({A: (0, 6)}, {"s": {"seen": 2}})).memo == {"s": {"seen": 2}}
+    assert plan(at, world_of({A: (0, 6)}, {"s": {"seen": 2}})).state == {"s": {"seen": 2}}
 
 
 def test_pace_is_written_by_what_moves_and_carried_on_without_a_controller():

@@ -14,7 +14,7 @@ from tests.spouts.mutations import COUNT, mutated
 OFFSET = sealed(
     {
         "begins": {"numbers": {"b": 100}},
-        "memo": {"numbers": {"done": "a_done", "newest": 17}},
+        "state": {"numbers": {"done": "a_done", "newest": 17}},
         "offsets": {"numbers": {"a": 40, "b": 160}},
         "pace": {"numbers": {"common": 120, "others": {"a": 9}, "slots": 2}},
         "version": 1,

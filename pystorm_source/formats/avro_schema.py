@@ -1,0 +1,254 @@
+"""Avro schemas: which can be read at all, what type of column they are, and whether they fit a declared one."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from fastavro.repository import AbstractSchemaRepository
+from fastavro.repository.base import SchemaRepositoryError
+from fastavro.schema import load_schema
+from pyarrow import types
+
+from pystorm_source.formats.lines import Malformed
+from pystorm_source.types.arrow import ddl_of
+
+_INSTANT, _LOCAL = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+_PLAIN: dict[Any, pa.DataType] = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "enum": pa.string(),
+    "fixed": pa.binary(),
+}
+_LOGICAL: dict[tuple[Any, Any], pa.DataType] = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time64("ns"),
+    ("long", "time-micros"): pa.time64("ns"),
+    ("long", "timestamp-millis"): _INSTANT,
+    ("long", "timestamp-micros"): _INSTANT,
+    ("long", "local-timestamp-millis"): _LOCAL,
+    ("long", "local-timestamp-micros"): _LOCAL,
+}
+_WIDENED = {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}
+_MOST_DIGITS = 1 << 20
+_MOST_LOADED = 200
+
+
+class _Texts(AbstractSchemaRepository):
+    """The schemas that one refers to, by name; the one itself is called ``""``."""
+
+    def __init__(self, texts: Mapping[str, str]):
+        self._texts = texts
+        self._loaded = 0
+
+    def load(self, name: str) -> Any:
+        self._loaded += 1
+        # Guarantee: schemas that refer to each other in a circle end here, not with the stack (fastavro has no limit).
+        if name not in self._texts or self._loaded > _MOST_LOADED:
+            raise SchemaRepositoryError(f"{name!r} is referred to, but not there, or refers to itself")
+        return _json(self._texts[name])
+
+
+def _json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text  # a bare name such as string, which some registries store without its quotes
+
+
+class AvroSchema:
+    """``AvroSchema(text, references)``: a schema as JSON, and those that it refers to by name.
+
+    ``parsed``: for fastavro. Raises Malformed if it is none, if it contains itself, or if bytes that say
+    nothing could stand for any number of values (an array of nulls).
+    """
+
+    def __init__(self, text: str, references: Mapping[str, str]):
+        try:
+            self.parsed = load_schema("", repo=_Texts({**references, "": text}))
+            self._named = {schema["name"]: schema for schema in _definitions(self.parsed)}
+            for part in _parts(self.parsed):
+                _check_part(part)
+            self._check(self.parsed, ())
+            _read_whole_decimals(self.parsed)
+        except Malformed:
+            raise
+        except Exception as error:  # fastavro raises whatever comes up if a schema is none
+            raise Malformed(f"the schema cannot be read: {type(error).__name__}: {error}") from None
+
+    def type(self) -> pa.DataType:
+        """Of the column that holds its values. Raises Malformed if there is none."""
+        return self._type(self.parsed, "")
+
+    def check_fits(self, wanted: pa.DataType) -> None:
+        """Raises Malformed, naming the field, unless a column of this type holds all values of the schema."""
+        self._fit(self.parsed, wanted, True, "")
+
+    def _resolved(self, schema: Any) -> Any:
+        return self._named.get(schema, schema) if isinstance(schema, str) else schema
+
+    def _check(self, schema: Any, outer: tuple[str, ...]) -> None:
+        schema = self._resolved(schema)
+        if isinstance(schema, list):
+            for branch in schema:
+                self._check(branch, outer)
+        elif isinstance(schema, dict):
+            kind = schema["type"]
+            if kind == "record":
+                if schema["name"] in outer:
+                    raise Malformed(f"the schema's {schema['name']!r} contains itself, for which there is no column")
+                for field in schema["fields"]:
+                    self._check(field["type"], (*outer, schema["name"]))
+            elif kind == "array" and self._weightless(schema["items"]):
+                raise Malformed("the schema has an array whose elements take no bytes")
+            elif kind in ("array", "map"):
+                self._check(schema["items" if kind == "array" else "values"], outer)
+
+    def _weightless(self, schema: Any, outer: tuple[str, ...] = ()) -> bool:
+        """Whether values take no bytes."""
+        schema = self._resolved(schema)
+        if _kind(schema) == "record" and schema["name"] not in outer:
+            return all(self._weightless(field["type"], (*outer, schema["name"])) for field in schema["fields"])
+        return _kind(schema) == "null" or (_kind(schema) == "fixed" and schema["size"] == 0)
+
+    def _type(self, schema: Any, path: str) -> pa.DataType:
+        schema = self._resolved(schema)
+        if isinstance(schema, list):
+            branches = [branch for branch in schema if _kind(branch) != "null"]
+            if not branches:
+                return pa.null()
+            found = [self._type(branch, path) for branch in branches]
+            for each in found:
+                if all(other == each or (other, each) in _WIDENED for other in found):
+                    return each
+            raise Malformed(f"{_named(path)} is a union of {', '.join(map(ddl_of, found))}, for which there is no type")
+        kind = _kind(schema)
+        if kind == "record":
+            fields = schema["fields"]
+            inner = [(each["name"], self._type(each["type"], _below(path, each["name"]))) for each in fields]
+            return pa.struct([pa.field(name, each) for name, each in inner])
+        if kind == "array":
+            return pa.list_(self._type(schema["items"], path + "[]"))
+        if kind == "map":
+            return pa.map_(pa.string(), self._type(schema["values"], path + "{}"))
+        return _scalar(schema, path)
+
+    def _fit(self, schema: Any, wanted: pa.DataType, nullable: bool, path: str) -> None:
+        schema = self._resolved(schema)
+        for branch in schema if isinstance(schema, list) else [schema]:
+            branch = self._resolved(branch)
+            kind = _kind(branch)
+            if kind == "null" and nullable:
+                continue
+            if kind == "record" and types.is_struct(wanted):
+                self._fit_record(branch, wanted, path)
+            elif kind == "array" and types.is_list(wanted):
+                self._fit(branch["items"], wanted.value_type, True, path + "[]")
+            elif kind == "map" and types.is_map(wanted) and wanted.key_type == pa.string():
+                self._fit(branch["values"], wanted.item_type, True, path + "{}")
+            elif kind in ("record", "array", "map") or not _holds(wanted, _scalar(branch, path)):
+                raise Malformed(
+                    f"{_named(path)} is {self._shown(branch, path)} in the schema that it was written with, which is "
+                    f"declared {ddl_of(wanted)}{'' if nullable else ' not null'}"
+                )
+
+    def _fit_record(self, record: Any, wanted: pa.StructType, path: str) -> None:
+        fields = {field["name"]: field["type"] for field in record["fields"]}
+        if wanted.num_fields and not any(field.name in fields for field in wanted):
+            raise Malformed(
+                f"{_named(path)} has none of the declared fields in the schema that it was written with, which are "
+                f"{', '.join(repr(field.name) for field in wanted)}; it has {', '.join(map(repr, fields))}"
+            )
+        for field in wanted:
+            if field.name in fields:
+                self._fit(fields[field.name], field.type, field.nullable, _below(path, field.name))
+            elif not field.nullable:
+                raise Malformed(
+                    f"{_named(_below(path, field.name))} is not in the schema that it was written with, and declared "
+                    f"{ddl_of(field.type)} not null"
+                )
+
+    def _shown(self, schema: Any, path: str) -> str:
+        if _kind(schema) in ("null", "record", "array", "map"):
+            return str(_kind(schema))
+        return ddl_of(_scalar(schema, path))
+
+
+def _kind(schema: Any) -> Any:
+    return schema["type"] if isinstance(schema, dict) else schema
+
+
+def _scalar(schema: Any, path: str) -> pa.DataType:
+    kind, logical = _kind(schema), schema.get("logicalType") if isinstance(schema, dict) else None
+    if logical == "decimal" and kind in ("bytes", "fixed"):
+        precision, scale = schema.get("declared", schema["precision"]), schema.get("scale", 0)
+        if precision > 38:
+            raise Malformed(f"{_named(path)} is a decimal of {precision} digits, of which Spark has 38")
+        return pa.decimal128(precision, scale)
+    return _LOGICAL.get((kind, logical)) or _PLAIN[kind]
+
+
+def _holds(wanted: pa.DataType, given: pa.DataType) -> bool:
+    if types.is_decimal(wanted) and types.is_decimal(given):
+        whole = wanted.precision - wanted.scale >= given.precision - given.scale
+        return whole and wanted.scale >= given.scale
+    return wanted == given or (given, wanted) in _WIDENED
+
+
+def _parts(schema: Any) -> Iterator[Any]:
+    """The schema and all that it is made of, each where it is defined."""
+    yield schema
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _parts(branch)
+    elif isinstance(schema, dict):
+        for field in schema.get("fields", ()):
+            yield from _parts(field["type"])
+        for part in ("items", "values"):
+            if part in schema:
+                yield from _parts(schema[part])
+
+
+def _definitions(schema: Any) -> Iterator[dict[str, Any]]:
+    return (part for part in _parts(schema) if isinstance(part, dict) and "name" in part)
+
+
+def _check_part(part: Any) -> None:
+    """Raises Malformed for what fastavro lets pass and Avro does not."""
+    if isinstance(part, list) and any(isinstance(branch, list) for branch in part):
+        raise Malformed("the schema has a union within a union")
+    if not isinstance(part, dict):
+        return
+    for field in part.get("fields", ()):
+        if not isinstance(field["name"], str):
+            raise Malformed(f"the schema has a field called {field['name']!r}")
+    if not isinstance(part.get("logicalType", ""), str):
+        raise Malformed(f"the schema has a logicalType {part['logicalType']!r}")
+    if part.get("logicalType") == "decimal" and part["type"] in ("bytes", "fixed"):
+        precision, scale = part.get("precision"), part.get("scale", 0)
+        if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or precision < 1:
+            raise Malformed(f"the schema has a decimal of precision {precision!r} and scale {scale!r}")
+
+
+def _read_whole_decimals(schema: Any) -> None:
+    """Workaround (fastavro 1.13): a number of more digits than declared would be read rounded."""
+    tops = schema if isinstance(schema, list) else [schema]
+    named = [each for top in tops if isinstance(top, dict) for each in top.get("__named_schemas", {}).values()]
+    for part in (part for each in (*tops, *named) for part in _parts(each)):
+        if isinstance(part, dict) and part.get("logicalType") == "decimal" and "precision" in part:
+            part.setdefault("declared", part["precision"])
+            part["precision"] = _MOST_DIGITS
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _named(path: str) -> str:
+    return f"field {path!r}" if path else "the value"

@@ -1,0 +1,232 @@
+"""The format ``csv``: a record per line, values converted to the declared types."""
+
+import csv
+import datetime
+import decimal
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from pystorm_source.errors import OptionError, SchemaError
+from pystorm_source.formats.lines import (
+    Faults,
+    LineFormat,
+    Malformed,
+    Pairs,
+    TextDecoder,
+    line_offsets,
+    one_by_one,
+)
+from pystorm_source.types.arrow import ddl_of, field_type
+from pystorm_source.types.families import exact_decimal, family_of, integer_bounds
+
+Converter = Callable[[str], Any]
+
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _BOOLEANS[text.strip().lower()]
+    except KeyError:
+        raise ValueError("neither true nor false") from None
+
+
+def _integer_of(type: pa.DataType) -> Converter:
+    low, high = integer_bounds(type)
+
+    def convert(text: str) -> int:
+        if "_" in text:  # which Python takes
+            raise ValueError("no integer")
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError(f"does not fit {ddl_of(type)}")
+        return value
+
+    return convert
+
+
+def _float(text: str) -> float:
+    if "_" in text:
+        raise ValueError("no number")
+    return float(text)
+
+
+def _decimal_of(type: pa.Decimal128Type) -> Converter:
+    exact = exact_decimal(type.precision, type.scale)
+
+    def convert(text: str) -> decimal.Decimal:
+        try:
+            value = decimal.Decimal(text.strip())
+        except decimal.InvalidOperation:
+            raise ValueError("no decimal number") from None
+        if exact(value) is None:
+            raise ValueError(f"does not fit {ddl_of(type)}")
+        return value
+
+    return convert
+
+
+def _date(text: str) -> datetime.date:
+    return datetime.date.fromisoformat(text.strip())
+
+
+def _timestamp(text: str) -> datetime.datetime:
+    text = text.strip()
+    if len(text) > 10 and text[-1] not in "Zz" and "+" not in text and "-" not in text[10:]:
+        text += "+00:00"  # a third of the time that replace(tzinfo=...) takes
+    value = datetime.datetime.fromisoformat(text)
+    return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value
+
+
+def _timestamp_ntz(text: str) -> datetime.datetime:
+    value = datetime.datetime.fromisoformat(text.strip())
+    if value.tzinfo is not None:
+        raise ValueError("a timestamp_ntz has no time zone")
+    return value
+
+
+_CONVERTERS: dict[str, Converter | None] = {
+    "string": None,
+    "float": _float,
+    "boolean": _boolean,
+    "date": _date,
+    "timestamp": _timestamp,
+    "timestamp_ntz": _timestamp_ntz,
+    "binary": str.encode,
+}
+
+
+def _converter_of(family: str, type: pa.DataType) -> Converter | None:
+    if family == "integer":
+        return _integer_of(type)
+    return _decimal_of(type) if family == "decimal" else _CONVERTERS[family]
+
+
+class Csv(LineFormat):
+    """``Csv(fields, types, header, delimiter, null, decoder, faults)``.
+
+    Values are in double quotes if they hold the delimiter or a quote (doubled); a record is one line, a quoted
+    newline is malformed. The text ``null`` is null for every type. With ``header`` the first line of each file names
+    its columns, and those that are no field are passed over; a field without a column is an error. By position, a
+    line has a value per field. Integers, floats, ``true``/``false``, decimals, ISO 8601 dates and timestamps (without
+    zone: UTC); fields without a type are strings. Blank lines are passed over. Raises OptionError for a type that
+    text cannot hold, SchemaError for one that is none.
+    """
+
+    def __init__(
+        self,
+        fields: tuple[str, ...],
+        types: tuple[str | None, ...],
+        header: bool,
+        delimiter: str,
+        null: str,
+        decoder: TextDecoder,
+        faults: Faults,
+    ):
+        self._fields = fields
+        self._converters: list[Converter | None] = []
+        self._bounds: list[tuple[int, int] | None] = []
+        for field, ddl in zip(fields, types, strict=True):
+            type = field_type(ddl or "string", f"field {field!r}")
+            family = family_of(type)
+            if family is None:
+                raise OptionError(
+                    f"a field of csv is a number, string, boolean, date or timestamp. Given: {f'{field} {ddl}'!r}"
+                )
+            self._converters.append(_converter_of(family, type))
+            self._bounds.append(integer_bounds(type) if family == "integer" else None)
+        self._header = header
+        self._delimiter = delimiter
+        self._null = null
+        self._decoder = decoder
+        self._faults = faults
+        self._width = len(fields)
+        self._positions = list(range(len(fields)))
+
+    def begin(self, path: str, first_line: bytes) -> None:
+        """Raises SchemaError if the header lacks a field."""
+        self._faults.path = path
+        if not self._header:
+            return
+        line = first_line.rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf")
+        try:
+            columns = [column.strip() for column in self._record(line)]
+        except Malformed as error:
+            raise SchemaError(f"the header of {path!r} cannot be read: {error}. Given: {line[:200]!r}") from None
+        lacking = [field for field in self._fields if field not in columns]
+        if lacking:
+            raise SchemaError(
+                f"the header of {path!r} has no column {', '.join(lacking)}: rename the fields, or set "
+                f"files.header=false to take columns by position. Given: {columns!r}"
+            )
+        self._width = len(columns)
+        self._positions = [columns.index(field) for field in self._fields]
+
+    def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
+        """All lines of a block are converted column by column; if one of them is odd, line by line."""
+        body = data[:-1] if data[-1:] == b"\n" else data
+        if offset > 0 or fixed or not body.startswith(b"\xef\xbb\xbf"):
+            columns = self._columns(body)
+            if columns is not None:
+                return zip(zip(*columns, strict=True), line_offsets(body.split(b"\n"), offset, fixed), strict=False)
+        return one_by_one(data, offset, fixed, self._values, self._faults)
+
+    def _columns(self, body: bytes) -> list[list[Any]] | None:
+        """The fields' values in all lines; None if not every line is a record that can be converted."""
+        try:
+            text = self._decoder.decode(body)
+            lines = text.replace("\r\n", "\n").removesuffix("\r").split("\n")
+            if '"' in text:
+                records = list(csv.reader(lines, delimiter=self._delimiter, strict=True))
+                if len(records) != len(lines):
+                    return None
+            else:
+                records = [line.split(self._delimiter) for line in lines]
+            if set(map(len, records)) != {self._width} or (self._width == 1 and "" in lines):
+                return None
+            by_position = list(zip(*records, strict=True))
+            columns: list[list[Any]] = []
+            for position, convert, bounds in zip(self._positions, self._converters, self._bounds, strict=True):
+                column = by_position[position]
+                if self._null in column:
+                    columns.append([None if x == self._null else convert(x) if convert else x for x in column])
+                elif bounds and "_" not in text:
+                    numbers = list(map(int, column))
+                    if min(numbers) < bounds[0] or max(numbers) > bounds[1]:
+                        return None
+                    columns.append(numbers)
+                else:
+                    columns.append(list(map(convert, column) if convert else column))
+            return columns
+        except (Malformed, ValueError, csv.Error):
+            return None
+
+    def _record(self, line: bytes) -> list[str]:
+        text = self._decoder.decode(line)
+        if '"' not in text:
+            return text.split(self._delimiter)
+        try:
+            return next(csv.reader((text,), delimiter=self._delimiter, strict=True))
+        except csv.Error as error:
+            raise Malformed(f"{error}; a quoted value does not go on in the next line") from None
+
+    def _values(self, line: bytes) -> tuple[Any, ...]:
+        record = self._record(line)
+        if len(record) != self._width:
+            raise Malformed(f"{len(record)} values instead of {self._width}")
+        values: list[Any] = []
+        for index, position in enumerate(self._positions):
+            text = record[position]
+            convert = self._converters[index]
+            if text == self._null:
+                values.append(None)
+            elif convert is None:
+                values.append(text)
+            else:
+                try:
+                    values.append(convert(text))
+                except ValueError as error:
+                    raise Malformed(f"field {self._fields[index]!r}: {error}") from None
+        return tuple(values)

@@ -1,0 +1,169 @@
+"""JSON, a document per key or value.
+
+msgspec decodes a document straight into the declared type. Confluent's ``JSONDeserializer``, which parses it and then
+checks it against a JSON schema, takes 40 times as long.
+"""
+
+import datetime
+import decimal
+from collections.abc import Sequence
+from itertools import count
+from types import GenericAlias
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+from pyarrow import json, types
+
+from pystorm_source.errors import OptionError
+from pystorm_source.formats.lines import Malformed
+from pystorm_source.formats.values import form_of
+from pystorm_source.types.arrow import ddl_of
+from pystorm_source.types.families import integer_bounds
+
+FRAME = 5
+"""Bytes before the text that Confluent's JSON serializer writes: 0, and the id of a schema in four bytes."""
+
+_MOST_BYTES = 1 << 30
+_SHORT, _MOST_BRACKETS = 500, 250
+_KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
+
+
+class Json:
+    """``Json(type, side)``. ``type``: of the column; None: values as JSON gives them. ``side``: key or value.
+
+    Fields go by name: a missing one is null, others are passed over. Numbers, strings, true and false as JSON has them;
+    dates, times and timestamps as ISO 8601 (a timestamp without zone is UTC, a timestamp_ntz has none), decimals as
+    numbers or strings, binary as base64. Anything else cannot be decoded. The frame of Confluent's JSON serializer is
+    passed over. Raises OptionError for a type that JSON does not have.
+
+    msgspec says what can be decoded. Arrow columns of numbers, text, booleans, and lists and structs of these come from
+    pyarrow.json at once, which is quicker, if all documents are such that both agree.
+    """
+
+    def __init__(self, type: pa.DataType | None, side: str):
+        self.type = type
+        self._form = None if type is None else form_of(type, whole=True)
+        self._nested = type is not None and types.is_nested(type)
+        self._at_once = type is not None and types.is_struct(type) and _same_for_both(type)
+        try:
+            self._decode = msgspec.json.Decoder(Any if type is None else _or_null(type, count())).decode
+        except TypeError as error:
+            raise OptionError(
+                f"{side}.format json needs a type that JSON can be read as: {error}. Given: {ddl_of(type)!r}"
+            ) from None
+
+    def values(self, data: Sequence[bytes | None], bad: dict[int, str]) -> list[Any]:
+        return [None if each is None else self._value(index, each, bad) for index, each in enumerate(data)]
+
+    def array(self, data: Sequence[bytes | None], bad: dict[int, str]) -> pa.Array:
+        found = _read_at_once(data, self.type) if self._at_once else None
+        return pa.array(self.values(data, bad), self.type) if found is None else found
+
+    def _value(self, index: int, data: bytes, bad: dict[int, str]) -> Any:
+        try:
+            value = self._decode(data if data[:1] != b"\0" else data[FRAME:])
+            if self._nested:
+                value = msgspec.to_builtins(value, builtin_types=_KEPT)
+            return value if self._form is None or value is None else self._form(value)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Malformed) as error:
+            bad[index] = str(error)
+            return None
+
+
+def _or_null(type: pa.DataType, numbers: "count[int]") -> Any:
+    return None if types.is_null(type) else _kind_of(type, numbers) | None
+
+
+def _kind_of(type: pa.DataType, numbers: "count[int]") -> Any:
+    """What msgspec checks values of this type by; ``numbers`` tells structs apart. Raises TypeError."""
+    if types.is_struct(type):
+        return _struct_of(type, numbers)
+    if types.is_list(type):
+        return GenericAlias(list, (_or_null(type.value_type, numbers),))
+    if types.is_map(type):
+        if types.is_nested(type.key_type):
+            raise TypeError(f"no object has {ddl_of(type.key_type)} for its names")
+        return GenericAlias(dict, (_kind_of(type.key_type, numbers), _or_null(type.item_type, numbers)))
+    if types.is_integer(type):
+        low, high = integer_bounds(type)
+        return Annotated[int, msgspec.Meta(ge=low, le=high)]
+    if types.is_decimal(type):
+        return decimal.Decimal
+    if types.is_timestamp(type):
+        return datetime.datetime if type.tz is not None else Annotated[datetime.datetime, msgspec.Meta(tz=False)]
+    if types.is_time(type):
+        return Annotated[datetime.time, msgspec.Meta(tz=False)]
+    return _KINDS[type]
+
+
+_KINDS: dict[pa.DataType, Any] = {
+    pa.bool_(): bool,
+    pa.float32(): float,
+    pa.float64(): float,
+    pa.string(): str,
+    pa.binary(): bytes,
+    pa.date32(): datetime.date,
+    pa.duration("us"): datetime.timedelta,
+    pa.null(): None,
+}
+
+
+def _struct_of(type: pa.StructType, numbers: "count[int]") -> Any:
+    fields: list[Any] = []
+    for index, field in enumerate(type):
+        if field.nullable:
+            fields.append((f"f{index}", _or_null(field.type, numbers), None))
+        else:
+            fields.append((f"f{index}", _kind_of(field.type, numbers)))
+    renamed = {f"f{index}": field.name for index, field in enumerate(type)}
+    return msgspec.defstruct(f"Struct{next(numbers)}", fields, rename=renamed, kw_only=True)
+
+
+def _same_for_both(type: pa.DataType) -> bool:
+    """Whether pyarrow.json reads values of this type as msgspec does."""
+    if types.is_struct(type):
+        names = [field.name for field in type]
+        alike = all(field.nullable and _same_for_both(field.type) for field in type)
+        return alike and 0 < len(set(names)) == len(names)
+    if types.is_list(type):
+        return _same_for_both(type.value_type)
+    return types.is_integer(type) or types.is_float64(type) or types.is_string(type) or types.is_boolean(type)
+
+
+def _read_at_once(data: Sequence[bytes | None], type: pa.StructType) -> pa.Array | None:
+    """The documents as one array by pyarrow.json; None if they have to be looked at one by one.
+
+    Each begins with a brace and ends with one, and neither in a string nor elsewhere in an object does JSON have
+    ``}`` newline ``{``: so the border between two documents is one between two objects, and as many objects as
+    documents are one each. What pyarrow takes and msgspec does not is left to msgspec: NaN and infinities, bytes that
+    are not UTF-8, brackets within brackets without an end.
+    """
+    documents = [each for each in data if each is not None]
+    if not documents or not all(each[:1] == b"{" and each[-1:] == b"}" and not _deep(each) for each in documents):
+        return None
+    text = b"\n".join(documents)
+    if len(text) >= _MOST_BYTES or b"NaN" in text or b"Inf" in text:
+        return None
+    parsing = json.ParseOptions(explicit_schema=pa.schema(list(type)), unexpected_field_behavior="ignore")
+    reading = json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+    try:
+        text.decode()
+        table = json.read_json(pa.BufferReader(text), reading, parsing)
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    if table.num_rows != len(documents):
+        return None
+    columns = [table.column(field.name).combine_chunks() for field in type]
+    if any(column.type != field.type for column, field in zip(columns, type, strict=True)):
+        return None
+    found = pa.StructArray.from_arrays(columns, fields=list(type))
+    if len(documents) == len(data):
+        return found
+    places = iter(range(len(documents)))
+    return found.take(pa.array([None if each is None else next(places) for each in data], pa.int64()))
+
+
+def _deep(document: bytes) -> bool:
+    """Whether there may be more brackets within each other than msgspec takes."""
+    return len(document) > _SHORT and document.count(b"[") + document.count(b"{") > _MOST_BRACKETS

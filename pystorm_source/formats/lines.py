@@ -1,0 +1,170 @@
+"""Formats: blocks of lines become (values, offset) pairs."""
+
+import codecs
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, repeat
+from typing import Any, NamedTuple, Protocol
+
+from pystorm_source.errors import SchemaError
+
+Pairs = Iterator[tuple[tuple[Any, ...], int] | None]
+"""(values, offset) of each line; None if a row was made of a malformed one, whose readers are given a turn then."""
+
+# Of a malformed line and of the reason in messages: each may be as long as the file. Too small: the cause is not
+# seen. Too large: messages and logs are unreadable.
+SHOWN = 200
+
+# Encodings in which a character is a byte, so that a line has as many of the one as of the other.
+_SINGLE_BYTE = ("ascii", "iso8859-", "cp125", "cp437", "cp850", "koi8-")
+
+
+class Malformed(Exception):
+    """A line that its format cannot read; the message says why."""
+
+
+class LineFormat(Protocol):
+    """What a reader does with the lines of one file."""
+
+    def begin(self, path: str, first_line: bytes) -> None:
+        """A range of this file comes next; ``first_line``: of the file, not of the range."""
+
+    def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
+        """The tuples of a block of whole lines, which begins at ``offset``; ``fixed``: all of them have this offset."""
+
+
+class TextDecoder:
+    """``TextDecoder(encoding, errors)``: bytes → str. ``single_byte``: a character is a byte."""
+
+    def __init__(self, encoding: str, errors: str):
+        self.encoding = codecs.lookup(encoding).name
+        self.errors = errors
+        self.single_byte = self.encoding.startswith(_SINGLE_BYTE)
+        self.marked = self.encoding in ("utf-8", "utf-8-sig")
+
+    def decode(self, data: bytes) -> str:
+        """Raises Malformed if ``errors`` is strict and the bytes are not of this encoding."""
+        try:
+            return data.decode(self.encoding, self.errors)
+        except UnicodeDecodeError as error:
+            raise Malformed(
+                f"byte {error.object[error.start]:#04x} at position {error.start} is not {self.encoding}: set "
+                f"files.encoding, or files.encoding.errors=replace"
+            ) from None
+
+
+class Lines:
+    """The format ``lines``: each line, without its newline (or CR LF), is the one value. Empty lines are lines."""
+
+    def __init__(self, decoder: TextDecoder, faults: "Faults"):
+        self._decoder = decoder
+        self._faults = faults
+
+    def begin(self, path: str, first_line: bytes) -> None:
+        self._faults.path = path
+
+    def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
+        body = data[:-1] if data[-1:] == b"\n" else data
+        try:
+            text = self._decoder.decode(body)
+        except Malformed:
+            return one_by_one(data, offset, fixed, lambda line: (self._decoder.decode(line),), self._faults, blank=True)
+        lines = text.split("\n")
+        same = text.isascii() or self._decoder.single_byte
+        offsets = line_offsets(lines if same else body.split(b"\n"), offset, fixed)
+        if offset == 0 and self._decoder.marked and lines[0][:1] == "\ufeff":
+            lines = [lines[0][1:], *lines[1:]]
+        if "\r" in text:
+            lines = [line[:-1] if line[-1:] == "\r" else line for line in lines]
+        return zip(zip(lines, strict=False), offsets, strict=False)
+
+
+def line_offsets(lines: Sequence[str] | Sequence[bytes], offset: int, fixed: bool) -> Iterator[int]:
+    """The offsets of these lines, whose newlines are taken off; the first is at ``offset``."""
+    if fixed:
+        return repeat(offset)
+    return accumulate(map((1).__add__, map(len, lines)), initial=offset)
+
+
+class Unreadable(NamedTuple):
+    """A malformed line: of which file, at which byte, as it was read, and why."""
+
+    path: str
+    offset: int
+    line: bytes
+    reason: str
+
+    @property
+    def message(self) -> str:
+        return f"malformed line in {self.path!r} at byte {self.offset}: {self.reason}"
+
+    def error(self) -> SchemaError:
+        """What the task fails with."""
+        return SchemaError(
+            f"{self.message}. Correct it, or set files.malformed=skip, or dead-letter with topology.dead.letter=stream "
+            f"or drop. Given: {self.line[:SHOWN]!r}"
+        )
+
+
+class Faults:
+    """What happens to malformed lines, by ``files.malformed``: they raise; or are counted, the first of each range
+    logged, and the sum; or go to ``bury``, which answers whether a row is made of it, and may raise.
+    """
+
+    def __init__(self, policy: str, logger: logging.Logger, bury: Callable[[Unreadable], bool]):
+        self.path = ""
+        self.skipped = 0
+        self._policy = policy
+        self._logger = logger
+        self._bury = bury
+
+    def take(self, reason: object, line: bytes, offset: int) -> bool:
+        """Whether a row is made of it now. Raises SchemaError, naming file, byte offset and line, if it is to fail."""
+        lost = Unreadable(self.path, offset, line, str(reason)[:SHOWN])
+        if self._policy == "dead-letter":
+            return self._bury(lost)
+        if self._policy == "fail":
+            raise lost.error()
+        self.skipped += 1
+        if self.skipped == 1:
+            self._logger.warning("%s; it is skipped. Given: %r (further ones are counted)", lost.message, line[:SHOWN])
+        return False
+
+    def sum_up(self) -> None:
+        """Logs how many lines of the range were skipped, and begins anew."""
+        if self.skipped:
+            self._logger.warning("%d malformed lines in %r were skipped", self.skipped, self.path)
+            self.skipped = 0
+
+
+def one_by_one(
+    data: bytes,
+    offset: int,
+    fixed: bool,
+    values_of: Callable[[bytes], tuple[Any, ...] | None],
+    faults: Faults,
+    blank: bool = False,
+) -> Pairs:
+    """The pairs of a block, a call per line. ``values_of`` raises Malformed or answers None for a line without a tuple.
+
+    ``blank``: whether lines of nothing but white space are asked for.
+    """
+    lines = data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    at = offset
+    for raw in lines:
+        line = raw[:-1] if raw[-1:] == b"\r" else raw
+        if at == 0 and line[:3] == b"\xef\xbb\xbf":
+            line = line[3:]
+        if blank or line.strip():
+            try:
+                values = values_of(line)
+            except Malformed as reason:
+                if faults.take(reason, line, at):
+                    yield None
+            else:
+                if values is not None:
+                    yield values, at
+        if not fixed:
+            at += len(raw) + 1

@@ -1,0 +1,123 @@
+"""Options that say what the bytes of a record's key and value are."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError
+from pystorm_source.options import Options
+from pystorm_source.types.arrow import arrow_type
+
+_Format = Annotated[
+    Literal["", "bytes", "string", "json", "avro"],
+    Meta(
+        description="What the bytes are: string (UTF-8); json, a document per record; avro, with the id of its schema "
+        "before it, as Confluent's serializers write it; bytes as they are. Empty: string if the field is declared "
+        "so, else bytes."
+    ),
+]
+_Schema = Annotated[
+    str,
+    Meta(
+        description="Type of json and avro, if the topology does not declare the field: columns (id bigint, item "
+        "string) or a type (array<int>), as Spark DDL. Empty: that of avro.reader.schema, or none: then tuples hold "
+        "what the bytes say, and it is no column."
+    ),
+]
+_ReaderSchema = Annotated[
+    str,
+    Meta(
+        description="avro: a schema as JSON that every record is resolved to, by Avro's rules (defaults, aliases, "
+        "promotion). Empty: each is read by the schema that it was written with."
+    ),
+]
+
+_REGISTRY_DEFAULTS: dict[str, Any] = {"timeout": 10.0, "max.retries": 3, "retries.wait.ms": 500}
+_REGISTRY_NUMBERS = {
+    "timeout",
+    "max.retries",
+    "retries.wait.ms",
+    "retries.max.wait.ms",
+    "cache.capacity",
+    "cache.latest.ttl.sec",
+}
+
+
+class DecodingOptions(Options, frozen=True, kw_only=True):
+    """How a record's key and value are decoded. A spout of records has them by a subclass."""
+
+    key_format: _Format = msgspec.field(name="key.format", default="")
+    value_format: _Format = msgspec.field(name="value.format", default="")
+    key_schema: _Schema = msgspec.field(name="key.schema", default="")
+    value_schema: _Schema = msgspec.field(name="value.schema", default="")
+    key_reader_schema: _ReaderSchema = msgspec.field(name="key.avro.reader.schema", default="")
+    value_reader_schema: _ReaderSchema = msgspec.field(name="value.avro.reader.schema", default="")
+    decode_errors: Annotated[
+        Literal["dead-letter", "fail", "null", "drop"],
+        Meta(
+            description="A record whose key or value cannot be decoded. dead-letter: what topology.dead.letter says, "
+            "which by itself fails the task, naming the record; stream: a row with its bytes. fail, drop: so whatever "
+            "that option says. null: the field is null, the record stays. All are counted, the first is logged."
+        ),
+    ] = msgspec.field(name="decode.errors", default="dead-letter")
+    registry_client: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="avro: schema.registry.url, which is needed, and whatever else Confluent's client takes, with "
+            "schema.registry. before it: basic.auth.user.info, ssl.ca.location, ssl.certificate.location, "
+            "bearer.auth.*, proxy, timeout (seconds), max.retries."
+        ),
+    ] = msgspec.field(name="schema.registry.*", default=None)
+
+    def __post_init__(self) -> None:
+        for side in ("key", "value"):
+            self._check(side)
+        self.registry()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.key_format!r}, {self.value_format!r}, {self.decode_errors!r})"
+
+    def format_of(self, side: str) -> str:
+        """bytes, string, json or avro, empty if none is given; ``side`` is key or value."""
+        return getattr(self, f"{side}_format")
+
+    def schema_of(self, side: str) -> str:
+        """The DDL, empty if none is given."""
+        return getattr(self, f"{side}_schema").strip()
+
+    def reader_schema_of(self, side: str) -> str:
+        """The Avro schema, empty if none is given."""
+        return getattr(self, f"{side}_reader_schema").strip()
+
+    def registry(self) -> dict[str, Any]:
+        """The configuration of Confluent's client. Raises OptionError for what should be a number."""
+        conf = {**_REGISTRY_DEFAULTS, **(self.registry_client or {})}
+        for key in _REGISTRY_NUMBERS & conf.keys():
+            try:
+                number = float(conf[key])
+            except (TypeError, ValueError):
+                number = -1.0
+            if not 0 <= number < float("inf"):
+                raise OptionError(f"option 'schema.registry.{key}' is a number of at least 0. Given: {conf[key]!r}")
+            conf[key] = number
+        return conf
+
+    def _check(self, side: str) -> None:
+        format, schema = self.format_of(side), self.schema_of(side)
+        if schema and format not in ("json", "avro"):
+            raise OptionError(
+                f"option '{side}.schema' is for {side}.format json and avro; {format or 'bytes'} has its type: leave "
+                f"it out. Given: {schema!r}"
+            )
+        if schema:
+            arrow_type(schema, f"option '{side}.schema'")
+        if self.reader_schema_of(side) and format != "avro":
+            raise OptionError(
+                f"option '{side}.avro.reader.schema' is for {side}.format avro: leave it out. Given: {format!r}"
+            )
+        if format == "avro" and not (self.registry_client or {}).get("url"):
+            raise OptionError(
+                f"{side}.format avro needs option 'schema.registry.url', such as http://registry:8081: the schemas "
+                f"come from there. Given: {sorted(self.registry_client or {})!r}"
+            )

@@ -1,0 +1,99 @@
+"""Schemas by id, from a schema registry, through Confluent's client."""
+
+import threading
+from typing import Any
+
+import msgspec
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+from pystorm_source.errors import OptionError, WorldError
+from pystorm_source.formats.lines import Malformed
+from pystorm_source.redaction import without_credentials
+
+_UNKNOWN = 404
+_REFUSED = (401, 403)
+
+
+class Written(msgspec.Struct, frozen=True):
+    """A schema as the registry has it: its type (AVRO, JSON, PROTOBUF), its text, the texts of those that it refers to,
+    by the names that it has for them."""
+
+    type: str
+    text: str
+    references: dict[str, str]
+
+
+class Registry:
+    """``Registry(conf)``: configuration of Confluent's client. Blocking, any thread. What was fetched is kept for good:
+    the schema of an id never changes.
+
+    Use ``registry_of``. Raises OptionError for what the client refuses.
+    """
+
+    def __init__(self, conf: dict[str, Any]):
+        self._url = without_credentials(conf["url"])
+        self._written: dict[int, Written] = {}
+        try:
+            self._client = SchemaRegistryClient(conf)
+        except (ValueError, TypeError, OSError) as error:
+            raise OptionError(
+                f"options 'schema.registry.*' are none for Confluent's client: {without_credentials(str(error))}. "
+                f"Given: {self._url!r}"
+            ) from None
+
+    def written(self, id: int) -> Written:
+        """The schema of this id. Raises Malformed if there is none, or none that it refers to, WorldError if the
+        registry does not answer, or refuses to."""
+        found = self._written.get(id)
+        if found is None:
+            schema = self._asked(f"schema {id}", self._client.get_schema, id)
+            references: dict[str, str] = {}
+            self._collect(schema, references)
+            found = self._written[id] = Written(schema.schema_type or "AVRO", schema.schema_str or "", references)
+        return found
+
+    def _collect(self, schema: Schema, references: dict[str, str]) -> None:
+        for each in schema.references or ():
+            if each.name and each.name not in references:
+                what = f"version {each.version} of subject {each.subject!r}"
+                referred = self._asked(what, self._client.get_version, each.subject, each.version).schema
+                references[each.name] = referred.schema_str or ""
+                self._collect(referred, references)
+
+    def _asked(self, what: str, ask: Any, *arguments: Any) -> Any:
+        try:
+            return ask(*arguments)
+        except SchemaRegistryError as error:
+            if error.http_status_code == _UNKNOWN:
+                raise Malformed(f"the schema registry {self._url} has no {what}") from None
+            if error.http_status_code in _REFUSED:
+                raise WorldError(
+                    f"the schema registry refuses to give {what}: {error}. Set schema.registry.basic.auth.user.info or "
+                    f"another of its credentials. Given: {self._url!r}"
+                ) from None
+            raise self._unreachable(what, error) from error
+        except Exception as error:  # the client passes on whatever its HTTP library raises
+            raise self._unreachable(what, error) from error
+
+    def _unreachable(self, what: str, error: Exception) -> WorldError:
+        return WorldError(
+            f"the schema registry does not give {what} ({type(error).__name__}: "
+            f"{without_credentials(str(error))}): see that it runs and that "
+            f"executors reach it, or raise schema.registry.timeout and schema.registry.max.retries. "
+            f"Given: {self._url!r}"
+        )
+
+
+_registries: dict[frozenset[tuple[str, Any]], Registry] = {}
+_lock = threading.Lock()
+
+
+def registry_of(conf: dict[str, Any]) -> Registry:
+    """This process's registry of this configuration: all tasks that come by share its connection and schemas."""
+    key = frozenset(conf.items())
+    with _lock:
+        found = _registries.get(key)
+        if found is None:
+            found = _registries[key] = Registry(conf)
+        return found

@@ -1,0 +1,140 @@
+"""Decoded values take the form that their declared type has, alike for tuples and for Arrow.
+
+A form is a function from what a library decodes to what is emitted: structs become dicts of all declared fields in
+their order, ``float`` is rounded to 32 bits, a timestamp without zone is UTC, a decimal has the declared scale, a UUID
+is its text. A value that the type cannot hold raises Malformed with the way to it; None is passed on if it may be.
+"""
+
+import datetime
+import decimal
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from pystorm_source.formats.lines import Malformed
+from pystorm_source.types.families import exact_decimal, integer_bounds
+
+Form = Callable[[Any], Any]
+
+
+def form_of(type: pa.DataType, whole: bool) -> Form | None:
+    """The form of values of this type, or None if they have it already.
+
+    ``whole``: dicts have exactly the declared fields, integers are within their bounds and text is str, as msgspec
+    decodes them. Values are never None.
+    """
+    if types.is_struct(type):
+        return _struct(type, whole)
+    if types.is_list(type):
+        return _list(type, whole)
+    if types.is_map(type):
+        return _map(type, whole)
+    if types.is_decimal(type):
+        return _decimal(type)
+    if types.is_float32(type):
+        return _float32
+    if types.is_timestamp(type) and type.tz is not None:
+        return _timestamp
+    if not whole and types.is_integer(type):
+        return _integer(type)
+    if not whole and types.is_string(type):
+        return _text
+    return None
+
+
+def _struct(type: pa.StructType, whole: bool) -> Form | None:
+    fields = [(field.name, form_of(field.type, whole), field.nullable) for field in type]
+    if whole and all(form is None for _, form, _ in fields):
+        return None
+
+    def form(record: dict[str, Any]) -> dict[str, Any]:
+        shaped = {}
+        name = ""
+        try:
+            for name, inner, nullable in fields:
+                value = record.get(name)
+                if value is None:
+                    if not nullable:
+                        raise Malformed("it may not be null")
+                elif inner is not None:
+                    value = inner(value)
+                shaped[name] = value
+        except Malformed as error:
+            raise Malformed(f"field {name!r}: {error}") from None
+        return shaped
+
+    return form
+
+
+def _list(type: pa.ListType, whole: bool) -> Form | None:
+    inner = form_of(type.value_type, whole)
+    if inner is None:
+        return None
+    return lambda items: [None if item is None else _within("an element", inner, item) for item in items]
+
+
+def _map(type: pa.MapType, whole: bool) -> Form | None:
+    key_form, item_form = form_of(type.key_type, whole), form_of(type.item_type, whole)
+    if key_form is None and item_form is None:
+        return None
+
+    def form(mapping: dict[Any, Any]) -> dict[Any, Any]:
+        return {
+            key if key_form is None else _within("a key", key_form, key): item
+            if item is None or item_form is None
+            else _within(f"key {key!r}", item_form, item)
+            for key, item in mapping.items()
+        }
+
+    return form
+
+
+def _within(place: str, form: Form, value: Any) -> Any:
+    try:
+        return form(value)
+    except Malformed as error:
+        raise Malformed(f"{place}: {error}") from None
+
+
+def _decimal(type: pa.Decimal128Type) -> Form:
+    exact = exact_decimal(type.precision, type.scale)
+
+    def form(value: decimal.Decimal) -> decimal.Decimal:
+        found = exact(value)
+        if found is None:
+            raise Malformed(f"{value} does not fit decimal({type.precision},{type.scale})")
+        return found
+
+    return form
+
+
+def _float32(value: float) -> float:
+    try:
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    except OverflowError:
+        raise Malformed(f"{value!r} does not fit float") from None
+
+
+def _timestamp(value: datetime.datetime) -> datetime.datetime:
+    try:
+        return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
+    except OverflowError:
+        raise Malformed(f"{value.isoformat()} in UTC is not between the years 1 and 9999") from None
+
+
+def _integer(type: pa.DataType) -> Form:
+    low, high = integer_bounds(type)
+
+    def form(value: int) -> int:
+        if not low <= value <= high:
+            raise Malformed(f"{value} does not fit an integer of {type.bit_width} bits")
+        return value
+
+    return form
+
+
+def _text(value: Any) -> str:
+    return value if value.__class__ is str else str(value)

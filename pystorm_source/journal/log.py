@@ -1,0 +1,252 @@
+"""The journal of one spout of one query: its head, its batches, and what is trimmed.
+
+    journal.path / spout / id / journal.json           {"crc", "id", "spout", "trimmed", "version"}
+                              / <range>.<attempt>.N.segment
+                              / <range>.<attempt>.ballot    (object stores)
+                              / <range>.manifest            whose segments count: written once
+
+A batch without a manifest was not committed: segments that lie there were written by attempts that were killed, and are
+*orphaned* (``orphans``). A manifest that was deleted must not look like that, for the tuples of its segments
+were acked and nobody sends them again. So the manifest has copies: behind each segment, or in the ballots.
+"""
+
+import logging
+import re
+import uuid
+from collections.abc import Iterator
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import CheckpointError, DataLossError, UsageError, WorldError
+from pystorm_source.journal.ballot import decided
+from pystorm_source.journal.manifest import HEAD, BatchRange, Head, Manifest
+from pystorm_source.journal.options import JournalOptions
+from pystorm_source.journal.rows import JournalRows
+from pystorm_source.journal.segment import Group, manifest_in, read_segment
+from pystorm_source.journal.store import journal_store
+
+logger = logging.getLogger("pystorm.journal")
+
+SAME_FOLDER = (
+    "option 'journal.path' names the folder that this query has used so far, the same for the driver and every "
+    "executor: a shared mount or an object store"
+)
+OLDER_CHECKPOINT = (
+    "the checkpoint is older than the journal: it was restored from a backup, or another query goes on with a copy of "
+    "it and with this journal"
+)
+OLDER_JOURNAL = "the journal is older than the checkpoint: it was restored from a backup, or files of it were deleted"
+LET_GO = "or let the query go on without what is gone with option failOnDataLoss=false"
+
+
+class Journal:
+    """``id``: the partition's name. Raises CheckpointError if it is no journal's."""
+
+    def __init__(self, options: JournalOptions, spout: str, id: str, clock: Clock | None = None):
+        if not re.fullmatch(r"[0-9a-f]{32}", id):
+            raise CheckpointError(
+                f"the checkpoint names a journal of spout {spout!r} that cannot be: it was written without "
+                "journal.path, or changed; give this query a checkpointLocation of its own, or the options that it "
+                f"had. Given: {id!r}"
+            )
+        self.id = id
+        self._spout = spout
+        self._clock = clock or SystemClock()
+        folder = re.sub(r"[^\w.-]|^\.", lambda odd: f"%{ord(odd[0]):x}", spout)
+        self.store = journal_store(options.path, folder, id, durable=options.fsync != "never")
+
+    def found(self, trimmed: int = 0) -> None:
+        """A new head: of a new journal, or of one whose head is lost."""
+        self.store.replace(HEAD, Head(self.id, self._spout, trimmed).to_bytes())
+
+    def trimmed(self) -> int | None:
+        """Everything below this offset is finished; None if the head is missing or damaged."""
+        data = self.store.read(HEAD)
+        head = None if data is None else Head.parse(data, self.id)
+        return None if head is None else head.trimmed
+
+    def trim(self, offset: int) -> None:
+        """Driver: Spark has finished everything below ``offset``."""
+        names = self.store.names()
+        over = [name for name in names if (of := BatchRange.of_name(name)) and of.end <= offset]
+        trimmed = self.trimmed()
+        if not over and trimmed is not None and trimmed >= offset:
+            return
+        manifests = [name for name in over if name.endswith("manifest")]
+        rest = [name for name in over if name not in manifests]
+        # Order: first it is written that these are over. An attempt that comes late looks there after it has committed
+        # its batch: it either finds the manifest, or reads this.
+        try:
+            self.found(max(offset, trimmed or 0))
+        except WorldError:
+            # Workaround: on a full disk a head finds room only once segments are gone. A late attempt finds the
+            # manifest, and no segments: it fails, and Spark takes no notice.
+            self._delete(rest)
+            self.found(max(offset, trimmed or 0))
+        # Order: manifests last. What is left by a crash in between is whole, or has no manifest and no segment.
+        self._delete(rest)
+        self._delete(manifests)
+        self._delete([name for name in names if name.startswith(f"{HEAD}.")])  # of a driver that was killed
+
+    def reconcile(self, offset: int, fail_on_data_loss: bool) -> int:
+        """Driver: compares the journal with the checkpoint, of which everything below ``offset`` is finished. A head
+        that is lost is made again. From where the journal can still be read.
+
+        Raises CheckpointError if the checkpoint is older than the journal.
+        """
+        trimmed = self.trimmed()
+        if trimmed is None:
+            starts = [of.start for name in self.store.names() if (of := BatchRange.of_name(name)) and of.end > offset]
+            trimmed = max(offset, min(starts, default=offset))
+            logger.warning(
+                "%s was missing or damaged. It is made again from the checkpoint. Nothing is lost by that: everything "
+                "below offset %d is finished. If the folder is new: %s",
+                self.where(HEAD),
+                offset,
+                SAME_FOLDER,
+            )
+            self.found(trimmed)
+        if trimmed > offset and fail_on_data_loss:
+            raise CheckpointError(
+                f"{OLDER_CHECKPOINT}. The checkpoint ends at offset {offset} of spout {self._spout!r}, and what the "
+                f"journal held below {trimmed} is finished and deleted: bring back a newer checkpoint, {LET_GO}. "
+                f"Given: {self.where(HEAD)!r}"
+            )
+        return trimmed
+
+    def opened(self, batch: BatchRange, shares: int, fail_on_data_loss: bool) -> Manifest | None:
+        """Task: whose tuples the batch has; None if it is open, and the spout is to be polled.
+
+        ``shares``: into how many parts a micro-batch is cut at most. Raises DataLossError if the journal is not there
+        or tuples of this batch are gone, CheckpointError if the checkpoint is older, UsageError if others have cut
+        these offsets in another way. Without ``fail_on_data_loss`` the log says so instead, and the batch is empty if
+        it was finished before.
+        """
+        names = self.store.names()
+        try:
+            manifest = self._manifest(batch, names)
+        except DataLossError as error:
+            if fail_on_data_loss:
+                raise
+            logger.warning("%s", error)
+            return Manifest(batch, ())
+        if manifest is not None:
+            return manifest
+        trimmed = self.trimmed()
+        lost = self._lost(batch, shares, trimmed, names)
+        if lost is None:
+            return None
+        if fail_on_data_loss:
+            raise lost
+        logger.warning("%s", lost)
+        if trimmed is None:
+            self.found()
+        return Manifest(batch, ()) if isinstance(lost, CheckpointError) else None
+
+    def read(self, manifest: Manifest, rows: JournalRows, fail_on_data_loss: bool) -> Iterator[Group]:
+        """The groups of a batch, in order; one segment at a time is in memory.
+
+        Raises DataLossError if something is missing or damaged; without ``fail_on_data_loss`` that segment is cut
+        there, and the log says so.
+        """
+        for part in manifest.segments:
+            data = self.store.read(part.name)
+            content = read_segment((data or b"")[: part.bytes], part.name)
+            damage = "it is missing" if data is None else content.damage
+            if not damage and sum(group.tuples for group in content.groups) != part.tuples:
+                damage = "it is cut short"
+            if damage and fail_on_data_loss:
+                raise DataLossError(
+                    f"a segment of the journal of spout {self._spout!r} is damaged, {damage}: bring the file back from "
+                    "a copy, or let the query go on without its tuples from there on with option "
+                    f"failOnDataLoss=false. Given: {self.where(part.name)!r}"
+                )
+            if damage:
+                kept = sum(group.tuples for group in content.groups)
+                logger.warning(
+                    "%s: %s; %d of %d tuples are skipped, as failOnDataLoss is false",
+                    self.where(part.name),
+                    damage,
+                    part.tuples - kept,
+                    part.tuples,
+                )
+            if content.groups:
+                rows.check(content.schemas, self.where(part.name))
+            yield from content.groups
+
+    def where(self, name: str) -> str:
+        """A file as messages name it."""
+        return f"{self.store.folder}/{name}"
+
+    def _delete(self, names: list[str]) -> None:
+        for name in names:
+            self.store.delete(name)
+
+    def _manifest(self, batch: BatchRange, names: list[str]) -> Manifest | None:
+        """Of the file, or of a copy of it."""
+        for name in names:
+            other = BatchRange.of_name(name)
+            if other in (None, batch) or name != other.manifest:
+                continue
+            if other.start < batch.end and batch.start < other.end:
+                raise UsageError(
+                    f"offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} were journaled in "
+                    "other parts: its `par` has changed while a micro-batch was unfinished, and the query needs the "
+                    f"old one until that is done; or {OLDER_CHECKPOINT}. Given: {self.where(name)!r}"
+                )
+        data = self.store.read(batch.manifest)
+        try:
+            found = None if data is None else Manifest.parse(data, batch, self.where(batch.manifest))
+        except DataLossError:
+            found = self._from_copy(batch, names)
+            if found is None:
+                raise
+        return found or self._from_copy(batch, names)
+
+    def _from_copy(self, batch: BatchRange, names: list[str]) -> Manifest | None:
+        """The manifest that segments or ballots remember, which is put back in its place."""
+        of_batch = [name for name in names if name.startswith(batch.prefix)]
+        data = None
+        if any(name.endswith(".ballot") for name in of_batch):
+            data = decided(self.store, batch.prefix, uuid.uuid4().hex, self._clock.sleep)
+        for name in filter(batch.is_segment, of_batch):
+            if data is None:
+                data = manifest_in(self.store.read(name) or b"")
+        if data is None:
+            return None
+        manifest = Manifest.parse(data, batch, self.where(batch.manifest))
+        logger.warning(
+            "%s was missing or damaged. It is made again from a copy; nothing is lost by that",
+            self.where(batch.manifest),
+        )
+        self.store.replace(batch.manifest, data)
+        return manifest
+
+    def _lost(self, batch: BatchRange, shares: int, trimmed: int | None, names: list[str]) -> Exception | None:
+        """What shows that a batch without a manifest was finished or committed before, or is another journal's."""
+        where = f"Given: {self.where(HEAD)!r}"
+        if trimmed is None:
+            return DataLossError(
+                f"there is no journal of spout {self._spout!r}, or its head is damaged: {SAME_FOLDER}; bring it back "
+                f"from a copy, {LET_GO}. {where}"
+            )
+        if trimmed > batch.start:
+            return CheckpointError(
+                f"offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} were finished before, and "
+                f"the journal is trimmed up to {trimmed}: {OLDER_CHECKPOINT}; bring back a newer checkpoint, {LET_GO}. "
+                "If this attempt comes late, after its micro-batch was finished, nothing of it counts and Spark takes "
+                f"no notice. {where}"
+            )
+        # A share may come before those of the same micro-batch that stand before it, and after those behind it.
+        others = (shares - 1) * (batch.end - batch.start + 1)
+        committed = sorted(of for name in names if (of := BatchRange.of_name(name)) and name == of.manifest)
+        reached = trimmed
+        for each in committed:
+            reached = max(reached, each.end) if each.start <= reached else reached
+        latest = max((each.end for each in committed), default=0)
+        if reached < batch.start - others or latest > batch.end + others:
+            return DataLossError(
+                f"{OLDER_JOURNAL}. Offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} have no "
+                f"manifest, and those beside them do not fit: it goes on from {reached} and ends at {latest}. "
+                f"{SAME_FOLDER}; bring the files back from a copy, {LET_GO}. {where}"
+            )
+        return None

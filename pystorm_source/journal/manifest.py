@@ -1,0 +1,138 @@
+"""The two kinds of small documents in a journal: its head, and a manifest for each micro-batch.
+
+Both are JSON with a CRC of their own.
+
+The head (``journal.json``) says whose journal it is, and up to which offset Spark has finished::
+
+    {"crc": 1234, "id": "5f0c…", "spout": "clicks", "trimmed": 300000, "version": 1}
+
+A manifest says which bytes of which segments are the tuples of one micro-batch. A batch with a manifest is committed::
+
+    {"crc": 1234, "end": 100000, "segments": [{"bytes": 2048, "name": "…segment", "tuples": 17}], "start": 0,
+     "tuples": 17, "version": 1}
+
+Names in a journal's folder begin with the range: ``0000000000000000000-0000000000000100000.`` and then ``manifest``,
+or the attempt and ``N.segment`` or ``ballot``.
+"""
+
+import json
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pystorm_source.errors import DataLossError
+
+HEAD = "journal.json"
+VERSION = 1
+_RANGE = re.compile(r"([0-9]{19})-([0-9]{19})\.")
+
+
+class Head(NamedTuple):
+    """``id``: the journal's; ``trimmed``: everything below this offset is finished, and its files are deleted."""
+
+    id: str
+    spout: str
+    trimmed: int
+
+    def to_bytes(self) -> bytes:
+        """Canonical: equal heads are equal bytes."""
+        entries = {**self._asdict(), "version": VERSION}
+        return _text({**entries, "crc": zlib.crc32(_text(entries))})
+
+    @classmethod
+    def parse(cls, data: bytes, id: str) -> "Head | None":
+        """Reads what ``to_bytes`` wrote for the journal ``id``; None for anything else."""
+        try:
+            given = json.loads(data)
+            head = cls(given["id"], given["spout"], given["trimmed"])
+            sound = data == head.to_bytes() and head.id == id and type(head.trimmed) is int and head.trimmed >= 0
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return None
+        return head if sound else None
+
+
+class BatchRange(NamedTuple):
+    """Offsets [start, end) that one task of a spout was asked for: a micro-batch, or its share of one."""
+
+    start: int
+    end: int
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its files begin with."""
+        return f"{self.start:019d}-{self.end:019d}."
+
+    @property
+    def manifest(self) -> str:
+        """The name of its manifest."""
+        return f"{self.prefix}manifest"
+
+    def attempt_of(self, name: str) -> str:
+        """Which attempt has written that file of this range."""
+        return name.removeprefix(self.prefix).partition(".")[0]
+
+    def is_segment(self, name: Any) -> bool:
+        """Whether a file of this name is a segment of this range."""
+        return isinstance(name, str) and bool(
+            re.fullmatch(re.escape(self.prefix) + r"[0-9a-f]+\.[0-9]+\.segment", name)
+        )
+
+    @classmethod
+    def of_name(cls, name: str) -> "BatchRange | None":
+        """The range that a file belongs to; None if to none."""
+        found = _RANGE.match(name)
+        return cls(int(found[1]), int(found[2])) if found else None
+
+
+class SegmentPart(NamedTuple):
+    """The first ``bytes`` of a segment, which hold that many tuples."""
+
+    name: str
+    bytes: int
+    tuples: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The segments of a batch, in the order of their tuples."""
+
+    batch: BatchRange
+    segments: tuple[SegmentPart, ...]
+
+    def to_bytes(self) -> bytes:
+        """Canonical: equal manifests are equal bytes."""
+        entries = self._entries()
+        return _text({**entries, "crc": zlib.crc32(_text(entries))})
+
+    def _entries(self) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "start": self.batch.start,
+            "end": self.batch.end,
+            "tuples": sum(part.tuples for part in self.segments),
+            "segments": [part._asdict() for part in self.segments],
+        }
+
+    @classmethod
+    def parse(cls, data: bytes, batch: BatchRange, where: str) -> "Manifest":
+        """Reads what ``to_bytes`` wrote for this range. Raises DataLossError naming ``where`` for anything else."""
+        try:
+            given = json.loads(data)
+            parts = tuple(SegmentPart(each["name"], each["bytes"], each["tuples"]) for each in given["segments"])
+            manifest = cls(BatchRange(given["start"], given["end"]), parts)
+            sound = data == manifest.to_bytes() and manifest.batch == batch
+            sound = sound and all(batch.is_segment(part.name) for part in parts)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            sound = False
+        if not sound:
+            raise DataLossError(
+                f"the manifest of offsets {batch.start} to {batch.end} (exclusive) in the journal is damaged, or of "
+                "another version: bring the file back from a copy, or let the query go on without what this batch had "
+                f"read with option failOnDataLoss=false. Given: {where!r}"
+            )
+        return manifest
+
+
+def _text(entries: dict[str, Any]) -> bytes:
+    return json.dumps(entries, sort_keys=True, separators=(",", ":")).encode()

@@ -1,0 +1,82 @@
+"""What attempts that were killed have left of a batch that is open: recovered as far as it can be, else deleted.
+
+A group whose tuples have ids is never recovered: they were not acked, so their origin sends them again. Without
+ids they come from nowhere again. An attempt that was killed can leave both, and a disk that was full stays full if
+nobody deletes the first kind: a retry would fail as the attempt before it did, and leave more.
+
+Only what no attempt can commit any more is deleted:
+
+- its writer is dead (``JournalStore.is_dead``): an attempt that runs beside this one, a speculative twin for example,
+  may still commit its segments;
+- then, seen after that, there is no manifest, which could name them, and no ballot of that attempt, with which another
+  one could carry on its manifest.
+"""
+
+import logging
+from itertools import groupby
+from typing import NamedTuple
+
+from pystorm_source.journal.log import Journal
+from pystorm_source.journal.manifest import BatchRange, SegmentPart
+from pystorm_source.journal.rows import JournalRows
+from pystorm_source.journal.segment import Group, read_segment
+
+logger = logging.getLogger("pystorm.journal")
+
+
+class OrphanedSegment(NamedTuple):
+    """What an attempt that was killed had journaled, as far as it can be believed."""
+
+    part: SegmentPart
+    groups: tuple[Group, ...]
+
+
+def orphaned_segments(journal: Journal, batch: BatchRange, rows: JournalRows) -> list[OrphanedSegment]:
+    """What attempts before this one have journaled, oldest first, up to the first group with a tuple that has an id.
+
+    Deletes what no attempt can use. Raises DataLossError as ``rows.check``.
+    """
+    names = sorted(filter(batch.is_segment, journal.store.names()), key=lambda name: _order(batch, name))
+    found: list[OrphanedSegment] = []
+    for _, segments in groupby(names, key=batch.attempt_of):
+        found += _of_attempt(journal, batch, rows, list(segments))
+    return found
+
+
+def _order(batch: BatchRange, name: str) -> tuple[str, int]:
+    return batch.attempt_of(name), int(name.split(".")[-2])
+
+
+def _of_attempt(journal: Journal, batch: BatchRange, rows: JournalRows, names: list[str]) -> list[OrphanedSegment]:
+    store = journal.store
+    found: list[OrphanedSegment] = []
+    with store.is_dead(names[0]) as is_dead:
+        needless: list[tuple[str, int]] = []
+        is_cut = False
+        for name in names:
+            if is_cut:
+                needless.append((name, 0))
+                continue
+            data = store.read(name) or b""
+            content = read_segment(data, name)
+            groups = []
+            for group in content.groups:
+                if group.has_ids:
+                    is_cut = True
+                    break
+                groups.append(group)
+            if content.damage:
+                logger.warning("%s: the tail is cut: %s", journal.where(name), content.damage)
+            if groups:
+                rows.check(content.schemas, journal.where(name))
+                part = SegmentPart(name, groups[-1].end, sum(group.tuples for group in groups))
+                found.append(OrphanedSegment(part, tuple(groups)))
+            usable = groups[-1].end if groups else 0
+            if usable < len(data) or not usable:
+                needless.append((name, usable))
+        ballot = f"{batch.prefix}{batch.attempt_of(names[0])}.ballot"
+        # Order: only what is read while nobody writes and nobody else deletes is deleted, the last segment first.
+        if is_dead and store.read(batch.manifest) is None and store.read(ballot) is None:
+            for name, usable in reversed(needless):
+                store.shorten(name, usable)
+    return found

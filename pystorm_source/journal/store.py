@@ -1,0 +1,347 @@
+"""The folder of one journal: immutable objects anywhere, files that grow where there is a file system of the machine.
+
+``LocalStore`` has hard links, so a name can be taken exactly once. An object store has neither append nor rename nor
+(through pyarrow) a put that fails if something is there: then ``create`` answers None, and attempts agree on a winner
+by ballots (``ballot``). Names are plain file names; whatever cannot be read or written is a WorldError.
+
+The writer of a file in a ``LocalStore`` holds a lock on it (``flock``), which the system takes away when the process
+dies, SIGKILL included. So another process can tell a writer that is dead from one that is slow (``is_dead``). A lock
+needs a file system on which locks hold between machines: local disks do, NFS does unless it is mounted with ``nolock``
+or ``local_lock``. Without locks no writer is ever taken for dead.
+"""
+
+import errno
+import fcntl
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from pyarrow.fs import FileSelector, FileSystem, FileType
+
+from pystorm_source.errors import WorldError
+from pystorm_source.journal.options import file_system
+from pystorm_source.redaction import without_credentials
+
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What a mount answers that has no hard links."""
+
+Release: TypeAlias = Callable[[], None]
+
+
+class Appender(Protocol):
+    """A file that is being written. Bytes count once ``flush`` has returned, on an object store once ``close`` has."""
+
+    def lease(self) -> Release:
+        """Its writer is not dead, even after ``close``, before the answer is called."""
+        ...
+
+    def write(self, data: Any) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def close(self, sync: bool) -> None: ...
+
+
+class JournalStore(Protocol):
+    """What a journal does with its folder. Raises WorldError naming the file."""
+
+    folder: str
+
+    def names(self) -> list[str]:
+        """What lies in the folder, sorted; nothing if there is none."""
+        ...
+
+    def read(self, name: str) -> bytes | None:
+        """The content; None if there is no such file."""
+        ...
+
+    def replace(self, name: str, data: bytes) -> None:
+        """Puts a whole file there, in the place of what was. A reader sees the one or the other."""
+        ...
+
+    def create(self, name: str, data: bytes, after: Sequence[str] = ()) -> bool | None:
+        """Puts a whole file there if there is none: whether it was this call. None if the store cannot promise
+        that. ``after``: files that are there, and on disk if the store is durable, before it is."""
+        ...
+
+    def append(self, name: str) -> Appender:
+        """A new file that grows."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Removes a file; nothing happens if there is none."""
+        ...
+
+    def extend(self, name: str, data: bytes) -> None:
+        """Adds bytes behind a file that was closed; an object store leaves it as it is."""
+        ...
+
+    def shorten(self, name: str, length: int) -> None:
+        """Leaves the first bytes of a file; no file, if that is none. An object store shortens nothing but that."""
+        ...
+
+    def is_dead(self, name: str) -> AbstractContextManager[bool]:
+        """Whether the process that wrote a file has died, or has given up its lease; False if that is unknown.
+        While the context lasts, no other process gets True."""
+        ...
+
+
+def journal_store(path: str, *below: str, durable: bool = True) -> JournalStore:
+    """The store of a folder below ``path``, a path or URI. ``durable``: whole files are forced to disk.
+
+    Raises OptionError if the URI is none.
+    """
+    remote, inner = file_system(path)
+    if remote is None:
+        return LocalStore(Path(inner, *below), durable)
+    shown = "/".join([without_credentials(path).rstrip("/"), *below])
+    return ObjectStore(remote, "/".join([inner.rstrip("/"), *below]), shown)
+
+
+class LocalStore:
+    """A folder of this machine's, or one that is mounted."""
+
+    def __init__(self, folder: Path, durable: bool = True):
+        self.folder = str(folder)
+        self._path = folder
+        self._durable = durable
+
+    def names(self) -> list[str]:
+        with _world(self.folder), suppress(FileNotFoundError):
+            return sorted(os.listdir(self._path))
+        return []
+
+    def read(self, name: str) -> bytes | None:
+        with _world(self.folder, name), suppress(FileNotFoundError):
+            return (self._path / name).read_bytes()
+        return None
+
+    def replace(self, name: str, data: bytes) -> None:
+        with _world(self.folder, name):
+            os.replace(self._written(name, data), self._path / name)
+            self._sync_folder()
+
+    def create(self, name: str, data: bytes, after: Sequence[str] = ()) -> bool | None:
+        with _world(self.folder, name):
+            # The disk is waited for once: it takes all that is on its way at the same time.
+            with ThreadPoolExecutor(1) if after and self._durable else nullcontext() as beside:
+                others = beside.submit(self._sync, after) if beside is not None else None
+                whole = self._written(name, data)
+            try:
+                self._sync(after) if others is None else others.result()
+                os.link(whole, self._path / name)
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                return None
+            finally:
+                os.unlink(whole)
+            self._sync_folder()
+        return True
+
+    def append(self, name: str) -> Appender:
+        with _world(self.folder, name):
+            os.makedirs(self._path, exist_ok=True)
+            return _LocalAppender(self.folder, name)
+
+    def delete(self, name: str) -> None:
+        with _world(self.folder, name), suppress(FileNotFoundError):
+            os.unlink(self._path / name)
+
+    def extend(self, name: str, data: bytes) -> None:
+        with _world(self.folder, name):
+            file = os.open(self._path / name, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            try:
+                _write(file, data)
+            finally:
+                os.close(file)
+
+    def shorten(self, name: str, length: int) -> None:
+        if not length:
+            self.delete(name)
+            return
+        with _world(self.folder, name), suppress(FileNotFoundError):
+            os.truncate(self._path / name, length)
+
+    @contextmanager
+    def is_dead(self, name: str) -> Iterator[bool]:
+        try:
+            file = os.open(self._path / name, os.O_RDWR | os.O_CLOEXEC)  # NFS locks no other
+        except OSError:
+            yield False
+            return
+        try:
+            yield _locked(file)
+        finally:
+            os.close(file)
+
+    def _written(self, name: str, data: bytes) -> Path:
+        """A file beside ``name`` that holds the data; its name keeps the beginning, by which it is trimmed."""
+        os.makedirs(self._path, exist_ok=True)
+        aside = self._path / f"{name}.{uuid.uuid4().hex}.tmp"
+        try:
+            with aside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                if self._durable:
+                    os.fsync(file.fileno())
+        except BaseException:
+            aside.unlink(missing_ok=True)  # of a full disk
+            raise
+        return aside
+
+    def _sync(self, names: Sequence[str]) -> None:
+        """Files that are not there are a WorldError, whether they are to be on disk or not."""
+        for name in names:
+            with _world(self.folder, name), (self._path / name).open("rb") as file:
+                if self._durable:
+                    os.fsync(file.fileno())
+
+    def _sync_folder(self) -> None:
+        if not self._durable:
+            return
+        folder = os.open(self._path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class _LocalAppender:
+    def __init__(self, folder: str, name: str):
+        self._folder, self._name = folder, name
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        while True:
+            self._file = os.open(Path(folder, name), flags, 0o666)
+            with suppress(OSError):  # no locks here
+                fcntl.flock(self._file, fcntl.LOCK_EX)
+            if os.fstat(self._file).st_nlink:
+                return
+            os.close(self._file)  # before it was locked, it was taken for a dead process's, and deleted
+
+    def lease(self) -> Release:
+        file = os.dup(self._file)  # one lock belongs to both
+        return lambda: os.close(file)
+
+    def write(self, data: Any) -> None:
+        with _world(self._folder, self._name):
+            _write(self._file, data)
+
+    def flush(self) -> None:
+        """Unbuffered: what is written outlives this process."""
+
+    def close(self, sync: bool) -> None:
+        with _world(self._folder, self._name):
+            try:
+                if sync:
+                    os.fsync(self._file)
+            finally:
+                os.close(self._file)
+
+
+def _write(file: int, data: Any) -> None:
+    rest = memoryview(data).cast("B")
+    while rest:  # a part may be taken
+        rest = rest[os.write(file, rest) :]
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+class ObjectStore:
+    """A folder of any ``pyarrow.fs.FileSystem`` whose objects appear whole, when they are closed."""
+
+    def __init__(self, remote: FileSystem, path: str, shown: str):
+        self.folder = shown
+        self._remote = remote
+        self._path = path
+
+    def names(self) -> list[str]:
+        with _world(self.folder):
+            found = self._remote.get_file_info(FileSelector(self._path, allow_not_found=True))
+            return sorted(info.base_name for info in found if info.type == FileType.File)
+
+    def read(self, name: str) -> bytes | None:
+        path = f"{self._path}/{name}"
+        with _world(self.folder, name), suppress(FileNotFoundError):
+            stream = self._remote.open_input_stream(path, compression=None)
+            with stream:
+                return bytes(stream.read())
+        return None
+
+    def replace(self, name: str, data: bytes) -> None:
+        with _world(self.folder, name):
+            self._make_folder()
+            with self._remote.open_output_stream(f"{self._path}/{name}", compression=None) as stream:
+                stream.write(data)
+
+    def create(self, name: str, data: bytes, after: Sequence[str] = ()) -> bool | None:
+        return None
+
+    def append(self, name: str) -> Appender:
+        with _world(self.folder, name):
+            self._make_folder()
+            stream = self._remote.open_output_stream(f"{self._path}/{name}", compression=None)
+            return _ObjectAppender(self.folder, name, stream)
+
+    def delete(self, name: str) -> None:
+        with _world(self.folder, name), suppress(FileNotFoundError):
+            self._remote.delete_file(f"{self._path}/{name}")
+
+    def extend(self, name: str, data: bytes) -> None:
+        """Objects do not grow."""
+
+    def shorten(self, name: str, length: int) -> None:
+        if not length:
+            self.delete(name)
+
+    def is_dead(self, name: str) -> AbstractContextManager[bool]:
+        return nullcontext(False)
+
+    def _make_folder(self) -> None:
+        # Where folders are names only (S3), this would put a marker object there: a first write makes them as well.
+        if self._remote.type_name not in ("s3", "gcs"):
+            self._remote.create_dir(self._path, recursive=True)
+
+
+class _ObjectAppender:
+    def __init__(self, folder: str, name: str, stream: Any):
+        self._folder, self._name = folder, name
+        self._stream = stream
+
+    def lease(self) -> Release:
+        return lambda: None
+
+    def write(self, data: Any) -> None:
+        with _world(self._folder, self._name):
+            self._stream.write(data)
+
+    def flush(self) -> None:
+        """An object is seen once it is closed."""
+
+    def close(self, sync: bool) -> None:
+        with _world(self._folder, self._name):
+            self._stream.close()
+
+
+@contextmanager
+def _world(folder: str, name: str = "") -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WorldError(
+            f"the journal cannot be read or written ({type(error).__name__}: {error.strerror or error}): option "
+            "'journal.path' names a place that the driver and every executor may read, write, list and delete in. "
+            f"Given: {'/'.join(part for part in (folder, name) if part)!r}"
+        ) from error

@@ -1,0 +1,212 @@
+"""Options of the Kafka spouts, by the names of Spark's own Kafka source."""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError
+from pystorm_source.formats.options import DecodingOptions
+from pystorm_source.options import parse, shown
+from pystorm_source.spouts.kafka.oauth import check_oauth
+from pystorm_source.spouts.kafka.properties import client_properties
+
+
+class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
+    """What the Kafka spouts read, and how. Set by ``KafkaSpout.spec``, in a config, or as options of the reader."""
+
+    client: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="Properties of Kafka's client, with kafka. before them: kafka.bootstrap.servers, which is "
+            "needed, kafka.isolation.level, kafka.client.rack, kafka.group.id, kafka.security.protocol, kafka.sasl.*, "
+            "kafka.ssl.*; by Java's names or librdkafka's. kafka.oauth_cb names a function that gives tokens, as "
+            "package.module:function."
+        ),
+    ] = msgspec.field(name="kafka.*", default=None)
+    subscribe: Annotated[str, Meta(description="Topics to read, with commas between them.")] = ""
+    subscribe_pattern: Annotated[
+        str, Meta(description="A regular expression: topics that it matches as a whole are read, also later ones.")
+    ] = msgspec.field(name="subscribePattern", default="")
+    assign: Annotated[str, Meta(description='Partitions to read, as JSON: {"orders": [0, 1]}.')] = ""
+    starting_timestamp: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="Where a new query begins in every partition: at the first record of this time or later, in "
+            "milliseconds since 1970. Leave startingOffsets at earliest then."
+        ),
+    ] = msgspec.field(name="startingTimestamp", default=None)
+    starting_offsets_by_timestamp: Annotated[
+        str,
+        Meta(
+            description='As startingTimestamp, by partition: {"orders": {"0": 1700000000000}}. The others begin at '
+            "their earliest."
+        ),
+    ] = msgspec.field(name="startingOffsetsByTimestamp", default="")
+    starting_strategy: Annotated[
+        Literal["error", "latest"],
+        Meta(description="Where a partition begins that has no record of that time or later: error fails the query."),
+    ] = msgspec.field(name="startingOffsetsByTimestampStrategy", default="error")
+    ending_timestamp: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="Where a batch read ends in every partition: before the first record of this time or later, in "
+            "milliseconds since 1970; at the latest where there is none. Not for streams."
+        ),
+    ] = msgspec.field(name="endingTimestamp", default=None)
+    ending_offsets_by_timestamp: Annotated[
+        str,
+        Meta(
+            description='As endingTimestamp, by partition: {"orders": {"0": 1700000000000}}. The others end at their '
+            "latest."
+        ),
+    ] = msgspec.field(name="endingOffsetsByTimestamp", default="")
+    include_headers: Annotated[
+        bool,
+        Meta(description="The column headers. Only KafkaSpout.spec(include_headers=True) adds it to the stream."),
+    ] = msgspec.field(name="includeHeaders", default=False)
+    fail_on_data_loss: Annotated[
+        bool,
+        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
+    ] = msgspec.field(name="failOnDataLoss", default=True)
+    group_id_prefix: Annotated[
+        str, Meta(description="How the consumer group ids of the tasks begin, if kafka.group.id is not given.")
+    ] = msgspec.field(name="groupIdPrefix", default="pystorm-kafka-source")
+    poll_timeout_millis: Annotated[
+        int, Meta(ge=1, description="Milliseconds that a task waits for the next record of its range.")
+    ] = msgspec.field(name="kafkaConsumer.pollTimeoutMs", default=120_000)
+    fetch_retries: Annotated[
+        int, Meta(ge=0, le=10_000, description="How often the driver asks again that could not learn the offsets.")
+    ] = msgspec.field(name="fetchOffset.numRetries", default=3)
+    fetch_retry_millis: Annotated[
+        int, Meta(ge=0, le=3_600_000, description="Milliseconds before the driver asks again.")
+    ] = msgspec.field(name="fetchOffset.retryIntervalMs", default=1000)
+
+    for_batches = frozenset({"endingTimestamp", "endingOffsetsByTimestamp"})
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = {
+            "subscribe": self.subscribe,
+            "subscribePattern": self.subscribe_pattern,
+            "assign": self.assign,
+        }
+        chosen = [key for key, value in given.items() if value.strip()]
+        if len(chosen) != 1:
+            raise OptionError(
+                "exactly one of the options subscribe (topics), subscribePattern (a regular expression) and assign "
+                f"(partitions as JSON) says what to read from Kafka. Given: {chosen or 'none of them'!r}"
+            )
+        if not self.topics and not self.subscribe_pattern and not self.assigned:
+            raise OptionError(f"option {chosen[0]!r} names nothing to read. Given: {given[chosen[0]]!r}")
+        try:
+            re.compile(self.subscribe_pattern)
+        except re.error as error:
+            raise OptionError(
+                f"option 'subscribePattern' is no regular expression: {error}. Given: {self.subscribe_pattern!r}"
+            ) from None
+        starting, ending = self.starting_times, self.ending_times  # checked here, read where a query begins
+        if (
+            starting
+            and ending
+            and starting.everywhere
+            and ending.everywhere
+            and starting.everywhere > ending.everywhere
+        ):
+            raise OptionError(
+                f"option 'endingTimestamp' lies before startingTimestamp, {starting.everywhere}: nothing would be "
+                f"read. Given: {ending.everywhere!r}"
+            )
+        check_oauth(self.properties)
+        self.request_seconds  # noqa: B018
+
+    def __repr__(self) -> str:
+        client = ", ".join(f"kafka.{key}={shown(key, value)}" for key, value in sorted((self.client or {}).items()))
+        return f"KafkaOptions({self.subscribe or self.subscribe_pattern or self.assign!r}, {client})"
+
+    @classmethod
+    def of(cls, conf: Mapping[str, Any]) -> "KafkaOptions":
+        """Raises OptionError, with key, value and remedy."""
+        return parse(cls, conf)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of librdkafka."""
+        return client_properties(self.client or {})
+
+    @property
+    def request_seconds(self) -> float:
+        """How long the driver waits for one answer: ``default.api.timeout.ms``, 20 seconds. Raises OptionError."""
+        given = str((self.client or {}).get("default.api.timeout.ms", "20000"))
+        if not given.isdecimal() or int(given) < 1:
+            raise OptionError(f"option 'kafka.default.api.timeout.ms' is a number of at least 1. Given: {given!r}")
+        return int(given) / 1000
+
+    @property
+    def topics(self) -> list[str]:
+        """Those of ``subscribe``."""
+        return list(dict.fromkeys(name.strip() for name in self.subscribe.split(",") if name.strip()))
+
+    @property
+    def assigned(self) -> dict[str, list[int]]:
+        """Topic → partitions of ``assign``. Raises OptionError."""
+        if not self.assign.strip():
+            return {}
+        try:
+            return msgspec.json.decode(self.assign, type=dict[str, list[Annotated[int, Meta(ge=0)]]])
+        except msgspec.MsgspecError as error:
+            raise OptionError(
+                f'option "assign" is JSON such as {{"orders": [0, 1]}}: {error}. Given: {self.assign!r}'
+            ) from None
+
+    @property
+    def starting_times(self) -> "Times | None":
+        """Where a query begins; None: by offset. Raises OptionError."""
+        key = "startingOffsetsByTimestamp"
+        return _times(self.starting_timestamp, key, self.starting_offsets_by_timestamp)
+
+    @property
+    def ending_times(self) -> "Times | None":
+        """Where a batch read ends; None: by offset. Raises OptionError."""
+        return _times(self.ending_timestamp, "endingOffsetsByTimestamp", self.ending_offsets_by_timestamp)
+
+
+class Times(NamedTuple):
+    """Milliseconds since 1970: in every partition, or, if that is None, in some."""
+
+    everywhere: int | None
+    named: dict[str, int]
+
+    def of(self, partition: str) -> int | None:
+        return self.named.get(partition) if self.everywhere is None else self.everywhere
+
+
+def _times(everywhere: int | None, key: str, text: str) -> Times | None:
+    if everywhere is not None:
+        return Times(everywhere, {})
+    if not text.strip():
+        return None
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    return Times(None, named_by_partition(key, given, 0, text))
+
+
+def named_by_partition(key: str, given: Any, least: int, text: Any = None) -> dict[str, int]:
+    """Spark's ``{"orders": {"0": 23}}`` as ``{"orders-0": 23}``. Raises OptionError, also for numbers below
+    ``least``."""
+    try:
+        topics = msgspec.convert(given, type=dict[str, dict[Annotated[str, Meta(pattern="^[0-9]+$")], int]])
+    except msgspec.ValidationError:
+        topics = {"": {"0": least - 1}}
+    named = {f"{topic}-{int(number)}": place for topic, places in topics.items() for number, place in places.items()}
+    if any(place < least for place in named.values()):
+        raise OptionError(
+            f'option {key!r} is JSON such as {{"orders": {{"0": 23, "1": 42}}}}, an int of at least {least} for each '
+            f"partition. Given: {given if text is None else text!r}"
+        )
+    return named

@@ -1,0 +1,203 @@
+"""Records of Kafka, by tuple or as Arrow batches."""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.api.stream import Stream
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import OptionError
+from pystorm_source.formats.decoding import Undecodable
+from pystorm_source.spouts.kafka.consumers import Chunk, KafkaConsumers
+from pystorm_source.spouts.kafka.options import KafkaOptions, named_by_partition
+from pystorm_source.spouts.kafka.records import FIELDS, HEADERS, KafkaRecords, typed_fields
+from pystorm_source.spouts.kafka.topics import KafkaTopics, Partition
+from pystorm_source.spouts.spec_config import spec_config
+
+# Of a batch that leaves next_batch: rows, and bytes of its columns, beyond which nothing is added to it.
+BATCH_ROWS = 16_384
+BATCH_BYTES = 32 << 20
+
+NULLED = "decode.errors.null"
+"""The metric of keys and values that could not be decoded and are null."""
+
+
+class _Kafka(PartitionedSpout):
+    Options = KafkaOptions
+    outputs = FIELDS
+    clock: Clock = SystemClock()
+
+    @classmethod
+    def spec(
+        cls,
+        name: str | None = None,
+        par: int | dict[str, int] | None = None,
+        config: dict[str, Any] | None = None,
+        *,
+        servers: str | None = None,
+        subscribe: str | Iterable[str] | None = None,
+        subscribe_pattern: str | None = None,
+        assign: Mapping[str, list[int]] | None = None,
+        fields: list[str] | None = None,
+        include_headers: bool = False,
+    ) -> ComponentSpec:
+        """This spout for a Topology; what is given here stands above the reader's options.
+
+        ``servers``: ``kafka.bootstrap.servers``. ``fields``: those of Kafka's records that the stream has, in this
+        order, such as ``["key string", "value", "offset long"]``; as ``outputs`` of a subclass. Further options go into
+        ``config``, such as ``{"kafka.isolation.level": "read_committed"}``. A key or value without a type here has the
+        one that ``config`` decodes it to: ``{"value.format": "json", "value.schema": "id long, item string"}``.
+        """
+        if isinstance(subscribe, Iterable) and not isinstance(subscribe, str):
+            subscribe = ",".join(subscribe)
+        given = {
+            "kafka.bootstrap.servers": servers,
+            "subscribe": subscribe,
+            "subscribePattern": subscribe_pattern,
+            "assign": None if assign is None else json.dumps({topic: list(assign[topic]) for topic in assign}),
+        }
+        config = spec_config(cls.config, config, given)
+        spec = super().spec(name=name, par=par, config=config)
+        if fields is None and cls.outputs is FIELDS:
+            fields = [field.split()[0] for field in FIELDS]
+        if include_headers:
+            fields = [*(cls.outputs if fields is None else fields), HEADERS]
+        if fields is not None:
+            fields = typed_fields(fields, config)
+            spec.streams = Stream.all_of(fields, given_by=cls.__name__)
+            spec.config["record.fields"] = list(fields)
+        return spec
+
+    @classmethod
+    def named_offsets(cls, given: Mapping[str, Any]) -> Mapping[str, int] | None:
+        """Driver. Spark's form of ``startingOffsets``: ``{"orders": {"0": 23, "1": -2}}``."""
+        if not given or not all(isinstance(partitions, Mapping) for partitions in given.values()):
+            return None
+        return named_by_partition("startingOffsets", given, -2)
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        fields = conf.get("record.fields", self.outputs)
+        options = self._options = KafkaOptions.of(conf)
+        self._log = self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
+        stream = next((s for s in Stream.all_of(fields, given_by=type(self).__name__) if s.name == "default"), Stream())
+        self._records = KafkaRecords(stream, type(self).__name__, options, self._log, self._bury)
+        if self.gives_batches() and self._records.untyped:
+            raise OptionError(
+                f"fields {self._records.untyped!r} need a type to be columns: write {type(self).__name__}.spec(fields="
+                f"['value struct<id: bigint>', ...]), or take KafkaSpout. Given: {list(stream.fields)!r}"
+            )
+        if options.include_headers and "headers" not in stream.fields:
+            raise OptionError(
+                "option 'includeHeaders' changes the fields of the stream, which the topology declares: write "
+                f"{type(self).__name__}.spec(include_headers=True). Given: {list(stream.fields)!r}"
+            )
+        self._topics: KafkaTopics | None = None
+        self._consumers = KafkaConsumers(options, self.clock, self._log)
+        self._chunks: Iterator[Chunk] = iter(())
+        # Whether the last chunk has given dead letters: their readers get a turn before the next one.
+        self._yields = False
+
+    def cleanup(self) -> None:
+        self._consumers.close()
+
+    def partitions(self) -> list[str]:
+        return list(self.snapshot({}, {}).heads)
+
+    def latest(self, partition: str) -> int:
+        return self.snapshot({}, {}).heads[partition][1]
+
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
+        return self._watched().snapshot(known, state)
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        self._watched().commit(offsets)
+
+    def _watched(self) -> KafkaTopics:
+        if self._topics is None:
+            self._topics = KafkaTopics(self._options, self.clock, self._log)
+        return self._topics
+
+    def open(self, partition: str, start: int, end: int) -> None:
+        self._at = Partition.parse(partition)
+        self._chunks = self._consumers.take(self._at).chunks(self._at, start, end)
+        self._nulled_before = self._records.nulled
+
+    def close(self) -> None:
+        nulled = self._records.nulled - self._nulled_before
+        if nulled:
+            self.report_metric(NULLED, nulled)
+
+    def _bury(self, values: tuple[Any, ...], offset: int, lost: Undecodable) -> None:
+        """Makes a dead letter of a record that cannot be decoded. Raises SchemaError if it fails the task."""
+        policy = self._options.decode_errors
+        if policy == "fail" or (self._pystorm_retries is None and policy != "drop"):
+            raise lost.error()
+        if self._pystorm_retries is not None:
+            drop = "decode.errors is drop" if policy == "drop" else ""
+            self._yields |= self._pystorm_retries.give_up_unread(values, offset, lost.reason, lost.error, drop)
+
+
+class KafkaSpout(_Kafka):
+    """A tuple per record of the topics that it is told to read::
+
+        orders = KafkaSpout.spec(servers="broker:9092", subscribe="orders", fields=["key string", "value string"])
+
+    Options, fields and their meaning are those of Spark's Kafka source (``docs/KAFKA.md`` compares them). A partition
+    is called ``orders-0``, offsets are Kafka's: a range may have gaps. Needs ``pip install pystorm-source[kafka]``.
+
+    Raises OptionError for wrong options, DataLossError if unread records are gone, WorldError if the brokers do
+    not answer, SchemaError for keys or values that are not what their field says, unless ``topology.dead.letter`` or
+    ``decode.errors`` says what becomes of them.
+    """
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        super().initialize(conf, context)
+        self._pairs: Iterator[tuple[tuple[Any, ...], int]] = iter(())
+
+    def open(self, partition: str, start: int, end: int) -> None:
+        super().open(partition, start, end)
+        self._pairs = iter(())
+
+    def next_tuple(self) -> Any:
+        for values, offset in self._pairs:
+            self.emit(values, offset)
+            return None
+        for pairs in map(self._pairs_of, self._chunks):
+            self._pairs = pairs
+            for values, offset in pairs:
+                self.emit(values, offset)
+                return None
+            if self._yields:
+                return None
+        return False
+
+    def _pairs_of(self, chunk: Chunk) -> Iterator[tuple[tuple[Any, ...], int]]:
+        self._yields = False
+        return self._records.pairs(self._at, *chunk)
+
+
+class KafkaBatchSpout(_Kafka):
+    """The same records as Arrow batches: quicker, for topologies whose spout is the end or feeds bolts of columns."""
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        batches = []
+        rows = size = 0
+        # Order: a chunk is given up before the next one is made, so it has no name here.
+        for batch in map(self._batch_of, self._chunks):
+            batches.append(batch)
+            rows += batch.num_rows
+            size += batch.nbytes
+            if rows >= BATCH_ROWS or size >= BATCH_BYTES or self._yields:
+                break
+        if not batches:
+            return None
+        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+    def _batch_of(self, chunk: Chunk) -> pa.RecordBatch:
+        self._yields = False
+        return self._records.batch(self._at, *chunk)
