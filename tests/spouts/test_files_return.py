@@ -8,7 +8,8 @@ import pytest
 
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, WorldError
-from pystorm_source.spouts import FilesSpout, birth_time, file_notes
+from pystorm_source.spouts import FilesSpout
+from pystorm_source.spouts.files import birth_time, notes
 from tests.spouts.drive import Driven, Query
 from tests.spouts.warp import WarpedClock, WarpedFiles
 
@@ -198,7 +199,7 @@ def test_what_vanished_is_forgotten_when_its_return_is_noticed_without(logs, tmp
 
 
 def test_the_notes_of_vanished_files_are_bounded(logs, monkeypatch):
-    monkeypatch.setattr(file_notes, "MOST_GONE", 3)
+    monkeypatch.setattr(notes, "MOST_GONE", 3)
     query = made(logs)
     for n in range(8):
         append(logs / f"{n}.log", str(n))

@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from pystorm_source.spouts.file_catalog import FileEntry
-from pystorm_source.spouts.file_copy import length_if_part
-from pystorm_source.spouts.file_identity import PREFIX_BYTES, family
-from pystorm_source.spouts.file_text import FileText
+from pystorm_source.spouts.files.catalog import FileEntry
+from pystorm_source.spouts.files.copies import length_if_part
+from pystorm_source.spouts.files.identity import PREFIX_BYTES, family
+from pystorm_source.spouts.files.text import FileText
 
 if TYPE_CHECKING:
-    from pystorm_source.spouts.file_follower import FileFollower
+    from pystorm_source.spouts.files.follower import FileFollower
 
 
 class Compared(NamedTuple):

@@ -2,7 +2,7 @@
 
 A listed file is *known* if a partition's identity is its own; else it is a stranger. A known partition without its
 file (gone, or truncated) is an *orphan*. Before a stranger counts as new it may inherit from an orphan, whose text
-lives on in it, or turn out to be a copy of a file that is still there (``file_copy``).
+lives on in it, or turn out to be a copy of a file that is still there (``copies``).
 """
 
 import os
@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.errors import DataLossError, WorldError
-from pystorm_source.spouts.file_catalog import FileEntry
-from pystorm_source.spouts.file_copy import continues, is_rotated_name
-from pystorm_source.spouts.file_head import FileHead
-from pystorm_source.spouts.file_identity import PREFIX_BYTES, FileIdentity, birth_mark, family, fingerprints
-from pystorm_source.spouts.file_notes import Gone, NewNotes, Notes
-from pystorm_source.spouts.file_originals import Originals
-from pystorm_source.spouts.file_retirement import FollowedFile, retire
-from pystorm_source.spouts.file_text import FileText, equal_part
+from pystorm_source.spouts.files.catalog import FileEntry
+from pystorm_source.spouts.files.copies import continues, is_rotated_name
+from pystorm_source.spouts.files.head import FileHead
+from pystorm_source.spouts.files.identity import PREFIX_BYTES, FileIdentity, birth_mark, family, fingerprints
+from pystorm_source.spouts.files.notes import Gone, NewNotes, Notes
+from pystorm_source.spouts.files.originals import Originals
+from pystorm_source.spouts.files.retirement import FollowedFile, retire
+from pystorm_source.spouts.files.text import FileText, equal_part
 
 if TYPE_CHECKING:
-    from pystorm_source.spouts.file_follower import FileFollower
+    from pystorm_source.spouts.files.follower import FileFollower
 
 # app.log.1, app.log.2.gz: the next rotation renames it, which must not look as if it came back.
 _NUMBERED = re.compile(r"\.\d{1,3}(\.gz)?")

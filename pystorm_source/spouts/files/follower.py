@@ -7,7 +7,7 @@ Files are renamed, packed and truncated while they are looked at, so one look pr
       └──────────────── one is not as it was listed, or the lists differ ◄──────────────────┘
 
 The answer follows from the files, the clock, and ``known`` and ``memo`` alone, which both come out of Spark's offset;
-objects of this class keep caches only. ``file_round`` is one way through this picture.
+objects of this class keep caches only. ``round`` is one way through this picture.
 """
 
 import logging
@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors import WorldError
-from pystorm_source.spouts.file_catalog import FileCatalog, FileEntry
-from pystorm_source.spouts.file_head import HeadFinder, line_start
-from pystorm_source.spouts.file_identity import FileIdentity, covered
-from pystorm_source.spouts.file_originals import Compared
-from pystorm_source.spouts.file_round import Round
-from pystorm_source.spouts.file_text import FileText
-from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
+from pystorm_source.spouts.files.head import HeadFinder, line_start
+from pystorm_source.spouts.files.identity import FileIdentity, covered
+from pystorm_source.spouts.files.options import FilesOptions
+from pystorm_source.spouts.files.originals import Compared
+from pystorm_source.spouts.files.round import Round
+from pystorm_source.spouts.files.text import FileText
 
 _FOREVER = 1 << 62
 # Too small: a directory in which something is renamed all the time gives nothing new for a trigger. Too large: a

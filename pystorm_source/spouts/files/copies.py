@@ -13,8 +13,8 @@ reading had stopped.
 import os
 import zlib
 
-from pystorm_source.spouts.file_identity import PREFIX_BYTES, FileIdentity, covered, family
-from pystorm_source.spouts.file_text import FileText, equal_part
+from pystorm_source.spouts.files.identity import PREFIX_BYTES, FileIdentity, covered, family
+from pystorm_source.spouts.files.text import FileText, equal_part
 
 
 def is_rotated_name(path: str, original: str) -> bool:

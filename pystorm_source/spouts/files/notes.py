@@ -2,7 +2,7 @@
 
 | note | value | means |
 |---|---|---|
-| `watermark` | ns since 1970 | everything up to here is done (``file_retirement``) |
+| `watermark` | ns since 1970 | everything up to here is done (``retirement``) |
 | `waiting <inode>-<birth>` | 0 | seen, and not known yet: it will be new whatever its birth time |
 | | n > 0 | it will be new, but its first n bytes of text were read out of another file |
 | | -n | a copy: its first n bytes of text are read out of another file |
