@@ -7,48 +7,29 @@ lives on in it, or turn out to be a copy of a file that is still there (``copies
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
 
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.spouts.files.cache import FileCache
 from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.copies import continues, is_rotated_name
+from pystorm_source.spouts.files.copies import origins
+from pystorm_source.spouts.files.folders import Folders
 from pystorm_source.spouts.files.head import FileHead
-from pystorm_source.spouts.files.identity import PREFIX_BYTES, FileIdentity, birth_mark, family, fingerprints
+from pystorm_source.spouts.files.heirs import Heirs
+from pystorm_source.spouts.files.identity import PREFIX_BYTES, FileIdentity, birth_mark, quoted
+from pystorm_source.spouts.files.known import Known, KnownFiles, Orphan
 from pystorm_source.spouts.files.notes import Gone, NewNotes, Notes
 from pystorm_source.spouts.files.originals import Originals
 from pystorm_source.spouts.files.retirement import FollowedFile, retire
 from pystorm_source.spouts.files.text import FileText, equal_part
 
-if TYPE_CHECKING:
-    from pystorm_source.spouts.files.follower import FileFollower
-
 # app.log.1, app.log.2.gz: the next rotation renames it, which must not look as if it came back.
 _NUMBERED = re.compile(r"\.\d{1,3}(\.gz)?")
 
 
-class Known(NamedTuple):
-    """A partition that was read up to ``offset`` and seen up to ``seen``. ``gone``: set if it vanished before."""
-
-    partition: str
-    identity: FileIdentity
-    offset: int
-    seen: int
-    gone: Gone | None = None
-
-
-class Orphan(NamedTuple):
-    """A known partition whose text is not in its file any more. ``file``: the one that was truncated, if it was."""
-
-    which: Known
-    file: FileEntry | None = None
-    head: FileHead | None = None
-
-
 class Round:
-    """``Round(follower, files, known, memo, now_ns)``. ``files``: as they were listed.
+    """``Round(cache, files, known, memo, now_ns)``. ``files``: as they were listed.
 
     ``is_doubtful``: whether it saw what a second listing must confirm. ``warnings``: what is to be logged if it does.
     ``where``: partition → its plain file, and its head. Raises FileNotFoundError if files are not as listed.
@@ -56,7 +37,7 @@ class Round:
 
     def __init__(
         self,
-        follower: "FileFollower",
+        cache: FileCache,
         files: list[FileEntry],
         known: Mapping[str, int],
         memo: Mapping[str, int | str],
@@ -65,20 +46,14 @@ class Round:
         self.is_doubtful = False
         self.warnings: list[str] = []
         self.where: dict[str, tuple[FileEntry, int]] = {}
-        self._follower = follower
-        self._catalog = follower.catalog
-        self._options = follower.options
+        self._cache = cache
+        self._catalog = cache.catalog
+        self._options = cache.options
         self._files = files
         self._now_ns = now_ns
         self._notes = Notes(memo)
         self._new_notes = NewNotes()
-        self._known: dict[object, list[Known]] = defaultdict(list)
-        for partition, offset in known.items():
-            seen = max(offset, self._notes.unread.get(partition, 0))
-            self._enter(Known(partition, FileIdentity.parse(partition), offset, seen))
-        for partition, gone in self._notes.gone.items():
-            if partition not in known and gone.since > self._notes.watermark:
-                self._enter(Known(partition, FileIdentity.parse(partition), gone.offset, gone.seen, gone))
+        self._known = KnownFiles(known, self._notes)
         self._heads: dict[str, tuple[int, int]] = {}
         self._retired: set[str] = set()
         self._followed: list[FollowedFile] = []
@@ -87,23 +62,22 @@ class Round:
         self._went: set[tuple[str, int, int]] = set()  # listed, and not there any more when they were looked at
         self._copies: dict[str, tuple[FileEntry, int]] = {}
         self._waited: set[str] = set()
-        self._beside: dict[str, list[FileEntry]] = {}
-        self._marks: dict[object, dict[int, int]] = {}
-        self._families: dict[str, list[FileEntry]] | None = None
-        self._families_beside: dict[str, dict[str, list[FileEntry]]] = {}
-        self._originals = Originals(follower, files)
-
-    def _enter(self, which: Known) -> None:
-        self._known[which.identity.inode or which.identity.hint].append(which)
+        self._originals = Originals(cache, files)
+        finished_before = now_ns - self._options.finished_after_ns
+        self._folders = Folders(self._catalog, self._notes.folders, cache.by_path, finished_before)
 
     def run(self) -> Snapshot:
         strangers = [file for file in self._files if not self._is_followed(file) and not self._has_gone(file)]
         self._look_for_missing()
+        self._heirs = Heirs(
+            self._cache, self._orphans, strangers, self._folders.beside, self._is_free, self._is_finished
+        )
+        self._lost = [orphan.which for orphan in self._orphans if orphan.which.gone is None]
         for orphan in self._orphans:
             self._hand_over(orphan, strangers)
         # Originals first: what is a copy is told by them.
         for file in sorted(strangers, key=lambda file: (file.gzipped, _is_derived(file), file.modified_ns, file.name)):
-            if self._follower.key(file) not in self._claimed:
+            if self._cache.key(file) not in self._claimed:
                 self._meet(file)
         self._keep_notes_of_unlisted()
         retirement = retire(self._followed, self._notes.watermark)
@@ -113,7 +87,7 @@ class Round:
         for note, (file, length) in self._copies.items():
             if file.changed_ns > retirement.watermark:
                 self._new_notes.waiting[note] = -max(1, length)
-        self._note_folders()
+        self._new_notes.folders = self._folders.notes()
         return Snapshot(self._heads, self._new_notes.memo(), retirement.retired | self._retired)
 
     def is_as_listed(self) -> bool:
@@ -122,7 +96,7 @@ class Round:
         Files that come and go beside are none of them: in a busy folder no two listings are alike.
         """
         return not self._differs(self._files, self._catalog.scan()) and not any(
-            self._differs(files, self._catalog.beside(hint)) for hint, files in self._beside.items()
+            self._differs(before, now) for before, now in self._folders.listings()
         )
 
     def _differs(self, before: Iterable[FileEntry], after: Iterable[FileEntry]) -> bool:
@@ -131,10 +105,15 @@ class Round:
             return False
         lost = {orphan.which.identity.inode or orphan.which.identity.hint for orphan in self._orphans}
         # Of a truncated file a plain copy may have been made, of one that is away since this round any gzip file.
-        truncated = {family(orphan.which.identity.hint) for orphan in self._orphans if orphan.file is not None}
+        truncated = {
+            name
+            for orphan in self._orphans
+            if orphan.file is not None or orphan.reused is not None
+            for name in origins(orphan.which.identity.hint)
+        }
         packs = any(orphan.which.gone is None for orphan in self._orphans)
         return any(
-            (inode or name) in lost or family(name) in truncated or (packs and name.endswith(".gz"))
+            (inode or name) in lost or not truncated.isdisjoint(origins(name)) or (packs and name.endswith(".gz"))
             for name, _, inode in changed
         )
 
@@ -148,7 +127,7 @@ class Round:
         if which is None:
             return False
         if self._has_gone(file, which):
-            self._enter(which)  # it is looked for elsewhere, as one that was not listed
+            self._known.put(which)  # it is looked for elsewhere, as one that was not listed
             return True
         return self._follow(file, which, matches=True)
 
@@ -158,9 +137,9 @@ class Round:
         if which is None and file.changed_ns <= self._notes.watermark:
             return False  # done long ago: thousands may be, and none is opened
         try:
-            self._follower.born(file)
+            self._cache.born(file)
             if file.size > 0:  # what is seen here is kept, and not read again when the file is dealt with
-                self._follower.heads.look(self._follower.key(file), file, self._is_finished(file), crc, offset)
+                self._cache.heads.look(self._cache.key(file), file, self._is_finished(file), crc, offset)
         except FileNotFoundError:
             self._went.add((file.name, file.device, file.inode))
             self.is_doubtful = True
@@ -169,16 +148,12 @@ class Round:
 
     def _claim(self, file: FileEntry) -> Known | None:
         """What is known of this file, taken out of ``_known``."""
-        group = self._known.get(file.name if self._follower.by_path else file.inode)
+        group = self._known.of(file.name if self._cache.by_path else file.inode)
         if not group:
             return None
-        born = None if self._follower.by_path else birth_mark(self._follower.born(file))
+        born = None if self._cache.by_path else birth_mark(self._cache.born(file))
         same = [which for which in group if _is_same(which.identity, born)]
-        if not same:
-            return None
-        chosen = max(same, key=lambda one: (one.gone is None, one.identity.hint == file.name, one.identity.generation))
-        group.remove(chosen)
-        return chosen
+        return self._known.take(file, same) if same else None
 
     def _is_finished(self, file: FileEntry) -> bool:
         return self._now_ns - file.changed_ns >= self._options.finished_after_ns
@@ -187,14 +162,19 @@ class Round:
         """Whether this is the file of that partition, which then goes on in it."""
         partition, identity, offset = which.partition, which.identity, which.offset
         finished = self._is_finished(file)
-        head = self._follower.heads.look(self._follower.key(file), file, finished, identity.crc, offset)
+        head = self._cache.heads.look(self._cache.key(file), file, finished, identity.crc, offset)
         if file.size < offset or head.covered == 0:
-            self._orphans.append(Orphan(which) if which.gone else Orphan(which, file, head))
             self.is_doubtful = True
-            if which.gone is None:
-                self._claimed.add(self._follower.key(file))
-            return which.gone is None
-        self._claimed.add(self._follower.key(file))
+            if which.gone is not None:
+                self._orphans.append(Orphan(which))
+                return False
+            if self._has_its_inode(file, which):
+                self._orphans.append(Orphan(which, reused=file))
+                return not matches
+            self._orphans.append(Orphan(which, file, head))
+            self._claimed.add(self._cache.key(file))
+            return True
+        self._claimed.add(self._cache.key(file))
         if file.inode in self._notes.inodes:
             self._waited.add(self._note(file))
         if head.between:
@@ -211,16 +191,28 @@ class Round:
             partition = renamed
         earliest = offset if renamed or which.gone else 0
         self._give(file, head.prefix, partition, offset, max(head.head, offset), earliest)
+        self._folders.saw(identity.hint, file.changed_ns)
+        if file.name != identity.hint and not self._cache.by_path and self._cache.born(file) is None:
+            self._new_notes.names[partition] = quoted(file.name)
         done = finished and offset >= file.size
         if not matches:
             # Rotated to a name outside of `path`: followed to its end, and never looked for again.
             if done:
                 self._retired.add(partition)
             return True
-        born = self._follower.born(file)
-        keep = not self._follower.by_path and _NUMBERED.search(file.name[-7:]) is not None
+        born = self._cache.born(file)
+        keep = not self._cache.by_path and _NUMBERED.search(file.name[-7:]) is not None
         self._followed.append(FollowedFile(file.changed_ns, done and born is not None, partition, "", born, keep))
         return True
+
+    def _has_its_inode(self, file: FileEntry, which: Known) -> bool:
+        """Whether this is another file than the one of that partition, which it would be if it were not renamed.
+
+        For when no birth time says so: a file that is renamed keeps its text, and what is written anew its name.
+        """
+        if self._cache.by_path or which.seen > which.offset or file.name == which.name:
+            return False
+        return which.identity.born is None or self._cache.born(file) is None
 
     def _stronger(self, file: FileEntry, which: Known, head: FileHead) -> str | None:
         """A name that knows more of the file's beginning, once there is more.
@@ -248,17 +240,14 @@ class Round:
 
     def _look_for_missing(self) -> None:
         """Known partitions whose files are not among those that match: renamed to elsewhere, or gone."""
-        rest = [which for group in self._known.values() for which in group if which.gone is None]
-        if not self._follower.by_path:
+        rest, gone = self._known.rest()
+        if not self._cache.by_path:
             rest = self._not_found(rest)
-            for which in rest:
-                self._list_beside(which.identity.hint)
+        for which in rest:
+            self._folders.beside(which.identity.hint)
+        if not self._cache.by_path:
             rest = self._not_found(rest)
-        elif rest:
-            for which in rest:
-                self._list_beside(which.identity.hint)
-        self._orphans += map(Orphan, rest)
-        self._orphans += [Orphan(which) for group in self._known.values() for which in group if which.gone is not None]
+        self._orphans += map(Orphan, [*rest, *gone])
         self.is_doubtful |= bool(rest)
 
     def _not_found(self, rest: list[Known]) -> list[Known]:
@@ -266,18 +255,11 @@ class Round:
         left = []
         for which in rest:
             file = found.get(which.identity.inode)
-            if file is None or not _is_same(which.identity, birth_mark(self._follower.born(file))):
+            if file is None or not _is_same(which.identity, birth_mark(self._cache.born(file))):
                 left.append(which)
             else:
                 self._follow(file, which, matches=False)
         return left
-
-    def _list_beside(self, hint: str) -> list[FileEntry]:
-        """The files in that directory, listed once."""
-        folder = os.path.join(os.path.dirname(hint), "*")
-        if folder not in self._beside:
-            self._beside[folder] = self._catalog.beside(folder)
-        return self._beside[folder]
 
     # Orphans
 
@@ -287,17 +269,26 @@ class Round:
         if which.gone is not None and not strangers:
             self._new_notes.gone[which.partition] = which.gone
             return
-        heirs, waits = self._heirs(orphan, strangers)
+        heirs, waits, unclear = self._heirs.find(orphan)
+        if unclear is not None and not heirs:
+            self._refuse(
+                unclear,
+                which.identity.hint,
+                f"begins as {which.identity.hint!r} did, which is away, and has the end of a line at offset "
+                f"{which.offset}, up to which that was read",
+                which.partition,
+            )
         if heirs:
             self._inherit(which, heirs)
         elif waits is not None:
             # Its gzip file is not complete yet: nothing new in this round.
-            self._claimed.add(self._follower.key(waits))
+            self._claimed.add(self._cache.key(waits))
             self._followed.append(FollowedFile(waits.changed_ns, False, None, "", None))
             if which.gone is not None:
                 self._new_notes.gone[which.partition] = which.gone
             else:
                 self._heads[which.partition] = (0, which.offset)
+                self._folders.saw(which.identity.hint, waits.changed_ns)
                 self._keep_unread(which)
             return
         elif which.gone is not None:
@@ -310,78 +301,32 @@ class Round:
             same = orphan.head.crc == which.identity.crc
             self._new(orphan.file, orphan.head, which.identity.generation + 1 if same else 0)
 
-    def _heirs(self, orphan: Orphan, strangers: list[FileEntry]) -> tuple[list[FileEntry], FileEntry | None]:
-        """The files that go on with this text, plain ones first; and one that may, once it is complete."""
-        which = orphan.which
-        heirs, waits = [], None
-        candidates = {self._follower.key(file): file for file in self._related(which, strangers)}
-        # The oldest text first: what is known was there before what is not.
-        for key, file in sorted(
-            candidates.items(), key=lambda item: (item[1].modified_ns, item[1].gzipped, item[1].name)
-        ):
-            if key not in self._claimed and self._may_inherit(file, orphan):
-                with FileText(file.path, file.inode) as text:
-                    verdict = continues(text, which.identity, which.offset, which.seen)
-                if verdict:
-                    heirs.append(file)
-                elif verdict is None and not self._is_finished(file):
-                    waits = file
-        return heirs, waits
+    def _is_free(self, file: FileEntry) -> bool:
+        """Whether it is neither known nor done: thousands may be, and thousands of others may vanish at once."""
+        return file.changed_ns > self._notes.watermark and self._cache.key(file) not in self._claimed
 
-    def _related(self, which: Known, strangers: list[FileEntry]) -> list[FileEntry]:
-        """The files of its family, and all gzip files, among the strangers and those beside it."""
-        if self._families is None:
-            self._families = _by_family(self._unclaimed(strangers))
-        groups = [self._families]
-        if which.gone is None:
-            folder = os.path.dirname(which.identity.hint)
-            beside = self._list_beside(which.identity.hint)
-            if folder not in self._families_beside:
-                self._families_beside[folder] = _by_family(self._unclaimed(beside))
-            groups.append(self._families_beside[folder])
-        name = family(which.identity.hint)
-        return [file for group in groups for file in (*group.get(name, ()), *group.get("", ()))]
-
-    def _unclaimed(self, files: list[FileEntry]) -> list[FileEntry]:
-        """Without those that are known, or done: thousands may be, and thousands of others may vanish at once."""
-        watermark = self._notes.watermark
-        return [file for file in files if file.changed_ns > watermark and self._follower.key(file) not in self._claimed]
-
-    def _may_inherit(self, file: FileEntry, orphan: Orphan) -> bool:
-        """Whether it may have been made of that file, by its name, its times, and how its text begins."""
-        identity = orphan.which.identity
-        rotated = is_rotated_name(file.name, identity.hint)
-        if not (file.gzipped or rotated):
-            return False
-        # A plain copy is made by copytruncate, which leaves the file. One that is away was removed or replaced.
-        if not file.gzipped and orphan.file is None:
-            return False
-        marks = self._marks_of(file)
-        if identity.crc not in marks and not (file.gzipped and rotated and max(marks.values()) < PREFIX_BYTES):
-            return False
-        if self._follower.by_path or identity.born is None:
-            return True
-        times = birth_mark(self._follower.born(file)), birth_mark(file.modified_ns)
-        return all(time is None or (time - identity.born) & 0xFFFFFFFF < 1 << 31 for time in times)
-
-    def _marks_of(self, file: FileEntry) -> dict[int, int]:
-        """The fingerprints that the text of this file would have, whatever their length."""
-        key = self._follower.key(file)
-        if key not in self._marks:
-            with FileText(file.path, file.inode) as text:
-                self._marks[key] = fingerprints(text.prefix())
-        return self._marks[key]
+    def _refuse(self, file: FileEntry, hint: str, likeness: str, given: str) -> None:
+        """A file may be what a known one has become, or another one of the same text."""
+        name = hint + (".gz" if file.gzipped else ".1")
+        self._lose(
+            f"{file.path!r} {likeness}. It may be the same file, which rotation has renamed or copied, or a new one of "
+            f"the same text: its name does not say which. If it is the same, call it {name!r}; else remove it, or let "
+            f"failOnDataLoss=false read it as a new file. Given: {given!r}"
+        )
 
     def _inherit(self, which: Known, heirs: list[FileEntry]) -> None:
         first = heirs[0]
         for other in heirs[1:]:
+            is_beside = first.name.removesuffix(".gz") == other.name.removesuffix(".gz")
+            begun_alike = self._heirs.begin(first, which.offset) == self._heirs.begin(other, which.offset)
+            if begun_alike and not is_beside:
+                continue  # either may be it, and the other one is new: the rows are the same
             with FileText(first.path, first.inode) as one, FileText(other.path, other.inode) as two:
                 length = equal_part(one, two, 0)
                 is_same = not (one.read(1, length) or two.read(1, length))
-            if is_same and first.name.removesuffix(".gz") == other.name.removesuffix(".gz"):
+            if is_same and is_beside:
                 self._hold(other, length)
             elif length < which.offset:
-                # If they begin alike up to there, either may be it, and the other one is new: the rows are the same.
                 self._lose(
                     f"{first.path!r} and {other.path!r} may both be what {which.identity.hint!r} has become, and they "
                     f"differ behind offset {length}, before offset {which.offset}, up to which that was read: remove "
@@ -391,32 +336,40 @@ class Round:
         if which.gone is None:
             self._retired.add(which.partition)
         file = self._catalog.listed_again(first)
-        head = self._follower.heads.look(self._follower.key(file), file, self._is_finished(file))
+        head = self._cache.heads.look(self._cache.key(file), file, self._is_finished(file))
         self._new(file, head, 0, which.offset)
 
     def _truncated(self, file: FileEntry, which: Known) -> None:
         self._lose(
             f"{file.path!r} was truncated or written anew: it was read up to offset {which.offset}, now it has "
             f"{file.size} bytes, or begins with other ones, and no copy of what it was is beside it; what was written "
-            f"to it after that offset may be lost. Let rotation rename files (logrotate: create instead of "
-            f"copytruncate), or keep the copies for longer. With failOnDataLoss=false reading goes on with the new "
-            f"content."
+            f"to it after that offset may be lost. {self._no_birth_times(which)}Let rotation rename files (logrotate: "
+            f"create instead of copytruncate), or keep the copies for longer. With failOnDataLoss=false reading goes "
+            f"on with the new content."
         )
         self._retired.add(which.partition)
+
+    def _no_birth_times(self, which: Known) -> str:
+        """What else it may be if the file system tells no birth times."""
+        if self._cache.by_path or which.identity.born is not None:
+            return ""
+        return (
+            "Or it was removed, and a new file of the same name got its inode, which cannot be told apart as the file "
+            "system tells no birth times: give new files new names, or set files.identity=path. "
+        )
 
     def _vanished(self, which: Known) -> None:
         """A known partition whose file is gone. It is over if all that was ever seen of it was read."""
         hint = which.identity.hint
-        path, now, changed_ns = self._catalog.folder(hint)
-        noted = self._notes.folders.get(os.path.dirname(hint))
-        if now is None or (noted not in (None, now) and not self._list_beside(hint)):
+        path = self._folders.lacking(hint, self._lost)
+        if path is not None:
             self._lose(
                 f"the directory {path!r} is not there, or is empty and another one than before: was it renamed, or is "
                 f"it not mounted? Files in it were being read; bring it back, or let the query go on without them by "
                 f"failOnDataLoss=false. Given: {which.partition!r}",
                 WorldError,
             )
-        since = changed_ns or self._now_ns
+        since = self._folders.changed_ns(hint) or self._now_ns
         self._new_notes.gone[which.partition] = Gone(which.offset, which.seen, since)
         if which.seen <= which.offset:
             self._retired.add(which.partition)
@@ -439,7 +392,7 @@ class Round:
                 self._waited.add(note)
         if file.changed_ns <= self._notes.watermark and read_elsewhere is None:
             return
-        born = self._follower.born(file)
+        born = self._cache.born(file)
         if read_elsewhere is None and born is not None and born <= self._notes.watermark:
             self._lose(
                 f"{file.path!r} changed after it was finished: it had not changed for files.finished.after="
@@ -454,7 +407,7 @@ class Round:
         if file.size == 0:
             self._wait(file, born)
             return
-        head = self._follower.heads.look(self._follower.key(file), file, self._is_finished(file))
+        head = self._cache.heads.look(self._cache.key(file), file, self._is_finished(file))
         if head.is_gzip and not file.gzipped:
             self.warnings.append(
                 f"{file.path!r} is a gzip file by its first bytes and is not called *.gz: it is not read under this "
@@ -462,12 +415,16 @@ class Round:
             )
             self._wait(file, born)
             return
-        length = self._originals.length_if_copy(file)
+        length, unclear = self._originals.length_if_copy(file)
         if length is None and read_elsewhere is not None and read_elsewhere < 0:
             length = -read_elsewhere if file.gzipped or file.size <= -read_elsewhere else None
         if length is not None:
             self._hold(file, length)
         else:
+            if unclear is not None:
+                self._refuse(
+                    file, unclear.name, f"has the same text as {unclear.path!r} as far as it goes", unclear.path
+                )
             self._new(file, head, 0, abs(read_elsewhere or 0))
 
     def _wait(self, file: FileEntry, born: int | None) -> None:
@@ -477,28 +434,29 @@ class Round:
 
     def _hold(self, file: FileEntry, length: int) -> None:
         """A copy: its text is read out of the original, as long as that is there."""
-        self._claimed.add(self._follower.key(file))
+        self._claimed.add(self._cache.key(file))
         self._copies[self._note(file)] = (file, length)
         self._followed.append(FollowedFile(file.changed_ns, self._is_finished(file), None, "", None))
 
     def _new(self, file: FileEntry, head: FileHead, generation: int, skip: int = 0) -> None:
         """A file that begins a partition as soon as its first line is complete; ``skip``: what was read elsewhere."""
-        self._claimed.add(self._follower.key(file))
-        born = self._follower.born(file)
+        self._claimed.add(self._cache.key(file))
+        born = self._cache.born(file)
         self._followed.append(FollowedFile(file.changed_ns, False, None, self._note(file), born))
         if head.crc is None or head.head == 0:
             return
         self.is_doubtful = True
-        inode = 0 if self._follower.by_path else file.inode
+        inode = 0 if self._cache.by_path else file.inode
         mark = birth_mark(born) if inode else None
         identity = FileIdentity(file.name, inode, mark, head.crc, generation, skip if file.gzipped else 0)
         if skip:
             self._new_notes.waiting[self._note(file)] = skip
         earliest = 0 if file.gzipped else skip
+        self._folders.saw(file.name, file.changed_ns)
         self._give(file, head.prefix, str(identity), earliest, max(head.head, earliest), earliest)
 
     def _note(self, file: FileEntry) -> str:
-        mark = birth_mark(self._follower.born(file))
+        mark = birth_mark(self._cache.born(file))
         return f"{file.inode:x}" if mark is None else f"{file.inode:x}-{mark:08x}"
 
     def _keep_notes_of_unlisted(self) -> None:
@@ -506,14 +464,6 @@ class Round:
         rest = {int(note.partition("-")[0], 16): note for note in self._notes.waiting if note not in self._waited}
         for inode in self._catalog.find_all(dict.fromkeys(rest, "")) if rest else ():
             self._new_notes.waiting[rest[inode]] = self._notes.waiting[rest[inode]]
-
-    def _note_folders(self) -> None:
-        if self._follower.by_path:
-            return
-        for hint in {os.path.dirname(FileIdentity.parse(partition).hint) for partition in self._heads}:
-            _, now, _ = self._catalog.folder(os.path.join(hint, "*"))
-            if now is not None:
-                self._new_notes.folders[hint] = now
 
     def _lose(self, message: str, kind: type[WorldError] = DataLossError) -> None:
         if self._options.fail_on_data_loss:
@@ -528,18 +478,8 @@ def _is_same(identity: FileIdentity, born: int | None) -> bool:
 
 
 def _is_derived(file: FileEntry) -> bool:
-    """Whether rotation has added something to its name."""
-    return os.path.basename(file.name) != family(file.name)
-
-
-def _by_family(files: Iterable[FileEntry]) -> dict[str, list[FileEntry]]:
-    """The files by the name that they had before rotation; under "" the gzip files."""
-    found: dict[str, list[FileEntry]] = defaultdict(list)
-    for file in files:
-        found[family(file.name)].append(file)
-        if file.gzipped:
-            found[""].append(file)
-    return found
+    """Whether rotation may have added something to its name."""
+    return origins(file.name) != {os.path.basename(file.name)}
 
 
 def _listed(files: Iterable[FileEntry]) -> set[tuple[str, int, int]]:
