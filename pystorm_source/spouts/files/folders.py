@@ -30,8 +30,8 @@ class Folders:
         self._by_path = by_path
         self._finished_before = finished_before
         self._beside: dict[str, list[FileEntry]] = {}
-        self._states: dict[str, tuple[str, str | None, int]] = {}
-        self._removed: dict[str, bool] = {}
+        self._states: dict[tuple[str, str], tuple[str, str | None, int]] = {}
+        self._removed: dict[str, str | None] = {}
         self._changed: dict[str, int] = {}
 
     def beside(self, hint: str) -> list[FileEntry]:
@@ -46,8 +46,8 @@ class Folders:
         return [(files, self._catalog.beside(os.path.join(folder, "*"))) for folder, files in self._beside.items()]
 
     def changed_ns(self, hint: str) -> int:
-        """When that directory changed last; 0 if it is not there."""
-        return self._state(hint)[2]
+        """When that directory changed last, or was removed from the one in which it lay; 0 if nothing tells."""
+        return self._state(self._removed.get(os.path.dirname(hint)) or hint)[2]
 
     def lacking(self, hint: str, lost: Iterable[Known]) -> str | None:
         """The path of the directory if it is away, or not mounted, so that its files may be anywhere; else None.
@@ -58,8 +58,8 @@ class Folders:
         folder = os.path.dirname(hint)
         if now is None:
             if folder not in self._removed:
-                self._removed[folder] = self._was_removed(hint, lost)
-            return None if self._removed[folder] else path
+                self._removed[folder] = self._topmost_removed(hint, lost)
+            return path if self._removed[folder] is None else None
         noted = self._noted.get(folder)
         is_other = noted is not None and noted.identity not in (now, _NO_IDENTITY)
         return path if is_other and not self.beside(hint) else None
@@ -67,23 +67,26 @@ class Folders:
     def _state(self, hint: str) -> tuple[str, str | None, int]:
         folder = os.path.dirname(hint)
         # A path that is a single file has a directory of its own name while it is none.
-        key = folder or hint
+        key = folder, "" if folder else hint
         if key not in self._states:
             self._states[key] = self._catalog.folder(hint)
         return self._states[key]
 
-    def _was_removed(self, hint: str, lost: Iterable[Known]) -> bool:
-        """Whether somebody has removed that directory who could know that it was read: a retention job."""
+    def _topmost_removed(self, hint: str, lost: Iterable[Known]) -> str | None:
+        """The directory that somebody has removed who could know that it was read: a retention job. None if not so."""
         top = self._catalog.removed(hint)
         if top is None:
-            return False
+            return None
         below = top + os.sep
         noted = [note for folder, note in self._noted.items() if (folder + os.sep).startswith(below)]
-        return all(note.changed_ns is not None and note.changed_ns <= self._finished_before for note in noted) and all(
+        is_finished = all(
+            note.changed_ns is not None and note.changed_ns <= self._finished_before for note in noted
+        ) and all(
             which.seen <= which.offset and os.path.dirname(which.identity.hint) in self._noted
             for which in lost
             if which.identity.hint.startswith(below)
         )
+        return top if is_finished else None
 
     def saw(self, hint: str, changed_ns: int) -> None:
         """A partition that was first seen as ``hint`` is there, and its file changed then."""
