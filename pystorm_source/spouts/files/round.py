@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.spouts.files.answer import Answer
 from pystorm_source.spouts.files.cache import FileCache
 from pystorm_source.spouts.files.catalog import FileEntry
 from pystorm_source.spouts.files.copies import origins
@@ -19,9 +20,9 @@ from pystorm_source.spouts.files.head import FileHead
 from pystorm_source.spouts.files.heirs import Heirs
 from pystorm_source.spouts.files.identity import PREFIX_BYTES, FileIdentity, birth_mark, quoted
 from pystorm_source.spouts.files.known import Known, KnownFiles, Orphan
-from pystorm_source.spouts.files.notes import Gone, NewNotes, Notes
+from pystorm_source.spouts.files.notes import Gone, Notes
 from pystorm_source.spouts.files.originals import Originals
-from pystorm_source.spouts.files.retirement import FollowedFile, retire
+from pystorm_source.spouts.files.retirement import FollowedFile
 from pystorm_source.spouts.files.text import FileText, equal_part
 
 # app.log.1, app.log.2.gz: the next rotation renames it, which must not look as if it came back.
@@ -32,7 +33,7 @@ class Round:
     """``Round(cache, files, known, memo, now_ns)``. ``files``: as they were listed.
 
     ``is_doubtful``: whether it saw what a second listing must confirm. ``warnings``: what is to be logged if it does.
-    ``where``: partition → its plain file, and its head. Raises FileNotFoundError if files are not as listed.
+    Raises FileNotFoundError if files are not as listed.
     """
 
     def __init__(
@@ -45,26 +46,25 @@ class Round:
     ):
         self.is_doubtful = False
         self.warnings: list[str] = []
-        self.where: dict[str, tuple[FileEntry, int]] = {}
         self._cache = cache
         self._catalog = cache.catalog
         self._options = cache.options
         self._files = files
         self._now_ns = now_ns
         self._notes = Notes(memo)
-        self._new_notes = NewNotes()
         self._known = KnownFiles(known, self._notes)
-        self._heads: dict[str, tuple[int, int]] = {}
-        self._retired: set[str] = set()
-        self._followed: list[FollowedFile] = []
         self._orphans: list[Orphan] = []
         self._claimed: set[object] = set()
         self._went: set[tuple[str, int, int]] = set()  # listed, and not there any more when they were looked at
-        self._copies: dict[str, tuple[FileEntry, int]] = {}
-        self._waited: set[str] = set()
         self._originals = Originals(cache, files)
+        self._answer = Answer(cache, self._notes)
         finished_before = now_ns - self._options.finished_after_ns
         self._folders = Folders(self._catalog, self._notes.folders, cache.by_path, finished_before)
+
+    @property
+    def where(self) -> dict[str, tuple[FileEntry, int]]:
+        """Partition → its plain file, and its head."""
+        return self._answer.where
 
     def run(self) -> Snapshot:
         strangers = [file for file in self._files if not self._is_followed(file) and not self._has_gone(file)]
@@ -79,16 +79,8 @@ class Round:
         for file in sorted(strangers, key=lambda file: (file.gzipped, _is_derived(file), file.modified_ns, file.name)):
             if self._cache.key(file) not in self._claimed:
                 self._meet(file)
-        self._keep_notes_of_unlisted()
-        retirement = retire(self._followed, self._notes.watermark)
-        self._new_notes.watermark = retirement.watermark
-        for note in retirement.waiting:
-            self._new_notes.waiting.setdefault(note, 0)
-        for note, (file, length) in self._copies.items():
-            if file.changed_ns > retirement.watermark:
-                self._new_notes.waiting[note] = -max(1, length)
-        self._new_notes.folders = self._folders.notes()
-        return Snapshot(self._heads, self._new_notes.memo(), retirement.retired | self._retired)
+        self._answer.keep_unlisted()
+        return self._answer.snapshot(self._folders.notes())
 
     def is_as_listed(self) -> bool:
         """Whether a second listing finds the same under the names on which this round rests.
@@ -176,7 +168,7 @@ class Round:
             return True
         self._claimed.add(self._cache.key(file))
         if file.inode in self._notes.inodes:
-            self._waited.add(self._note(file))
+            self._answer.waited(file)
         if head.between:
             self._lose(
                 f"offset {offset} of {file.path!r} lies inside a line. The file was truncated and written anew (let "
@@ -187,22 +179,23 @@ class Round:
             )
         renamed = self._stronger(file, which, head) if matches else None
         if renamed is not None:
-            self._retired.add(partition)
+            self._answer.retired.add(partition)
             partition = renamed
         earliest = offset if renamed or which.gone else 0
-        self._give(file, head.prefix, partition, offset, max(head.head, offset), earliest)
+        self._give(file, head, partition, offset, earliest)
         self._folders.saw(identity.hint, file.changed_ns)
         if file.name != identity.hint and not self._cache.by_path and self._cache.born(file) is None:
-            self._new_notes.names[partition] = quoted(file.name)
+            self._answer.notes.names[partition] = quoted(file.name)
         done = finished and offset >= file.size
         if not matches:
             # Rotated to a name outside of `path`: followed to its end, and never looked for again.
             if done:
-                self._retired.add(partition)
+                self._answer.retired.add(partition)
             return True
         born = self._cache.born(file)
         keep = not self._cache.by_path and _NUMBERED.search(file.name[-7:]) is not None
-        self._followed.append(FollowedFile(file.changed_ns, done and born is not None, partition, "", born, keep))
+        done &= born is not None
+        self._answer.followed.append(FollowedFile(file.changed_ns, done, partition, "", born, keep))
         return True
 
     def _has_its_inode(self, file: FileEntry, which: Known) -> bool:
@@ -229,14 +222,6 @@ class Round:
         ):
             return None
         return str(identity._replace(crc=head.crc))
-
-    def _give(self, file: FileEntry, begin: bytes, partition: str, offset: int, head: int, earliest: int = 0) -> None:
-        self._heads[partition] = (earliest, head)
-        if not file.gzipped:
-            self.where[partition] = (file, head)
-            self._originals.add(file, begin)
-        if head > offset:
-            self._new_notes.unread[partition] = head
 
     def _look_for_missing(self) -> None:
         """Known partitions whose files are not among those that match: renamed to elsewhere, or gone."""
@@ -267,7 +252,7 @@ class Round:
         """Finds the file in which the text of an orphan lives on; without one it is over, or lost."""
         which = orphan.which
         if which.gone is not None and not strangers:
-            self._new_notes.gone[which.partition] = which.gone
+            self._answer.notes.gone[which.partition] = which.gone
             return
         heirs, waits, unclear = self._heirs.find(orphan)
         if unclear is not None and not heirs:
@@ -283,16 +268,16 @@ class Round:
         elif waits is not None:
             # Its gzip file is not complete yet: nothing new in this round.
             self._claimed.add(self._cache.key(waits))
-            self._followed.append(FollowedFile(waits.changed_ns, False, None, "", None))
+            self._answer.followed.append(FollowedFile(waits.changed_ns, False, None, "", None))
             if which.gone is not None:
-                self._new_notes.gone[which.partition] = which.gone
+                self._answer.notes.gone[which.partition] = which.gone
             else:
-                self._heads[which.partition] = (0, which.offset)
+                self._answer.heads[which.partition] = (0, which.offset)
                 self._folders.saw(which.identity.hint, waits.changed_ns)
-                self._keep_unread(which)
+                self._answer.unread(which.partition, which.offset, which.seen)
             return
         elif which.gone is not None:
-            self._new_notes.gone[which.partition] = which.gone
+            self._answer.notes.gone[which.partition] = which.gone
         elif orphan.file is not None:
             self._truncated(orphan.file, which)
         else:
@@ -307,11 +292,16 @@ class Round:
 
     def _refuse(self, file: FileEntry, hint: str, likeness: str, given: str) -> None:
         """A file may be what a known one has become, or another one of the same text."""
-        name = hint + (".gz" if file.gzipped else ".1")
+        remedy = (
+            f"If it is the same, call it {hint + '.gz'!r}; if not"
+            if file.gzipped
+            else "The file system tells no birth times, which would say it (files.identity=path does without). If it "
+            "is the same, remove it; if not"
+        )
         self._lose(
             f"{file.path!r} {likeness}. It may be the same file, which rotation has renamed or copied, or a new one of "
-            f"the same text: its name does not say which. If it is the same, call it {name!r}; else remove it, or let "
-            f"failOnDataLoss=false read it as a new file. Given: {given!r}"
+            f"the same text: its name does not say which. {remedy}, let failOnDataLoss=false read it as a new file. "
+            f"Given: {given!r}"
         )
 
     def _inherit(self, which: Known, heirs: list[FileEntry]) -> None:
@@ -334,7 +324,7 @@ class Round:
                 )
         self.is_doubtful = True
         if which.gone is None:
-            self._retired.add(which.partition)
+            self._answer.retired.add(which.partition)
         file = self._catalog.listed_again(first)
         head = self._cache.heads.look(self._cache.key(file), file, self._is_finished(file))
         self._new(file, head, 0, which.offset)
@@ -347,7 +337,7 @@ class Round:
             f"create instead of copytruncate), or keep the copies for longer. With failOnDataLoss=false reading goes "
             f"on with the new content."
         )
-        self._retired.add(which.partition)
+        self._answer.retired.add(which.partition)
 
     def _no_birth_times(self, which: Known) -> str:
         """What else it may be if the file system tells no birth times."""
@@ -370,26 +360,17 @@ class Round:
                 WorldError,
             )
         since = self._folders.changed_ns(hint) or self._now_ns
-        self._new_notes.gone[which.partition] = Gone(which.offset, which.seen, since)
+        self._answer.notes.gone[which.partition] = Gone(which.offset, which.seen, since)
         if which.seen <= which.offset:
-            self._retired.add(which.partition)
+            self._answer.retired.add(which.partition)
         else:
-            self._keep_unread(which)
-
-    def _keep_unread(self, which: Known) -> None:
-        if which.seen > which.offset:
-            self._new_notes.unread[which.partition] = which.seen
+            self._answer.unread(which.partition, which.offset, which.seen)
 
     # Strangers
 
     def _meet(self, file: FileEntry) -> None:
         """A file that is not known: new, empty, a copy, finished long ago, or come back."""
-        read_elsewhere = None
-        if file.inode in self._notes.inodes:
-            note = self._note(file)
-            if note in self._notes.waiting:
-                read_elsewhere = int(self._notes.waiting[note])
-                self._waited.add(note)
+        read_elsewhere = self._answer.waited(file) if file.inode in self._notes.inodes else None
         if file.changed_ns <= self._notes.watermark and read_elsewhere is None:
             return
         born = self._cache.born(file)
@@ -402,10 +383,10 @@ class Round:
                 f"since, else passed over."
             )
             if file.modified_ns <= self._notes.watermark:
-                self._followed.append(FollowedFile(file.changed_ns, self._is_finished(file), None, "", None))
+                self._answer.followed.append(FollowedFile(file.changed_ns, self._is_finished(file), None, "", None))
                 return
         if file.size == 0:
-            self._wait(file, born)
+            self._answer.wait(file, born, self._is_finished(file))
             return
         head = self._cache.heads.look(self._cache.key(file), file, self._is_finished(file))
         if head.is_gzip and not file.gzipped:
@@ -413,7 +394,7 @@ class Round:
                 f"{file.path!r} is a gzip file by its first bytes and is not called *.gz: it is not read under this "
                 f"name. Rename it, or give a glob that leaves it out."
             )
-            self._wait(file, born)
+            self._answer.wait(file, born, self._is_finished(file))
             return
         length, unclear = self._originals.length_if_copy(file)
         if length is None and read_elsewhere is not None and read_elsewhere < 0:
@@ -427,22 +408,16 @@ class Round:
                 )
             self._new(file, head, 0, abs(read_elsewhere or 0))
 
-    def _wait(self, file: FileEntry, born: int | None) -> None:
-        """It has nothing to read yet, and will be new when it has."""
-        done = self._is_finished(file) and born is not None
-        self._followed.append(FollowedFile(file.changed_ns, done, None, self._note(file), born))
-
     def _hold(self, file: FileEntry, length: int) -> None:
         """A copy: its text is read out of the original, as long as that is there."""
         self._claimed.add(self._cache.key(file))
-        self._copies[self._note(file)] = (file, length)
-        self._followed.append(FollowedFile(file.changed_ns, self._is_finished(file), None, "", None))
+        self._answer.hold(file, length, self._is_finished(file))
 
     def _new(self, file: FileEntry, head: FileHead, generation: int, skip: int = 0) -> None:
         """A file that begins a partition as soon as its first line is complete; ``skip``: what was read elsewhere."""
         self._claimed.add(self._cache.key(file))
         born = self._cache.born(file)
-        self._followed.append(FollowedFile(file.changed_ns, False, None, self._note(file), born))
+        self._answer.followed.append(FollowedFile(file.changed_ns, False, None, self._answer.note(file), born))
         if head.crc is None or head.head == 0:
             return
         self.is_doubtful = True
@@ -450,20 +425,15 @@ class Round:
         mark = birth_mark(born) if inode else None
         identity = FileIdentity(file.name, inode, mark, head.crc, generation, skip if file.gzipped else 0)
         if skip:
-            self._new_notes.waiting[self._note(file)] = skip
+            self._answer.notes.waiting[self._answer.note(file)] = skip
         earliest = 0 if file.gzipped else skip
         self._folders.saw(file.name, file.changed_ns)
-        self._give(file, head.prefix, str(identity), earliest, max(head.head, earliest), earliest)
+        self._give(file, head, str(identity), earliest, earliest)
 
-    def _note(self, file: FileEntry) -> str:
-        mark = birth_mark(self._cache.born(file))
-        return f"{file.inode:x}" if mark is None else f"{file.inode:x}-{mark:08x}"
-
-    def _keep_notes_of_unlisted(self) -> None:
-        """Keeps the notes of files that wait but were not among the listed ones, unless they are gone."""
-        rest = {int(note.partition("-")[0], 16): note for note in self._notes.waiting if note not in self._waited}
-        for inode in self._catalog.find_all(dict.fromkeys(rest, "")) if rest else ():
-            self._new_notes.waiting[rest[inode]] = self._notes.waiting[rest[inode]]
+    def _give(self, file: FileEntry, head: FileHead, partition: str, offset: int, earliest: int) -> None:
+        self._answer.give(file, partition, offset, max(head.head, offset), earliest)
+        if not file.gzipped:
+            self._originals.add(file, head.prefix)
 
     def _lose(self, message: str, kind: type[WorldError] = DataLossError) -> None:
         if self._options.fail_on_data_loss:
