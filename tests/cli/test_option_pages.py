@@ -11,7 +11,7 @@ import yaml
 from pystorm_source.cli import option_pages
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import TABLES, EngineOptions, SourceOptions, fields_of, parse
-from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions
 from pystorm_source.spouts.socket import SocketOptions

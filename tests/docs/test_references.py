@@ -6,7 +6,7 @@ import pytest
 
 from pystorm_source.cli.main import app
 from pystorm_source.options import TABLES, fields_of
-from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions
 from pystorm_source.storm_keys import STORM_KEYS

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from pystorm_source.spouts import file_catalog, file_head, file_text, gzip_members
+from pystorm_source.spouts.files import catalog, gzip_members, head, text
 
 _HOOKED = ("stat", "open", "pread", "fstat")
 
@@ -80,14 +80,14 @@ def interleaved(before: Callable[[], None]) -> Iterator[None]:
     for name in _HOOKED:
         setattr(stand_in, name, hooked(getattr(os, name)))
     stand_in.scandir = lambda folder: Listing(folder, before)
-    modules = (file_catalog, file_head, file_text, gzip_members)
-    birth_time = file_catalog.birth_time_ns
+    modules = (catalog, head, text, gzip_members)
+    birth_time = catalog.birth_time_ns
     for module in modules:
         module.os = stand_in  # type: ignore[attr-defined]
-    file_catalog.birth_time_ns = hooked(birth_time)
+    catalog.birth_time_ns = hooked(birth_time)
     try:
         yield
     finally:
         for module in modules:
             module.os = os  # type: ignore[attr-defined]
-        file_catalog.birth_time_ns = birth_time
+        catalog.birth_time_ns = birth_time

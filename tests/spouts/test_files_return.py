@@ -8,7 +8,8 @@ import pytest
 
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, WorldError
-from pystorm_source.spouts import FilesSpout, birth_time, file_notes
+from pystorm_source.spouts import FilesSpout
+from pystorm_source.spouts.files import birth_time, notes
 from tests.spouts.drive import Driven, Query
 from tests.spouts.warp import WarpedClock, WarpedFiles
 
@@ -198,7 +199,7 @@ def test_what_vanished_is_forgotten_when_its_return_is_noticed_without(logs, tmp
 
 
 def test_the_notes_of_vanished_files_are_bounded(logs, monkeypatch):
-    monkeypatch.setattr(file_notes, "MOST_GONE", 3)
+    monkeypatch.setattr(notes, "MOST_GONE", 3)
     query = made(logs)
     for n in range(8):
         append(logs / f"{n}.log", str(n))
@@ -285,3 +286,147 @@ def test_a_whole_tree_that_is_moved_away_and_back_is_read_once(query, logs, tmp_
     other.restart()
     shutil.move(tmp_path / "aside", logs / "1")
     assert other.drain() == []
+
+
+@pytest.fixture
+def days(tmp_path, logs):
+    """A query over logs/day=N/app.log, of which three days were read, and its clock."""
+    clock = WarpedClock(tmp_path / "probe")
+    for day in (1, 2, 3):
+        (logs / f"day={day}").mkdir()
+        append(logs / f"day={day}" / "app.log", f"of day {day}")
+    query = Query(Driven(WarpedFiles.spec(path=logs / "*" / "*.log"), clock=clock))
+    query.drain()
+    return query, clock
+
+
+def test_a_finished_folder_that_retention_removes_is_over(days, logs):
+    query, clock = days
+    clock.advance(HOUR + 1)
+    shutil.rmtree(logs / "day=1")
+    append(logs / "day=3" / "app.log", "more")
+    assert words(query.drain()) == ["more"]
+    assert not any("day=1" in partition for partition in query.known)
+    shutil.rmtree(logs / "day=2")
+    query.restart()
+    assert query.drain() == []
+
+
+def test_a_folder_that_is_away_before_its_files_are_finished_is_an_error(days, logs):
+    query, _ = days
+    shutil.rmtree(logs / "day=1")
+    with pytest.raises(WorldError, match=r"day=1'.*mounted"):
+        query.plan()
+
+
+def test_a_folder_that_is_removed_before_it_was_read_is_an_error(days, logs):
+    query, clock = days
+    append(logs / "day=1" / "app.log", *(f"line {n}" for n in range(100)))
+    assert query.step(limit=50)
+    clock.advance(HOUR + 1)
+    shutil.rmtree(logs / "day=1")
+    with pytest.raises(WorldError, match=r"day=1'.*mounted"):
+        query.plan()
+
+
+def test_folders_that_are_all_away_are_an_error_though_each_was_finished(days, logs):
+    query, clock = days
+    clock.advance(HOUR + 1)
+    (logs / "lists.txt").write_text("not a folder")
+    for day in (1, 2, 3):
+        shutil.rmtree(logs / f"day={day}")
+    with pytest.raises(WorldError, match="mounted"):
+        query.plan()
+
+
+def test_a_month_of_finished_folders_is_removed_at_once(tmp_path, logs):
+    clock = WarpedClock(tmp_path / "probe")
+    for month, day in ((1, 1), (1, 2), (2, 1)):
+        (logs / str(month) / str(day)).mkdir(parents=True)
+        append(logs / str(month) / str(day) / "app.log", f"{month} {day}")
+    query = Query(Driven(WarpedFiles.spec(path=logs), {"files.recursive": "true"}, clock))
+    assert len(query.drain()) == 3
+    clock.advance(HOUR + 1)
+    shutil.rmtree(logs / "1")
+    append(logs / "2" / "1" / "app.log", "more")
+    assert words(query.drain()) == ["more"]
+
+
+def test_a_finished_folder_that_was_only_away_is_not_read_twice(days, logs, tmp_path):
+    query, clock = days
+    clock.advance(HOUR + 1)
+    os.rename(logs / "day=1", tmp_path / "aside")
+    append(logs / "day=3" / "app.log", "more")
+    assert words(query.drain()) == ["more"]
+    os.rename(tmp_path / "aside", logs / "day=1")
+    append(logs / "day=1" / "app.log", "late")
+    query.restart()
+    assert words(query.drain()) == ["late"]
+
+
+def use_inode_again(path, name, *lines):
+    """What the file system may do when a file is removed and another one is made: the same inode, other text."""
+    path.write_text("")
+    os.rename(path, path.with_name(name))
+    append(path.with_name(name), *lines)
+
+
+def test_an_inode_that_is_used_again_is_a_new_file_without_birth_times(born_at_nought, logs):
+    query = made(logs)
+    append(logs / "job-1", "one")
+    query.drain()
+    for n in range(2, 6):
+        use_inode_again(logs / f"job-{n - 1}", f"job-{n}", f"of {n}", "x" * n)
+        assert words(query.drain()) == sorted([f"of {n}", "x" * n])
+        query.restart()
+    assert len(query.known) == 1
+
+
+def test_rotation_uses_the_inode_of_the_oldest_file_again_without_birth_times(born_at_nought, logs):
+    """RotatingFileHandler: the new app.log gets the inode of app.log.2, which was app.log once."""
+    query = made(logs)
+    log = logs / "app.log"
+    for n in range(8):
+        append(log, f"{n} one", f"{n} two")
+        query.drain()
+        query.restart()
+        aside = logs.parent / "aside"
+        if (logs / "app.log.2").exists():
+            os.rename(logs / "app.log.2", aside)
+        for number in (1, 0):
+            source = logs / (f"app.log.{number}" if number else "app.log")
+            if source.exists():
+                os.rename(source, logs / f"app.log.{number + 1}")
+        if aside.exists():
+            aside.write_text("")
+            os.rename(aside, log)
+    assert words(query.rows) == sorted(f"{n} {word}" for n in range(8) for word in ("one", "two"))
+
+
+def test_a_file_written_anew_under_its_name_is_an_error_that_names_the_missing_birth_times(born_at_nought, logs):
+    query = made(logs)
+    append(logs / "app.log", "one", "two")
+    query.drain()
+    (logs / "app.log").write_text("other\n")
+    with pytest.raises(DataLossError, match=r"app\.log.*no birth times.*files\.identity=path"):
+        query.plan()
+
+
+def test_unread_lines_of_an_inode_that_is_used_again_are_data_loss(born_at_nought, logs):
+    query = made(logs)
+    append(logs / "job-1", *(f"line {n}" for n in range(100)))
+    assert 0 < len(query.step(limit=300)) < 100
+    use_inode_again(logs / "job-1", "job-2", "two")
+    with pytest.raises(DataLossError, match="job-2"):
+        query.plan()
+
+
+def test_a_copy_of_a_file_whose_inode_is_used_again_is_refused_without_birth_times(born_at_nought, logs):
+    """Renamed, copied and truncated; or removed, and there are two new files, one of them of the old text."""
+    query = made(logs)
+    append(logs / "job-1", *["ping"] * 300)
+    query.drain()
+    shutil.copyfile(logs / "job-1", logs / "job-3")
+    use_inode_again(logs / "job-1", "job-2", "two")
+    with pytest.raises(DataLossError, match=r"job-3.*its name does not say which"):
+        query.plan()

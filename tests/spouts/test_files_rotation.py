@@ -12,8 +12,8 @@ from cython_core.executor import ComponentFailed
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, OptionError
 from pystorm_source.spouts import FilesSpout
-from pystorm_source.spouts.file_catalog import FileCatalog
-from pystorm_source.spouts.file_text import FileText
+from pystorm_source.spouts.files.catalog import FileCatalog
+from pystorm_source.spouts.files.text import FileText
 from tests.spouts.drive import Driven, Query
 
 HOUR = 3600.0
@@ -543,6 +543,91 @@ def test_a_new_file_of_the_text_of_one_that_was_removed_is_new(query, tmp_path, 
         assert words(query.drain()) == ["ping"], name
         if names.count(name) == 1:
             os.remove(tmp_path / name)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_number_before_the_extension_tells_no_delivery_from_a_rotated_file(query, tmp_path, clock, is_there):
+    """r-01.csv is removed, or not, and r-02.csv.gz begins with its text: renamed and compressed, or another one?"""
+    lines = [f"{n},the same in every delivery" for n in range(100)]
+    append(tmp_path / "r-01.csv", *lines)
+    query.drain()
+    (tmp_path / "r-02.csv.gz").write_bytes(gzip.compress((tmp_path / "r-01.csv").read_bytes()))
+    if not is_there:
+        os.remove(tmp_path / "r-01.csv")
+    with pytest.raises(DataLossError, match=r"r-02\.csv\.gz.*its name does not say which.*r-01\.csv\.gz"):
+        query.plan()
+    other = lenient(tmp_path, clock)
+    other.known, other.state = dict(query.known), dict(query.state)
+    assert words(other.drain()) == lines
+    os.rename(tmp_path / "r-02.csv.gz", tmp_path / "r-01.csv.gz")
+    assert query.drain() == []
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_date_tells_a_delivery_from_a_rotated_file(query, tmp_path, is_there):
+    lines = [f"{n},the same on every day" for n in range(100)]
+    append(tmp_path / "r-2024-02-28.csv", *lines)
+    query.drain()
+    (tmp_path / "r-2024-02-29.csv.gz").write_bytes(gzip.compress((tmp_path / "r-2024-02-28.csv").read_bytes()))
+    if not is_there:
+        os.remove(tmp_path / "r-2024-02-28.csv")
+    assert words(query.drain()) == lines
+    assert query.drain() == []
+
+
+@pytest.mark.parametrize("name", ["app.1.log.gz", "app-1.log.gz", "app-2024-02-29.log.gz"])
+def test_rotation_may_put_its_number_before_the_extension(query, tmp_path, name):
+    append(tmp_path / "app.log", "one", "two")
+    query.drain()
+    data = (tmp_path / "app.log").read_bytes() + b"three\n"
+    os.remove(tmp_path / "app.log")
+    (tmp_path / name).write_bytes(gzip.compress(data))
+    append(tmp_path / "app.log", "four")
+    assert sorted(words(query.drain())) == ["four", "three"]
+
+
+def test_copytruncate_may_put_its_number_before_the_extension(query, tmp_path):
+    log = tmp_path / "app.log"
+    append(log, "one", "two")
+    query.drain()
+    append(log, "three")
+    shutil.copyfile(log, tmp_path / "app.1.log")
+    assert words(query.drain()) == ["three"]  # the copy waits
+    os.truncate(log, 0)
+    append(log, "four")
+    assert words(query.drain()) == ["four"]
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_what_vanishes_in_a_crowd_is_looked_for_in_proportion(query, tmp_path, monkeypatch, alike):
+    """Each file that may be an heir is opened a few times, however many have vanished."""
+    opened = []
+    real = FileText.__init__
+
+    def count(self, path, inode=0):
+        opened.append(path)
+        real(self, path, inode)
+
+    def opens(number):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        query = Query(Driven(FilesSpout.spec(path=folder)))
+        query.still = False
+        for n in range(number):
+            append(folder / f"app.log.{n}", "ping" if alike else f"ping {n}")
+        query.drain()
+        for n in range(number):
+            pack(folder / f"app.log.{n}")
+            os.rename(folder / f"app.log.{n}.gz", folder / f"app.log.{n + 1000}.gz")
+            append(folder / f"app.log.{n + 2000}", f"new {n}")
+        opened.clear()
+        monkeypatch.setattr(FileText, "__init__", count)
+        assert len(query.plan()) == 2 * number
+        monkeypatch.setattr(FileText, "__init__", real)
+        return len(opened)
+
+    few, many = opens(20), opens(80)
+    assert many <= 5 * few
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -13,11 +13,11 @@ from pystorm_source.errors import DataLossError, OptionError, WorldError
 from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder, Unreadable
 from pystorm_source.formats.ndjson import NdJson
-from pystorm_source.spouts.file_catalog import FileCatalog
-from pystorm_source.spouts.file_follower import FileFollower
-from pystorm_source.spouts.file_identity import FileIdentity
-from pystorm_source.spouts.file_range import FileRange
-from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.files.catalog import FileCatalog
+from pystorm_source.spouts.files.follower import FileFollower
+from pystorm_source.spouts.files.identity import FileIdentity
+from pystorm_source.spouts.files.options import FilesOptions
+from pystorm_source.spouts.files.range import FileRange
 from pystorm_source.spouts.spec_config import spec_config
 
 
@@ -28,7 +28,7 @@ class FilesSpout(PartitionedSpout):
         orders = FilesSpout.spec(format="ndjson", fields=["id long", "item string"])
 
     A partition is a file, an offset the position of a line's first byte. A line is there once its newline is; see
-    ``FilesOptions`` for what counts as finished, and ``file_identity``, ``file_retirement`` and ``line_reader`` for
+    ``FilesOptions`` for what counts as finished, and ``identity``, ``retirement`` and ``line_reader`` for
     the rules that rotation, restarts and cut ranges follow. Files ending in ``.gz`` are read once they are whole,
     each in one piece, their offsets being positions in the compressed file. Follows Spark's file source in what it
     skips (names that begin with ``.`` or ``_``) and Kafka's in ``failOnDataLoss``.
@@ -117,8 +117,8 @@ class FilesSpout(PartitionedSpout):
     def latest(self, partition: str) -> int:
         return self.snapshot({}, {}).heads[partition][1]
 
-    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
-        return self._follower.snapshot(known, memo)
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
+        return self._follower.snapshot(known, state)
 
     def align(self, partition: str, start: int, end: int) -> int:
         return self._follower.align(partition, start, end)

@@ -9,11 +9,11 @@ import zlib
 from collections.abc import Iterator
 
 from pystorm_source.errors import DataLossError, WorldError
-from pystorm_source.spouts.file_catalog import FileCatalog, FileEntry
-from pystorm_source.spouts.file_copy import is_rotated_name
-from pystorm_source.spouts.file_identity import PREFIX_BYTES, FileIdentity, birth_mark, covered
-from pystorm_source.spouts.file_text import FileText, equal_part
-from pystorm_source.spouts.line_reader import gzip_blocks, plain_blocks
+from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
+from pystorm_source.spouts.files.copies import is_rotated_name
+from pystorm_source.spouts.files.identity import PREFIX_BYTES, FileIdentity, birth_mark, covered
+from pystorm_source.spouts.files.line_reader import gzip_blocks, plain_blocks
+from pystorm_source.spouts.files.text import FileText, equal_part
 
 # Too small: a file that is renamed again and again while its directory is listed counts as gone. Too large: it takes
 # longer to say so.

@@ -2,13 +2,14 @@
 
 | note | value | means |
 |---|---|---|
-| `watermark` | ns since 1970 | everything up to here is done (``file_retirement``) |
+| `watermark` | ns since 1970 | everything up to here is done (``retirement``) |
 | `waiting <inode>-<birth>` | 0 | seen, and not known yet: it will be new whatever its birth time |
 | | n > 0 | it will be new, but its first n bytes of text were read out of another file |
 | | -n | a copy: its first n bytes of text are read out of another file |
 | `unread <partition>` | offset | its head, if that lies behind what Spark had planned: so much was to be read of it |
 | `gone <partition>` | `offset seen since` | it vanished; should it return, it goes on where it was |
-| `folder <directory>` | inode and birth | of a directory with known files; an empty one in its place: no mount |
+| `folder <directory>` | `inode-birth ctime` | of a directory with known files; ctime: of the one that changed last |
+| `name <partition>` | its file's name | if that is not in the partition's name, and its birth time is not known |
 
 All but the watermark live as long as what they speak of, and `gone` until a file that returns is noticed without it.
 """
@@ -16,7 +17,7 @@ All but the watermark live as long as what they speak of, and `gone` until a fil
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_WAITING, _UNREAD, _GONE, _FOLDER = "waiting ", "unread ", "gone ", "folder "
+_WAITING, _UNREAD, _GONE, _FOLDER, _NAME = "waiting ", "unread ", "gone ", "folder ", "name "
 # Too small: files that vanished in a crowd and return are read twice. Too large: every offset is that much longer.
 MOST_GONE = 1000
 
@@ -32,15 +33,34 @@ class Gone(NamedTuple):
         return f"{self.offset} {self.seen} {self.since}"
 
 
-class Notes:
-    """``Notes(memo)``: the notes of the last offset that was stored."""
+class Folder(NamedTuple):
+    """A directory that had known files: what it is known by, and the ctime of the file that changed last, if noted.
 
-    def __init__(self, memo: Mapping[str, int | str]):
-        self.watermark = int(memo.get("watermark", 0))
-        self.waiting = _by_name(memo, _WAITING)
-        self.unread = {name: int(value) for name, value in _by_name(memo, _UNREAD).items()}
-        self.gone = {name: Gone(*map(int, str(value).split())) for name, value in _by_name(memo, _GONE).items()}
-        self.folders = {name: str(value) for name, value in _by_name(memo, _FOLDER).items()}
+    An empty directory in its place is a mount point without its mount.
+    """
+
+    identity: str
+    changed_ns: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.identity} {self.changed_ns}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Folder":
+        identity, _, changed = text.partition(" ")
+        return cls(identity, int(changed) if changed else None)
+
+
+class Notes:
+    """``Notes(state)``: the notes of the last offset that was stored."""
+
+    def __init__(self, state: Mapping[str, int | str]):
+        self.watermark = int(state.get("watermark", 0))
+        self.waiting = _by_name(state, _WAITING)
+        self.unread = {name: int(value) for name, value in _by_name(state, _UNREAD).items()}
+        self.gone = {name: Gone(*map(int, str(value).split())) for name, value in _by_name(state, _GONE).items()}
+        self.folders = {name: Folder.parse(str(value)) for name, value in _by_name(state, _FOLDER).items()}
+        self.names = {name: str(value) for name, value in _by_name(state, _NAME).items()}
         self.inodes = {int(name.partition("-")[0], 16) for name in self.waiting}
         """Of the files that wait."""
 
@@ -53,18 +73,20 @@ class NewNotes:
         self.waiting: dict[str, int | str] = {}
         self.unread: dict[str, int] = {}
         self.gone: dict[str, Gone] = {}
-        self.folders: dict[str, str] = {}
+        self.folders: dict[str, Folder] = {}
+        self.names: dict[str, str] = {}
 
-    def memo(self) -> dict[str, int | str]:
+    def state(self) -> dict[str, int | str]:
         """All of them, by name; of vanished files the latest ones."""
         latest = sorted(self.gone, key=lambda name: (self.gone[name].since, name))[-MOST_GONE:]
         notes: dict[str, int | str] = {"watermark": self.watermark} if self.watermark else {}
         notes |= {_WAITING + name: value for name, value in self.waiting.items()}
         notes |= {_UNREAD + name: value for name, value in self.unread.items()}
         notes |= {_GONE + name: str(self.gone[name]) for name in latest}
-        notes |= {_FOLDER + name: value for name, value in self.folders.items()}
+        notes |= {_FOLDER + name: str(folder) for name, folder in self.folders.items()}
+        notes |= {_NAME + name: value for name, value in self.names.items()}
         return dict(sorted(notes.items()))
 
 
-def _by_name(memo: Mapping[str, int | str], kind: str) -> dict[str, int | str]:
-    return {key.removeprefix(kind): value for key, value in memo.items() if key.startswith(kind)}
+def _by_name(state: Mapping[str, int | str], kind: str) -> dict[str, int | str]:
+    return {key.removeprefix(kind): value for key, value in state.items() if key.startswith(kind)}

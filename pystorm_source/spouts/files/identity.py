@@ -13,6 +13,7 @@ shorter gets a name with a new crc when it has grown, so that a beginning that a
 all that is known of it. The device is no part of the name: one network mount has different numbers on different hosts.
 """
 
+import functools
 import os
 import re
 import zlib
@@ -22,9 +23,12 @@ from urllib.parse import unquote_to_bytes
 from pystorm_source.errors import OptionError
 
 PREFIX_BYTES = 1024
-# What rotation puts behind a name (a number, a date) or before its extension (a date).
+# Names whose parts are remembered. Too small: a folder of more files is matched anew for each pair of them.
+NAMES = 1 << 14
+# What rotation puts behind a name (a number, a date) or before its extension (a date; a number).
 _ROTATED = re.compile(r"[._-](?:\d[\dT:_.-]*|bak|old|orig)$")
 _DATED = re.compile(r"[._-]\d{4}-?\d\d-?\d\d(?:[T_-]?\d[\d:-]*)?(?=\.[A-Za-z]\w*$)")
+_NUMBERED = re.compile(r"[._-]\d{1,3}(?=\.[A-Za-z]\w*$)")
 _NAME = re.compile(r"(?s)(.+)@(?:([0-9a-f]+)(?:-([0-9a-f]{8}))?\.)?([0-9a-f]{8})(?:~([0-9]+))?(?:\+([0-9]+))?")
 
 
@@ -102,6 +106,7 @@ def fingerprints(prefix: bytes) -> dict[int, int]:
     return found
 
 
+@functools.lru_cache(NAMES)
 def family(path: str) -> str:
     """The name that a file had before rotation added to it: ``app.log`` of ``app.log.1.gz``, ``app.log-20240229`` and
     ``app-20240229.log``. The directory does not count.
@@ -112,6 +117,11 @@ def family(path: str) -> str:
             break
         name = shorter
     return _DATED.sub("", name) or name
+
+
+def unnumbered(name: str) -> str:
+    """A name without the number before its extension: ``app.log`` of ``app.1.log`` and ``app-1.log``."""
+    return _NUMBERED.sub("", name) or name
 
 
 def quoted(path: str) -> str:

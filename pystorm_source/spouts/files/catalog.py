@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pystorm_source.errors import OptionError, WorldError
-from pystorm_source.spouts.birth_time import birth_time_ns
-from pystorm_source.spouts.file_identity import birth_mark, family
-from pystorm_source.spouts.file_path import local_path
+from pystorm_source.spouts.files.birth_time import birth_time_ns
+from pystorm_source.spouts.files.identity import birth_mark, family
+from pystorm_source.spouts.files.options import local_path
 
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -190,6 +190,24 @@ class FileCatalog:
         except OSError:
             return path, None, 0
         return path, f"{seen.st_ino:x}-{born or 0:x}" if stat.S_ISDIR(seen.st_mode) else None, seen.st_mtime_ns
+
+    def removed(self, hint: str) -> str | None:
+        """The topmost directory above ``hint`` that is away, relative to the root, if its neighbours are not: the
+        directory that it lay in is there, and has others. None if it lay in the root, or a whole level is away.
+        """
+        self._find_root()
+        folder = os.path.dirname(hint)
+        if not folder or not (self.globbed or self.root == self._full):
+            return None
+        while not os.path.isdir(os.path.join(self.root, above := os.path.dirname(folder))):
+            if not above:
+                return None
+            folder = above
+        try:
+            with os.scandir(os.path.join(self.root, above)) as entries:
+                return folder if any(entry.is_dir() and entry.name[0] != "." for entry in entries) else None
+        except OSError:
+            return None
 
     def born_ns(self, file: FileEntry) -> int | None:
         """When the file was created, in ns since 1970; None where its file system does not know.

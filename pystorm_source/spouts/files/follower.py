@@ -6,8 +6,8 @@ Files are renamed, packed and truncated while they are looked at, so one look pr
       ▲                                 └► one is gone, new, packed, truncated ─► list again ─► the same ─► answer
       └──────────────── one is not as it was listed, or the lists differ ◄──────────────────┘
 
-The answer follows from the files, the clock, and ``known`` and ``memo`` alone, which both come out of Spark's offset;
-objects of this class keep caches only. ``file_round`` is one way through this picture.
+The answer follows from the files, the clock, and ``known`` and ``state`` alone, which both come out of Spark's offset;
+objects of this class keep caches only. ``round`` is one way through this picture.
 """
 
 import logging
@@ -16,44 +16,38 @@ from collections.abc import Mapping
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors import WorldError
-from pystorm_source.spouts.file_catalog import FileCatalog, FileEntry
-from pystorm_source.spouts.file_head import HeadFinder, line_start
-from pystorm_source.spouts.file_identity import FileIdentity, covered
-from pystorm_source.spouts.file_originals import Compared
-from pystorm_source.spouts.file_round import Round
-from pystorm_source.spouts.file_text import FileText
-from pystorm_source.spouts.files_options import FilesOptions
+from pystorm_source.spouts.files.cache import FileCache
+from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
+from pystorm_source.spouts.files.head import line_start
+from pystorm_source.spouts.files.identity import FileIdentity, covered
+from pystorm_source.spouts.files.options import FilesOptions
+from pystorm_source.spouts.files.round import Round
+from pystorm_source.spouts.files.text import FileText
 
-_FOREVER = 1 << 62
 # Too small: a directory in which something is renamed all the time gives nothing new for a trigger. Too large: a
 # trigger lists that directory as often.
 _ATTEMPTS = 20
 
 
 class FileFollower:
-    """``FileFollower(options, catalog, clock, logger)``. ``by_path``: files are known by their names."""
+    """``FileFollower(options, catalog, clock, logger)``."""
 
     def __init__(self, options: FilesOptions, catalog: FileCatalog, clock: Clock, logger: logging.Logger):
-        self.options = options
-        self.catalog = catalog
-        self.by_path = options.identity == "path"
-        self.heads = HeadFinder(2 if options.header and options.format == "csv" else 1)
-        self.compared: dict[tuple[object, object], Compared] = {}
-        """(copy, original) → how much of their text is known to be equal."""
+        self._catalog = catalog
+        self._cache = FileCache(options, catalog)
         self._clock = clock
         self._logger = logger
-        self._births: dict[object, tuple[int, int | None]] = {}
         self._said: set[str] = set()
         self._where: dict[str, tuple[FileEntry, int]] = {}
 
-    def snapshot(self, known: Mapping[str, int], memo: Mapping[str, int | str]) -> Snapshot:
+    def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         """As PartitionedSpout.snapshot. Raises DataLossError, WorldError; OptionError for foreign partitions."""
         hints = {FileIdentity.parse(partition).hint for partition in known}
         for _ in range(_ATTEMPTS):
-            self.catalog.check_exists(hints)
-            files = self.catalog.scan()
-            self._forget_others({self.key(file) for file in files})
-            found = Round(self, files, known, memo, round(self._clock.wall() * 1_000_000_000))
+            self._catalog.check_exists(hints)
+            files = self._catalog.scan()
+            self._cache.keep(files)
+            found = Round(self._cache, files, known, state, round(self._clock.wall() * 1_000_000_000))
             error: WorldError | None = None
             try:
                 answer = found.run()
@@ -70,18 +64,11 @@ class FileFollower:
             self._where = found.where
             return answer
         self.say(
-            f"files below {self.catalog.root!r} were renamed, packed or removed quicker than they could be looked at, "
+            f"files below {self._catalog.root!r} were renamed, packed or removed quicker than they could be looked at, "
             f"{_ATTEMPTS} times: nothing is read of them until a look succeeds. If this stays so, and nothing moves "
             "there, the file system gives a file other inodes from look to look: set files.identity=path"
         )
-        return Snapshot({partition: (0, offset) for partition, offset in known.items()}, dict(memo))
-
-    def _forget_others(self, keys: set[object]) -> None:
-        self.heads.begin_round(keys)
-        for key in self._births.keys() - keys:
-            del self._births[key]
-        for pair in [pair for pair in self.compared if not keys.issuperset(pair)]:
-            del self.compared[pair]
+        return Snapshot({partition: (0, offset) for partition, offset in known.items()}, dict(state))
 
     def align(self, partition: str, start: int, end: int) -> int:
         """The begin of a line near ``end``; of a gzip file nothing but the whole."""
@@ -90,7 +77,7 @@ class FileFollower:
             return start
         # If the file cannot be opened right now nothing is cut: a guess might lie inside of a line.
         for _ in range(_ATTEMPTS):
-            file, head = self._where.get(partition) or (self.catalog.find(identity.inode, identity.hint), 0)
+            file, head = self._where.get(partition) or (self._catalog.find(identity.inode, identity.hint), 0)
             self._where.pop(partition, None)
             if file is None:
                 continue
@@ -104,23 +91,6 @@ class FileFollower:
             self._where[partition] = (file, head)
             return cut
         return start
-
-    def key(self, file: FileEntry) -> object:
-        """What a file is called in caches."""
-        return file.name if self.by_path else (file.device, file.inode)
-
-    def born(self, file: FileEntry) -> int | None:
-        """Birth time in ns; for files known by path, of which what changed is new whatever its birth, for ever ahead.
-
-        Raises FileNotFoundError if the file is not where it was listed any more.
-        """
-        if self.by_path:
-            return _FOREVER
-        key = self.key(file)
-        cached = self._births.get(key)
-        if cached is None or cached[0] != file.changed_ns:
-            cached = self._births[key] = (file.changed_ns, self.catalog.born_ns(file))
-        return cached[1]
 
     def say(self, message: str) -> None:
         """Logs once."""

@@ -10,16 +10,48 @@ truncated, the text begins as the original did (the fingerprint in the partition
 reading had stopped.
 """
 
+import functools
 import os
+import re
 import zlib
 
-from pystorm_source.spouts.file_identity import PREFIX_BYTES, FileIdentity, covered, family
-from pystorm_source.spouts.file_text import FileText, equal_part
+from pystorm_source.spouts.files.identity import NAMES, PREFIX_BYTES, FileIdentity, covered, family, unnumbered
+from pystorm_source.spouts.files.text import FileText, equal_part
+
+# A date, or seconds since 1970. A number of fewer digits may be a place in a row, which rotation changes.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{6,}")
+_NUMBER = re.compile(r"\d+")
+
+
+@functools.lru_cache(NAMES)
+def origins(path: str) -> frozenset[str]:
+    """The names that a file may have had before rotation: of ``app.1.log``, itself and ``app.log``."""
+    return frozenset((family(path), unnumbered(family(path))))
 
 
 def is_rotated_name(path: str, original: str) -> bool:
     """Whether rotation may have made the name ``path`` out of ``original``, or out of what that was called before."""
-    return os.path.basename(path) != family(path) == family(original)
+    base = family(original)
+    return os.path.basename(path) != base and base in origins(path) and not is_other_date(path, original)
+
+
+def is_other_date(path: str, original: str) -> bool:
+    """Whether both names have dates, and these differ: rotation renames ``app.log.1``, but never a dated file."""
+    before, after = _dates(original), _dates(path)
+    return bool(before and after) and not before <= after
+
+
+def is_unclear_name(path: str, original: str) -> bool:
+    """Whether the names differ in a number before the extension alone: ``r-01.csv`` and ``r-02.csv.gz`` may be two
+    deliveries, or one file that a rotation has renamed and compressed.
+    """
+    one, two = (os.path.basename(name).removesuffix(".gz") for name in (path, original))
+    return one != two and _NUMBER.sub("0", one) == _NUMBER.sub("0", two) and not is_rotated_name(path, original)
+
+
+@functools.lru_cache(NAMES)
+def _dates(path: str) -> frozenset[str]:
+    return frozenset(date.replace("-", "") for date in _DATE.findall(os.path.basename(path)))
 
 
 def continues(text: FileText, identity: FileIdentity, offset: int, seen: int) -> bool | None:

@@ -1,0 +1,61 @@
+"""What the driver remembers of listed files from look to look. A cache: an empty one leads to the same answers."""
+
+from typing import NamedTuple
+
+from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
+from pystorm_source.spouts.files.head import HeadFinder
+from pystorm_source.spouts.files.options import FilesOptions
+
+_FOREVER = 1 << 62
+
+
+class Compared(NamedTuple):
+    """So much of a copy is known to be in its original. ``births`` of both, ``begin`` of the original, ``state``: size
+    and ctime of the copy.
+    """
+
+    length: int
+    births: tuple[int | None, int | None]
+    begin: bytes
+    state: tuple[int, int]
+
+
+class FileCache:
+    """``FileCache(options, catalog)``. ``by_path``: files are known by their names.
+
+    ``compared``: (copy, original) → how much of their text is known to be equal.
+    """
+
+    def __init__(self, options: FilesOptions, catalog: FileCatalog):
+        self.options = options
+        self.by_path = options.identity == "path"
+        self.heads = HeadFinder(2 if options.header and options.format == "csv" else 1)
+        self.compared: dict[tuple[object, object], Compared] = {}
+        self.catalog = catalog
+        self._births: dict[object, tuple[int, int | None]] = {}
+
+    def keep(self, files: list[FileEntry]) -> None:
+        """A round of looks at these files begins; others are forgotten."""
+        keys = {self.key(file) for file in files}
+        self.heads.begin_round(keys)
+        for key in self._births.keys() - keys:
+            del self._births[key]
+        for pair in [pair for pair in self.compared if not keys.issuperset(pair)]:
+            del self.compared[pair]
+
+    def key(self, file: FileEntry) -> object:
+        """What a file is called here."""
+        return file.name if self.by_path else (file.device, file.inode)
+
+    def born(self, file: FileEntry) -> int | None:
+        """Birth time in ns; for files known by path, of which what changed is new whatever its birth, for ever ahead.
+
+        Raises FileNotFoundError if the file is not where it was listed any more.
+        """
+        if self.by_path:
+            return _FOREVER
+        key = self.key(file)
+        cached = self._births.get(key)
+        if cached is None or cached[0] != file.changed_ns:
+            cached = self._births[key] = (file.changed_ns, self.catalog.born_ns(file))
+        return cached[1]

@@ -1,0 +1,456 @@
+"""One look at the followed files: which are known, which are new, which are over.
+
+A listed file is *known* if a partition's identity is its own; else it is a stranger. A known partition without its
+file (gone, or truncated) is an *orphan*. Before a stranger counts as new it may inherit from an orphan, whose text
+lives on in it, or turn out to be a copy of a file that is still there (``copies``).
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+
+from pystorm_source.api.partitioned_spout import Snapshot
+from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.spouts.files.answer import Answer
+from pystorm_source.spouts.files.cache import FileCache
+from pystorm_source.spouts.files.catalog import FileEntry
+from pystorm_source.spouts.files.copies import origins
+from pystorm_source.spouts.files.folders import Folders
+from pystorm_source.spouts.files.head import FileHead
+from pystorm_source.spouts.files.heirs import Heirs
+from pystorm_source.spouts.files.identity import PREFIX_BYTES, FileIdentity, birth_mark, quoted
+from pystorm_source.spouts.files.known import Known, KnownFiles, Orphan
+from pystorm_source.spouts.files.notes import Gone, Notes
+from pystorm_source.spouts.files.originals import Originals
+from pystorm_source.spouts.files.retirement import FollowedFile
+from pystorm_source.spouts.files.text import FileText, equal_part
+
+# app.log.1, app.log.2.gz: the next rotation renames it, which must not look as if it came back.
+_NUMBERED = re.compile(r"\.\d{1,3}(\.gz)?")
+
+
+class Round:
+    """``Round(cache, files, known, state, now_ns)``. ``files``: as they were listed.
+
+    ``is_doubtful``: whether it saw what a second listing must confirm. ``warnings``: what is to be logged if it does.
+    Raises FileNotFoundError if files are not as listed.
+    """
+
+    def __init__(
+        self,
+        cache: FileCache,
+        files: list[FileEntry],
+        known: Mapping[str, int],
+        state: Mapping[str, int | str],
+        now_ns: int,
+    ):
+        self.is_doubtful = False
+        self.warnings: list[str] = []
+        self._cache = cache
+        self._catalog = cache.catalog
+        self._options = cache.options
+        self._files = files
+        self._now_ns = now_ns
+        self._notes = Notes(state)
+        self._known = KnownFiles(known, self._notes)
+        self._orphans: list[Orphan] = []
+        self._claimed: set[object] = set()
+        self._went: set[tuple[str, int, int]] = set()  # listed, and not there any more when they were looked at
+        self._originals = Originals(cache, files)
+        self._answer = Answer(cache, self._notes)
+        finished_before = now_ns - self._options.finished_after_ns
+        self._folders = Folders(self._catalog, self._notes.folders, cache.by_path, finished_before)
+
+    @property
+    def where(self) -> dict[str, tuple[FileEntry, int]]:
+        """Partition → its plain file, and its head."""
+        return self._answer.where
+
+    def run(self) -> Snapshot:
+        strangers = [file for file in self._files if not self._is_followed(file) and not self._has_gone(file)]
+        self._look_for_missing()
+        self._heirs = Heirs(
+            self._cache, self._orphans, strangers, self._folders.beside, self._is_free, self._is_finished
+        )
+        self._lost = [orphan.which for orphan in self._orphans if orphan.which.gone is None]
+        for orphan in self._orphans:
+            self._hand_over(orphan, strangers)
+        # Originals first: what is a copy is told by them.
+        for file in sorted(strangers, key=lambda file: (file.gzipped, _is_derived(file), file.modified_ns, file.name)):
+            if self._cache.key(file) not in self._claimed:
+                self._meet(file)
+        self._answer.keep_unlisted()
+        return self._answer.snapshot(self._folders.notes())
+
+    def is_as_listed(self) -> bool:
+        """Whether a second listing finds the same under the names on which this round rests.
+
+        Files that come and go beside are none of them: in a busy folder no two listings are alike.
+        """
+        return not self._differs(self._files, self._catalog.scan()) and not any(
+            self._differs(before, now) for before, now in self._folders.listings()
+        )
+
+    def _differs(self, before: Iterable[FileEntry], after: Iterable[FileEntry]) -> bool:
+        changed = (_listed(before) - self._went) ^ _listed(after)
+        if not changed:
+            return False
+        lost = {orphan.which.identity.inode or orphan.which.identity.hint for orphan in self._orphans}
+        # Of a truncated file a plain copy may have been made, of one that is away since this round any gzip file.
+        truncated = {
+            name
+            for orphan in self._orphans
+            if orphan.file is not None or orphan.reused is not None
+            for name in origins(orphan.which.identity.hint)
+        }
+        packs = any(orphan.which.gone is None for orphan in self._orphans)
+        return any(
+            (inode or name) in lost or not truncated.isdisjoint(origins(name)) or (packs and name.endswith(".gz"))
+            for name, _, inode in changed
+        )
+
+    # Known files
+
+    def _is_followed(self, file: FileEntry) -> bool:
+        try:
+            which = self._claim(file)
+        except FileNotFoundError:
+            return False  # `_has_gone` notes it
+        if which is None:
+            return False
+        if self._has_gone(file, which):
+            self._known.put(which)  # it is looked for elsewhere, as one that was not listed
+            return True
+        return self._follow(file, which, matches=True)
+
+    def _has_gone(self, file: FileEntry, which: Known | None = None) -> bool:
+        """Whether it is not there any more as it was listed. The round then goes on as if it had not been listed."""
+        crc, offset = (which.identity.crc, which.offset) if which is not None else (None, 0)
+        if which is None and file.changed_ns <= self._notes.watermark:
+            return False  # done long ago: thousands may be, and none is opened
+        try:
+            self._cache.born(file)
+            if file.size > 0:  # what is seen here is kept, and not read again when the file is dealt with
+                self._cache.heads.look(self._cache.key(file), file, self._is_finished(file), crc, offset)
+        except FileNotFoundError:
+            self._went.add((file.name, file.device, file.inode))
+            self.is_doubtful = True
+            return True
+        return False
+
+    def _claim(self, file: FileEntry) -> Known | None:
+        """What is known of this file, taken out of ``_known``."""
+        group = self._known.of(file.name if self._cache.by_path else file.inode)
+        if not group:
+            return None
+        born = None if self._cache.by_path else birth_mark(self._cache.born(file))
+        same = [which for which in group if _is_same(which.identity, born)]
+        return self._known.take(file, same) if same else None
+
+    def _is_finished(self, file: FileEntry) -> bool:
+        return self._now_ns - file.changed_ns >= self._options.finished_after_ns
+
+    def _follow(self, file: FileEntry, which: Known, matches: bool) -> bool:
+        """Whether this is the file of that partition, which then goes on in it."""
+        partition, identity, offset = which.partition, which.identity, which.offset
+        finished = self._is_finished(file)
+        head = self._cache.heads.look(self._cache.key(file), file, finished, identity.crc, offset)
+        if file.size < offset or head.covered == 0:
+            self.is_doubtful = True
+            if which.gone is not None:
+                self._orphans.append(Orphan(which))
+                return False
+            if self._has_its_inode(file, which):
+                self._orphans.append(Orphan(which, reused=file))
+                return not matches
+            self._orphans.append(Orphan(which, file, head))
+            self._claimed.add(self._cache.key(file))
+            return True
+        self._claimed.add(self._cache.key(file))
+        if file.inode in self._notes.inodes:
+            self._answer.waited(file)
+        if head.between:
+            self._lose(
+                f"offset {offset} of {file.path!r} lies inside a line. The file was truncated and written anew (let "
+                f"rotation rename files); or its last line was read without its end, because the file had not changed "
+                f"for files.finished.after={self._options.finished_after}, and grew later (raise that); or "
+                f"startingOffsets named an offset at which no line begins. With failOnDataLoss=false reading goes on "
+                f"with the next line."
+            )
+        renamed = self._stronger(file, which, head) if matches else None
+        if renamed is not None:
+            self._answer.retired.add(partition)
+            partition = renamed
+        earliest = offset if renamed or which.gone else 0
+        self._give(file, head, partition, offset, earliest)
+        self._folders.saw(identity.hint, file.changed_ns)
+        if file.name != identity.hint and not self._cache.by_path and self._cache.born(file) is None:
+            self._answer.notes.names[partition] = quoted(file.name)
+        done = finished and offset >= file.size
+        if not matches:
+            # Rotated to a name outside of `path`: followed to its end, and never looked for again.
+            if done:
+                self._answer.retired.add(partition)
+            return True
+        born = self._cache.born(file)
+        keep = not self._cache.by_path and _NUMBERED.search(file.name[-7:]) is not None
+        done &= born is not None
+        self._answer.followed.append(FollowedFile(file.changed_ns, done, partition, "", born, keep))
+        return True
+
+    def _has_its_inode(self, file: FileEntry, which: Known) -> bool:
+        """Whether this is another file than the one of that partition, which it would be if it were not renamed.
+
+        For when no birth time says so: a file that is renamed keeps its text, and what is written anew its name.
+        """
+        if self._cache.by_path or which.seen > which.offset or file.name == which.name:
+            return False
+        return which.identity.born is None or self._cache.born(file) is None
+
+    def _stronger(self, file: FileEntry, which: Known, head: FileHead) -> str | None:
+        """A name that knows more of the file's beginning, once there is more.
+
+        Only if all that was seen of it was read: what AvailableNow has yet to read keeps its name.
+        """
+        identity = which.identity
+        if (
+            file.gzipped
+            or head.crc in (None, identity.crc)
+            or head.covered >= PREFIX_BYTES
+            or head.head <= which.offset
+            or which.seen > which.offset
+        ):
+            return None
+        return str(identity._replace(crc=head.crc))
+
+    def _look_for_missing(self) -> None:
+        """Known partitions whose files are not among those that match: renamed to elsewhere, or gone."""
+        rest, gone = self._known.rest()
+        if not self._cache.by_path:
+            rest = self._not_found(rest)
+        for which in rest:
+            self._folders.beside(which.identity.hint)
+        if not self._cache.by_path:
+            rest = self._not_found(rest)
+        self._orphans += map(Orphan, [*rest, *gone])
+        self.is_doubtful |= bool(rest)
+
+    def _not_found(self, rest: list[Known]) -> list[Known]:
+        found = self._catalog.find_all({one.identity.inode: one.identity.hint for one in rest}) if rest else {}
+        left = []
+        for which in rest:
+            file = found.get(which.identity.inode)
+            if file is None or not _is_same(which.identity, birth_mark(self._cache.born(file))):
+                left.append(which)
+            else:
+                self._follow(file, which, matches=False)
+        return left
+
+    # Orphans
+
+    def _hand_over(self, orphan: Orphan, strangers: list[FileEntry]) -> None:
+        """Finds the file in which the text of an orphan lives on; without one it is over, or lost."""
+        which = orphan.which
+        if which.gone is not None and not strangers:
+            self._answer.notes.gone[which.partition] = which.gone
+            return
+        heirs, waits, unclear = self._heirs.find(orphan)
+        if unclear is not None and not heirs:
+            self._refuse(
+                unclear,
+                which.identity.hint,
+                f"begins as {which.identity.hint!r} did, which is away, and has the end of a line at offset "
+                f"{which.offset}, up to which that was read",
+                which.partition,
+            )
+        if heirs:
+            self._inherit(which, heirs)
+        elif waits is not None:
+            # Its gzip file is not complete yet: nothing new in this round.
+            self._claimed.add(self._cache.key(waits))
+            self._answer.followed.append(FollowedFile(waits.changed_ns, False, None, "", None))
+            if which.gone is not None:
+                self._answer.notes.gone[which.partition] = which.gone
+            else:
+                self._answer.heads[which.partition] = (0, which.offset)
+                self._folders.saw(which.identity.hint, waits.changed_ns)
+                self._answer.unread(which.partition, which.offset, which.seen)
+            return
+        elif which.gone is not None:
+            self._answer.notes.gone[which.partition] = which.gone
+        elif orphan.file is not None:
+            self._truncated(orphan.file, which)
+        else:
+            self._vanished(which)
+        if orphan.file is not None and orphan.head is not None:
+            same = orphan.head.crc == which.identity.crc
+            self._new(orphan.file, orphan.head, which.identity.generation + 1 if same else 0)
+
+    def _is_free(self, file: FileEntry) -> bool:
+        """Whether it is neither known nor done: thousands may be, and thousands of others may vanish at once."""
+        return file.changed_ns > self._notes.watermark and self._cache.key(file) not in self._claimed
+
+    def _refuse(self, file: FileEntry, hint: str, likeness: str, given: str) -> None:
+        """A file may be what a known one has become, or another one of the same text."""
+        remedy = (
+            f"If it is the same, call it {hint + '.gz'!r}; if not"
+            if file.gzipped
+            else "The file system tells no birth times, which would say it (files.identity=path does without). If it "
+            "is the same, remove it; if not"
+        )
+        self._lose(
+            f"{file.path!r} {likeness}. It may be the same file, which rotation has renamed or copied, or a new one of "
+            f"the same text: its name does not say which. {remedy}, let failOnDataLoss=false read it as a new file. "
+            f"Given: {given!r}"
+        )
+
+    def _inherit(self, which: Known, heirs: list[FileEntry]) -> None:
+        first = heirs[0]
+        for other in heirs[1:]:
+            is_beside = first.name.removesuffix(".gz") == other.name.removesuffix(".gz")
+            begun_alike = self._heirs.begin(first, which.offset) == self._heirs.begin(other, which.offset)
+            if begun_alike and not is_beside:
+                continue  # either may be it, and the other one is new: the rows are the same
+            with FileText(first.path, first.inode) as one, FileText(other.path, other.inode) as two:
+                length = equal_part(one, two, 0)
+                is_same = not (one.read(1, length) or two.read(1, length))
+            if is_same and is_beside:
+                self._hold(other, length)
+            elif length < which.offset:
+                self._lose(
+                    f"{first.path!r} and {other.path!r} may both be what {which.identity.hint!r} has become, and they "
+                    f"differ behind offset {length}, before offset {which.offset}, up to which that was read: remove "
+                    f"the wrong one. With failOnDataLoss=false the first one is read. Given: {which.partition!r}"
+                )
+        self.is_doubtful = True
+        if which.gone is None:
+            self._answer.retired.add(which.partition)
+        file = self._catalog.listed_again(first)
+        head = self._cache.heads.look(self._cache.key(file), file, self._is_finished(file))
+        self._new(file, head, 0, which.offset)
+
+    def _truncated(self, file: FileEntry, which: Known) -> None:
+        self._lose(
+            f"{file.path!r} was truncated or written anew: it was read up to offset {which.offset}, now it has "
+            f"{file.size} bytes, or begins with other ones, and no copy of what it was is beside it; what was written "
+            f"to it after that offset may be lost. {self._no_birth_times(which)}Let rotation rename files (logrotate: "
+            f"create instead of copytruncate), or keep the copies for longer. With failOnDataLoss=false reading goes "
+            f"on with the new content."
+        )
+        self._answer.retired.add(which.partition)
+
+    def _no_birth_times(self, which: Known) -> str:
+        """What else it may be if the file system tells no birth times."""
+        if self._cache.by_path or which.identity.born is not None:
+            return ""
+        return (
+            "Or it was removed, and a new file of the same name got its inode, which cannot be told apart as the file "
+            "system tells no birth times: give new files new names, or set files.identity=path. "
+        )
+
+    def _vanished(self, which: Known) -> None:
+        """A known partition whose file is gone. It is over if all that was ever seen of it was read."""
+        hint = which.identity.hint
+        path = self._folders.lacking(hint, self._lost)
+        if path is not None:
+            self._lose(
+                f"the directory {path!r} is not there, or is empty and another one than before: was it renamed, or is "
+                f"it not mounted? Files in it were being read; bring it back, or let the query go on without them by "
+                f"failOnDataLoss=false. Given: {which.partition!r}",
+                WorldError,
+            )
+        since = self._folders.changed_ns(hint) or self._now_ns
+        self._answer.notes.gone[which.partition] = Gone(which.offset, which.seen, since)
+        if which.seen <= which.offset:
+            self._answer.retired.add(which.partition)
+        else:
+            self._answer.unread(which.partition, which.offset, which.seen)
+
+    # Strangers
+
+    def _meet(self, file: FileEntry) -> None:
+        """A file that is not known: new, empty, a copy, finished long ago, or come back."""
+        read_elsewhere = self._answer.waited(file) if file.inode in self._notes.inodes else None
+        if file.changed_ns <= self._notes.watermark and read_elsewhere is None:
+            return
+        born = self._cache.born(file)
+        if read_elsewhere is None and born is not None and born <= self._notes.watermark:
+            self._lose(
+                f"{file.path!r} changed after it was finished: it had not changed for files.finished.after="
+                f"{self._options.finished_after} and had left the offset; or an old file was moved here. How much of "
+                f"it was read is not known. Raise files.finished.after above any pause of its writer; copy old files "
+                f"instead of moving them. With failOnDataLoss=false it is read again as a whole if it was written to "
+                f"since, else passed over."
+            )
+            if file.modified_ns <= self._notes.watermark:
+                self._answer.followed.append(FollowedFile(file.changed_ns, self._is_finished(file), None, "", None))
+                return
+        if file.size == 0:
+            self._answer.wait(file, born, self._is_finished(file))
+            return
+        head = self._cache.heads.look(self._cache.key(file), file, self._is_finished(file))
+        if head.is_gzip and not file.gzipped:
+            self.warnings.append(
+                f"{file.path!r} is a gzip file by its first bytes and is not called *.gz: it is not read under this "
+                f"name. Rename it, or give a glob that leaves it out."
+            )
+            self._answer.wait(file, born, self._is_finished(file))
+            return
+        length, unclear = self._originals.length_if_copy(file)
+        if length is None and read_elsewhere is not None and read_elsewhere < 0:
+            length = -read_elsewhere if file.gzipped or file.size <= -read_elsewhere else None
+        if length is not None:
+            self._hold(file, length)
+        else:
+            if unclear is not None:
+                self._refuse(
+                    file, unclear.name, f"has the same text as {unclear.path!r} as far as it goes", unclear.path
+                )
+            self._new(file, head, 0, abs(read_elsewhere or 0))
+
+    def _hold(self, file: FileEntry, length: int) -> None:
+        """A copy: its text is read out of the original, as long as that is there."""
+        self._claimed.add(self._cache.key(file))
+        self._answer.hold(file, length, self._is_finished(file))
+
+    def _new(self, file: FileEntry, head: FileHead, generation: int, skip: int = 0) -> None:
+        """A file that begins a partition as soon as its first line is complete; ``skip``: what was read elsewhere."""
+        self._claimed.add(self._cache.key(file))
+        born = self._cache.born(file)
+        self._answer.followed.append(FollowedFile(file.changed_ns, False, None, self._answer.note(file), born))
+        if head.crc is None or head.head == 0:
+            return
+        self.is_doubtful = True
+        inode = 0 if self._cache.by_path else file.inode
+        mark = birth_mark(born) if inode else None
+        identity = FileIdentity(file.name, inode, mark, head.crc, generation, skip if file.gzipped else 0)
+        if skip:
+            self._answer.notes.waiting[self._answer.note(file)] = skip
+        earliest = 0 if file.gzipped else skip
+        self._folders.saw(file.name, file.changed_ns)
+        self._give(file, head, str(identity), earliest, earliest)
+
+    def _give(self, file: FileEntry, head: FileHead, partition: str, offset: int, earliest: int) -> None:
+        self._answer.give(file, partition, offset, max(head.head, offset), earliest)
+        if not file.gzipped:
+            self._originals.add(file, head.prefix)
+
+    def _lose(self, message: str, kind: type[WorldError] = DataLossError) -> None:
+        if self._options.fail_on_data_loss:
+            raise kind(message)
+        self.is_doubtful = True
+        self.warnings.append(message)
+
+
+def _is_same(identity: FileIdentity, born: int | None) -> bool:
+    """Whether a file of this identity's inode was born when it was, as far as both are known."""
+    return born is None or identity.born in (None, born)
+
+
+def _is_derived(file: FileEntry) -> bool:
+    """Whether rotation may have added something to its name."""
+    return origins(file.name) != {os.path.basename(file.name)}
+
+
+def _listed(files: Iterable[FileEntry]) -> set[tuple[str, int, int]]:
+    return {(file.name, file.device, file.inode) for file in files}
