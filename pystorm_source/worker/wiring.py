@@ -79,9 +79,7 @@ class Wiring:
             if consumer == component.name
         )
 
-    def _executors(
-        self, component: ComponentPlan, output: OutputPlan, builder: RowBatchBuilder
-    ) -> Iterator[Executor]:
+    def _executors(self, component: ComponentPlan, output: OutputPlan, builder: RowBatchBuilder) -> Iterator[Executor]:
         own = parse(EngineOptions, self.plan.conf_of(component))
         for task in component.tasks:
             yield self._executor(component, task, own, output, builder)
