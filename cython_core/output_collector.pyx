@@ -393,7 +393,6 @@ cdef class BoltOutputCollector(OutputCollector):
             tup.roots.reset_timeout()
         return 0
 
-
     cdef int refuse_late(self, object values) except -1:
         """An emit in no tree between two micro-batches, by a thread of the bolt's: neither of them would replay it.
 

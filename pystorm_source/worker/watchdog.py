@@ -41,8 +41,8 @@ LOOKS = 4
 SHORTEST_SECONDS = 0.01
 """Between two looks, whatever the time-out is. Less: more than a thousandth of a processor."""
 AFTER_ERROR_SECONDS = 1.0
-"""Until the next look after an error of the watchdog's own. Less: an error that lasts takes a processor. More: calls are
-named later."""
+"""Until the next look after an error of the watchdog's own. Less: an error that lasts takes a processor. More: calls
+are named later."""
 
 Call = tuple[tuple[Executor, ...], int, int, bool]
 """As schedulers answer it: executors whose component it may be, thread, turn, whether the thread sleeps in the loop."""
