@@ -55,6 +55,7 @@ cdef extern from "acker.h" nogil:
     void ps_acker_release(ps_acker *acker, ps_root *root)
     void ps_acker_add(ps_root *root, uint64_t attempt, uint64_t edge)
     bint ps_acker_take(const ps_acker *acker, ps_root *root, uint64_t attempt)
+    void ps_acker_take_late(ps_acker *acker, uint64_t began, uint64_t now)
     void ps_acker_wait(ps_root *root, uint64_t attempt)
     void ps_acker_none_waits(ps_acker *acker)
     bint ps_acker_ack(ps_acker *acker, ps_root *root, uint64_t attempt, uint64_t edge)

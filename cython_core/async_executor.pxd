@@ -14,6 +14,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef readonly long max_pending
     cdef readonly object request_timeout    # seconds; None: never
     cdef Purgatory purgatory                # of the requests; their one key is the task
+    cdef double rested                      # seconds that are nobody's: the purgatory's clock is so much behind
     cdef tuple keys
     cdef RequestLine line
     cdef set requests                       # that are under way
@@ -30,6 +31,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef double look_seconds                # from the last look to the next one
     cdef unsigned long long executed_at_look
     cdef double requests_due(self) except? -1
+    cdef int rest(self, double seconds) except -1
     cdef long serve(self) except -1
     cdef int start_request(self, Tuple tup, object coroutine, str method, double now) except -1
     cdef long settle_finished(self) except -1

@@ -127,9 +127,16 @@ cdef class AsyncExecutor(BoltExecutor):
                 return self.interrupted(request.method, request.tup, request.tup.offset, error)
         return None
 
+    cdef int rest(self, double seconds) except -1:
+        """The worker has rested for so long, as nobody took its rows, and with it the loop: no request runs out of time
+        by that, and none that was cancelled out of its grace."""
+        self.rested += seconds
+        self.cancellations = deque([(due + seconds, request) for due, request in self.cancellations])
+        return 0
+
     cdef double requests_due(self) except? -1:
         """A time before which no request runs out of time; infinity where none will."""
-        cdef double due = self.purgatory.next_due
+        cdef double due = self.purgatory.next_due + self.rested
         return min(due, <double>self.loop.next_timer) if self.in_flight > 0 else due
 
     cdef bint idle(self) noexcept:
@@ -152,6 +159,8 @@ cdef class AsyncExecutor(BoltExecutor):
             self.raise_tuple_failed("fail", None)
         if self.line.strays:
             self.fail_strays()
+        if self.collector.late_emits:
+            self.fail_late_emits()
         if held_back and self.in_flight == 0:
             return 0
         if not timer_is_due(self) and self.idle():
@@ -227,7 +236,7 @@ cdef class AsyncExecutor(BoltExecutor):
         if self.in_order is not None:
             self.in_order.append(request)
             request.leads = len(self.in_order) == 1
-        self.purgatory.try_complete_else_watch(request, self.keys, now)
+        self.purgatory.try_complete_else_watch(request, self.keys, now - self.rested)
         return 0
 
     cdef long serve(self) except -1:
@@ -239,7 +248,7 @@ cdef class AsyncExecutor(BoltExecutor):
         ended = self.settle_finished()
         # Order: behind what has come meanwhile, so that none fails for the time that the thread was busy elsewhere.
         if self.in_flight > 0:
-            self.purgatory.advance(self.monotonic())
+            self.purgatory.advance(self.monotonic() - self.rested)
             self.fail_expired()
         if self.look_timer.due:
             self.cancel_lost()

@@ -96,6 +96,9 @@ cdef class BatchingBase(BoltBase):
         outer = collector.current
         try:
             while self._batches:
+                # Order: the time of what waited begins with its own group, not at the last look at the clock.
+                if collector.acker is not None and collector.acker.acker.timeout > 0:
+                    collector.acker.read_clock_now()
                 key = next(iter(self._batches))
                 batch = self._batches[key]
                 leave_out_lost(batch)

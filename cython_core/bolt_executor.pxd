@@ -31,16 +31,19 @@ cdef class BoltExecutor(Executor):
     cdef unsigned long long executed_at_final_tick
     cdef unsigned long long emits_at_final_tick
     cdef unsigned long long emits_at_held_tick
+    cdef bint by_test_clock               # trees time out by a clock that a call may move by any time
     cdef bint batch_override              # the component has its own process_batches
     cdef bint final_ticked
     cdef long work(self, long quota) except -1
     cdef long feed(self, long quota) except -1
     cdef uint64_t begin_taking(self) except? 0
+    cdef int end_taking(self, uint64_t began) except -1
     cdef int skip(self, PyObject *item) except -1
     cdef long consume(self, long quota) except -1
     cdef bint empty(self) noexcept
     cdef void *poll_any(self) noexcept
     cdef void *poll_ring(self, BroadcastReader reader) noexcept
+    cdef int fail_late_emits(self) except -1
     cdef int raise_tuple_failed(self, str method, object cause) except -1
     cdef int fail_current(self, str method, object cause) except -1
     cdef object interrupted_in(self, str method, object error)

@@ -6,7 +6,7 @@ Threading law: as every executor.
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
-from cython_core.acker cimport Acker, ack_edge
+from cython_core.acker cimport Acker, ack_edge, ps_acker_take_late
 from cython_core.batch_inserter cimport PendingEmits, ps_incref
 from cython_core.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.executor cimport Executor, late, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise
@@ -18,8 +18,13 @@ from cython_core.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, name_va
 from cython_core.turn_times cimport TurnTimes, end_call
 
 from cython_core.batching import BatchingBase
-from cython_core.executor import ComponentFailed
+from cython_core.executor import ComponentFailed, logger
 from cython_core.output_collector import BoltBase, SpoutBase
+
+
+# Of the time-out: 1/64. Larger: trees may fail by so much too early. Smaller: turns that are not long look at all open
+# trees, too.
+cdef int LONG_TURN_SHIFT = 6
 
 
 cdef class BoltExecutor(Executor):
@@ -40,6 +45,7 @@ cdef class BoltExecutor(Executor):
         self.collector = BoltOutputCollector(instance, routers)
         self.collector.component = component
         self.collector.task = task
+        self.by_test_clock = self.collector.acker is not None and self.collector.acker.monotonic is not None
         self.tick_frequency = tick_frequency
         self.tick_source = TupleSource("__system", "__tick", -1, ("rate_secs",))
         self.batching = None
@@ -102,6 +108,7 @@ cdef class BoltExecutor(Executor):
     def begin(self, double now):
         """A micro-batch begins at this reading of the scheduler's clock: timers start, the final tick is due again."""
         self.final_ticked = False
+        self.collector.between_runs = False
         self.ready()
         self.timers.pass_time(now)
         self.tick_timer.stop()
@@ -112,10 +119,31 @@ cdef class BoltExecutor(Executor):
         if seconds is not None:
             self.fire_timer.start(seconds)
 
+    def end(self):
+        """The micro-batch is over: what the bolt emits until the next one begins belongs to none."""
+        self.collector.between_runs = True
+
+    def discard(self):
+        for error in self.collector.late_emits or ():
+            logger.warning("%s", error)
+        Executor.discard(self)
+
+    cdef int fail_late_emits(self) except -1:
+        """What a thread of the bolt's has emitted between two micro-batches is lost, so it is an exception of the
+        component."""
+        while self.collector.late_emits:
+            error = self.collector.late_emits.pop(0)
+            if self.exits:
+                raise ComponentFailed(self.component, self.task, "emit", None, -1) from error
+            self.survive("emit", None, -1, error)
+        return 0
+
     cdef long turn(self, long quota) except -1:
         cdef unsigned long long before = self.executed
         if self.held_back():
             return 0
+        if self.collector.late_emits:
+            self.fail_late_emits()
         if self.collector.failed is not None:  # by a thread, or in initialize
             self.raise_tuple_failed("fail", None)
         if not timer_is_due(self) and self.idle():
@@ -156,6 +184,16 @@ cdef class BoltExecutor(Executor):
             acker.read_clock_now()
         return ps_coarse_nanos() + self.patience if self.patience > 0 else 0
 
+    cdef int end_taking(self, uint64_t began) except -1:
+        """After several calls, while the acker's clock may have stood since ``began``. Order: before trees expire."""
+        cdef Acker acker = self.collector.acker
+        if acker is None or acker.acker.timeout == 0 or self.by_test_clock:
+            return 0
+        acker.read_clock_now()
+        if acker.acker.now - began >= acker.acker.timeout >> LONG_TURN_SHIFT:
+            ps_acker_take_late(&acker.acker, began, acker.acker.now)
+        return 0
+
     cdef int skip(self, PyObject *item) except -1:
         """A tuple whose trees have all failed while it waited: nothing that the bolt made of it would count."""
         self.skipped += 1
@@ -171,10 +209,12 @@ cdef class BoltExecutor(Executor):
         cdef ReceiveQueue queue = self.queue
         cdef TurnTimes times = self.times
         cdef bint shares_rings = self.shares_rings
-        cdef uint64_t until
+        cdef bint by_test_clock = self.by_test_clock
+        cdef uint64_t until, began
         if self.empty():
             return 0
         until = self.begin_taking()
+        began = 0 if collector.acker is None else collector.acker.acker.now
         enter(collector)
         while calls < quota:
             if shares_rings:  # hot
@@ -221,9 +261,13 @@ cdef class BoltExecutor(Executor):
                 self.forget_tups()
             if times.singly:  # hot
                 end_call(times)  # hot
+            if by_test_clock:  # hot
+                collector.acker.read_clock_now()
             if self.pending.count > 0 or late(self, until, calls):
                 break
         collector.current = None
+        if calls > 1:
+            self.end_taking(began)
         return calls
 
     cdef int caught(self, str method) except -1:
@@ -322,7 +366,6 @@ cdef class BoltExecutor(Executor):
         enter(self.collector)
         if not self.batching._batches:
             return 0
-        self.begin_taking()  # the time of what waited in batches begins now, not at the last look at the clock
         try:
             self.batching.process_batches()
             self.batching._tick_counter = 0
@@ -341,16 +384,17 @@ cdef class BoltExecutor(Executor):
         return self.batching is not None and len(self.batching._batches) > 0
 
     def process_held(self, unsigned long long emits):
-        """What it may hold is what a spout waits for: a batching bolt processes its batches, another one gets a tick.
+        """What it may hold is what a spout waits for: a batching bolt processes its batches; a bolt that holds none
+        gets a tick.
 
         ``emits``: of all spouts so far.
         """
-        self.emits_at_held_tick = emits
         self.times.begin_turn()
         try:
-            if self.batching is not None:
+            if self.holds_batches():
                 self.fire_batches()
             else:
+                self.emits_at_held_tick = emits
                 self.give_tick(True)
             self.flush()
         finally:
@@ -451,6 +495,6 @@ cdef BoltExecutor holder_of_what_spouts_await(tuple executors, unsigned long lon
         if bolt.pending.count == 0 and bolt.holds_batches():
             return bolt
     for bolt in bolts:
-        if bolt.pending.count == 0 and bolt.batching is None and bolt.has_tick and bolt.emits_at_held_tick != emits:
+        if bolt.pending.count == 0 and bolt.has_tick and bolt.emits_at_held_tick != emits:
             return bolt
     return None

@@ -68,6 +68,7 @@ cdef class InlineScheduler:
     cdef bint in_turns                             # components are called: not where it sleeps, nor between two runs
     cdef bint in_loop                              # it sleeps in the event loop, whose callbacks are the components'
     cdef Executor calling                          # whose component is called between two turns, or None
+    cdef double left_at                            # when async bolts began to rest, by `monotonic`; NEVER: they do not
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ cdef class InlineScheduler:
         self.quota = quota
         self.idle_sleep = idle_sleep
         self.spout_wait = spout_wait
+        self.left_at = NEVER
 
     def call(self, executor, function, *args):
         """Calls a component's function, here."""
@@ -184,6 +186,7 @@ cdef class InlineScheduler:
         """
         if self.acker is not None:
             self.acker.resume()
+        self.end_rest()
         for executor in self.executors:
             executor.ready()
             (<Executor>executor).stall_end()
@@ -213,6 +216,19 @@ cdef class InlineScheduler:
                 executor.stall_begin(OUTPUT_FULL)
         if full and self.acker is not None:
             self.acker.pause()
+        if full and self.asyncs:
+            self.left_at = self.monotonic()
+        return 0
+
+    cdef int end_rest(self) except -1:
+        """Between two runs the loop stood, too, while nobody took the rows: that is no time of its requests."""
+        cdef double seconds
+        if self.left_at == NEVER:
+            return 0
+        seconds = self.monotonic() - self.left_at
+        self.left_at = NEVER
+        for executor in self.asyncs:
+            (<AsyncExecutor>executor).rest(seconds)
         return 0
 
     cdef bint _run(self, object deadline) except -1:
@@ -264,7 +280,7 @@ cdef class InlineScheduler:
         finally:
             self.in_turns = False
         if calls == 0:
-            self.sleep(self.acker.seconds_to_wait())
+            self.sleep(min(self.acker.seconds_to_wait(), max(0.0, self.next_due - self.monotonic())))
         return True
 
     cdef bint settle(self, object deadline) except -1:

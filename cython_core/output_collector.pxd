@@ -61,12 +61,15 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef readonly unsigned long long unheard_fails     # of tuples without a message id: nobody can replay them
     cdef str component
     cdef int task
+    cdef bint between_runs          # no micro-batch is under way
+    cdef readonly list late_emits   # errors of emits that came between two of them, waiting for the executor; or None
     cdef object anchor_to_current(self, anchor_t *anchor)
     cdef object anchor_to_batch(self, anchor_t *anchor)
     cdef object anchor_to(self, object anchors, anchor_t *anchor, bint must_be_open=*)
     cdef int ack(self, Tuple tup) except -1
     cdef int fail(self, Tuple tup, str method=*, object cause=*) except -1
     cdef int reset_timeout(self, Tuple tup) except -1
+    cdef int refuse_late(self, object values) except -1
 
 
 cdef class BoltBase:
@@ -76,7 +79,7 @@ cdef class BoltBase:
 cdef object running_instance()
 cdef str name_of(object component)
 cdef OutputCollector collector_or_none(object component)
-cdef OutputCollector collector_of(object component)
+cdef OutputCollector collector_of(object component, object given=*)
 
 
 # The collector whose component runs now. The component's methods compare `running.instance` with themselves, so a stale

@@ -11,6 +11,7 @@ instance's ``_pystorm_collector`` attribute.
 Threading law: a collector belongs to the thread of its executor.
 """
 
+import logging
 import weakref
 
 cimport cython
@@ -44,9 +45,14 @@ cdef extern from "own_emit.h":
     int ps_own_emit_back(object cls, bint is_bolt) except -1
 
 
+logger = logging.getLogger("pystorm.worker")
+
 cdef OutputCollector running = None
 cdef str ATTRIBUTE = "_pystorm_collector"
+cdef str LATE = "_pystorm_late_emit_told"
 cdef str HEARER = "_pystorm_told"
+# Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.
+cdef Py_ssize_t MOST_LATE_EMITS = 10
 
 
 cdef int enter(OutputCollector collector) except -1:
@@ -387,6 +393,22 @@ cdef class BoltOutputCollector(OutputCollector):
             tup.roots.reset_timeout()
         return 0
 
+    cdef int refuse_late(self, object values) except -1:
+        """An emit in no tree between two micro-batches, by a thread of the bolt's: neither of them would replay it.
+
+        Order: written down, too, for nobody may ever look at the thread that is told of it.
+        """
+        error = RuntimeError(
+            f"{name_of(self.instance)}.emit by a thread of its own, between two micro-batches: emit before "
+            f"process_tick() has returned for the tick that ends one, or anchor to a tuple that has no verdict yet; "
+            f"Given: {shown(values)}"
+        )
+        if self.late_emits is None:
+            self.late_emits = []
+        if len(self.late_emits) < MOST_LATE_EMITS:
+            self.late_emits.append(error)
+        raise error
+
 
 cdef int anchor_to_tuple(anchor_t *anchor, Tuple tup) noexcept:
     anchor.root = tup.root
@@ -435,15 +457,28 @@ cdef OutputCollector collector_or_none(object component):
     return collector if isinstance(collector, OutputCollector) else None
 
 
-cdef OutputCollector collector_of(object component):
-    """As ``collector_or_none``. Raises RuntimeError outside of a topology."""
+cdef OutputCollector collector_of(object component, object given=None):
+    """As ``collector_or_none``. Raises RuntimeError outside of a topology; ``given``: what was to be emitted."""
     cdef OutputCollector collector = collector_or_none(component)
     if collector is None:
-        raise RuntimeError(
+        text = (
             f"{name_of(component)}.emit, ack or fail while the component is not in a running topology: emit from "
             f"initialize() on, not from the constructor and not after cleanup(); in a unit test run it in a topology"
+            f"{'' if given is None else f'; Given: {shown(given)}'}"
         )
+        if given is not None and getattr(component, "task_id", None) is not None:
+            warn_of_late_emit(component, text)
+        raise RuntimeError(text)
     return collector
+
+
+cdef int warn_of_late_emit(object component, str text) except -1:
+    """Once per component: nobody may ever look at the thread that is told of it."""
+    if getattr(component, LATE, False):
+        return 0
+    PyObject_GenericSetAttr(component, LATE, True)
+    logger.warning("%s", text)
+    return 0
 
 
 cdef bint heard(object component, dict message) except -1:
@@ -467,7 +502,7 @@ cdef object heard_emit(object component, object values, dict more, object stream
     if not need_task_ids:
         message["need_task_ids"] = False
     if not heard(component, message):
-        collector_of(component)
+        collector_of(component, values)
     if not need_task_ids:
         return None
     return [direct_task] if direct_task is not None else component.read_task_ids()
@@ -532,6 +567,8 @@ cdef class BoltBase:
             _alive = collector.anchor_to_current(&anchor)
         else:
             _alive = collector.anchor_to(anchors, &anchor)
+        if collector.between_runs and anchor.root is NULL and anchor.roots is NULL:
+            collector.refuse_late(tup)
         return collector.send_with(tup, stream, &anchor, direct_task, need_task_ids)
 
     def ack(self, tup):

@@ -230,13 +230,11 @@ cdef class ThreadsScheduler:
                 end = NEVER
             if self.acker is not None and ps_acker_keeps_time(&self.acker.acker) and self.acker.expire() > 0:
                 self.wake_those_with_work()  # order: a spout is told before a clock of the test's goes on
-            if self.output is not None and self.output.release() == 0 and len(self.output.done) > 0:
-                if self.acker is not None:
-                    self.acker.pause()
+            if self.output is not None and self.output.release() == 0 and self.hands_over():
                 return True
             if self.quiescent():
                 self.halt()
-                return self.output is not None and len(self.output.done) > 0
+                return self.hands_over()
             self.process_held()
             if self.shared.manual and self.shared.all_parked():
                 self.idle_passes += 1
@@ -247,13 +245,21 @@ cdef class ThreadsScheduler:
             if not (self.shared.manual and self.shared.all_parked()):
                 self.wake_those_with_work()
 
+    cdef bint hands_over(self) except -1:
+        """Whether finished batches wait to be taken; until that is done, the trees' time stands."""
+        cdef bint full = self.output is not None and len(self.output.done) > 0
+        if full and self.acker is not None:
+            self.acker.pause()
+        return full
+
     def await_trees(self):
         """As the inline scheduler's."""
         if not trees_to_await(self.acker, self.executors):
             return False
         self.acker.none_waits()
         if self.acker.expire() == 0:
-            self.sleep(self.acker.seconds_to_wait())
+            # Order: not beyond a tick, which may bring the verdict that is waited for.
+            self.sleep(min(self.acker.seconds_to_wait(), max(0.0, self.next_due - self.monotonic())))
             self.acker.expire()
         return True
 

@@ -538,6 +538,24 @@ def fields_of(table: type[Options]) -> Mapping[str, msgspec.structs.FieldInfo]:
     return MappingProxyType({field.encode_name: field for field in msgspec.structs.fields(table)})
 
 
+class _Lookup(NamedTuple):
+    """A field as ``parse`` looks for it."""
+
+    lowered: str
+    key: str
+    field: msgspec.structs.FieldInfo
+    is_required: bool
+    is_family: bool
+
+
+@functools.lru_cache(maxsize=128)
+def _lookups(table: type[Options]) -> tuple[_Lookup, ...]:
+    """The fields of a table. Kept, as a worker parses its options for each of its tasks."""
+    return tuple(
+        _Lookup(key.lower(), key, field, field.required, key.endswith(".*")) for key, field in fields_of(table).items()
+    )
+
+
 def family_of(key: str, families: Iterable[str]) -> str | None:
     """The key such as ``kafka.*``, out of these, whose family this key belongs to."""
     lowered = key.lower()
@@ -572,7 +590,7 @@ def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Ite
 
 def _families(table: type[Options], lowered: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Key such as ``kafka.*`` → its family: what stands behind ``kafka.``, with the values."""
-    families: dict[str, dict[str, Any]] = {key.lower(): {} for key in fields_of(table) if key.endswith(".*")}
+    families: dict[str, dict[str, Any]] = {each.lowered: {} for each in _lookups(table) if each.is_family}
     for key in lowered if families else ():
         if family := family_of(key, families):
             families[family][key[len(family) - 1 :]] = lowered[key]
@@ -587,12 +605,12 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
     lowered = {key.lower(): value for key, value in given.items()}
     lowered.update(_families(table, lowered))
     values = {}
-    for key, field in fields_of(table).items():
-        if key.lower() not in lowered:
-            if field.required:
+    for lowered_key, key, field, is_required, _ in _lookups(table):
+        if lowered_key not in lowered:
+            if is_required:
                 raise OptionError(f"option {key!r} is needed: {meaning_of(field)} Given: nothing")
             continue
-        value = lowered[key.lower()]
+        value = lowered[lowered_key]
         try:
             if isinstance(value, str):
                 value.encode()  # half a character is refused here, not by whatever reads the text later

@@ -327,6 +327,15 @@ static inline bool ps_acker_take(const ps_acker *acker, ps_root *root, uint64_t 
     return true;
 }
 
+/* A long turn is over, in which the clock stood at `began`: what bolts took since then counts as taken `now`. Too late
+ * by a turn at most, where the first reading would be too early by so much: a tree would fail in a bolt's hands. */
+static inline void ps_acker_take_late(ps_acker *acker, uint64_t began, uint64_t now) {
+    for (uint64_t attempt = acker->oldest; attempt < acker->next; attempt++) {
+        ps_root *root = acker->window[attempt & acker->mask];
+        if (root && root->taken >= began && root->taken < now) root->taken = now;
+    }
+}
+
 /* All queues are drained and all batches processed. What still counts as waiting was thrown away or kept by a bolt: from
  * here on its time runs, or it never would. */
 static inline void ps_acker_none_waits(ps_acker *acker) {

@@ -40,6 +40,9 @@ LOOKS = 4
 """Looks in that time. Fewer: a call is named later, by that share. More: the thread wakes for nothing."""
 SHORTEST_SECONDS = 0.01
 """Between two looks, whatever the time-out is. Less: more than a thousandth of a processor."""
+AFTER_ERROR_SECONDS = 1.0
+"""Until the next look after an error of the watchdog's own. Less: an error that lasts takes a processor. More: calls
+are named later."""
 
 Call = tuple[tuple[Executor, ...], int, int, bool]
 """As schedulers answer it: executors whose component it may be, thread, turn, whether the thread sleeps in the loop."""
@@ -117,6 +120,7 @@ class Watchdog:
         self._entered = 0
         self._thread: threading.Thread | None = None
         self._sleeps_for: float | None = None  # None: until a worker comes
+        self._complained = False
 
     @contextmanager
     def watching(self, worker: Watched) -> Iterator[None]:
@@ -151,13 +155,29 @@ class Watchdog:
         self._thread = thread
 
     def _run(self) -> None:
+        """The thread. It goes on whatever happens, as nobody would start another one."""
         while True:
-            with self._changed:
-                self._sleeps_for = min((_interval(times.seconds) for _, times in self._workers.values()), default=None)
-                self._changed.wait(self._sleeps_for)
-                watched = list(self._workers.values())
-            for reference, times in watched:
-                self._look(reference, times)
+            try:
+                self._wait_and_look()
+            except Exception:
+                self._complain()
+                self._clock.sleep(AFTER_ERROR_SECONDS)
+
+    def _wait_and_look(self) -> None:
+        with self._changed:
+            # Order: copied first. A run that ends as garbage leaves in whatever thread collects it, this one included.
+            seconds = [times.seconds for _, times in list(self._workers.values())]
+            self._sleeps_for = min(map(_interval, seconds), default=None)
+            self._changed.wait(self._sleeps_for)
+            watched = list(self._workers.values())
+        for reference, times in watched:
+            self._look(reference, times)
+
+    def _complain(self) -> None:
+        """Once: what is wrong with one look is wrong with the next."""
+        if not self._complained:
+            self._complained = True
+            logger.exception("the calls of a worker cannot be looked at; this is said once")
 
     def _look(self, reference: "weakref.ref[Watched]", times: CallTimes) -> None:
         """Order: a call of its own, so that nothing of the worker is kept while the thread sleeps."""
@@ -168,7 +188,7 @@ class Watchdog:
             for call in times.look(worker.calls(), self._clock.monotonic()):
                 logger.warning("%s", text_of(call, worker.place_of_run()))
         except Exception:
-            logger.exception("the calls of a worker cannot be looked at")
+            self._complain()
 
 
 def _interval(seconds: float) -> float:

@@ -44,9 +44,7 @@ class Wiring:
         }
         self._rings = dict(self._shared_rings())
         self.executors: list[Executor] = [
-            self._executor(component, task, output, builder)
-            for component in plan.components
-            for task in component.tasks
+            executor for component in plan.components for executor in self._executors(component, output, builder)
         ]
         for executor in self.executors:
             self._prepare_groupings(executor)
@@ -81,7 +79,14 @@ class Wiring:
             if consumer == component.name
         )
 
-    def _executor(self, component: ComponentPlan, task: int, output: OutputPlan, builder: RowBatchBuilder) -> Executor:
+    def _executors(self, component: ComponentPlan, output: OutputPlan, builder: RowBatchBuilder) -> Iterator[Executor]:
+        own = parse(EngineOptions, self.plan.conf_of(component))
+        for task in component.tasks:
+            yield self._executor(component, task, own, output, builder)
+
+    def _executor(
+        self, component: ComponentPlan, task: int, own: EngineOptions, output: OutputPlan, builder: RowBatchBuilder
+    ) -> Executor:
         pending = PendingEmits()
         routers = {
             stream.name: StreamRouter(
@@ -94,7 +99,6 @@ class Wiring:
             )
             for stream in self.plan.streams_of(component)
         }
-        own = parse(EngineOptions, self.plan.conf_of(component))
         try:
             instance = component.instance()
         except (Exception, SystemExit) as error:

@@ -267,6 +267,9 @@ class Worker:
             self._scheduler.halt()
             self._close_quietly()
             self._error_log.tell()
+        for executor in self.executors:
+            if isinstance(executor, BoltExecutor):
+                executor.end()
         self._seconds = self.clock.monotonic() - began
         self.broken = False
         self._warn()

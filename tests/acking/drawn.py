@@ -5,14 +5,17 @@ of the emit. What a bolt does with a tuple depends on these alone.
 """
 
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from random import Random
+from typing import Any, Protocol, TypeVar
 
 from hypothesis import strategies as st
 
 from pystorm_source import BatchingBolt, Bolt, Grouping, Stream
 
 FIELDS = ["root long", "path string"]
+ANCHORS = ["own", "own", "own", "twice", "none"]
 GROUPINGS = {
     "shuffle": Grouping.SHUFFLE,
     "fields": Grouping.fields("root"),
@@ -55,32 +58,92 @@ class Node:
         return self.deeds[zlib.crc32(f"{number}/{root}/{path}".encode()) % len(self.deeds)]
 
 
-def deeds(verdicts: list[str]) -> st.SearchStrategy[Deed]:
-    return st.builds(
-        Deed,
-        verdict=st.sampled_from(verdicts),
-        emits=st.sampled_from([0, 1, 1, 1, 2, 3]),
-        anchors=st.sampled_from(["own", "own", "own", "twice", "none"]),
-        again=st.sampled_from(["", "", "ack", "fail"]),
-        ticks=st.integers(1, 6),
-    )
+T = TypeVar("T")
+
+
+class Unfit(Exception):
+    """No case for a test: it has too many tuples, or what comes of it is a matter of order."""
+
+
+class Draws(Protocol):
+    """Where random things come from: one function draws a case by it, whoever asks for one."""
+
+    def integer(self, low: int, high: int) -> int: ...
+
+    def one_of(self, values: Sequence[T]) -> T: ...
+
+    def subset(self, values: Sequence[T], most: int) -> list[T]: ...
+
+    def several(self, fewest: int, most: int, make: Callable[..., T], *given: Any) -> list[T]: ...
+
+
+class Shrinking:
+    """From hypothesis, which remembers what failed and looks for the smallest of the kind."""
+
+    def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]):
+        self.draw = draw
+
+    def integer(self, low: int, high: int) -> int:
+        return int(self.draw(st.integers(low, high)))
+
+    def one_of(self, values: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(values))  # type: ignore[no-any-return]
+
+    def subset(self, values: Sequence[T], most: int) -> list[T]:
+        return list(self.draw(st.lists(st.sampled_from(values), min_size=1, max_size=most, unique=True)))
+
+    def several(self, fewest: int, most: int, make: Callable[..., T], *given: Any) -> list[T]:
+        return list(self.draw(st.lists(shrinking(make, *given), min_size=fewest, max_size=most)))
 
 
 @st.composite
-def nodes(draw: Any, spouts: int, verdicts: list[str], batching: bool = True, most: int = 5) -> tuple[Node, ...]:
+def shrinking(draw: Any, make: Callable[..., Any], *given: Any) -> Any:
+    """What ``make(draws, *given)`` draws, as a strategy."""
+    return make(Shrinking(draw), *given)
+
+
+class Seeded:
+    """From a seed alone, in a fraction of the time: the same seed gives the same case."""
+
+    def __init__(self, seed: int):
+        self.random = Random(seed)
+
+    def integer(self, low: int, high: int) -> int:
+        return self.random.randint(low, high)
+
+    def one_of(self, values: Sequence[T]) -> T:
+        return self.random.choice(values)
+
+    def subset(self, values: Sequence[T], most: int) -> list[T]:
+        return self.random.sample(values, self.random.randint(1, min(most, len(values))))
+
+    def several(self, fewest: int, most: int, make: Callable[..., T], *given: Any) -> list[T]:
+        return [make(self, *given) for _ in range(self.random.randint(fewest, most))]
+
+
+def deed(draws: Draws, verdicts: list[str], anchors: list[str]) -> Deed:
+    return Deed(
+        verdict=draws.one_of(verdicts),
+        emits=draws.one_of([0, 1, 1, 1, 2, 3]),
+        anchors=draws.one_of(anchors),
+        again=draws.one_of(["", "", "ack", "fail"]),
+        ticks=draws.integer(1, 6),
+    )
+
+
+def nodes(
+    draws: Draws, spouts: int, verdicts: list[str], most: int = 5, anchors: list[str] = ANCHORS
+) -> tuple[Node, ...]:
     """A random acyclic graph of bolts behind ``spouts`` spouts; every spout has a subscriber."""
     made: list[Node] = []
-    for number in range(draw(st.integers(1, most))):
-        producers = list(range(-spouts, number))
-        chosen = draw(st.lists(st.sampled_from(producers), min_size=1, max_size=3, unique=True))
-        if number == 0:
-            chosen = list(range(-spouts, 0))
-        gathers = batching and draw(st.integers(0, 3)) == 0
+    for number in range(draws.integer(1, most)):
+        chosen = draws.subset(range(-spouts, number), 3) if number else list(range(-spouts, 0))
+        gathers = draws.integer(0, 3) == 0
         # Who gathers pairs must see both tuples of one in one task.
         names = ["all", "global"] if gathers else list(GROUPINGS)
-        inputs = tuple((producer, draw(st.sampled_from(names))) for producer in chosen)
-        own = draw(st.lists(deeds(verdicts), min_size=1, max_size=4))
-        made.append(Node(draw(st.integers(1, 3)), inputs, tuple(own), gathers))
+        inputs = tuple((producer, draws.one_of(names)) for producer in chosen)
+        own = draws.several(1, 4, deed, verdicts, anchors)
+        made.append(Node(draws.integer(1, 3), inputs, tuple(own), gathers))
     return tuple(made)
 
 

@@ -5,14 +5,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from tests.acking.drawn import Deed, Node, path_of
+from tests.acking.drawn import Deed, Node, Unfit, path_of
 
 EPSILON = 0.01
 MOST_TUPLES = 300
-
-
-class Unfit(Exception):
-    """What follows is a matter of order, as of two things at the same time; or there are more tuples than it takes."""
 
 
 @dataclass(eq=False)

@@ -800,3 +800,65 @@ def test_any_mix_of_requests_settles_every_tuple_once(script, max_pending, order
     assert sorted(found) == expected
     if ordered:
         assert found == expected
+
+
+# --- while nobody takes the rows ---
+
+
+class InSteps(AsyncBolt):
+    """Its requests end after many rounds of the loop."""
+
+    outputs = ["n long"]
+    seen = []
+
+    async def process(self, tup):
+        self.seen.append(tup.values.n)
+        for _ in range(5 + tup.values.n * 7 % 30):
+            await asyncio.sleep(0)
+        self.emit(tup.values)
+
+
+def rows_of_a_slow_sink(cls, clock, seconds, **options):
+    """The numbers of a range whose rows are taken so many seconds after one another, and the counts."""
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=cls.spec(inputs=[s])), "b", overrides=keys(**options), clock=clock, batch_rows=5)
+    found = []
+    try:
+        for batch in worker.run("s", "p", 0, 100):
+            assert batch.num_rows <= 5
+            clock.advance(seconds)
+            found += batch["n"].to_pylist()
+        return sorted(found), worker.report()["components"]
+    finally:
+        worker.stop()
+
+
+@ORDERED
+@pytest.mark.inline
+def test_no_request_runs_out_of_time_while_nobody_takes_the_rows(ordered):
+    """The loop stands, too, with one thread: whatever has come meanwhile, the coroutine could not go on."""
+    InSteps.seen = []
+    found, counts = rows_of_a_slow_sink(InSteps, ManualClock(), 40, max_pending=10, ordered=ordered)
+    assert found == list(range(100))
+    assert (counts["s"]["retries"], sorted(InSteps.seen)) == (0, list(range(100)))
+
+
+@pytest.mark.inline
+def test_a_request_that_takes_too_long_between_two_rests_runs_out_of_time():
+    class Hangs(InSteps):
+        """Its first try for 42 never ends."""
+
+        exit_on_exception = False
+        tries = 0
+
+        async def process(self, tup):
+            if tup.values.n == 42:
+                Hangs.tries += 1
+                if Hangs.tries == 1:
+                    await asyncio.sleep(1000)
+            await super().process(tup)
+
+    clock = ManualClock()
+    found, counts = rows_of_a_slow_sink(Hangs, clock, 40, max_pending=10, request_timeout_secs=3)
+    assert found == list(range(100))
+    assert (counts["s"]["retries"], Hangs.tries) == (1, 2)

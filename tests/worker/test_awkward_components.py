@@ -3,6 +3,7 @@
 import copy
 import pickle
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -518,3 +519,78 @@ def test_process_batches_may_be_called_from_a_thread_of_the_bolts_own():
     _, spout, bolt = played(everything, Threaded)
     assert bolt.seen == [(n, [(n,)]) for n in everything]
     assert spout.told == [("ack", n) for n in everything]
+
+
+class EmitsLater(Bolt):
+    """Passes on what it gets; ``later`` emits by a thread that the bolt has started, and answers the error."""
+
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        self.helper = ThreadPoolExecutor(1)
+
+    def process(self, tup):
+        self.last = tup
+        self.emit(tup.values)
+
+    def later(self, *values, **given):
+        return self.helper.submit(self.emit, values, **given).exception(10)
+
+
+def emits_later(cls=EmitsLater):
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=cls.spec(inputs=[s])), "b")
+    assert numbers(worker.run("s", "p", 0, 3)) == [0, 1, 2]
+    (bolt,) = [each.instance for each in worker.executors if each.component == "b"]
+    return worker, bolt
+
+
+LATE = "component 'b', task 2: EmitsLater.emit"
+
+
+@pytest.mark.parametrize("given", [{}, {"anchors": []}])
+def test_an_emit_between_two_micro_batches_is_an_error_that_names_bolt_and_values(given):
+    worker, bolt = emits_later()
+    error = bolt.later(77, **given)
+    assert str(error).startswith(f"{LATE} by a thread of its own, between two micro-batches")
+    assert "Given: (77,)" in str(error)
+    with pytest.raises(TupleFailed, match=r"component 'b', task 2: emit\(\) raised RuntimeError.*\(77,\)"):
+        list(worker.run("s", "p", 3, 6))
+    worker.stop()
+
+
+def test_an_emit_anchored_to_what_has_its_verdict_names_the_tuple():
+    worker, bolt = emits_later()
+    error = bolt.later(77, anchors=[bolt.last])
+    assert LATE in str(error) and "after ack/fail" in str(error) and "values=SDefaultTuple(n=2)" in str(error)
+    assert numbers(worker.run("s", "p", 3, 6)) == [3, 4, 5]
+    worker.stop()
+
+
+def test_a_bolt_that_survives_its_exceptions_survives_late_emits():
+    class GoesOn(EmitsLater):
+        exit_on_exception = False
+
+    worker, bolt = emits_later(GoesOn)
+    for n in range(30):
+        assert isinstance(bolt.later(n), RuntimeError)
+    assert numbers(worker.run("s", "p", 3, 6)) == [3, 4, 5]
+    assert worker.report()["components"]["b"]["errors"] == 10
+    worker.stop()
+
+
+def test_what_no_micro_batch_comes_after_is_told_when_the_worker_ends(caplog):
+    worker, bolt = emits_later()
+    bolt.later(77)
+    worker.stop()
+    assert [LATE in record.message and "(77,)" in record.message for record in caplog.records] == [True]
+
+
+def test_an_emit_after_the_end_of_the_task_names_bolt_and_values_once_in_the_log(caplog):
+    worker, bolt = emits_later()
+    worker.stop()
+    for n in (77, 78):
+        error = bolt.later(n)
+        assert str(error).startswith(f"{LATE}, ack or fail while the component is not in a running topology")
+        assert f"Given: ({n},)" in str(error)
+    assert [LATE in record.message and "(77,)" in record.message for record in caplog.records] == [True]

@@ -356,3 +356,113 @@ def test_each_slice_of_a_batch_is_retried_alone():
     assert counts["s"]["retries"] == 1
     assert 10_000 < len(got) <= 10_000 + 256
     assert counts["s"]["acked"] >= 10_000 // 256
+
+
+# --- the acker's clock in long turns ---
+
+
+def keeps_the_last(s, pass_time, kept_for):
+    class KeepsTheLast(Pass):
+        """Keeps the tuple of 4 until its tick; the calls before it, the first excepted, take long."""
+
+        auto_ack = False
+
+        def initialize(self, conf, context):
+            self.kept = []
+
+        def process(self, tup):
+            if 0 < tup.values.n <= 4:
+                pass_time()
+            self.emit(tup.values)
+            if tup.values.n == 4:
+                self.kept.append(tup)
+            else:
+                self.ack(tup)
+
+        def process_tick(self, tup):
+            while self.kept:
+                self.ack(self.kept.pop())
+
+    return KeepsTheLast.spec(inputs=[s], config={"topology.tick.tuple.freq.secs": kept_for})
+
+
+def test_a_tuple_that_is_taken_late_in_a_long_turn_has_its_whole_time():
+    clock = ManualClock()
+    s = Numbers.spec()
+    bolt = keeps_the_last(s, lambda: clock.advance(0.7), 2.4)
+    worker = worker_of(topology(s=s, b=bolt), "b", overrides={"topology.message.timeout.secs": 2}, clock=clock)
+    rows, counts = run(worker, 5)
+    assert rows == [0, 1, 2, 3, 4]
+    assert counts["s"]["retries"] == 0
+
+
+def test_so_it_has_by_the_machines_clock():
+    s = Numbers.spec()
+    bolt = keeps_the_last(s, lambda: time.sleep(0.4), 1.25)
+    worker = worker_of(topology(s=s, b=bolt), "b", overrides={"topology.message.timeout.secs": 1.2})
+    rows, counts = run(worker, 5)
+    assert rows == [0, 1, 2, 3, 4]
+    assert counts["s"]["retries"] == 0
+
+
+def test_the_time_of_a_group_begins_with_its_own_call():
+    """The groups before it take longer than the time-out."""
+    clock = ManualClock()
+
+    class KeepsGroups(BatchingBolt):
+        outputs = ["n long"]
+        auto_ack = False
+
+        def initialize(self, conf, context):
+            self.kept = []
+
+        def group_key(self, tup):
+            return tup.values.n
+
+        def process_batch(self, key, tups):
+            clock.advance(0.5)
+            for tup in tups:
+                self.emit(tup.values)
+                if key == 4:
+                    self.kept.append(tup)
+                else:
+                    self.ack(tup)
+
+        def process_tick(self, tup):
+            while self.kept:
+                self.ack(self.kept.pop())
+            super().process_tick(tup)
+
+    s = Numbers.spec()
+    bolt = KeepsGroups.spec(inputs=[s], config={"topology.tick.tuple.freq.secs": 1.4})
+    worker = worker_of(topology(s=s, b=bolt), "b", overrides={"topology.message.timeout.secs": 2}, clock=clock)
+    rows, counts = run(worker, 5)
+    assert rows == [0, 1, 2, 3, 4]
+    assert counts["s"]["retries"] == 0
+
+
+def test_a_batching_bolt_that_holds_tuples_outside_of_its_batches_gets_its_tick():
+    class KeepsBeside(BatchingBolt):
+        outputs = ["n long"]
+        auto_ack = False
+
+        def initialize(self, conf, context):
+            self.kept = []
+
+        def process_batch(self, key, tups):
+            self.kept += tups
+
+        def process_tick(self, tup):
+            super().process_tick(tup)
+            for each in self.kept:
+                self.emit(each.values, anchors=[each])
+                self.ack(each)
+            self.kept = []
+
+    clock = ManualClock()
+    s = Numbers.spec()
+    made = topology(s=s, b=KeepsBeside.spec(inputs=[s]))
+    config = {"topology.max.spout.pending": 5}
+    rows, counts = run(worker_of(made, "b", overrides=config, clock=clock), 200)
+    assert rows == list(range(200))
+    assert (counts["s"]["retries"], clock.monotonic() < 1) == (0, True)

@@ -12,11 +12,13 @@ import time
 import weakref
 from collections import defaultdict
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystorm_source import BatchingBolt, Bolt, GlobalStreamId, Grouping, Spout, Stream
+from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError, TupleFailed
 from tests.worker.running import Numbers, Pass, numbers, rows, topology, worker_of
 
@@ -409,6 +411,50 @@ def test_rows_that_nobody_takes_hold_the_topology():
     assert executed < 10_000
     assert all(thread.parked for thread in threads)
     batches.close()
+    worker.stop()
+
+
+def test_no_tree_times_out_while_the_last_rows_wait_to_be_taken():
+    """All is drained in the moment in which they are finished: the driver hands them over and ends the run at once."""
+    clock = ManualClock()
+
+    class Told(Spout):
+        outputs = ["n long"]
+
+        def next_tuple(self):
+            if not self.sent:
+                self.sent = True
+                self.emit([1], tup_id=1)
+
+        sent = False
+        failed = 0
+
+        def fail(self, tup_id):
+            Told.failed += 1
+
+        @property
+        def _pystorm_waits(self):
+            """The driver asks for it when it looks whether all is drained."""
+            if threading.current_thread() is driver and held and not finished:
+                finished.append(True)
+                worker._builder.done.append(pa.record_batch({"n": pa.array([7], pa.int64())}))
+            return False
+
+    class Keeps(Bolt):
+        outputs = ["n long"]
+        auto_ack = False
+
+        def process(self, tup):
+            held.append(tup)
+
+    driver, held, finished = threading.current_thread(), [], []
+    s = Told.spec()
+    worker = worker_of(topology(s=s, b=Keeps.spec(inputs=[s])), "b", clock=clock)
+    found = []
+    for batch in worker.run_round({}):
+        clock.advance(40)  # longer than the time-out
+        found += batch["n"].to_pylist()
+    assert (found, len(held), Told.failed) == ([7], 1, 0)
     worker.stop()
 
 

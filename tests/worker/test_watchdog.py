@@ -375,3 +375,59 @@ def test_a_worker_by_another_clock_is_not_looked_after():
     entered = watchdog.watching.__self__._entered
     assert numbers(worker.run("s", "p", 0, 3)) == [0, 1, 2]
     assert watchdog.watching.__self__._entered == entered
+
+
+class _LeavesMeanwhile(CallTimes):
+    """A worker leaves while its times are read, as one that ends as garbage does in the thread that collects it."""
+
+    def __init__(self, leave):
+        self._leave = leave
+        super().__init__(SOON)
+
+    @property
+    def seconds(self):
+        self._leave()
+        return SOON
+
+    @seconds.setter
+    def seconds(self, given):
+        pass
+
+
+@pytest.mark.inline
+def test_a_worker_that_leaves_while_the_others_are_looked_at_does_not_end_it():
+    dog = Watchdog()
+    others = [Worked(10_000.0) for _ in range(3)]
+    watches = [dog._enter(other) for other in others]
+    with dog._changed:
+        first = watches.pop(0)
+        reference, _ = dog._workers[first]
+        dog._workers[first] = (reference, _LeavesMeanwhile(lambda: watches and dog._leave(watches.pop())))
+    hasty = Worked()
+    with dog.watching(hasty):
+        assert hasty.asked.acquire(timeout=DEADLINE)
+        assert hasty.asked.acquire(timeout=DEADLINE)
+
+
+@pytest.mark.inline
+def test_an_error_of_its_own_does_not_end_it_and_is_said_once(caplog, monkeypatch):
+    monkeypatch.setattr(watchdog, "AFTER_ERROR_SECONDS", 0.001)
+    wrong = threading.Semaphore(0)
+
+    def interval(seconds):
+        if seconds < 0:
+            wrong.release()
+            raise ZeroDivisionError
+        return seconds / 4
+
+    monkeypatch.setattr(watchdog, "_interval", interval)
+    dog = Watchdog()
+    hasty = Worked()
+    broken = dog._enter(hasty)
+    dog._workers[broken] = (dog._workers[broken][0], CallTimes(-1.0))
+    for _ in range(3):
+        assert wrong.acquire(timeout=DEADLINE)
+    dog._leave(broken)
+    with dog.watching(hasty):
+        assert hasty.asked.acquire(timeout=DEADLINE)
+    assert len([record for record in caplog.records if "cannot be looked at" in record.message]) == 1
