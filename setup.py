@@ -105,21 +105,18 @@ class build_core(build_ext):
     """
 
     def run(self) -> None:
-        if self.extensions:
-            self._write_c()
         if self.inplace:
             kind = f"{self.plat_name}-{sys.implementation.cache_tag}"
             self.build_temp, self.build_lib = f"build/temp.{kind}", f"build/lib.{kind}"
-            flags = Path(self.build_temp, "flags")
-            now = " ".join([os.environ.get("CC", ""), *COMPILE_ARGS, *LINK_ARGS])
-            if not flags.is_file() or flags.read_text() != now:
-                self.force = True
-                flags.unlink(missing_ok=True)  # until all is done: a build that breaks off is begun anew
-            super().run()
-            flags.parent.mkdir(parents=True, exist_ok=True)
-            flags.write_text(now)
-        else:
-            super().run()
+        flags = Path(self.build_temp, "flags")
+        now = " ".join([os.environ.get("CC", ""), *COMPILE_ARGS, *LINK_ARGS])
+        if not flags.is_file() or flags.read_text() != now:
+            self.force = True  # no module of other flags stays
+            flags.unlink(missing_ok=True)  # written when all is done: a build that breaks off is begun anew
+        self._write_c()
+        super().run()
+        flags.parent.mkdir(parents=True, exist_ok=True)
+        flags.write_text(now)
 
     def _write_c(self) -> None:
         """Runs Cython on what changed. An extension then depends on the headers that it includes, and on no other."""
