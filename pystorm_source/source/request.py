@@ -24,6 +24,7 @@ from pystorm_source.errors import OptionError
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, family_of, fields_of, parse
 from pystorm_source.plan import Plan, check_meetings, compile_plan, load_topology
+from pystorm_source.presets import preset_file, preset_names
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.offsets.positions import EARLIEST, LATEST, Positions
@@ -191,13 +192,16 @@ def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
 
 
 def _config_of(text: str) -> dict[str, Any]:
-    """Reads ``config``: a JSON object, or the path of a .yaml or .json file. Messages do not repeat its content."""
+    """Reads ``config``: a JSON object, a preset, or the path of a file. Messages do not repeat its content."""
     if not text.strip():
         return {}
-    path = None if text.lstrip().startswith("{") else Path(text)
+    path = None if text.lstrip().startswith("{") else preset_file(text) or Path(text)
     shown = f"{len(text)} characters of JSON" if path is None else repr(text)
     if path is not None and path.suffix.lower() not in (".yaml", ".yml", ".json"):
-        raise OptionError(f"option 'config' is a JSON object or the path of a .yaml or .json file. Given: {shown}")
+        raise OptionError(
+            "option 'config' is a JSON object or the path of a .yaml or .json file, or a preset: "
+            f"{' or '.join(preset_names())}. Given: {shown}"
+        )
     try:
         content = text if path is None else path.read_text(encoding="utf-8")
         is_json = path is None or path.suffix.lower() == ".json"

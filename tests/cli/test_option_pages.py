@@ -1,4 +1,4 @@
-"""conf/ and docs/OPTIONS.md say what the option tables say."""
+"""pystorm_source/conf/ and docs/OPTIONS.md say what the option tables say."""
 
 import re
 import subprocess
@@ -33,7 +33,7 @@ def test_every_table_has_a_section():
 
 def test_defaults_are_the_defaults():
     """The YAML file, read as a user's would be, gives every table its defaults."""
-    defaults = yaml.safe_load((ROOT / "conf/defaults.yaml").read_text())
+    defaults = yaml.safe_load((ROOT / "pystorm_source/conf/defaults.yaml").read_text())
     assert parse(EngineOptions, defaults) == EngineOptions()
     assert parse(SourceOptions, defaults) == SourceOptions()
     assert parse(RateOptions, defaults) == RateOptions()
@@ -47,7 +47,7 @@ def test_defaults_are_the_defaults():
 
 
 def test_every_key_stands_under_its_meaning():
-    lines = (ROOT / "conf/defaults.yaml").read_text().splitlines()
+    lines = (ROOT / "pystorm_source/conf/defaults.yaml").read_text().splitlines()
     for number, line in enumerate(lines):
         if re.match(r"[\w.]+: ", line):
             assert re.fullmatch(r"# .{20,}\(.+\)", lines[number - 1]), line
@@ -68,7 +68,7 @@ def default(key):
 
 @pytest.mark.parametrize("preset", ["latency", "throughput"])
 def test_presets_are_taken(preset):
-    given = yaml.safe_load((ROOT / "conf" / f"{preset}.yaml").read_text())
+    given = yaml.safe_load((ROOT / "pystorm_source/conf" / f"{preset}.yaml").read_text())
     assert set(given) <= set(fields_of(EngineOptions))
     engine = parse(EngineOptions, given)
     assert all(getattr(engine, fields_of(EngineOptions)[key].name) != default(key) for key in given)

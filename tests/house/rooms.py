@@ -28,8 +28,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT_PYSPARK = {"source", "stages", "shim"}
 
-# The modules that streamparse's users import from: faces of the package as __init__ is one.
-FACES = {"bolt", "compat", "component", "dsl", "spout", "storm", "thrift"}
+# The modules that users import from, streamparse's and one of ours: faces of the package as __init__ is one.
+FACES = {"bolt", "compat", "component", "dsl", "environment", "spout", "storm", "thrift"}
 
 # Ready-made spouts: none imports another one.
 SPOUTS = {"files", "kafka", "memory", "rate", "socket"}

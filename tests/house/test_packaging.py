@@ -1,5 +1,6 @@
 """What pyproject.toml and MANIFEST.in promise is what lies in the folders."""
 
+import re
 import shutil
 import subprocess
 import tomllib
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pystorm_source.__main__ import NEEDED
 from pystorm_source.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,8 +20,10 @@ INTERPRETERS = ["3.11", "3.12", "3.13"]
 
 def test_the_interpreters_are_the_same_everywhere():
     assert PROJECT["project"]["requires-python"] == ">=3.11,<3.14"
-    named = [each.rsplit(" ", 1)[1] for each in PROJECT["project"]["classifiers"] if "Python ::" in each]
-    assert [each for each in named if each != "Cython"] == INTERPRETERS
+    classifiers = PROJECT["project"]["classifiers"]
+    assert [each.rsplit(" ", 1)[1] for each in classifiers if "Python :: 3" in each] == INTERPRETERS
+    wheels = PROJECT["tool"]["cibuildwheel"]["build"]
+    assert wheels == [f"cp{version.replace('.', '')}-*" for version in INTERPRETERS]
     assert f"for version in {' '.join(INTERPRETERS)}; do" in (ROOT / ".ci/run").read_text()
 
 
@@ -58,6 +62,25 @@ def test_the_files_of_a_new_project_are_packaged():
     assert len(templates) >= 9 and templates <= packaged
     (line,) = [line for line in (ROOT / "MANIFEST.in").read_text().splitlines() if "include pystorm_source" in line]
     assert {path.suffix for path in templates} == {".in"} and "*.in" in line.split()
+
+
+def test_presets_are_packaged():
+    """In the wheel by package-data, in the sdist by MANIFEST.in."""
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["pystorm_source"]
+    packaged = {path.stem for pattern in patterns for path in (ROOT / "pystorm_source").glob(pattern)}
+    assert {"latency", "throughput"} <= packaged
+    (line,) = [line for line in (ROOT / "MANIFEST.in").read_text().splitlines() if "include pystorm_source" in line]
+    assert "*.yaml" in line.split()
+
+
+def test_executors_install_four_packages():
+    """The command line is an extra: what it needs is a dozen packages and 25 MB."""
+    project = PROJECT["project"]
+    names = {re.split(r"[>=\[]", each)[0] for each in project["dependencies"]}
+    assert names == {"numpy", "pyarrow", "msgspec", "pyyaml"}
+    extras = project["optional-dependencies"]
+    assert set(extras["cli"]) < set(extras["spark"])
+    assert {re.split(">", each)[0] for each in extras["cli"]} == set(NEEDED)
 
 
 def test_every_compiled_module_has_a_stub():

@@ -9,7 +9,7 @@ import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from pystorm_source.java import ensure_java
+from pystorm_source.cli.java import ensure_java
 from pystorm_source.source.data_source import PystormDataSource
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -109,6 +109,19 @@ def test_config_is_json_or_a_file(world, tmp_path, suffix):
     assert conf["topology.debug"] == "false"  # an option of its own wins
 
 
+@pytest.mark.parametrize(("name", "batch_size"), [("latency", 1), (" Throughput", 512)])
+def test_config_is_a_preset(world, tmp_path, monkeypatch, name, batch_size):
+    """It comes with the package: from any working folder."""
+    monkeypatch.chdir(tmp_path)
+    plan = ReadRequest.of(world.options(config=name)).plan
+    assert plan.conf_of(plan.component("numbers"))["topology.producer.batch.size"] == batch_size
+
+
+def test_the_table_of_defaults_is_no_preset(world):
+    with pytest.raises(OptionError, match=r"or a preset: latency or throughput\. Given: 'defaults'"):
+        ReadRequest.of(world.options(config="defaults"))
+
+
 def test_keys_that_spark_adds_to_tables_are_tolerated(world):
     added = {"provider": "pystorm", "owner": "me", "option.path": "x", "external": "false"}
     assert ReadRequest.of({**world.options(), **added}) == ReadRequest.of(world.options())

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from pystorm_source.environment import ensure_worker_python
+from pystorm_source.source.worker_python import ensure_worker_python
 
 
 @pytest.fixture(autouse=True)
