@@ -280,7 +280,9 @@ cdef class InlineScheduler:
         finally:
             self.in_turns = False
         if calls == 0:
-            self.sleep(min(self.acker.seconds_to_wait(), max(0.0, self.next_due - self.monotonic())))
+            # A microsecond more: what is due at a time is over only behind it, and a clock that stands would never get there.
+            ticks = max(0.0, self.timers.next_due() - self.monotonic()) + 1e-6
+            self.sleep(min(self.acker.seconds_to_wait(), ticks))
         return True
 
     cdef bint settle(self, object deadline) except -1:

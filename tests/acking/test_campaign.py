@@ -53,3 +53,13 @@ def test_the_schedulers_take_turns_unless_one_is_named(monkeypatch, capsys):
     assert (summary["threads"], summary["inline"]) == (2, 14)
     _, (summary,) = said_of(monkeypatch, capsys, lambda case, scheduler: "ran", "--scheduler", "threads")
     assert summary["threads"] == summary["rounds"] == 1000
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("scheduler", ["inline", "threads"])
+@pytest.mark.parametrize("seed", [100329])
+def test_rounds_that_did_not_end_once(seed, scheduler):
+    """100329: the sleep until the last time-out ended a nanosecond before it, again and again."""
+    found = campaign.Round(seed, scheduler)
+    found.run()
+    assert found.outcome
