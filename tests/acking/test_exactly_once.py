@@ -22,8 +22,9 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from tests.acking.drawn import GROUPINGS, Deed, Node, nodes
+from tests.sizes import sized
 
-EXAMPLES = int(os.environ.get("PYSTORM_ACKING_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("PYSTORM_ACKING_EXAMPLES", sized(25)))
 FIELDS = ["root long", "path string", "serial long"]
 SCHEMA = pa.schema([("root", pa.int64()), ("path", pa.string()), ("serial", pa.int64()), ("task", pa.int32())])
 WRONGS = ["fail", "raise", "never", "late", "late fail", "hold", "ack, fail"]
@@ -316,7 +317,7 @@ def inputs_of(drawn, name):
     return () if name == "spout" else drawn[int(name.removeprefix("bolt"))].inputs
 
 
-@settings(max_examples=max(10, EXAMPLES // 3), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=max(3, EXAMPLES // 3), deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=cases(), where=st.integers(0, 3), root=st.integers(0, 19), retries=st.integers(0, 3))
 def test_of_a_tuple_that_is_dropped_nothing_leaves(case, where, root, retries, scheduler):
     drawn = tuple(Node(node.par, node.inputs, node.deeds) for node in case["drawn"])
