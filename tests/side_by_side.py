@@ -11,6 +11,7 @@ exceptions:
 import fcntl
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Generator, Iterator
@@ -25,6 +26,11 @@ GROUPS = ("spark", "kafka")
 
 TURN, RUNNING = 0, 1
 """The bytes of the file that are locked: to be the next one to start, and to run."""
+
+
+def name_of(value: object) -> str:
+    """A value in the name of a test: the same in every process, thus without addresses."""
+    return re.sub(r" at 0x[0-9a-f]+", "", ascii(value))[:40]
 
 
 SHARED = pytest.StashKey[Path]()
