@@ -49,8 +49,8 @@ demo: ## word count over real text, as a streaming query; installs no more than 
 	$(SETUP) $(VENV)/.installed java-inner
 	@$(VENV)/bin/pystorm-source demo
 
-test: build ## all tests (ARGS='-k word -x' is passed to pytest)
-	@$(PY) -m pytest $(ARGS)
+test: build ## the tests, in two processes (ARGS='-k word -x' is passed to pytest; ARGS='-n 0 --pdb' is one process)
+	@$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 gates: build ## the checks of the house: hot lines, C headers under sanitizers, the core under AddressSanitizer
 	@$(PY) -m pytest tests/gates -m gate $(ARGS)

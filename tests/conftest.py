@@ -5,6 +5,7 @@ Deadlines are pytest-timeout's (``timeout`` in ``pyproject.toml``); a test that 
 """
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +13,25 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.side_by_side import (  # noqa: F401
+    pytest_collection_modifyitems,
+    pytest_configure_node,
+    pytest_deselected,
+    pytest_runtest_protocol,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_testnodedown,
+    pytest_xdist_make_scheduler,
+)
+
 # The same examples in every run, so that only a change turns a test red; HYPOTHESIS_PROFILE=search looks for others.
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
 settings.register_profile("search", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+# A shell that starts a command in the background may have it ignore Ctrl-C, and so would all processes of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,6 +40,9 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.g
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.pop("SPARK_HOME", None)
+
+JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""For minutes of small queries: the thorough compiler and parallel collectors take a core from what is tested."""
 
 
 @pytest.fixture(scope="session")
@@ -39,6 +58,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         SparkSession.builder.master("local[2,3]")
         .appName("pystorm-source tests")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", JVM)
         .config("spark.local.dir", str(folder / "local"))
         .config("spark.python.worker.faulthandler.enabled", "true")
         .config("spark.sql.session.timeZone", "UTC")

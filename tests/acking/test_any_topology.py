@@ -13,8 +13,9 @@ from pystorm_source.testing import PAUSE, run_topology
 from tests.acking.drawn import FIELDS, GROUPINGS, Unfit, bolt_of, nodes, shrinking
 from tests.acking.fed import Heard, feeder
 from tests.acking.model import Model
+from tests.sizes import sized
 
-EXAMPLES = int(os.environ.get("PYSTORM_ACKING_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("PYSTORM_ACKING_EXAMPLES", sized(25)))
 # Not how many topologies are unfit: if most were, only the smallest would be tried.
 BY_MACHINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 VERDICTS = ["ack", "ack", "ack", "fail", "raise", "never", "hold", "doom", "reset"]

@@ -21,8 +21,9 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from tests.acking.drawn import GROUPINGS, Deed, Node, Unfit, nodes, shrinking
+from tests.sizes import sized
 
-EXAMPLES = int(os.environ.get("PYSTORM_ACKING_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("PYSTORM_ACKING_EXAMPLES", sized(25)))
 FIELDS = ["root long", "path string", "serial long"]
 SCHEMA = pa.schema([("root", pa.int64()), ("path", pa.string()), ("serial", pa.int64()), ("task", pa.int32())])
 WRONGS = ["fail", "raise", "never", "late", "late fail", "hold", "ack, fail"]

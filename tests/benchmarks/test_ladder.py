@@ -39,9 +39,11 @@ def test_every_listed_module_can_be_run(name):
     assert "def run(settings: Settings) -> Iterator[Record]:" in source
 
 
-@pytest.mark.parametrize(
-    "name", ["queues", "broadcast", "core", "topologies", "acker", "latency", "memory", "planning"]
-)
+FEW = ["broadcast", "planning"]
+MORE = ["queues", "core", "topologies", "acker", "latency", "memory"]
+
+
+@pytest.mark.parametrize("name", [*FEW, *(pytest.param(name, marks=pytest.mark.campaign) for name in MORE)])
 def test_quick_run_prints_whole_records(name):
     printed = records(name)
     assert printed

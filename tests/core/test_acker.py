@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cython_core.executor import ComponentFailed
 from cython_core.output_collector import BoltBase
 from tests.core.wired import Collect, Keep, Numbers, Part, Pass, Wired, slice_of
+from tests.sizes import sized
 
 
 def line(*classes, rows=((1,), (2,), (3,)), ids=("a", "b", "c"), **sizes):
@@ -245,7 +246,7 @@ def plans(draw):
     return [draw(st.lists(verdicts, max_size=5)) for _ in range(draw(st.integers(1, 12)))]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(150), deadline=None)
 @given(plans(), st.sampled_from([(2, 1), (4, 2), (64, 16)]))
 def test_any_tree_gets_the_verdict_that_its_leaves_say(plan, sizes):
     """Acked where all are acked, failed where one fails, else open: against a model."""

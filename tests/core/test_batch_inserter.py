@@ -13,6 +13,7 @@ from cython_core.batch_inserter import BatchInserter
 from cython_core.receive_queue import ReceiveQueue
 from cython_core.tuple import Tuple
 from tests.core.wired import Collect, Numbers, Part, Wired
+from tests.sizes import sized
 
 
 def numbered(n):
@@ -199,7 +200,7 @@ class AgainstList(RuleBasedStateMachine):
 
 
 TestAgainstList = AgainstList.TestCase
-TestAgainstList.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestAgainstList.settings = settings(max_examples=sized(100), stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.parametrize(("size", "is_dynamic"), [(1, False), (3, False), (3, True)])

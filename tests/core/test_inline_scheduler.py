@@ -14,6 +14,7 @@ from cython_core.executor import ComponentFailed
 from cython_core.inline_scheduler import InlineScheduler
 from cython_core.output_collector import BoltBase
 from tests.core.wired import Collect, Numbers, Part, Pass, Wired, numbers_as
+from tests.sizes import sized
 
 SMALLEST = {"queue": 1, "batch": 1}
 SIZES = [
@@ -197,7 +198,7 @@ shapes = st.integers(1, 5).flatmap(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=sized(150), deadline=None)
 @given(shapes)
 def test_any_acyclic_topology_gives_what_arithmetic_says(shape):
     """Each bolt emits every tuple ``width`` times; how many arrive where follows by multiplication."""

@@ -12,6 +12,7 @@ from cython_core.output_collector import BoltBase, BoltOutputCollector, OutputCo
 from cython_core.spout_executor import SpoutExecutor
 from cython_core.tuple import Tuple
 from tests.core.wired import Collect, Keep, Numbers, Part, Pass, Wired, numbers_as, slice_of
+from tests.side_by_side import name_of
 
 
 def emitting(call, streams=None, kind="bolt"):
@@ -78,7 +79,7 @@ def test_a_list_that_changes_after_the_emit_changes_nothing(kind):
 
 
 @BOTH
-@pytest.mark.parametrize("values", ["ab", 5, None, {"a": 1, "b": 2}, {1, 2}, iter("ab"), b"ab"], ids=repr)
+@pytest.mark.parametrize("values", ["ab", 5, None, {"a": 1, "b": 2}, {1, 2}, iter("ab"), b"ab"], ids=name_of)
 def test_other_values_are_refused(kind, values):
     error = refused(lambda c: c.emit(values, **with_id(kind)), kind=kind)
     assert type(error) is TypeError

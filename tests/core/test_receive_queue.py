@@ -16,6 +16,7 @@ from cython_core.receive_queue import ReceiveQueue
 from cython_core.stream_router import Route, StreamRouter
 from cython_core.tuple import Tuple, TupleSource
 from tests.core.wired import Numbers, Part, Wired
+from tests.sizes import sized
 
 
 def tuples(n):
@@ -99,7 +100,7 @@ class AgainstDeque(RuleBasedStateMachine):
 
 
 TestAgainstDeque = AgainstDeque.TestCase
-TestAgainstDeque.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAgainstDeque.settings = settings(max_examples=sized(60), stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 5, 8, 11])

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cython_core.stable_hash import hash_of
+from tests.sizes import sized
 
 D = decimal.Decimal
 UTC = dt.UTC
@@ -198,7 +199,7 @@ numbers = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sized(300), deadline=None)
 @given(numbers, numbers)
 def test_numbers_that_are_equal_hash_alike(one, other):
     if one == other:
@@ -216,7 +217,7 @@ plain = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sized(200), deadline=None)
 @given(plain)
 def test_anything_from_json_has_a_hash_that_a_copy_shares(value):
     import copy

@@ -16,6 +16,7 @@ from cython_core.stable_hash import hash_of
 from cython_core.stream_router import Route, StreamRouter
 from cython_core.tuple import TupleSource
 from tests.core.wired import Collect, Keep, Numbers, Part, Wired, numbers_as
+from tests.sizes import sized
 
 SIZES = [(1, 1), (2, 1), (2, 2), (4, 3), (8, 2), (64, 100)]  # queue, producer batch
 KINDS = ["shuffle", "local_or_shuffle", "fields", "all", "global", "none", "partial_key"]
@@ -125,7 +126,7 @@ def test_fields_spreads_keys():
     assert all(320 < len(instance.seen) < 480 for instance in wired.instances("b"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 @given(
     queue=st.integers(1, 9),
     batch=st.integers(1, 12),

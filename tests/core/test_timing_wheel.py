@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from cython_core.timing_wheel import Timer, TimingWheel
+from tests.sizes import sized
 
 MILLI = 1_000_000
 FAR = 2**63 - 1
@@ -121,7 +122,7 @@ class WheelAgainstHeap(RuleBasedStateMachine):
 
 
 TestWheelAgainstHeap = WheelAgainstHeap.TestCase
-TestWheelAgainstHeap.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestWheelAgainstHeap.settings = settings(max_examples=sized(60), stateful_step_count=30, deadline=None)
 
 
 def test_ties_come_together_and_later_ones_later():

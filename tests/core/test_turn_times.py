@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cython_core.executor import ComponentFailed
 from cython_core.output_collector import BoltBase, SpoutBase
 from tests.core.wired import Collect, Numbers, Part, Pass, Wired, slice_of
+from tests.sizes import sized
 
 MILLI = 1_000_000
 ALWAYS, NEVER = 0, 1 << 40
@@ -48,7 +49,7 @@ def sleeps(*at):
     return type("Sleeps", (Sleeps,), {"at": frozenset(at)})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 @given(
     emits=st.integers(0, 400),
     fans=st.lists(st.integers(0, 3), max_size=3),

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 from cython_core.row_batch import RowBatchBuilder, RowError, RowView
+from tests.side_by_side import name_of
 
 UTC = dt.UTC
 PARIS = dt.timezone(dt.timedelta(hours=1))
@@ -232,7 +233,7 @@ FRIENDLY = [
 ]
 
 
-@pytest.mark.parametrize("type, value, expected", FRIENDLY, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize("type, value, expected", FRIENDLY, ids=name_of)
 def test_takes_other_types_without_loss(type, value, expected):
     assert stored(type, value, value) == [expected, expected]
 
@@ -310,7 +311,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("type, value", REFUSED, ids=lambda v: ascii(str(type(v)) if isinstance(v, Broken) else v)[:40])
+@pytest.mark.parametrize("type, value", REFUSED, ids=lambda v: name_of(type(v) if isinstance(v, Broken) else v))
 def test_refuses_rather_than_loses(type, value):
     error = refusal(type, value)
     assert error.value is value or pa.types.is_map(type)

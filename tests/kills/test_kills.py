@@ -19,7 +19,7 @@ SEEDS = list(range(MORE)) or FEW
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.slow,
+    pytest.mark.campaign,
     pytest.mark.timeout(300 + 60 * MORE),
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]

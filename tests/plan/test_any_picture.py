@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pystorm_source.plan.layered_svg import as_svg
 from pystorm_source.plan.picture import Arrow, Box, Picture
 from tests.plan.drawn import SVG, areas_of, check_apart
+from tests.sizes import sized
 
 
 @st.composite
@@ -31,7 +32,7 @@ def pictures(draw):
     return Picture(draw(name), tuple(boxes), tuple(Arrow(*pair, texts) for pair, texts in pairs.items()))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sized(200), deadline=None)
 @given(picture=pictures())
 def test_any_picture(picture):
     root = ET.fromstring(as_svg(picture))

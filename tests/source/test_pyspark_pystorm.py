@@ -97,7 +97,6 @@ def test_stand_in_raises_the_true_reason_when_it_is_used(broken):
 
 @pytest.mark.spark
 @pytest.mark.spark40
-@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_broken_source_leaves_the_neighbours_alone(broken, tmp_path):
     code = """

@@ -65,7 +65,7 @@ def test_read_and_idle_files_leave_the_offset_and_stay_away(query, logs, clock):
     assert len(query.state) == 3  # the watermark, the directory, and how far the active file was seen
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_thousands_of_finished_files_and_an_active_one(query, logs, clock):
     for n in range(5000):
         append(logs / f"{n}.log", f"line {n}")

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystorm_source.testing import ABORT, EOF, FAIL, PAUSE, run_topology
+from tests.sizes import sized
 from tests.testing.topologies import Total, scripted
 
 MAX_FAILS = 3
@@ -39,7 +40,7 @@ def parts_of(script):
     return parts if parts[-1] or len(parts) == 1 else parts[:-1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sized(300), deadline=None)
 @given(drawn=st.lists(steps, max_size=12), seed=st.none() | st.integers(0, 1000))
 def test_any_script(drawn, seed):
     script = script_of(drawn)

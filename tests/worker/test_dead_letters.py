@@ -16,6 +16,7 @@ from pystorm_source.errors import TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.testing import run_topology
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from tests.sizes import sized
 from tests.worker.running import Batches, N, Numbers, numbers, rows, topology, worker_of
 
 RETRIES = "topology.max.spout.retries"
@@ -366,7 +367,7 @@ FAILS = st.tuples(st.integers(0, 5), st.booleans())
 
 
 @pytest.mark.inline
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 @given(plan=st.lists(st.tuples(FAILS, FAILS), min_size=1, max_size=12), retries=st.integers(0, 4), seed=st.integers())
 def test_random_failures_leave_the_rows_of_a_run_without_them_and_the_dead_letters(plan, retries, seed):
     buried = []

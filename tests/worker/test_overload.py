@@ -21,7 +21,7 @@ MOST_GROWTH = 8 << 20  # bytes, in the second half of a run
 
 ROWS = pa.schema([("spout", pa.int64()), ("n", pa.int64()), ("bolt", pa.int64())])
 
-pytestmark = pytest.mark.timeout(60 + 4 * SECONDS)
+pytestmark = [pytest.mark.quiet, pytest.mark.timeout(60 + 4 * SECONDS)]
 
 
 class Unacked(Spout):

@@ -16,6 +16,7 @@ from pystorm_source import Bolt, Grouping
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, Worker
 from pystorm_source.worker.report import added
+from tests.sizes import sized
 from tests.worker.running import Numbers, Pass, rows, topology, worker_of
 
 pytestmark = pytest.mark.timeout(60)
@@ -261,7 +262,7 @@ def expected_counts(nodes, emits, scheduler):
     return list(zip(executed, emitted, transferred, published, strict=True))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sized(40), deadline=None)
 @given(
     nodes=drawn_nodes(),
     emits=st.integers(0, 150),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cython_core.latency_histogram import LatencyHistogram
 from pystorm_source import Bolt, Spout
 from pystorm_source.worker.run_counts import _difference
+from tests.sizes import sized
 from tests.worker.running import Numbers, Pass, rows, topology, worker_of
 
 pytestmark = pytest.mark.timeout(60)
@@ -148,7 +149,7 @@ def recorded(*durations):
     return histogram
 
 
-@settings(max_examples=200)
+@settings(max_examples=sized(200))
 @given(st.lists(st.integers(0, 1 << 50)), st.lists(st.integers(0, 1 << 50)))
 def test_a_difference_of_histograms_is_what_was_recorded_meanwhile(before, meanwhile):
     found, wanted = _difference(recorded(*before), recorded(*before, *meanwhile)), recorded(*meanwhile)

@@ -14,6 +14,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from tests.sizes import sized
 from tests.worker.running import Batches, N, Numbers, Pass, numbers, topology, worker_of
 
 TUPLES = 2000
@@ -181,7 +182,7 @@ def test_a_worker_that_ends_as_garbage_with_tuples_in_batches_harms_nobody():
                 raise ValueError("as it was drawn")
             super().process(tup)
 
-    for _ in range(20):
+    for _ in range(sized(20)):
         s = Numbers.spec()
         made = topology(s=s, b=Breaks.spec(inputs=[s]), c=Stops.spec(inputs=[s]))
         worker = worker_of(made, "b", clock=ManualClock())

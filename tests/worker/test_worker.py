@@ -18,6 +18,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import InternalError, TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from tests.sizes import sized
 from tests.worker.running import Batches, N, Numbers, Pass, numbers, rows, topology, worker_of
 
 SMALLEST = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
@@ -87,7 +88,7 @@ def test_an_empty_range_of_a_spout_that_never_says_false():
     assert numbers(worker.run("s", "p", 5, 8)) == [5, 6, 7]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=sized(40), deadline=None)
 @given(st.lists(st.integers(0, 400), min_size=2, max_size=12).map(sorted), st.integers(1, 3), st.booleans())
 def test_a_warm_worker_gives_each_range_its_rows(edges, spouts, small):
     worker = chain(spouts=spouts, overrides=SMALLEST if small else None)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.core.queues.kinds import KINDS
+from tests.sizes import sized
 
 
 @pytest.fixture(params=KINDS)
@@ -209,5 +210,5 @@ class AgainstDeque(RuleBasedStateMachine):
 def test_any_sequence_of_calls_matches_a_deque(kind):
     machine = type("Machine", (AgainstDeque,), {"make": staticmethod(kind.make)})
     case = machine.TestCase
-    case.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+    case.settings = settings(max_examples=sized(60), stateful_step_count=40, deadline=None)
     case().runTest()

@@ -9,9 +9,10 @@ import pytest
 from cython_core.broadcast_ring import BroadcastRing
 from cython_core.mpsc_queue import MpscQueue
 from tests.core.queues.kinds import KINDS
+from tests.sizes import sized
 
 pytestmark = pytest.mark.timeout(60)
-ITEMS = 20_000
+ITEMS = sized(20_000)
 
 
 class Payload:

@@ -11,10 +11,11 @@ from pystorm_source.errors import TopologyError
 from pystorm_source.options import SourceOptions
 from pystorm_source.source.admission import Limits, admit, limits_of
 from pystorm_source.source.offsets.offsets import Key
+from tests.sizes import sized
 from tests.source.admission.reference import reference
 from tests.source.columns import by_key, column, waits_of
 
-EXAMPLES = int(os.environ.get("PYSTORM_ADMISSION_EXAMPLES", "100"))
+EXAMPLES = int(os.environ.get("PYSTORM_ADMISSION_EXAMPLES", sized(100)))
 LIMIT = st.none() | st.integers(1, 60)
 WAITING = st.dictionaries(
     st.builds(Key, st.sampled_from("st"), st.sampled_from("abcde")),

@@ -126,7 +126,7 @@ class Attack:
                     caller.send(body(spout="forged"))
 
 
-@pytest.mark.skipif(not os.environ.get("PYSTORM_DEEP"), reason="PYSTORM_DEEP: another JVM, 20 seconds each")
+@pytest.mark.campaign  # another JVM each
 @pytest.mark.parametrize("named", ["on the command line", "in the job"])
 def test_reports_come_from_executors(world, tmp_path, named):
     """Where only the job names the master, the driver listens at all addresses, and tasks find it by Spark's name."""

@@ -17,6 +17,7 @@ from tests.spouts.kafka.topic import Topic, numbers, until, values_of
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.campaign
 def test_a_broker_killed_under_a_reading_task_costs_and_doubles_nothing(kafka):
     topic = Topic(kafka)
     topic.write(numbers(0, 3000))
@@ -35,6 +36,7 @@ def test_a_broker_killed_under_a_reading_task_costs_and_doubles_nothing(kafka):
     spout.cleanup()
 
 
+@pytest.mark.campaign
 def test_a_leader_that_moves_is_followed_there_and_back(tmp_path, kafka):
     with kafka_cluster(tmp_path, brokers=2) as cluster:
         # The first broker is the controller and has to live: the second one leads, dies and comes back.

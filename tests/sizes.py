@@ -1,0 +1,15 @@
+"""How much a test tries where more would find more: rounds, items, examples.
+
+``make test`` tries a fifth of what the test names. With ``CI=true``, as ``.ci/run`` sets it, a test tries all of it.
+"""
+
+import os
+
+EVERYTHING = os.environ.get("CI") == "true"
+SHARE = 5
+"""Larger: rare orders and values are met by ``.ci/run`` only. Smaller: people wait longer for ``make test``."""
+
+
+def sized(full: int) -> int:
+    """``full`` if everything is tried, else a fifth of it, but at least one."""
+    return full if EVERYTHING else max(1, full // SHARE)
