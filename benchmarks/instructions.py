@@ -33,12 +33,8 @@ FEW = 30_000
 RINGS = (
     "spsc",
     "spsc-batch",
-    "spsc-values",
-    "spsc-values-batch",
     "mpsc",
     "mpsc-batch",
-    "mpsc-values",
-    "mpsc-values-batch",
     "broadcast",
     "broadcast-several",
 )

@@ -1,9 +1,7 @@
 """The core's queues between two cores, against JCTools, the Disruptor and the barest rings in C; then from Python.
 
     spsc, spsc-batch        pointers from one thread to one, one at a time, and 100 at a time
-    values, values-batch    8-byte values, the same
     mpsc, mpsc-batch        pointers from two threads to one; three threads on two cores
-    mpsc-values, and -batch 8-byte values, the same
     round-trip              there and back over two queues: the median in nanoseconds, ``p99`` beside it
     objects-*               Python objects between two threads of Python; the peers are what Python has
 
@@ -45,14 +43,10 @@ MATCHES = (
     Match("spsc-batch", "jctools-spsc-batch", 1.0),
     Match("spsc-batch", "disruptor-spsc-batch", 1.0),
     Match("spsc-batch", "bare-index-batch", 0.9),
-    Match("values", "disruptor-spsc", 1.0),
-    Match("values-batch", "disruptor-spsc-batch", 1.0),
     Match("mpsc", "jctools-mpsc", 1.0),
     Match("mpsc", "disruptor-mpsc", 1.0),
     Match("mpsc-batch", "jctools-mpsc-batch", 1.0),
     Match("mpsc-batch", "disruptor-mpsc-batch", 1.0),
-    Match("mpsc-values", "disruptor-mpsc", 1.0),
-    Match("mpsc-values-batch", "disruptor-mpsc-batch", 1.0),
     Match("round-trip", "jctools-round-trip", 1.0),
     Match("round-trip", "disruptor-round-trip", 1.0),
 )

@@ -3,9 +3,7 @@
  *     ring_turns CASE ITEMS */
 #include "broadcast_ring.h"
 #include "mpsc_ring.h"
-#include "mpsc_values.h"
 #include "spsc_ring.h"
-#include "spsc_values.h"
 
 #include <stdio.h>
 
@@ -53,16 +51,6 @@ ONE_BY_ONE(mpsc, ps_mpsc_ring, ps_mpsc_new(CAPACITY), ps_mpsc_offer(ring, item),
            ps_mpsc_free(ring))
 BATCHES(mpsc_batch, ps_mpsc_ring, ps_mpsc_new(CAPACITY), ps_mpsc_offer_batch(ring, items, BATCH),
         ps_mpsc_drain(ring, items, BATCH), ps_mpsc_free(ring))
-ONE_BY_ONE(spsc_values, ps_spsc_values, ps_spsc_values_new(CAPACITY, 8), ps_spsc_values_offer(ring, &item, 8),
-           ps_spsc_values_poll(ring, &item, 8), ps_spsc_values_free(ring))
-BATCHES(spsc_values_batch, ps_spsc_values, ps_spsc_values_new(CAPACITY, 8),
-        ps_spsc_values_offer_batch(ring, items, BATCH, 8), ps_spsc_values_drain(ring, items, BATCH, 8),
-        ps_spsc_values_free(ring))
-ONE_BY_ONE(mpsc_values, ps_mpsc_values, ps_mpsc_values_new(CAPACITY, 8), ps_mpsc_values_offer(ring, &item, 8),
-           ps_mpsc_values_poll(ring, &item, 8), ps_mpsc_values_free(ring))
-BATCHES(mpsc_values_batch, ps_mpsc_values, ps_mpsc_values_new(CAPACITY, 8),
-        ps_mpsc_values_offer_batch(ring, items, BATCH, 8), ps_mpsc_values_drain(ring, items, BATCH, 8),
-        ps_mpsc_values_free(ring))
 
 /* One writer, one reader. */
 static int write_one(ps_broadcast_ring *ring, void *item) {
@@ -101,10 +89,6 @@ static const struct {
     {"spsc-batch", spsc_batch},
     {"mpsc", mpsc},
     {"mpsc-batch", mpsc_batch},
-    {"spsc-values", spsc_values},
-    {"spsc-values-batch", spsc_values_batch},
-    {"mpsc-values", mpsc_values},
-    {"mpsc-values-batch", mpsc_values_batch},
     {"broadcast", broadcast},
     {"broadcast-several", broadcast_several},
 };

@@ -8,9 +8,7 @@
 #define _GNU_SOURCE
 #include "broadcast_ring.h"
 #include "mpsc_ring.h"
-#include "mpsc_values.h"
 #include "spsc_ring.h"
-#include "spsc_values.h"
 #include "wait.h"
 
 #include <pthread.h>
@@ -79,8 +77,6 @@ static _Alignas(128) volatile uint64_t sink[4][16];
 static struct {
     ps_spsc_ring *spsc, *back;
     ps_mpsc_ring *mpsc;
-    ps_spsc_values *values;
-    ps_mpsc_values *mpsc_values;
     bare_null_ring null;
     bare_index_ring index;
     ps_broadcast_ring *broadcast;
@@ -172,44 +168,14 @@ static void *item_of(uint64_t n) { return (void *)(uintptr_t)(n * 8 + 8); }
         sink[thread][0] = sum;                                                                                        \
     }
 
-static int values_offer(uint64_t n) {
-    void *item = item_of(n);
-    return ps_spsc_values_offer(rings.values, &item, sizeof item);
-}
-
-static void *values_poll(void) {
-    void *item = NULL;
-    ps_spsc_values_poll(rings.values, &item, sizeof item);
-    return item;
-}
-
-static int mpsc_values_offer(uint64_t n) {
-    void *item = item_of(n);
-    return ps_mpsc_values_offer(rings.mpsc_values, &item, sizeof item);
-}
-
-static void *mpsc_values_poll(void) {
-    void *item = NULL;
-    ps_mpsc_values_poll(rings.mpsc_values, &item, sizeof item);
-    return item;
-}
-
 PRODUCER(spsc_offers, ps_spsc_offer(rings.spsc, item_of(n)))
 CONSUMER(spsc_polls, ps_spsc_poll(rings.spsc))
 BATCH_PRODUCER(spsc_offers_batch, ps_spsc_offer_batch(rings.spsc, items + went, BATCH - went))
 BATCH_CONSUMER(spsc_drains, ps_spsc_drain(rings.spsc, items, BATCH))
-PRODUCER(values_offers, values_offer(n))
-CONSUMER(values_polls, values_poll())
-BATCH_PRODUCER(values_offers_batch, ps_spsc_values_offer_batch(rings.values, items + went, BATCH - went, 8))
-BATCH_CONSUMER(values_drains, ps_spsc_values_drain(rings.values, items, BATCH, 8))
 PRODUCER(mpsc_offers, ps_mpsc_offer(rings.mpsc, item_of(n)))
 CONSUMER(mpsc_polls, ps_mpsc_poll(rings.mpsc))
 BATCH_PRODUCER(mpsc_offers_batch, ps_mpsc_offer_batch(rings.mpsc, items + went, BATCH - went))
 BATCH_CONSUMER(mpsc_drains, ps_mpsc_drain(rings.mpsc, items, BATCH))
-PRODUCER(mpsc_values_offers, mpsc_values_offer(n))
-CONSUMER(mpsc_values_polls, mpsc_values_poll())
-BATCH_PRODUCER(mpsc_values_offers_batch, ps_mpsc_values_offer_batch(rings.mpsc_values, items + went, BATCH - went, 8))
-BATCH_CONSUMER(mpsc_values_drains, ps_mpsc_values_drain(rings.mpsc_values, items, BATCH, 8))
 PRODUCER(null_offers, bare_null_offer(&rings.null, item_of(n)))
 CONSUMER(null_polls, bare_null_poll(&rings.null))
 BATCH_PRODUCER(index_offers, bare_index_offers(&rings.index, items + went, BATCH - went))
@@ -322,14 +288,10 @@ static const struct {
 } cases[] = {
     {"spsc", {spsc_offers, spsc_polls}},
     {"spsc-batch", {spsc_offers_batch, spsc_drains}},
-    {"values", {values_offers, values_polls}},
-    {"values-batch", {values_offers_batch, values_drains}},
     {"bare-null", {null_offers, null_polls}},
     {"bare-index-batch", {index_offers, index_polls}},
     {"mpsc", {mpsc_offers, mpsc_polls, mpsc_offers}},
     {"mpsc-batch", {mpsc_offers_batch, mpsc_drains, mpsc_offers_batch}},
-    {"mpsc-values", {mpsc_values_offers, mpsc_values_polls, mpsc_values_offers}},
-    {"mpsc-values-batch", {mpsc_values_offers_batch, mpsc_values_drains, mpsc_values_offers_batch}},
     {"broadcast", {writes, reads, reads, reads}},
     {"pipeline", {writes, reads, reads}},
     {"round-trip", {calls, answers}},
@@ -351,15 +313,11 @@ static void fresh_rings(int pipeline) {
     ps_spsc_free(rings.spsc);
     ps_spsc_free(rings.back);
     ps_mpsc_free(rings.mpsc);
-    ps_spsc_values_free(rings.values);
-    ps_mpsc_values_free(rings.mpsc_values);
     ps_broadcast_free(rings.broadcast);
     memset(&rings, 0, sizeof rings);
     rings.spsc = ps_spsc_new(CAPACITY);
     rings.back = ps_spsc_new(CAPACITY);
     rings.mpsc = ps_mpsc_new(CAPACITY);
-    rings.values = ps_spsc_values_new(CAPACITY, sizeof(void *));
-    rings.mpsc_values = ps_mpsc_values_new(CAPACITY, sizeof(void *));
     rings.broadcast = ps_broadcast_new(CAPACITY, sizeof(uint64_t), 0);
     for (int i = 0; i < (pipeline ? 2 : 3); i++)
         rings.readers[i] = ps_broadcast_add_reader(rings.broadcast, i ? rings.readers + i - 1 : NULL, pipeline && i);

@@ -2,7 +2,7 @@
  *
  * Follows JCTools' SpscArrayQueue (after FastForward of Giacomoni, Moseley and Vachharajani): full and empty are read
  * off the slots themselves, so that the line which carries the items is the only one that goes to and fro. Measured
- * against a ring whose threads read each other's index (spsc_values.h), one item at a time: two to four times as quick,
+ * against a ring whose threads read each other's index, one item at a time: two to four times as quick,
  * as a full or an empty ring makes two threads fight for the line of an index. Batches are what that ring is quick at,
  * and drain does as it does: it reads tail once and never looks at slots that are being filled.
  *
@@ -13,8 +13,6 @@
  *     poll    takes slot 5, stores NULL there, head = 6. Were slot 5 NULL, the ring would be empty.
  *     offer   looks `step` slots ahead: slot 12 & 7 = 4 is NULL, and the consumer clears in order, so 2 and 3 are NULL,
  *             too: limit = 12, and the next two offers do not look at all. Were slot 4 taken, slot 2 alone would count.
- *
- * spsc_values.h is the ring for values of other sizes; it publishes by index.
  *
  * Threading law: one thread offers, one thread polls, which may change hands where something else orders the change.
  * Nothing blocks. Any thread may ask for the size.

@@ -4,7 +4,6 @@
 #define _DEFAULT_SOURCE
 #include "atomics.h"
 #include "spsc_ring.h"
-#include "spsc_values.h"
 #include "wait.h"
 
 #include "stress.h"
@@ -14,7 +13,6 @@
 
 typedef struct {
     ps_spsc_ring *ring;
-    ps_spsc_values *values;
     payload *payloads;
     int batched;
 } hand_over;
@@ -58,67 +56,13 @@ static void *poll_items(void *argument) {
     return NULL;
 }
 
-static void *write_values(void *argument) {
-    const hand_over *over = argument;
-    ps_wait wait = ps_wait_of(PS_WAIT_YIELD, 0);
-    for (uint64_t n = 0; n < ITEMS;) {
-        payload batch[MOST];
-        uint64_t count = 1 + n % MOST;
-        if (count > ITEMS - n) count = ITEMS - n;
-        if (!over->batched) {
-            batch[0] = payload_of(7, n);
-            count = (uint64_t)ps_spsc_values_offer(over->values, batch, sizeof(payload));
-        } else if (n & 1) {
-            for (uint64_t i = 0; i < count; i++) batch[i] = payload_of(7, n + i);
-            count = ps_spsc_values_offer_batch(over->values, batch, count, sizeof(payload));
-        } else {
-            payload *cells = ps_spsc_values_claim(over->values, &count, sizeof(payload));
-            for (uint64_t i = 0; i < count; i++) cells[i] = payload_of(7, n + i);
-            ps_spsc_values_publish(over->values, count);
-        }
-        if (count == 0) ps_wait_turn(&wait);
-        else ps_wait_over(&wait);
-        n += count;
-    }
-    return NULL;
-}
-
-static void *read_values(void *argument) {
-    const hand_over *over = argument;
-    ps_wait wait = ps_wait_of(PS_WAIT_YIELD, 0);
-    for (uint64_t n = 0; n < ITEMS;) {
-        payload batch[MOST];
-        uint64_t count = 1 + n % MOST;
-        if (!over->batched) {
-            count = (uint64_t)ps_spsc_values_poll(over->values, batch, sizeof(payload));
-            if (count) payload_check(batch, 7, n);
-        } else if (n & 1) {
-            count = ps_spsc_values_drain(over->values, batch, count, sizeof(payload));
-            for (uint64_t i = 0; i < count; i++) payload_check(&batch[i], 7, n + i);
-        } else {
-            const payload *cells = ps_spsc_values_peek(over->values, &count, sizeof(payload));
-            for (uint64_t i = 0; i < count; i++) payload_check(&cells[i], 7, n + i);
-            ps_spsc_values_release(over->values, count);
-        }
-        if (count == 0) ps_wait_turn(&wait);
-        else ps_wait_over(&wait);
-        n += count;
-    }
-    CHECK(ps_spsc_values_size(over->values) == 0);
-    return NULL;
-}
-
 static void hands_over_everything(uint64_t capacity, int batched) {
-    hand_over over = {ps_spsc_new(capacity), ps_spsc_values_new(capacity, sizeof(payload)),
-                      calloc(ITEMS, sizeof(payload)), batched};
+    hand_over over = {ps_spsc_new(capacity), calloc(ITEMS, sizeof(payload)), batched};
     void *(*items[])(void *) = {offer_items, poll_items};
-    void *(*values[])(void *) = {write_values, read_values};
     void *arguments[] = {&over, &over};
-    CHECK(over.ring != NULL && over.values != NULL && over.payloads != NULL);
+    CHECK(over.ring != NULL && over.payloads != NULL);
     run_threads(items, arguments, 2);
-    run_threads(values, arguments, 2);
     ps_spsc_free(over.ring);
-    ps_spsc_values_free(over.values);
     free(over.payloads);
 }
 

@@ -19,11 +19,6 @@ def kind(request):
     return KINDS[request.param]
 
 
-@pytest.fixture(params=[name for name, kind in KINDS.items() if kind.objects])
-def of_objects(request):
-    return KINDS[request.param]
-
-
 class Value:
     """Something that can be seen to go."""
 
@@ -56,8 +51,8 @@ def test_an_empty_queue_gives_the_default(kind):
     assert len(queue) == 0
 
 
-def test_none_is_an_object_like_others(of_objects):
-    queue = of_objects.make(2)
+def test_none_is_an_object_like_others(kind):
+    queue = kind.make(2)
     assert queue.offer(None)
     assert len(queue) == 1
     assert queue.poll("nothing") is None
@@ -109,7 +104,7 @@ def test_drain_refuses_a_limit_below_zero(kind):
         kind.make(2).drain(-1)
 
 
-def test_references_are_exact(of_objects):
+def test_references_are_exact(kind):
     kept = [Value() for _ in range(6)]
 
     def held():
@@ -117,7 +112,7 @@ def test_references_are_exact(of_objects):
 
     before = [0] * 6
     before = held()
-    queue = of_objects.make(4)
+    queue = kind.make(4)
     assert queue.offer(kept[0])
     assert queue.offer_many(kept[1:]) == 3
     assert not queue.offer(kept[5])
@@ -133,10 +128,10 @@ def test_references_are_exact(of_objects):
     assert held() == [0] * 6
 
 
-def test_a_queue_that_goes_takes_its_content_along(of_objects):
+def test_a_queue_that_goes_takes_its_content_along(kind):
     value = Value()
     gone = weakref.ref(value)
-    queue = of_objects.make(8)
+    queue = kind.make(8)
     for _ in range(3):
         queue.offer(1)
         queue.offer(value)
@@ -148,8 +143,8 @@ def test_a_queue_that_goes_takes_its_content_along(of_objects):
     assert gone() is None
 
 
-def test_an_object_that_goes_may_use_the_queue(of_objects):
-    queue = of_objects.make(4)
+def test_an_object_that_goes_may_use_the_queue(kind):
+    queue = kind.make(4)
     refilled = []
 
     class Refill:

@@ -85,7 +85,7 @@ def consume(queue, producers, batch):
 
 @pytest.mark.parametrize("capacity", [1, 64])
 @pytest.mark.parametrize("batch", [1, 23])
-@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.threads and kind.objects])
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.threads])
 def test_one_producer_one_consumer(name, batch, capacity):
     queue = KINDS[name].make(capacity)
     run(produce(queue, 0, batch), consume(queue, 1, batch))
