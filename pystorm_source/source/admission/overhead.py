@@ -80,14 +80,15 @@ class Overhead:
     recent: tuple[WorkTime, ...] = ()
     back_off: float = 1.0
 
-    def target_in_force(self, target: Target) -> float:
-        """The wished target, or more seconds if the fixed cost takes too much of it."""
-        fixed = min(self.fixed, MOST_FIXED)
+    def target_in_force(self, target: Target, tasks: float = 0.0) -> float:
+        """The wished target, or more seconds if the fixed cost takes too much of it. ``tasks``: seconds that tasks take
+        besides their offsets, a part of it."""
+        fixed = min(self.fixed + self.slope * tasks, MOST_FIXED)
         return max(target.wished, min(fixed / SMALL_SHARE, target.longest), fixed / FIXED_SHARE)
 
-    def work_within(self, target: Target) -> float:
+    def work_within(self, target: Target, tasks: float = 0.0) -> float:
         """Seconds that tasks may take so that their micro-batch takes the target in force."""
-        in_force = self.target_in_force(target)
+        in_force = self.target_in_force(target, tasks)
         # A fixed cost beyond MOST_FIXED is longer than the target: some work is done all the same.
         work = max(in_force - self.fixed, FIXED_SHARE * in_force) / self.slope
         if self.back_off > 1.0 and self.recent:
@@ -95,10 +96,10 @@ class Overhead:
             work = min(work, max(self.recent[0].work, LEAST_WORK * in_force))
         return work / self.back_off
 
-    def after(self, seen: WorkTime, target: Target, least_slope: float = 1.0) -> "Overhead":
+    def after(self, seen: WorkTime, target: Target, least_slope: float = 1.0, tasks: float = 0.0) -> "Overhead":
         """What is known after one more micro-batch."""
         recent = (seen, *self.recent[: MEMORY - 1])
-        in_force = self.target_in_force(target)
+        in_force = self.target_in_force(target, tasks)
         line = self.fixed + self.slope * seen.work
         expected = max(line, in_force)
         if self.back_off == 1.0 and seen.took > SURPRISE * expected:
