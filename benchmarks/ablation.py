@@ -82,6 +82,10 @@ RULES: Mapping[str, Rule] = {
     "unset-target": Rule("an unset target grows under pressure", ((overhead, "SMALL_SHARE", NEVER),)),
     "most-fixed": Rule("a fixed cost counts up to 20 seconds", ((overhead, "MOST_FIXED", NEVER),)),
     "slope": Rule("what grows with the work is told from what is fixed", ((overhead, "MOST_SLOPE", 1.0),)),
+    "proven": Rule("a fixed cost is proven before the target gives way to it", ((overhead, "UNPROVEN", NEVER),)),
+    "stalls-again": Rule(
+        "a sink that stalls again and again has no slope", ((overhead, "_between_stalls", lambda *given: ()),)
+    ),
     "surprise": Rule("after a surprise less is read", ((overhead, "SURPRISE", NEVER),)),
     "memory": Rule("lone micro-batches are outvoted", ((overhead, "MEMORY", 2),)),
     "steepness": Rule("another slope must fit clearly better", ((overhead, "STEEPNESS", 0.0),)),

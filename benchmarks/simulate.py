@@ -443,7 +443,7 @@ def scenarios() -> Iterator[Scenario]:
     yield Scenario("sources-unlike", 16, 2, constant(unlike), seconds=240, sources=2)
     yield Scenario("sources-step", 16, 2, stepping(even, 60, (1, 4, 1, 0.25)), 240, (0.0, 60.0, 120.0, 180.0),
                    sources=2)  # fmt: skip
-    yield Scenario("sources-fixed", 16, 2, constant(even), seconds=240, sources=2, batch_cost=2.0)
+    yield Scenario("sources-fixed", 16, 2, constant(even), seconds=240, sources=2, batch_cost=noisy_cost(2.0, 0.05))
     yield Scenario("sources-noisy", 16, 2, constant(even), seconds=240, sources=2, noise=0.3)
     yield Scenario("sources-one-idle", 16, 2, constant(even), seconds=240, sources=2, trigger=1.0,
                    waiting=np.repeat((ENDLESS, 0), 8), arriving=np.repeat((0.0, 50.0), 8))  # fmt: skip

@@ -330,6 +330,24 @@ def test_a_fixed_cost_of_each_task_starves_no_noisy_query(seed):
     assert figures(scenario, run(scenario))["goodput"] >= 0.3
 
 
+@pytest.mark.parametrize("name", ["compaction-2", "compaction-3", "compaction-4", "compaction-short"])
+def test_a_sink_that_stalls_every_few_micro_batches_starves_no_query(name):
+    assert figures(KNOWN[name], run(KNOWN[name]))["goodput"] >= 0.4
+
+
+@pytest.mark.parametrize("name", ["sources-2", "sources-3", "sources-unlike", "sources-step"])
+def test_several_sources_of_one_query_share_its_target(name):
+    assert np.mean(run(KNOWN[name]).took) <= 1.25
+
+
+@pytest.mark.parametrize("name", ["sources-noisy", "sources-fixed"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_several_sources_of_one_query_do_not_drive_each_other_up(name, seed):
+    took = run(replace(KNOWN[name], seed=seed, seconds=600)).took
+    assert np.mean(took) <= 6
+    assert np.mean(took[-10:]) <= 10
+
+
 def test_what_reading_less_does_not_make_shorter_is_no_rate():
     state = after(known([1000.0] * 4), played([400] * 4, [0.6] * 4))
     state = after(state, played([200] * 4, [0.4] * 4))

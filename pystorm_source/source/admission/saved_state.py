@@ -76,7 +76,7 @@ def state_of(section: Mapping[str, Any]) -> AdmissionState:
         if _number(notes.get("taskFixedMicros"), MOST_FIXED * MICROS):
             task_fixed = notes["taskFixedMicros"] / MICROS
         if _number(notes.get("fixedMicros"), MOST_FIXED * MICROS):
-            overhead = replace(overhead, fixed=notes["fixedMicros"] / MICROS)
+            overhead = replace(overhead, fixed=notes["fixedMicros"] / MICROS, proven=notes["fixedMicros"] / MICROS)
         if _number(notes.get("slopePercent"), 100 * MOST_SLOPE):
             overhead = replace(overhead, slope=max(notes["slopePercent"] / 100, 1.0))
     rates = RateEstimator(common=common, saved=others, task_fixed=task_fixed)
