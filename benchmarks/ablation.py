@@ -59,6 +59,10 @@ RULES: Mapping[str, Rule] = {
         "what a task costs besides its work is measured",
         ((controller, "MOST_TASK_OVERHEAD", controller.TASK_OVERHEAD), (rate_samples, "MOST_TASK_OVERHEAD", 0.01)),
     ),
+    "task-fixed": Rule(
+        "what a task costs besides its offsets is told from its rate",
+        ((rate_estimator.RateEstimator, "_task_fixed", lambda self, *given: 0.0),),
+    ),
     "exact-schedule": Rule("few tasks are scheduled exactly", ((task_schedule, "EXACT_TASKS", 0),)),
     "rotation": Rule(
         "tasks take turns in going on to the end",
@@ -73,11 +77,15 @@ RULES: Mapping[str, Rule] = {
     ),
     "target-gives-way": Rule(
         "the target in force is at least 2.2 times the fixed cost",
-        ((overhead.Overhead, "target_in_force", lambda self, target: target.wished),),
+        ((overhead.Overhead, "target_in_force", lambda self, target, *given: target.wished),),
     ),
     "unset-target": Rule("an unset target grows under pressure", ((overhead, "SMALL_SHARE", NEVER),)),
     "most-fixed": Rule("a fixed cost counts up to 20 seconds", ((overhead, "MOST_FIXED", NEVER),)),
     "slope": Rule("what grows with the work is told from what is fixed", ((overhead, "MOST_SLOPE", 1.0),)),
+    "proven": Rule("a fixed cost is proven before the target gives way to it", ((overhead, "UNPROVEN", NEVER),)),
+    "stalls-again": Rule(
+        "a sink that stalls again and again has no slope", ((overhead, "_between_stalls", lambda *given: ()),)
+    ),
     "surprise": Rule("after a surprise less is read", ((overhead, "SURPRISE", NEVER),)),
     "memory": Rule("lone micro-batches are outvoted", ((overhead, "MEMORY", 2),)),
     "steepness": Rule("another slope must fit clearly better", ((overhead, "STEEPNESS", 0.0),)),

@@ -30,11 +30,13 @@ import numpy.typing as npt
 
 from pystorm_source.api import PartitionedSpout
 from pystorm_source.clock import ManualClock
+from pystorm_source.source.admission.batch_budget import BatchBudget
 from pystorm_source.source.admission.controller import LONGEST_TARGET, AdmissionController, Settings
 from pystorm_source.source.admission.overhead import FIXED_SHARE
 from pystorm_source.source.admission.task_schedule import Floats, Ints
 
 SPOUT = "spout"
+STRANGER = "stranger"
 ENDLESS = 1 << 60
 SETTLED = 0.2
 FRAGILE = 20.0
@@ -71,8 +73,9 @@ class Scenario:
     ``cold``: how many more the first one takes, to start processes. ``slots_at``: seconds → slots, if their number
     changes. ``fragile``: tuples of partition 3 that a micro-batch may have; what is beyond fails, and takes FRAGILE
     times as long. ``hiccups``: share of the tasks that take HICCUP seconds more (new processes, collected garbage).
-    ``downstream``: seconds of further stages per second of tasks. ``watched``: the partitions of which fairness is
-    told; None: all."""
+    ``downstream``: seconds of further stages per second of tasks. ``task_fixed``: seconds that each task takes besides
+    its offsets, and reports (a flush, a seek). ``sources``: so many share the partitions, in equal parts, with a
+    controller each. ``watched``: the partitions of which fairness is told; None: all."""
 
     name: str
     partitions: int
@@ -93,6 +96,8 @@ class Scenario:
     arriving: Floats | float = 0.0
     initial: float = 10_000.0
     downstream: float = 0.0
+    task_fixed: float = 0.0
+    sources: int = 1
     tamper: Tamper | None = None
     watched: npt.NDArray[np.intp] | None = None
     seed: int = 1
@@ -130,13 +135,39 @@ class Run:
         return rows
 
 
+class Source:
+    """One source of the query: its controller, and the partitions that it reads."""
+
+    def __init__(self, scenario: Scenario, clock: ManualClock, part: slice, names: tuple[str, ...]):
+        self._controller = AdmissionController(Settings(scenario.target, {SPOUT: scenario.initial}), clock)
+        self._part = part
+        self._names = {SPOUT: names[part]}
+        self._known = frozenset(names[part])
+
+    def decide(self, waiting: Ints, reports: list[SimulatedReport]) -> BatchBudget:
+        """Of all ``reports`` those of its own partitions arrive, and those of strangers."""
+        mine = [report for report in reports if report.partition in self._known or report.partition == STRANGER]
+        return self._controller.decide(self._names, waiting[self._part], mine)
+
+    def begun(self, starts: Ints, ends: Ints, batch: str) -> None:
+        """What is read in the end."""
+        self._controller.admitted(starts[self._part], ends[self._part])
+        self._controller.begun(batch)
+
+
+def _parts(scenario: Scenario) -> list[slice]:
+    """The partitions of each source."""
+    count = scenario.partitions // scenario.sources
+    return [slice(first, first + count) for first in range(0, scenario.partitions, count)]
+
+
 def run(scenario: Scenario, limited: bool = True) -> Run:
     """Plays a scenario to its end. Without ``limited`` each micro-batch reads all that waits, as with feedback=off."""
     clock = ManualClock(1_700_000_000.0)
     start = clock.now
     chance = np.random.default_rng(scenario.seed)
-    controller = AdmissionController(Settings(scenario.target, {SPOUT: scenario.initial}), clock)
-    names = {SPOUT: tuple(f"p{number:06d}" for number in range(scenario.partitions))}
+    names = tuple(f"p{number:06d}" for number in range(scenario.partitions))
+    sources = [Source(scenario, clock, part, names) for part in _parts(scenario)]
     heads = np.broadcast_to(np.asarray(scenario.waiting, np.int64), (scenario.partitions,)).copy()
     arriving = np.broadcast_to(np.asarray(scenario.arriving, np.float64), (scenario.partitions,))
     at = np.zeros(scenario.partitions, np.int64)
@@ -147,10 +178,10 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
         began = clock.now
         latest = heads + (arriving * (began - start)).astype(np.int64)
         before = time.perf_counter()
-        budget = controller.decide(names, latest - at, reports)
-        ends = at + (budget.offsets if limited else latest - at)
-        controller.admitted(at, ends)
-        controller.begun(str(batch))
+        budgets = [source.decide(latest - at, reports) for source in sources]
+        ends = at + (np.concatenate([budget.offsets for budget in budgets]) if limited else latest - at)
+        for source in sources:
+            source.begun(at, ends, str(batch))
         seen.control.append(time.perf_counter() - before)
         sizes = ends - at
         reports = []
@@ -164,19 +195,22 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
             hiccups = HICCUP * (chance.random(scenario.partitions) < scenario.hiccups) if scenario.hiccups else 0.0
             useful = duration * (1 - failed / np.maximum(sizes, 1))
             duration = duration + failed / rates * (FRAGILE - 1) + hiccups
+            if scenario.task_fixed:
+                duration += scenario.task_fixed * np.exp(chance.normal(0, scenario.noise, scenario.partitions))
             cost = _batch_cost(scenario, began - start, batch, chance)
             first = began + cost * 0.7 + (scenario.cold if batch == 0 else 0.0)
             finished = _schedule(duration, np.flatnonzero(sizes), slots, scenario.task_cost, first)
             for row, end in finished:
                 honest = SimulatedReport(
-                    str(batch), SPOUT, names[SPOUT][row], int(at[row]), int(ends[row]), float(duration[row]), end,
+                    str(batch), SPOUT, names[row], int(at[row]), int(ends[row]), float(duration[row]), end,
                     int(sizes[row] - failed[row]), int(failed[row]),
                 )  # fmt: skip
                 reports.extend([honest] if scenario.tamper is None else scenario.tamper(honest, chance))
             last = max(end for _, end in finished)
             clock.now = last + cost * 0.3 + scenario.downstream * (last - first)
-            seen.targets.append(budget.target)
-            seen.ideal.append(max(scenario.target or scenario.trigger or LONGEST_TARGET, cost / FIXED_SHARE))
+            seen.targets.append(max(budget.target for budget in budgets))
+            fixed = cost + scenario.task_fixed * -(-scenario.partitions // slots)
+            seen.ideal.append(max(scenario.target or scenario.trigger or LONGEST_TARGET, fixed / FIXED_SHARE))
             seen.planned.append(began - start)
             seen.took.append(clock.now - began)
             seen.began.append(first - start)
@@ -185,7 +219,7 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
             seen.work.append(useful * (sizes > 0))
             seen.slots.append(slots)
             seen.possible.append(float((last - first) * slots))
-            seen.reasons.append(budget.reason.text)
+            seen.reasons.append(budgets[0].reason.text)
             at = ends
             batch += 1
         else:
@@ -336,7 +370,7 @@ def mad(report: SimulatedReport, chance: np.random.Generator) -> list[SimulatedR
         report,
         report._replace(seconds=1e-9, end=report.end + 10_000),
         report._replace(batch="another", seconds=1e-9),
-        report._replace(partition="stranger"),
+        report._replace(partition=STRANGER),
         report._replace(seconds=float("nan")),
         report,
     ]
@@ -389,6 +423,30 @@ def scenarios() -> Iterator[Scenario]:
     yield Scenario("fixed-step", 16, 2, stepping(even, 60, (1, 4, 1, 0.25)), 240, (0.0, 60.0, 120.0, 180.0),
                    batch_cost=1.0)  # fmt: skip
     yield Scenario("fixed-trigger-10s", 16, 2, constant(even), target=None, seconds=400, trigger=10.0, batch_cost=2.0)
+    for fixed in (0.1, 0.3, 1.0):
+        yield Scenario(f"task-fixed-{fixed:g}", 16, 2, constant(even), seconds=240, task_fixed=fixed)
+    yield Scenario("task-fixed-noisy", 16, 2, constant(even), seconds=240, task_fixed=0.3, noise=0.3)
+    yield Scenario("task-fixed-step", 16, 2, stepping(even, 60, (1, 4, 1, 0.25)), 240, (0.0, 60.0, 120.0, 180.0),
+                   task_fixed=0.1)  # fmt: skip
+    yield Scenario("task-fixed-downstream", 16, 2, constant(even), seconds=240, task_fixed=0.3, downstream=1.0)
+    yield Scenario("task-fixed-few", 2, 2, constant(even[:2]), seconds=240, task_fixed=1.0)
+    for every in (2, 3, 4):
+        cost = compacting_cost(5.0, 0.2, every)
+        yield Scenario(f"compaction-{every}", 16, 2, constant(even), seconds=240, batch_cost=cost)
+    cost = compacting_cost(1.5, 0.2, 2)
+    yield Scenario("compaction-short", 16, 2, constant(even), seconds=240, batch_cost=cost)
+    cost = compacting_cost(5.0, 0.2, 3)
+    yield Scenario("compaction-downstream", 16, 2, constant(even), seconds=240, batch_cost=cost, downstream=1.0)
+    for sources in (2, 3):
+        yield Scenario(f"sources-{sources}", 24, 2, constant(np.full(24, 5_000.0)), seconds=240, sources=sources)
+    unlike = np.repeat((500.0, 50_000.0), 8)
+    yield Scenario("sources-unlike", 16, 2, constant(unlike), seconds=240, sources=2)
+    yield Scenario("sources-step", 16, 2, stepping(even, 60, (1, 4, 1, 0.25)), 240, (0.0, 60.0, 120.0, 180.0),
+                   sources=2)  # fmt: skip
+    yield Scenario("sources-fixed", 16, 2, constant(even), seconds=240, sources=2, batch_cost=noisy_cost(2.0, 0.05))
+    yield Scenario("sources-noisy", 16, 2, constant(even), seconds=240, sources=2, noise=0.3)
+    yield Scenario("sources-one-idle", 16, 2, constant(even), seconds=240, sources=2, trigger=1.0,
+                   waiting=np.repeat((ENDLESS, 0), 8), arriving=np.repeat((0.0, 50.0), 8))  # fmt: skip
     yield Scenario("cold", 16, 2, constant(even), cold=8.0)
     slots = {"slots_at": lambda now: 2 if 20 <= now < 40 else 8}
     yield Scenario("slots-lost", 32, 8, constant(np.full(32, 5_000.0)), changes=(0.0, 20.0, 40.0), **slots)

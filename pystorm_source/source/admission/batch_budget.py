@@ -79,6 +79,11 @@ def batch_budget(rates: RateEstimator, waiting: Ints, time: TaskTime) -> BatchBu
     return BatchBudget(offsets, granted, reasons, pressure, next_row)
 
 
+def most_in_a_row(partitions: int, slots: int) -> int:
+    """Tasks of so many partitions that a slot is given at least, one behind the other."""
+    return min(-(-partitions // slots), LEAST_IN_TURN)
+
+
 def _available(time: TaskTime, splits: Ints) -> float:
     """If tasks cost more than their work they have as much again: reading next to nothing would cost the same."""
     return max(time.seconds, 2 * time.each * -(-int(splits.sum()) // time.slots))

@@ -30,7 +30,7 @@ import numpy as np
 from pystorm_source.clock import Clock
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import Plan
-from pystorm_source.source.admission.batch_budget import BatchBudget, TaskTime, batch_budget
+from pystorm_source.source.admission.batch_budget import BatchBudget, TaskTime, batch_budget, most_in_a_row
 from pystorm_source.source.admission.overhead import Overhead, Target, WorkTime
 from pystorm_source.source.admission.rate_estimator import FIRST_GROWTH, GROWTH, RateEstimator, Reason
 from pystorm_source.source.admission.rate_samples import (
@@ -108,7 +108,8 @@ class AdmissionState:
 
     ``slots``: tasks that run at once, 0: not known; ``task_overhead``: seconds that a task costs besides its work;
     ``overhead``: what a micro-batch takes besides its tasks; ``batches``: how many there were in this run;
-    ``asked``: monotonic seconds of the last question, None before the first; ``next_row``: where those in turn begin.
+    ``asked``: monotonic seconds of the last question, None before the first; ``next_row``: where those in turn begin;
+    ``tasks_fixed``: seconds that the tasks of a slot take besides their offsets, by their own reports.
     """
 
     rates: RateEstimator = field(default_factory=RateEstimator)
@@ -120,6 +121,7 @@ class AdmissionState:
     asked: float | None = None
     next_row: int = 0
     after_next_row: int = 0
+    tasks_fixed: float = 0.0
 
 
 def decide(state: AdmissionState, seen: Observation, settings: Settings) -> tuple[AdmissionState, BatchBudget]:
@@ -131,15 +133,18 @@ def decide(state: AdmissionState, seen: Observation, settings: Settings) -> tupl
     rates = state.rates.of(seen.names, settings.initial)
     paced = _paced(seen.names, settings.initial)
     slots = max(state.slots, 1)
-    time = TaskTime(state.overhead.work_within(target), slots, state.task_overhead, state.batches, state.next_row)
-    made = batch_budget(rates, np.where(paced, seen.waiting, 0), time)
+    waiting = np.where(paced, seen.waiting, 0)
+    tasks = rates.task_fixed * most_in_a_row(int((waiting > 0).sum()), slots)
+    each = state.task_overhead + rates.task_fixed
+    time = TaskTime(state.overhead.work_within(target, tasks), slots, each, state.batches, state.next_row)
+    made = batch_budget(rates, waiting, time)
     made = replace(
         made,
         offsets=np.where(paced, made.offsets, -1),
-        reasons=_reasons(made.reasons, state.overhead, target),
-        target=state.overhead.target_in_force(target),
+        reasons=_reasons(made.reasons, state.overhead, target, tasks),
+        target=state.overhead.target_in_force(target, tasks),
     )
-    return replace(state, rates=rates, asked=seen.now, after_next_row=made.next_row), made
+    return replace(state, rates=rates, asked=seen.now, after_next_row=made.next_row, tasks_fixed=tasks), made
 
 
 def _target(state: AdmissionState, settings: Settings) -> Target:
@@ -204,27 +209,27 @@ def _timed(state: AdmissionState, batch: BatchSeen, samples: RateSamples, target
     took = samples.ended - batch.planned if batch.waited else batch.elapsed
     if not samples.is_whole or (batch.waited and took < state.overhead.fixed + state.overhead.slope * work):
         return state  # how much of the rest was work cannot be seen
-    return replace(state, overhead=state.overhead.after(WorkTime(work, took), target))
+    return replace(state, overhead=state.overhead.after(WorkTime(work, took), target, tasks=state.tasks_fixed))
 
 
 def _unreported(state: AdmissionState, batch: BatchSeen, target: Target) -> AdmissionState:
     """After a micro-batch that nobody has reported of: its work is what the rates make of it, and a slope is theirs."""
     rows = batch.offsets > 0
-    tasks = batch.offsets[rows] / state.rates.in_use[rows] + state.task_overhead
+    tasks = batch.offsets[rows] / state.rates.in_use[rows] + state.task_overhead + state.rates.task_fixed
     work = makespan(tasks, max(state.slots, 1))
     before = state.overhead
     overhead = before
     if state.batches >= COLD_BATCHES:
-        overhead = before.after(WorkTime(work, batch.elapsed), target, before.slope / GROWTH)
+        overhead = before.after(WorkTime(work, batch.elapsed), target, before.slope / GROWTH, state.tasks_fixed)
     factor = overhead.slope / before.slope
     return replace(state, rates=state.rates.slower(factor, rows), overhead=overhead.with_work(factor))
 
 
-def _reasons(reasons: Ints, overhead: Overhead, target: Target) -> Ints:
+def _reasons(reasons: Ints, overhead: Overhead, target: Target, tasks: float) -> Ints:
     """What is behind the rates of partitions that are held back, if it is not they themselves."""
     if overhead.slope * overhead.back_off > OVERRUN:
         common = Reason.OVERRUN
-    elif overhead.target_in_force(target) > target.wished:
+    elif overhead.target_in_force(target, tasks) > target.wished:
         common = Reason.OVERHEAD
     else:
         return reasons

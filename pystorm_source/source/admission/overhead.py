@@ -14,6 +14,12 @@ One micro-batch alone cannot tell the two apart. So after a surprise the next on
     target 1 s, fixed 0.1 s, work 0.9 s a micro-batch; the sink begins to take 2 s more
     work 0.9 s took 2.9 s       a surprise, 2.9 times what was expected: back-off factor 2.9
     work 0.3 s took 2.3 s       reading less made it no shorter: fixed 2 s, slope 1, target in force 4.4 s
+
+A fixed cost that creeps up is proven in the same way before the target gives way to it. Several sources of one query,
+each of which takes the others' tasks for a fixed cost, are surprised together and read less together: they see a slope.
+
+A sink that stalls every second or third micro-batch does so whatever was read. Such micro-batches tell nothing of the
+slope, and the fixed cost is the mean of all.
 """
 
 import math
@@ -47,6 +53,20 @@ remembered. Too small: two outliers are believed."""
 STEEPNESS = 0.2
 """Share of the target by which a line must fit better for its slope to be e times another one. Too large: a slope is
 taken for a fixed cost, to which the target then gives way. Too small: noise is taken for a slope."""
+UNPROVEN = 1.25
+"""Times the proven fixed cost that the target gives way to at most. Too large: several sources of one query drive each
+other up. Too small: a target that noise has made too short stays so."""
+HISTORY = 6
+"""Micro-batches within which a sink that stalls again is noticed. Too large: stalls that are over are remembered. Too
+small: a sink that stalls every third micro-batch is taken for one that is slow for each row."""
+AGAIN = 0.5
+"""Share of the wished target by which a micro-batch that has stalled took longer than one with as much work. Too large:
+short stalls starve a query. Too small: noise is a stall."""
+AS_LONG = 0.5
+"""Share of the time of a stall from which on another micro-batch has stalled, too, whatever it read. Too large: of
+stalls that differ some are taken for a slope. Too small: all is a stall."""
+AS_MUCH = 0.8
+"""Share of its work that is as much. Too large: noise hides a stall. Too small: what a slope explains is a stall."""
 SURPRISE = 1.25
 """A micro-batch that takes so many times what was expected is a surprise. Too large: overruns go on. Too small: noise
 makes micro-batches short."""
@@ -73,21 +93,27 @@ class WorkTime(NamedTuple):
 @dataclass(frozen=True)
 class Overhead:
     """``fixed``: seconds; ``slope``: at least 1 if tasks report; ``recent``: the last micro-batches, the newest first;
-    ``back_off``: the factor by which the next one reads less, 1 unless the last one was a surprise."""
+    ``back_off``: the factor by which the next one reads less, 1 unless the last one was a surprise; ``proven``: seconds
+    of the fixed cost that reading less has not made shorter; ``history``: the last micro-batches, the newest first,
+    with those of before a change."""
 
     fixed: float = FIXED
     slope: float = 1.0
     recent: tuple[WorkTime, ...] = ()
     back_off: float = 1.0
+    proven: float = FIXED
+    history: tuple[WorkTime, ...] = ()
 
-    def target_in_force(self, target: Target) -> float:
-        """The wished target, or more seconds if the fixed cost takes too much of it."""
-        fixed = min(self.fixed, MOST_FIXED)
-        return max(target.wished, min(fixed / SMALL_SHARE, target.longest), fixed / FIXED_SHARE)
+    def target_in_force(self, target: Target, tasks: float = 0.0) -> float:
+        """The wished target, or more seconds if the fixed cost takes too much of it. ``tasks``: seconds that tasks take
+        besides their offsets, a part of it."""
+        fixed = self.fixed + self.slope * tasks
+        gives_way_to = min(self.fixed, UNPROVEN * self.proven) + self.slope * tasks
+        return max(target.wished, min(fixed / SMALL_SHARE, target.longest), min(gives_way_to, MOST_FIXED) / FIXED_SHARE)
 
-    def work_within(self, target: Target) -> float:
+    def work_within(self, target: Target, tasks: float = 0.0) -> float:
         """Seconds that tasks may take so that their micro-batch takes the target in force."""
-        in_force = self.target_in_force(target)
+        in_force = self.target_in_force(target, tasks)
         # A fixed cost beyond MOST_FIXED is longer than the target: some work is done all the same.
         work = max(in_force - self.fixed, FIXED_SHARE * in_force) / self.slope
         if self.back_off > 1.0 and self.recent:
@@ -95,22 +121,35 @@ class Overhead:
             work = min(work, max(self.recent[0].work, LEAST_WORK * in_force))
         return work / self.back_off
 
-    def after(self, seen: WorkTime, target: Target, least_slope: float = 1.0) -> "Overhead":
+    def after(self, seen: WorkTime, target: Target, least_slope: float = 1.0, tasks: float = 0.0) -> "Overhead":
         """What is known after one more micro-batch."""
+        return replace(self._after(seen, target, least_slope, tasks), history=(seen, *self.history[: HISTORY - 1]))
+
+    def _after(self, seen: WorkTime, target: Target, least_slope: float, tasks: float) -> "Overhead":
         recent = (seen, *self.recent[: MEMORY - 1])
-        in_force = self.target_in_force(target)
+        in_force = self.target_in_force(target, tasks)
+        history = (seen, *self.history[: HISTORY - 1])
+        quick = _between_stalls(history, AGAIN * target.wished)
+        if quick and least_slope >= 1.0:  # without reports a stall may be work
+            slope = self._fitted(quick, STEEPNESS * in_force, least_slope).slope
+            fixed = max(0.0, statistics.fmean(each.took - slope * each.work for each in history))
+            return Overhead(fixed, slope, recent, proven=fixed)
         line = self.fixed + self.slope * seen.work
-        expected = max(line, in_force)
+        is_held_back = self.fixed > FIXED_SHARE * in_force  # the target has not given way to all of it
+        expected = in_force if is_held_back and self.fixed <= MOST_FIXED else max(line, in_force)
         if self.back_off == 1.0 and seen.took > SURPRISE * expected:
             return replace(self, recent=recent, back_off=min(seen.took / expected, MOST_BACK_OFF))
         if self.back_off > 1.0 and abs(seen.took - line) > (SURPRISE - 1) * in_force:
             recent = recent[:2]  # no lone outlier: something has changed, and what was before tells nothing any more
-        return self._fitted(recent, STEEPNESS * in_force, least_slope)
+        fitted = self._fitted(recent, STEEPNESS * in_force, least_slope)
+        proven = max(FIXED, fitted.fixed) if self.back_off > 1.0 else min(self.proven, max(FIXED, fitted.fixed))
+        return replace(fitted, proven=proven)
 
     def with_work(self, factor: float) -> "Overhead":
         """The same once it turns out that all work takes so many times longer than was thought: that is no slope."""
         recent = tuple(WorkTime(factor * each.work, each.took) for each in self.recent)
-        return replace(self, slope=self.slope / factor, recent=recent)
+        history = tuple(WorkTime(factor * each.work, each.took) for each in self.history)
+        return replace(self, slope=self.slope / factor, recent=recent, history=history)
 
     def _fitted(self, recent: tuple[WorkTime, ...], steepness: float, least: float) -> "Overhead":
         """The line that fits best, of those through two micro-batches, and through one with the fixed cost or the slope
@@ -126,3 +165,20 @@ class Overhead:
             fits.append((off + steepness * abs(math.log(slope / self.slope)), fixed, slope))
         _, fixed, slope = min(fits)
         return Overhead(fixed, slope, recent)
+
+
+def _between_stalls(seen: tuple[WorkTime, ...], margin: float) -> tuple[WorkTime, ...]:
+    """The micro-batches between and beside those that have stalled again; none if no stall has come again."""
+    surely = [each.took - each.work for each in seen if _has_stalled(each, seen, margin)]
+    stalls = [each.took - each.work >= AS_LONG * min(surely, default=math.inf) for each in seen]
+    if sum(stalls) < 2:
+        return ()
+    first, last = stalls.index(True), len(stalls) - 1 - stalls[::-1].index(True)
+    if all(stalls[first : last + 1]):
+        return ()  # something has changed, once
+    return tuple(each for each, stalled in zip(seen, stalls, strict=True) if not stalled)
+
+
+def _has_stalled(one: WorkTime, seen: tuple[WorkTime, ...], margin: float) -> bool:
+    """Whether as much work was done in clearly less time."""
+    return any(each.work >= AS_MUCH * one.work and each.took < one.took - margin for each in seen)

@@ -2,9 +2,10 @@
 
 A rate falls at once to that of the last sample, as it would overrun the next micro-batch, and rises by a part of the
 change. It grows at most GROWTH times in a micro-batch: whatever a report claims, the next micro-batch is bounded by it.
-In the first micro-batches of a run, which are small, it grows quicker. A partition whose tuples fail is given half, and
-a tenth more with each clean micro-batch. Partitions whose reports were lost follow the others; those that nothing is
-known of begin at the common rate of their spout.
+In the first micro-batches of a run, which are small, it grows quicker. Of a task's seconds those are not counted that
+it takes besides its offsets (a flush, a seek): they show as what reading less does not make shorter. A partition whose
+tuples fail is given half, and a tenth more with each clean micro-batch. Partitions whose reports were lost follow the
+others; those that nothing is known of begin at the common rate of their spout.
 """
 
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pystorm_source.source.admission.rate_samples import Flags, Names, RateSamples
 from pystorm_source.source.admission.task_schedule import Floats, Ints
@@ -39,6 +41,18 @@ BACK_OFF, RECOVERY = 2.0, 0.1
 large: the service breaks down again. Too small: a partition that has recovered waits."""
 MOST_BACK_OFF = 8.0
 """Too large: a partition that always fails some tuples starves. Too small: what fails is asked for all the time."""
+
+
+LEAST_MOVED, MOVED = 0.3, 1.2
+"""What a task costs besides its offsets shows if partitions read a share more or fewer than the last time: at least the
+one, and the other by the square root of their number, as few of them are noisy. Too large: a query that starves is not
+noticed. Too small: capacity that changes is taken for such a cost."""
+CLEAR_SHARE = 0.1
+"""Share of a task's time below which such a cost is none. Too large: it is charged to the offsets, and less is read
+than could be. Too small: noise makes micro-batches longer than their target."""
+LEAST_SHARE = 0.05
+"""Share of a task's time that its offsets take at least. Too large: a query that starved recovers in many steps. Too
+small: a rate is made of noise."""
 
 
 class Reason(IntEnum):
@@ -78,8 +92,9 @@ class RateEstimator:
 
     ``rate``: offsets per second of a task; ``measured``: whether a task has reported; ``splits``: tasks into which the
     partition was split; ``share``: of the rate that is used, less than 1 while tuples fail; ``reason``: Reason.
-    ``common``: spout → rate of its partitions that nothing is known of; ``saved``: spout → partition → rate, of those
-    that an offset names and that were not seen yet.
+    ``offsets``, ``seconds``: of a task of the partition, the last time. ``task_fixed``: seconds that a task takes
+    besides its offsets, and that it reports as its own. ``common``: spout → rate of its partitions that nothing is
+    known of; ``saved``: spout → partition → rate, of those that an offset names and that were not seen yet.
     """
 
     names: Names = field(default_factory=dict)
@@ -88,6 +103,9 @@ class RateEstimator:
     splits: Ints = field(default_factory=_ints)
     share: Floats = field(default_factory=_floats)
     reason: Ints = field(default_factory=_ints)
+    offsets: Floats = field(default_factory=_floats)
+    seconds: Floats = field(default_factory=_floats)
+    task_fixed: float = 0.0
     common: Mapping[str, float] = field(default_factory=dict)
     saved: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -117,6 +135,8 @@ class RateEstimator:
             splits=moved(self.splits, np.ones(len(place), np.int64)),
             share=moved(self.share, 1.0),
             reason=moved(self.reason, np.where(is_saved, Reason.RATE, Reason.FIRST_BATCH)),
+            offsets=moved(self.offsets, 0.0),
+            seconds=moved(self.seconds, 0.0),
             saved={},
         )
 
@@ -124,23 +144,53 @@ class RateEstimator:
         """What is known once the tasks of a micro-batch have reported. ``planned``: the partitions that it read;
         ``growth``: times that a rate grows at most."""
         rows = np.flatnonzero(seen.reported)
-        sample = seen.offsets[rows] / seen.seconds[rows]
+        tasks = seen.reported[rows]
+        each_offsets, each_seconds = seen.offsets[rows] / tasks, seen.seconds[rows] / tasks
+        task_fixed = self._task_fixed(rows, each_offsets, each_seconds)
+        sample = each_offsets / np.maximum(each_seconds - task_fixed, LEAST_SHARE * each_seconds)
         rate, splits, share, reason = self.rate.copy(), self.splits.copy(), self.share.copy(), self.reason.copy()
         change = np.log(np.maximum(sample, SLOWEST) / rate[rows])
         change = np.where((change < -np.log(NOISE)) | (growth > GROWTH), change, GAIN * change)
         rate[rows] = np.clip(rate[rows] * np.exp(np.minimum(change, np.log(growth))), SLOWEST, FASTEST)
-        splits[rows] = seen.reported[rows]
+        splits[rows] = tasks
+        offsets, seconds = self.offsets.copy(), self.seconds.copy()
+        offsets[rows], seconds[rows] = each_offsets, each_seconds
         failing = seen.failing[rows] > FAILING
         share[rows] = np.where(
             failing, np.maximum(share[rows] / BACK_OFF, 1 / MOST_BACK_OFF), np.minimum(share[rows] + RECOVERY, 1)
         )
         reason[rows] = np.where(failing, Reason.FAILURES, np.where(share[rows] < 1, Reason.PROBING, Reason.RATE))
         lost = planned & (seen.reported == 0)
+        offsets[lost] = 0.0  # what changed in the meantime is not known
         if lost.any():
             rate[lost] = np.clip(rate[lost] * _common_change(self.rate[rows], rate[rows]), SLOWEST, FASTEST)
             reason[lost] = Reason.NO_REPORT
         measured = self.measured | (seen.reported > 0)
-        return replace(self, rate=rate, measured=measured, splits=splits, share=share, reason=reason)._with_common()
+        return replace(
+            self,
+            rate=rate,
+            measured=measured,
+            splits=splits,
+            share=share,
+            reason=reason,
+            offsets=offsets,
+            seconds=seconds,
+            task_fixed=task_fixed,
+        )._with_common()
+
+    def _task_fixed(self, rows: npt.NDArray[np.intp], offsets: Floats, seconds: Floats) -> float:
+        """Seconds that reading less has not made shorter, nor more longer: of the middle partition, as all of them tell
+        more than one."""
+        before = self.offsets[rows]
+        known = before > 0
+        if not known.any():
+            return self.task_fixed
+        times_offsets = float(np.median(before[known] / offsets[known]))
+        times_seconds = float(np.median(self.seconds[rows][known] / seconds[known]))
+        if max(times_offsets, 1 / times_offsets) < 1 + max(LEAST_MOVED, MOVED / float(np.sqrt(known.sum()))):
+            return self.task_fixed
+        share = min((times_offsets - times_seconds) / (times_offsets - 1), 1.0)
+        return share * float(np.median(seconds[known])) if share > CLEAR_SHARE else 0.0
 
     def slower(self, factor: float, planned: Flags) -> "RateEstimator":
         """After a micro-batch that nobody reported of: its partitions take so many times longer than was thought."""

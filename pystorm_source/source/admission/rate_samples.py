@@ -23,7 +23,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SHORTEST = 1e-5
 """Seconds that a task takes at least. Too large: quick tasks look slow. Too small: rates are no numbers any more."""
-UNEXPLAINED = 0.1
+UNEXPLAINED = 0.05
 """Share of the slots' time that may be missing from the reports without any task being charged. Too large: a task that
 hides its time reads more and more. Too small: honest tasks are charged for noise."""
 SUSPECT = 4.0

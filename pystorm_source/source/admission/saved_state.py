@@ -3,11 +3,12 @@
 ::
 
     {"lines": {"common": 120000, "fixedMicros": 92000, "others": {"p7": 2400}, "slopePercent": 110, "slots": 2,
-               "taskMicros": 4100}}
+               "taskFixedMicros": 300000, "taskMicros": 4100}}
 
-Rates in offsets per second, to two significant digits; a partition is named if its own is more than a quarter away from
-that of the others of its spout. An offset that says nothing of it, or what makes no sense, lets the controller begin
-anew: none of it decides which rows there are.
+``taskMicros`` is what a slot loses between two tasks, ``taskFixedMicros`` what a task takes besides its offsets. Rates
+in offsets per second, to two significant digits; a partition is named if its own is more than a quarter away from that
+of the others of its spout. An offset that says nothing of it, or what makes no sense, lets the controller begin anew:
+none of it decides which rows there are.
 """
 
 from collections.abc import Mapping
@@ -50,6 +51,7 @@ def section_of(state: AdmissionState) -> dict[str, dict[str, Any]]:
             **({"others": others} if others else {}),
             "slopePercent": _short(state.overhead.slope * 100),
             "slots": state.slots,
+            **({"taskFixedMicros": _short(state.rates.task_fixed * MICROS)} if state.rates.task_fixed else {}),
             "taskMicros": _short(state.task_overhead * MICROS),
         }
     return section
@@ -59,7 +61,7 @@ def state_of(section: Mapping[str, Any]) -> AdmissionState:
     """The controller as far as an offset tells. Whatever makes no sense is passed over."""
     common: dict[str, float] = {}
     others: dict[str, dict[str, float]] = {}
-    slots, each, overhead = 0, TASK_OVERHEAD, Overhead()
+    slots, each, task_fixed, overhead = 0, TASK_OVERHEAD, 0.0, Overhead()
     for component, notes in section.items():
         if not isinstance(notes, Mapping) or not _number(notes.get("common"), FASTEST):
             continue
@@ -71,11 +73,14 @@ def state_of(section: Mapping[str, Any]) -> AdmissionState:
             slots = notes["slots"]
         if _number(notes.get("taskMicros"), MOST_TASK_OVERHEAD * MICROS):
             each = max(notes["taskMicros"] / MICROS, SHORTEST)
+        if _number(notes.get("taskFixedMicros"), MOST_FIXED * MICROS):
+            task_fixed = notes["taskFixedMicros"] / MICROS
         if _number(notes.get("fixedMicros"), MOST_FIXED * MICROS):
-            overhead = replace(overhead, fixed=notes["fixedMicros"] / MICROS)
+            overhead = replace(overhead, fixed=notes["fixedMicros"] / MICROS, proven=notes["fixedMicros"] / MICROS)
         if _number(notes.get("slopePercent"), 100 * MOST_SLOPE):
             overhead = replace(overhead, slope=max(notes["slopePercent"] / 100, 1.0))
-    return AdmissionState(RateEstimator(common=common, saved=others), slots, each, overhead)
+    rates = RateEstimator(common=common, saved=others, task_fixed=task_fixed)
+    return AdmissionState(rates, slots, each, overhead)
 
 
 def _number(value: Any, most: float) -> bool:

@@ -39,6 +39,8 @@ def known(rates, slots=2, fixed=0.0, each=1e-5):
         splits=np.ones(count, np.int64),
         share=np.ones(count),
         reason=np.full(count, Reason.RATE),
+        offsets=np.zeros(count),
+        seconds=np.zeros(count),
         common={SPOUT: float(np.median(rate))},
     )
     return AdmissionState(estimator, slots, each, Overhead(fixed), batches=9, asked=0.0)
@@ -257,15 +259,18 @@ def test_equal_histories_give_equal_states(rates, seconds):
     st.integers(1, 64),
     st.floats(0.001, 10),
     st.floats(0.0001, 0.05),
+    st.sampled_from([0.0, 0.1, 30.0]),
 )
-def test_a_restart_goes_on_from_the_offset_alone(rates, slots, fixed, each):
+def test_a_restart_goes_on_from_the_offset_alone(rates, slots, fixed, each, task_fixed):
     before = known(rates, slots, fixed=fixed, each=each)
+    before = replace(before, rates=replace(before.rates, task_fixed=task_fixed))
     section = json.loads(json.dumps(section_of(before)))
     after = state_of(section)
     after = replace(after, rates=after.rates.of(before.rates.names, ONE.initial))
     assert section_of(after) == section
     assert after.slots == slots
     assert after.overhead.fixed == pytest.approx(fixed, rel=0.06, abs=1e-6)
+    assert after.rates.task_fixed == pytest.approx(task_fixed, rel=0.06, abs=1e-6)
     assert after.rates.rate == pytest.approx(before.rates.rate, rel=0.35)
     assert given_to(after, ENDLESS).reason is not Reason.FIRST_BATCH
 
@@ -308,6 +313,59 @@ def test_a_fixed_cost_beyond_the_target_leaves_nearly_half_of_the_capacity(name)
     seen = run(KNOWN[name])
     assert figures(KNOWN[name], seen)["goodput"] >= 0.45
     assert "overhead" in seen.reasons
+
+
+@pytest.mark.parametrize("name", ["task-fixed-0.1", "task-fixed-0.3", "task-fixed-1", "task-fixed-few"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_fixed_cost_of_each_task_leaves_nearly_half_of_the_capacity(name, seed):
+    seen = run(replace(KNOWN[name], seed=seed))
+    assert figures(KNOWN[name], seen)["goodput"] >= 0.45
+    assert seen.targets[-1] > 1.5
+    assert seen.reasons[-1] == "overhead"
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_a_fixed_cost_of_each_task_starves_no_noisy_query(seed):
+    scenario = replace(KNOWN["task-fixed-noisy"], seed=seed)
+    assert figures(scenario, run(scenario))["goodput"] >= 0.3
+
+
+@pytest.mark.parametrize("name", ["compaction-2", "compaction-3", "compaction-4", "compaction-short"])
+def test_a_sink_that_stalls_every_few_micro_batches_starves_no_query(name):
+    assert figures(KNOWN[name], run(KNOWN[name]))["goodput"] >= 0.4
+
+
+@pytest.mark.parametrize("name", ["sources-2", "sources-3", "sources-unlike", "sources-step"])
+def test_several_sources_of_one_query_share_its_target(name):
+    assert np.mean(run(KNOWN[name]).took) <= 1.25
+
+
+@pytest.mark.parametrize("name", ["sources-noisy", "sources-fixed"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_several_sources_of_one_query_do_not_drive_each_other_up(name, seed):
+    took = run(replace(KNOWN[name], seed=seed, seconds=600)).took
+    assert np.mean(took) <= 6
+    assert np.mean(took[-10:]) <= 10
+
+
+def test_what_reading_less_does_not_make_shorter_is_no_rate():
+    state = after(known([1000.0] * 4), played([400] * 4, [0.6] * 4))
+    state = after(state, played([200] * 4, [0.4] * 4))
+    assert state.rates.task_fixed == pytest.approx(0.2)
+    assert state.rates.rate == pytest.approx(1000, rel=0.2)
+
+
+def test_what_reading_less_makes_shorter_is_a_rate():
+    state = after(known([1000.0] * 4), played([400] * 4, [1.6] * 4))
+    state = after(state, played([100] * 4, [0.4] * 4))
+    assert state.rates.task_fixed == 0.0
+    assert state.rates.rate == pytest.approx(250)
+
+
+def test_one_partition_that_becomes_slow_is_no_fixed_cost():
+    state = after(known([1000.0] * 4), played([400] * 4, [0.4, 0.4, 0.4, 4.0]))
+    state = after(state, played([400, 400, 400, 40], [0.4] * 4))
+    assert state.rates.task_fixed == 0.0
 
 
 def test_a_bolt_of_five_milliseconds_is_begun_with_little():

@@ -91,6 +91,35 @@ def test_a_fixed_cost_that_vanishes_is_forgotten_after_three_micro_batches():
     assert overhead.fixed == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize(("every", "phase"), [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)])
+@pytest.mark.parametrize("slope", [1.0, 1.5])
+def test_a_sink_that_stalls_again_and_again_is_not_slow_for_each_row(every, phase, slope):
+    overhead, done, seconds = Overhead(), 0.0, 0.0
+    for batch in range(60):
+        work = overhead.work_within(ONE)
+        took = 0.2 + slope * work + (5.0 if batch % every == phase else 0.0)
+        done, seconds = done + slope * work, seconds + took
+        overhead = overhead.after(WorkTime(work, took), ONE)
+    assert done / seconds >= 0.4
+
+
+def test_a_fixed_cost_that_creeps_up_is_found():
+    overhead = Overhead()
+    for batch in range(200):
+        work = overhead.work_within(ONE)
+        overhead = overhead.after(WorkTime(work, 0.1 + 0.02 * min(batch, 100) + work), ONE)
+    assert overhead.fixed == pytest.approx(2.1, rel=0.1)
+    assert overhead.target_in_force(ONE) >= 3.5
+
+
+def test_the_target_gives_way_to_no_fixed_cost_before_it_is_proven():
+    overhead = Overhead()
+    for fixed in (0.2, 0.4, 0.6, 0.6, 0.6):
+        overhead = overhead.after(WorkTime(0.6, 0.6 + fixed), ONE)
+    assert overhead.fixed == pytest.approx(0.6)
+    assert overhead.target_in_force(ONE) == 1.0
+
+
 def test_who_has_asked_for_no_target_has_one_of_which_little_is_overhead():
     free = Target(1.0, 5.0)
     assert Overhead(fixed=0.02).target_in_force(free) == 1.0
