@@ -412,6 +412,15 @@ def test_a_file_written_anew_under_its_name_is_an_error_that_names_the_missing_b
         query.plan()
 
 
+def test_a_gzip_file_that_gets_the_inode_of_one_of_its_name_is_new_without_birth_times(born_at_nought, logs):
+    """app.log.2.gz was app.log.1.gz once; it is removed, and the next app.log.1.gz gets its inode."""
+    query = made(logs)
+    for n in range(4):
+        (logs / "app.log.1.gz").write_bytes(gzip.compress(f"of {n}\n".encode() * (n + 1)))
+        assert words(query.drain()) == [f"of {n}"] * (n + 1)
+        query.restart()
+
+
 def test_unread_lines_of_an_inode_that_is_used_again_are_data_loss(born_at_nought, logs):
     query = made(logs)
     append(logs / "job-1", *(f"line {n}" for n in range(100)))

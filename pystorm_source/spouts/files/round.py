@@ -201,9 +201,12 @@ class Round:
     def _has_its_inode(self, file: FileEntry, which: Known) -> bool:
         """Whether this is another file than the one of that partition, which it would be if it were not renamed.
 
-        For when no birth time says so: a file that is renamed keeps its text, and what is written anew its name.
+        For when no birth time says so: a file that is renamed keeps its text, what is written anew its name, and a
+        gzip file, which is written once, both.
         """
-        if self._cache.by_path or which.seen > which.offset or file.name == which.name:
+        if self._cache.by_path or which.seen > which.offset:
+            return False
+        if file.name == which.name and not (file.gzipped and which.identity.gzipped):
             return False
         return which.identity.born is None or self._cache.born(file) is None
 
