@@ -1,6 +1,7 @@
 """The campaign over seeds: what it draws, and what it says of a round that fails."""
 
 import json
+import logging
 import sys
 
 import pytest
@@ -10,6 +11,15 @@ from tests.acking.drawn import Seeded, Unfit
 from tests.acking.test_any_topology import drawn_case
 
 pytestmark = pytest.mark.inline
+
+
+@pytest.fixture(autouse=True)
+def level_of_the_log():
+    """The campaign silences the package's log, for the process that it has to itself."""
+    log = logging.getLogger("pystorm")
+    level = log.level
+    yield
+    log.setLevel(level)
 
 
 def said_of(monkeypatch, capsys, check, *arguments):
