@@ -586,9 +586,21 @@ def test_rotation_may_put_its_number_before_the_extension(query, tmp_path, name)
     assert sorted(words(query.drain())) == ["four", "three"]
 
 
+def test_a_log_with_a_number_is_no_copy_of_the_one_without(query, tmp_path):
+    """They may begin alike: only a kilobyte of the same text says that one was copied."""
+    for name in ("worker.log", "worker-1.log", "worker-2.log"):
+        append(tmp_path / name, "started")
+    assert words(query.drain()) == ["started"] * 3
+    append(tmp_path / "worker.log", "more")
+    assert words(query.drain()) == ["more"]
+    (tmp_path / "worker.log").unlink()
+    append(tmp_path / "worker-1.log", "last")
+    assert words(query.drain()) == ["last"]
+
+
 def test_copytruncate_may_put_its_number_before_the_extension(query, tmp_path):
     log = tmp_path / "app.log"
-    append(log, "one", "two")
+    append(log, "one" * 400, "two")
     query.drain()
     append(log, "three")
     shutil.copyfile(log, tmp_path / "app.1.log")

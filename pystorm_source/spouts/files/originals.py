@@ -56,9 +56,7 @@ class Originals:
     def _longer_names(self, file: FileEntry) -> list[FileEntry]:
         """Those to whose name its own adds something."""
         name = os.path.basename(file.name)
-        shorter = origins(name) - {name}
-        if name != family(name):
-            shorter |= {name[:at] for at, letter in enumerate(name) if letter in "._-"}
+        shorter = (origins(name) | _first_names(name)) - {name}
         return [original for other in sorted(shorter) for original in self._by_name.get(other, ())]
 
     def _length_if_copy_of(self, file: FileEntry, copy: FileText, prefix: bytes, original: FileEntry) -> int | None:
@@ -90,5 +88,16 @@ class Originals:
             return None
         if file.gzipped and original.name != file.name.removesuffix(".gz") and length < PREFIX_BYTES:
             return None  # a short text may be the beginning of any file
+        by_number_alone = os.path.basename(original.name) not in _first_names(file.name)
+        if not file.gzipped and by_number_alone and length < PREFIX_BYTES:
+            return None  # worker-1.log beside worker.log is a log of its own, which may begin alike
         self._cache.compared[pair] = Compared(length, births, begin, (file.size, file.changed_ns))
         return length
+
+
+def _first_names(path: str) -> set[str]:
+    """The names to which rotation has added something at the end: of ``app.log.1``, ``app.log`` and ``app``."""
+    name = os.path.basename(path)
+    if name == family(name):
+        return {name}
+    return {family(name), *(name[:at] for at, letter in enumerate(name) if letter in "._-")}
