@@ -7,9 +7,9 @@ import argparse
 import json
 import sys
 
-from benchmarks.ladder import LADDER, Settings, find
-from benchmarks.machine import facts
-from benchmarks.record import table
+from benchmarks.harness.ladder import LADDER, Settings, find
+from benchmarks.harness.machine import facts
+from benchmarks.harness.record import table
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -32,7 +32,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from benchmarks.peers import BROKER, java_jars
+from benchmarks.harness.peers import BROKER, java_jars
 from pystorm_source.cli.java import ensure_java
 from tests.certificates import self_signed
 

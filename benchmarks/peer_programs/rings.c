@@ -1,4 +1,4 @@
-/* The rings of the core, and two bare ones, between pinned threads; started and asked by benchmarks/windows.py.
+/* The rings of the core, and two bare ones, between pinned threads; started and asked by benchmarks/harness/windows.py.
  *
  *     rings CPU CPU
  *

@@ -1,4 +1,4 @@
-/* The core's timing wheel at work; started and asked by benchmarks/wheel.py.
+/* The core's timing wheel at work; started and asked by benchmarks/rungs/wheel.py.
  *
  *     wheels
  *

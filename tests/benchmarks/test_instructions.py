@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from benchmarks.instructions import RINGS, instructions_per_item
+from benchmarks.rungs.instructions import RINGS, instructions_per_item
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="counts are valgrind's")

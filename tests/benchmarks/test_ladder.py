@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.ladder import LADDER
-from benchmarks.record import KEYS
+from benchmarks.harness.ladder import LADDER
+from benchmarks.harness.record import KEYS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,7 +35,7 @@ def test_list_names_every_benchmark():
 
 @pytest.mark.parametrize("name", [benchmark.name for benchmark in LADDER])
 def test_every_listed_module_can_be_run(name):
-    source = (ROOT / "benchmarks" / f"{name}.py").read_text()
+    source = (ROOT / "benchmarks/rungs" / f"{name}.py").read_text()
     assert "def run(settings: Settings) -> Iterator[Record]:" in source
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.record import KEYS, record, rounded, spread, table
+from benchmarks.harness.record import KEYS, record, rounded, spread, table
 
 
 def test_keys_and_medians():

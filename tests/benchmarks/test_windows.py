@@ -1,6 +1,6 @@
 """Windows on two cores: which are comparable, and what is said of them."""
 
-from benchmarks.windows import Window, at_distance, summary
+from benchmarks.harness.windows import Window, at_distance, summary
 
 NEAR = Window(100.0, None, (50.0, 52.0), 0.0)
 FAR = Window(30.0, None, (300.0, 310.0), 0.05)

@@ -5,15 +5,15 @@ from collections import Counter, defaultdict
 
 import pytest
 
+from examples.cycle import Cycle
+from examples.direct import Direct
+from examples.fancy_streams import FancyStreams
+from examples.pixel_count import PixelCount
+from examples.redis_word_count import RedisWordCount
+from examples.sentences import Sentences
+from examples.word_count import WordCount
 from pystorm_source.testing import PAUSE, ScriptedSpout, run_topology
-from tests.examples.cycle import Cycle
-from tests.examples.direct import Direct
-from tests.examples.fancy_streams import FancyStreams
-from tests.examples.pixel_count import PixelCount
 from tests.examples.redis_server import redis_server
-from tests.examples.redis_word_count import RedisWordCount
-from tests.examples.sentences import Sentences
-from tests.examples.word_count import WordCount
 from tests.source.queries import Query
 
 WORDS = ["dog", "cat", "dog", "zebra", "dog", "cat"]
@@ -123,7 +123,7 @@ def test_words_are_counted_in_one_redis_by_all_tasks(tmp_path):
 
 
 def stream(spark, topology, **options):
-    reader = spark.readStream.format("pystorm").options(topology=f"tests.examples.{topology}", **BEST_EFFORT, **options)
+    reader = spark.readStream.format("pystorm").options(topology=f"examples.{topology}", **BEST_EFFORT, **options)
     return reader.schema("word string, count long").load()
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from examples.http_enrichment import HttpEnrichment, PriceBolt
 from pystorm_source import Spout
 from pystorm_source.testing import run_topology
-from tests.examples.http_enrichment import HttpEnrichment, PriceBolt
 from tests.examples.price_server import PRICES, price_server
 
 

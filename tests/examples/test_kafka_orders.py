@@ -2,8 +2,8 @@
 
 from confluent_kafka import Producer
 
+from examples.kafka_orders import KafkaOrders
 from pystorm_source.testing import run_topology
-from tests.examples.kafka_orders import KafkaOrders
 
 
 def test_orders_come_by_customer_and_strange_ones_apart(kafka):

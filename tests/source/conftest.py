@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.spark_session import UNPACED
+from benchmarks.harness.spark_session import UNPACED
 
 TOPOLOGIES = "tests.source.topologies"
 

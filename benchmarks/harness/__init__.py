@@ -1,0 +1,1 @@
+"""What the rungs share: sessions, peers, records, the components that are measured."""

@@ -1,0 +1,70 @@
+"""The benchmarks that there are, lowest rung first: each adds one cost to the one below.
+
+A benchmark is a module of ``benchmarks.rungs`` with ``run(settings) -> Iterator[Record]``. It is imported when it is
+run, so that ``--list`` needs neither a compiled core nor Spark.
+"""
+
+import importlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from benchmarks.harness.record import Record
+
+
+class Settings(NamedTuple):
+    """How thoroughly to measure."""
+
+    quick: bool = False
+    """Small sizes: shows that the benchmark works, not how quick anything is."""
+    runs: int | None = None
+    """Runs per case; None: the benchmark's own number."""
+    peers: bool = True
+    """Whether the peers are measured as well (they are downloaded once)."""
+    cases: frozenset[str] = frozenset()
+    """Those to measure, where a benchmark can choose; none: all."""
+
+    def wants(self, case: str) -> bool:
+        """Whether this case is to be measured."""
+        return not self.cases or case in self.cases
+
+    def runs_of(self, thorough: int) -> int:
+        """The number of runs, where a benchmark makes ``thorough`` by itself."""
+        return self.runs if self.runs is not None else 2 if self.quick else thorough
+
+
+class Benchmark(NamedTuple):
+    """A rung of the ladder."""
+
+    name: str
+    meaning: str
+
+    def run(self, settings: Settings) -> Iterator[Record]:
+        """Measures; yields one record per case."""
+        yield from importlib.import_module(f"benchmarks.rungs.{self.name}").run(settings)
+
+
+LADDER = (
+    Benchmark("queues", "items/s between two cores, objects/s between threads of Python; against JCTools"),
+    Benchmark("broadcast", "items/s of one writer and several readers between two cores; against the Disruptor"),
+    Benchmark("wheel", "ns to cancel and insert one of many timers, requests/s with time-outs; against Kafka's timer"),
+    Benchmark("core", "tuples/s of topologies in one process without Spark; against pystorm over its pipe and bytewax"),
+    Benchmark("purgatory", "ns to complete an operation and watch another, bytes per pending one; against Kafka's"),
+    Benchmark("async", "requests/s of an AsyncBolt with 20,000 in flight; against aiohttp and httpx by hand"),
+    Benchmark("topologies", "tuples/s at the last bolt of topologies in one thread; against Storm on all cores"),
+    Benchmark("acker", "tuples/s with acking; against the same without"),
+    Benchmark("latency", "seconds from a spout tuple's emit to its ack at half of full load; against Storm"),
+    Benchmark("instructions", "machine instructions per tuple of the core's topologies, counted by valgrind"),
+    Benchmark("journal", "rows/s into a journal with an fsync per micro-batch; against a bare Arrow IPC writer"),
+    Benchmark("planning", "ms of planning per trigger for up to 100,000 partitions of a spout"),
+    Benchmark("memory", "how flat resident memory stays while a slow consumer takes 50 million tuples"),
+    Benchmark("kafka", "records/s from Kafka; against Spark's own source with a Python function, and a bare consumer"),
+    Benchmark("admission", "micro-batches until a change is followed, overshoot; of the controller in a simulation"),
+    Benchmark("defaults", "slow bolts, a slow sink, the fixed cost of a task, all with no setting; against limits"),
+    Benchmark("overload", "batch time, goodput and memory of a query with ten times its load; against fixed limits"),
+    Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),
+)
+
+
+def find(name: str) -> Benchmark | None:
+    """The benchmark of that name, or None."""
+    return next((benchmark for benchmark in LADDER if benchmark.name == name), None)

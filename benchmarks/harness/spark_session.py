@@ -1,0 +1,50 @@
+"""The Spark session that measures: two cores, one JVM, no UI, everything in a temporary folder."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.record import ROOT
+
+UNPACED = {"batch.target.millis": 600_000, "backpressure.initialRate": 1_000_000_000}
+"""Options of ours with which tasks report, and micro-batches are as large as the other limits let them be."""
+
+
+@contextlib.contextmanager
+def spark_session(master: str = "local[2]", jars: Path | None = None) -> Iterator[tuple[Any, Path]]:
+    """The session and its folder; both are gone afterwards. ``jars``: a folder of those that Spark needs besides its
+    own. Raises WorldError where there is no Java."""
+    from pyspark.sql import SparkSession
+
+    from pystorm_source.cli.java import ensure_java
+    from pystorm_source.source.worker_python import ensure_worker_python
+
+    ensure_java()
+    ensure_worker_python()
+    # Spark's Python processes import the benchmark's classes by name; they are children of the JVM and inherit this.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with tempfile.TemporaryDirectory(prefix="pystorm-benchmark-", ignore_cleanup_errors=True) as folder:
+        settings = {
+            "spark.driver.memory": "2g",
+            "spark.local.dir": f"{folder}/local",
+            "spark.sql.warehouse.dir": f"{folder}/warehouse",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.streaming.stopTimeout": "20s",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+        }
+        if jars is not None:
+            settings["spark.jars"] = ",".join(map(str, jars.glob("*.jar")))
+        builder = SparkSession.builder.master(master).appName("pystorm-source benchmarks")
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        try:
+            yield session, Path(folder)
+        finally:
+            session.stop()

@@ -1,0 +1,1 @@
+"""A module for each benchmark, with ``run(settings)``; ``benchmarks.harness.ladder`` lists them."""

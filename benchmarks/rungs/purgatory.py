@@ -1,0 +1,139 @@
+"""Delayed operations from Python: nanoseconds to complete one and watch another, with so many pending; bytes for each.
+
+    replace-10k, -100k, -1m   an operation is completed by somebody else, and a new one is watched by two of 1,000 keys
+    memory-100k, -1m          bytes per pending operation, keys and timer included
+
+Peers: Kafka's DelayedOperationPurgatory, whose caller is compiled Java (its reaper has a thread of its own), and what
+one writes in Python with dicts and heapq.
+"""
+
+import gc
+import heapq
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from benchmarks.harness.ladder import Settings
+from benchmarks.harness.peers import KAFKA, PeerMissing, java_classes
+from benchmarks.harness.record import Record, record
+from cython_core.purgatory import DelayedOperation, Purgatory
+from pystorm_source.clock import SystemClock
+
+CLOCK = SystemClock()
+SIZES = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000}
+KEYS = 1_000
+TIMEOUT = 60.0
+SCATTER = 2_654_435_761
+
+
+class ByHand:
+    """Operations in a dict of dicts by key and a heap of expiries."""
+
+    def __init__(self) -> None:
+        self.watchers: dict[int, dict[int, Any]] = {}
+        self.heap: list[tuple[float, int]] = []
+        self.pending: dict[int, tuple[int, int]] = {}
+        self.count = 0
+
+    def watch(self, keys: tuple[int, int], now: float) -> int:
+        """The new operation."""
+        self.count = number = self.count + 1
+        self.pending[number] = keys
+        for key in keys:
+            self.watchers.setdefault(key, {})[number] = None
+        heapq.heappush(self.heap, (now + TIMEOUT, number))
+        if len(self.heap) > 2 * len(self.pending) + 1000:
+            self.heap = [entry for entry in self.heap if entry[1] in self.pending]
+            heapq.heapify(self.heap)
+        return number
+
+    def complete(self, number: int) -> None:
+        """Takes it out."""
+        for key in self.pending.pop(number):
+            del self.watchers[key][number]
+
+
+def _by_hand() -> tuple[Callable[[tuple[int, int], float], Any], Callable[[Any], Any]]:
+    made = ByHand()
+    return made.watch, made.complete
+
+
+def _ours() -> tuple[Callable[[tuple[int, int], float], Any], Callable[[Any], Any]]:
+    purgatory = Purgatory(CLOCK.monotonic())
+
+    def watch(keys: tuple[int, int], now: float) -> DelayedOperation:
+        operation = DelayedOperation(TIMEOUT)
+        purgatory.try_complete_else_watch(operation, keys, now)
+        return operation
+
+    return watch, DelayedOperation.force_complete
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _measure(make: Callable[[], Any], pending: int, operations: int, runs: int) -> tuple[list[float], float]:
+    """Nanoseconds per operation, of each run; bytes per pending operation."""
+    keys = [(i, (i + 1) % KEYS) for i in range(KEYS)]
+    held: list[Any] = [None] * pending
+    gc.collect()
+    before = _resident()
+    watch, complete = make()
+    for i in range(pending):
+        held[i] = watch(keys[i % KEYS], CLOCK.monotonic())
+    size = (_resident() - before) / pending
+    seen = []
+    for _ in range(runs):
+        now = CLOCK.monotonic()
+        for i in range(operations):
+            place = i * SCATTER % pending
+            complete(held[place])
+            held[place] = watch(keys[i % KEYS], now)
+        seen.append((CLOCK.monotonic() - now) / operations * 1e9)
+    return seen, size
+
+
+def _kafka(pending: int, operations: int, runs: int) -> tuple[list[float], float]:
+    """Raises PeerMissing."""
+    classes = java_classes("PurgatoryPeers", KAFKA)
+    command = ["java", "-Xmx4g", "-cp", classes, "PurgatoryPeers", *map(str, (pending, operations, KEYS, runs))]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise PeerMissing(str(error)) from error
+    *seen, size = map(float, answer.stdout.split())
+    return seen, size
+
+
+def run(settings: Settings) -> Iterator[Record]:
+    """Sizes in turn; of each, ours and the peers one after the other."""
+    for name, pending in SIZES.items():
+        cases = [case for case in (f"replace-{name}", f"memory-{name}") if settings.wants(case)]
+        if not cases:
+            continue
+        pending, operations = (pending // 100, 2_000) if settings.quick else (pending, 500_000)
+        runs = settings.runs_of(3)
+        ours, size = _measure(_ours, pending, operations, runs)
+        peers: dict[str, tuple[list[float], float] | str] = {}
+        try:
+            if not settings.peers:
+                raise PeerMissing("not measured (--no-peers)")
+            peers["kafka"] = _kafka(pending, operations, runs)
+        except PeerMissing as missing:
+            peers["kafka"] = str(missing)
+        peers["heapq"] = _measure(_by_hand, pending, operations, runs)
+        for peer, seen in peers.items():
+            names = {"kafka": ("kafka DelayedOperationPurgatory", KAFKA.version), "heapq": ("dicts and heapq", None)}
+            added: dict[str, Any] = {"peer": names[peer][0], "peer_version": names[peer][1], "less_is_better": True}
+            added["note"] = seen if isinstance(seen, str) else None
+            times, bytes_each = ([], None) if isinstance(seen, str) else seen
+            if settings.wants(f"replace-{name}"):
+                yield record("purgatory", f"replace-{name}-{peer}", ours, "ns", peer_values=times, **added)
+            if settings.wants(f"memory-{name}") and name != "10k":
+                sizes = [bytes_each] if bytes_each else []
+                yield record(
+                    "purgatory", f"memory-{name}-{peer}", [max(size, 1.0)], "bytes", peer_values=sizes, **added
+                )
