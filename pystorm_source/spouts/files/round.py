@@ -28,6 +28,11 @@ from pystorm_source.spouts.files.text import FileText, equal_part
 # app.log.1, app.log.2.gz: the next rotation renames it, which must not look as if it came back.
 _NUMBERED = re.compile(r"\.\d{1,3}(\.gz)?")
 
+# A file that has not lived longer may have got its inode from one that was made, read and removed within one tick of
+# the clock by which file systems tell births (1 to 10 ms). Too small: that is an error about a truncation. Too large: a
+# file that was renamed and truncated in so short a life is taken for a new one.
+_SAME_BIRTH_NS = 1_000_000_000
+
 
 class Round:
     """``Round(cache, files, known, state, now_ns)``. ``files``: as they were listed.
@@ -200,14 +205,15 @@ class Round:
     def _has_its_inode(self, file: FileEntry, which: Known) -> bool:
         """Whether this is another file than the one of that partition, which it would be if it were not renamed.
 
-        For when no birth time says so: a file that is renamed keeps its text, what is written anew its name, and a
-        gzip file, which is written once, both.
+        For when no birth time says so, or both were born in one tick of the file system's clock: a file that is renamed
+        keeps its text, what is written anew its name, and a gzip file, which is written once, both.
         """
         if self._cache.by_path or which.seen > which.offset:
             return False
         if file.name == which.name and not (file.gzipped and which.identity.gzipped):
             return False
-        return which.identity.born is None or self._cache.born(file) is None
+        born = self._cache.born(file)
+        return which.identity.born is None or born is None or file.changed_ns - born < _SAME_BIRTH_NS
 
     def _stronger(self, file: FileEntry, which: Known, head: FileHead) -> str | None:
         """A name that knows more of the file's beginning, once there is more.
