@@ -13,7 +13,9 @@ ASKED_PYTHON := $(PYTHON)
 endif
 
 PYX := $(wildcard cython_core/*.pyx)
-CORE_SOURCES := $(PYX) $(wildcard cython_core/*.pxd cython_core/include/*.h) setup.py
+# The core carries the version, and a digest of its sources: it refuses to run beside others.
+CORE_SOURCES := $(PYX) $(wildcard cython_core/*.pxd cython_core/include/*.h) setup.py pystorm_source/version.py \
+	cython_core/sources.py
 REQUIREMENTS := $(wildcard requirements/*.txt)
 
 # What a time stamp cannot know: a virtual environment that broke, deleted modules, other compiler flags.

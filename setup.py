@@ -26,8 +26,9 @@ from setuptools.command.build_ext import build_ext
 from setuptools.modified import newer_group
 
 DEBUG = os.environ.get("PYSTORM_DEBUG", "0") not in ("", "0")
-VERSION = runpy.run_path("pystorm_source/version.py")["__version__"]
-SOURCES_DIGEST = runpy.run_path("cython_core/sources.py")["digest"]("cython_core")
+VERSION_FILE, DIGEST_FILE = "pystorm_source/version.py", "cython_core/sources.py"
+VERSION = runpy.run_path(VERSION_FILE)["__version__"]
+SOURCES_DIGEST = runpy.run_path(DIGEST_FILE)["digest"]("cython_core")
 
 RELEASE_DIRECTIVES = {
     "language_level": "3",
@@ -75,7 +76,11 @@ def extension(path: str) -> Extension:
         name,
         [path],
         include_dirs=[str(INCLUDE)],
-        depends=[*glob("cython_core/*.p[yx][xd]"), *glob(f"{INCLUDE}/*.h")] if is_build_info else [],
+        depends=(
+            [VERSION_FILE, DIGEST_FILE, *glob("cython_core/*.p[yx][xd]"), *glob(f"{INCLUDE}/*.h")]
+            if is_build_info
+            else []
+        ),
         define_macros=BUILD_INFO_MACROS if is_build_info else [],
         extra_compile_args=COMPILE_ARGS,
         extra_link_args=LINK_ARGS,

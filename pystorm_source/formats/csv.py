@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import types
 
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.formats.lines import (
@@ -18,7 +19,8 @@ from pystorm_source.formats.lines import (
     line_offsets,
     one_by_one,
 )
-from pystorm_source.types.arrow import ddl_of, field_type
+from pystorm_source.formats.values import as_float32, in_utc
+from pystorm_source.types.arrow import ddl_of, field_type, nullable
 from pystorm_source.types.families import exact_decimal, family_of, integer_bounds
 
 Converter = Callable[[str], Any]
@@ -47,10 +49,14 @@ def _integer_of(type: pa.DataType) -> Converter:
     return convert
 
 
-def _float(text: str) -> float:
+def _double(text: str) -> float:
     if "_" in text:
         raise ValueError("no number")
     return float(text)
+
+
+def _float(text: str) -> float:
+    return as_float32(_double(text))
 
 
 def _decimal_of(type: pa.Decimal128Type) -> Converter:
@@ -77,7 +83,7 @@ def _timestamp(text: str) -> datetime.datetime:
     if len(text) > 10 and text[-1] not in "Zz" and "+" not in text and "-" not in text[10:]:
         text += "+00:00"  # a third of the time that replace(tzinfo=...) takes
     value = datetime.datetime.fromisoformat(text)
-    return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value
+    return value if value.tzinfo is datetime.UTC else in_utc(value)
 
 
 def _timestamp_ntz(text: str) -> datetime.datetime:
@@ -89,7 +95,7 @@ def _timestamp_ntz(text: str) -> datetime.datetime:
 
 _CONVERTERS: dict[str, Converter | None] = {
     "string": None,
-    "float": _float,
+    "float": _double,
     "boolean": _boolean,
     "date": _date,
     "timestamp": _timestamp,
@@ -101,18 +107,21 @@ _CONVERTERS: dict[str, Converter | None] = {
 def _converter_of(family: str, type: pa.DataType) -> Converter | None:
     if family == "integer":
         return _integer_of(type)
-    return _decimal_of(type) if family == "decimal" else _CONVERTERS[family]
+    if family == "decimal":
+        return _decimal_of(type)
+    return _float if types.is_float32(type) else _CONVERTERS[family]
 
 
 class Csv(LineFormat):
     """``Csv(fields, types, header, delimiter, null, decoder, faults)``.
 
     Values are in double quotes if they hold the delimiter or a quote (doubled); a record is one line, a quoted
-    newline is malformed. The text ``null`` is null for every type. With ``header`` the first line of each file names
-    its columns, and those that are no field are passed over; a field without a column is an error. By position, a
-    line has a value per field. Integers, floats, ``true``/``false``, decimals, ISO 8601 dates and timestamps (without
-    zone: UTC); fields without a type are strings. Blank lines are passed over. Raises OptionError for a type that
-    text cannot hold, SchemaError for one that is none.
+    newline is malformed. The text ``null`` is null for every type, and malformed in a field that is ``not null``.
+    With ``header`` the first line of each file names its columns, and those that are no field are passed over; a
+    field without a column is an error. By position, a line has a value per field. Integers, floats,
+    ``true``/``false``, decimals, ISO 8601 dates and timestamps (without zone: UTC); fields without a type are
+    strings. Blank lines are passed over. Raises OptionError for a type that text cannot hold, SchemaError for one that
+    is none.
     """
 
     def __init__(
@@ -127,6 +136,7 @@ class Csv(LineFormat):
     ):
         self._fields = fields
         self._converters: list[Converter | None] = []
+        self._nullable: list[bool] = []
         self._bounds: list[tuple[int, int] | None] = []
         for field, ddl in zip(fields, types, strict=True):
             type = field_type(ddl or "string", f"field {field!r}")
@@ -136,6 +146,7 @@ class Csv(LineFormat):
                     f"a field of csv is a number, string, boolean, date or timestamp. Given: {f'{field} {ddl}'!r}"
                 )
             self._converters.append(_converter_of(family, type))
+            self._nullable.append(ddl is None or nullable(ddl, field))
             self._bounds.append(integer_bounds(type) if family == "integer" else None)
         self._header = header
         self._delimiter = delimiter
@@ -188,9 +199,13 @@ class Csv(LineFormat):
                 return None
             by_position = list(zip(*records, strict=True))
             columns: list[list[Any]] = []
-            for position, convert, bounds in zip(self._positions, self._converters, self._bounds, strict=True):
+            for position, convert, bounds, may_lack in zip(
+                self._positions, self._converters, self._bounds, self._nullable, strict=True
+            ):
                 column = by_position[position]
                 if self._null in column:
+                    if not may_lack:
+                        return None
                     columns.append([None if x == self._null else convert(x) if convert else x for x in column])
                 elif bounds and "_" not in text:
                     numbers = list(map(int, column))
@@ -221,12 +236,14 @@ class Csv(LineFormat):
             text = record[position]
             convert = self._converters[index]
             if text == self._null:
+                if not self._nullable[index]:
+                    raise Malformed(f"field {self._fields[index]!r}: it may not be null, and {text!r} stands for that")
                 values.append(None)
             elif convert is None:
                 values.append(text)
             else:
                 try:
                     values.append(convert(text))
-                except ValueError as error:
+                except (Malformed, ValueError) as error:
                     raise Malformed(f"field {self._fields[index]!r}: {error}") from None
         return tuple(values)

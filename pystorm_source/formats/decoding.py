@@ -9,7 +9,7 @@ import pyarrow as pa
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.formats.json import Json
 from pystorm_source.formats.options import DecodingOptions
-from pystorm_source.types.arrow import arrow_type, ddl_of, field_type
+from pystorm_source.types.arrow import arrow_type, ddl_of, field_type, nullable
 
 Data = Sequence[bytes | None]
 
@@ -154,14 +154,15 @@ class Decoding:
     """``Decoding(options, declared, logger)``: keys and values of one task's records.
 
     ``declared``: key, value or both → DDL of the field, None if it has no type. What is not declared is not decoded.
-    A record of which something cannot be decoded is left out of the result and listed in ``lost``, unless
-    ``decode.errors`` is ``null``: then it stays, the first one is logged, and ``nulled`` counts the keys and values.
-    Raises as ``decoder_of``.
+    A record of which something cannot be decoded, or is null and declared ``not null``, is left out of the result and
+    listed in ``lost``, unless ``decode.errors`` is ``null``: then it stays, the first one is logged, and ``nulled``
+    counts the keys and values. Raises as ``decoder_of``.
     """
 
     def __init__(self, options: DecodingOptions, declared: Mapping[str, str | None], logger: logging.Logger):
         self.decoders = {side: decoder_of(options, side, ddl) for side, ddl in declared.items()}
         self.nulled = 0
+        self._never_null = {side for side, ddl in declared.items() if ddl is not None and not nullable(ddl, side)}
         self._nulls = options.decode_errors == "null"
         self._logger = logger
 
@@ -172,6 +173,8 @@ class Decoding:
         """
         bad: dict[str, dict[int, str]] = {side: {} for side in self.decoders}
         columns = {side: decoder.values(data[side], bad[side]) for side, decoder in self.decoders.items()}
+        for side in self._never_null:
+            _refuse_nulls(columns[side], bad[side])
         kept, lost = self._judged(data, bad, where) if any(bad.values()) else (None, ())
         if kept is not None:
             columns = {side: [column[index] for index in kept] for side, column in columns.items()}
@@ -181,6 +184,9 @@ class Decoding:
         """Arrow columns; otherwise as ``lists``."""
         bad: dict[str, dict[int, str]] = {side: {} for side in self.decoders}
         columns = {side: decoder.array(data[side], bad[side]) for side, decoder in self.decoders.items()}
+        for side in self._never_null:
+            if columns[side].null_count:
+                _refuse_nulls(columns[side].is_valid().to_pylist(), bad[side], False)
         kept, lost = self._judged(data, bad, where) if any(bad.values()) else (None, ())
         if kept is not None:
             columns = {side: column.take(pa.array(kept, pa.int64())) for side, column in columns.items()}
@@ -203,6 +209,12 @@ class Decoding:
         count = len(next(iter(data.values())))
         left_out = set(spoilt)
         return [index for index in range(count) if index not in left_out], lost
+
+
+def _refuse_nulls(values: Sequence[Any], bad: dict[int, str], null: object = None) -> None:
+    for index, value in enumerate(values):
+        if value is null:
+            bad.setdefault(index, "it is null, and the field is declared not null: leave that out if it may")
 
 
 def _undecodable(

@@ -26,7 +26,7 @@ FRAME = 5
 
 _MOST_BYTES = 1 << 30
 _SHORT, _MOST_BRACKETS = 500, 250
-_KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
+KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
 
 
 class Json:
@@ -64,7 +64,7 @@ class Json:
         try:
             value = self._decode(data if data[:1] != b"\0" else data[FRAME:])
             if self._nested:
-                value = msgspec.to_builtins(value, builtin_types=_KEPT)
+                value = msgspec.to_builtins(value, builtin_types=KEPT)
             return value if self._form is None or value is None else self._form(value)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Malformed) as error:
             bad[index] = str(error)
@@ -72,10 +72,10 @@ class Json:
 
 
 def _or_null(type: pa.DataType, numbers: "count[int]") -> Any:
-    return None if types.is_null(type) else _kind_of(type, numbers) | None
+    return None if types.is_null(type) else kind_of(type, numbers) | None
 
 
-def _kind_of(type: pa.DataType, numbers: "count[int]") -> Any:
+def kind_of(type: pa.DataType, numbers: "count[int]") -> Any:
     """What msgspec checks values of this type by; ``numbers`` tells structs apart. Raises TypeError."""
     if types.is_struct(type):
         return _struct_of(type, numbers)
@@ -84,7 +84,7 @@ def _kind_of(type: pa.DataType, numbers: "count[int]") -> Any:
     if types.is_map(type):
         if types.is_nested(type.key_type):
             raise TypeError(f"no object has {ddl_of(type.key_type)} for its names")
-        return GenericAlias(dict, (_kind_of(type.key_type, numbers), _or_null(type.item_type, numbers)))
+        return GenericAlias(dict, (kind_of(type.key_type, numbers), _or_null(type.item_type, numbers)))
     if types.is_integer(type):
         low, high = integer_bounds(type)
         return Annotated[int, msgspec.Meta(ge=low, le=high)]
@@ -115,7 +115,7 @@ def _struct_of(type: pa.StructType, numbers: "count[int]") -> Any:
         if field.nullable:
             fields.append((f"f{index}", _or_null(field.type, numbers), None))
         else:
-            fields.append((f"f{index}", _kind_of(field.type, numbers)))
+            fields.append((f"f{index}", kind_of(field.type, numbers)))
     renamed = {f"f{index}": field.name for index, field in enumerate(type)}
     return msgspec.defstruct(f"Struct{next(numbers)}", fields, rename=renamed, kw_only=True)
 

@@ -1,65 +1,51 @@
 """The format ``ndjson``: a JSON object per line, values by key."""
 
-import datetime
-import decimal
-from typing import Annotated, Any
+from itertools import count
+from typing import Any
 
 import msgspec
 import pyarrow as pa
+from pyarrow import types as arrow
 
 from pystorm_source.errors import OptionError
+from pystorm_source.formats.json import KEPT, kind_of
 from pystorm_source.formats.lines import Faults, Malformed, Pairs, line_offsets, one_by_one
-from pystorm_source.types.arrow import ddl_of, field_type
-from pystorm_source.types.families import exact_decimal, family_of, integer_bounds
-
-_PYTHON_TYPES: dict[str, Any] = {
-    "string": str,
-    "float": float,
-    "boolean": bool,
-    "decimal": decimal.Decimal,
-    "date": datetime.date,
-    "timestamp": datetime.datetime,
-    "timestamp_ntz": datetime.datetime,
-    "binary": bytes,
-}
+from pystorm_source.formats.values import Form, form_of
+from pystorm_source.types.arrow import field_type, nullable
 
 
 class NdJson:
     """``NdJson(fields, types, faults)``. A missing key and null are null; keys that are no field are passed over.
 
-    A typed field takes what JSON has for it: numbers, strings, true and false; dates and timestamps as ISO 8601 strings
-    (a timestamp without zone is UTC), decimals as numbers or strings, binary as base64. Anything else, and fields
-    without a type, as JSON gives it. A line that is no object or has a value of another type is malformed; blank
-    lines are passed over.
+    A typed field takes what JSON has for it, as ``Json`` does: numbers, strings, true and false, lists and objects;
+    dates, times and timestamps as ISO 8601 strings (a timestamp without zone is UTC, a timestamp_ntz has none),
+    decimals as numbers or strings, binary as base64. A field without a type takes anything. A line is malformed if it
+    is no object, has a value that the type cannot hold, or has none for a field that is ``not null``. Blank lines are
+    passed over. Raises OptionError for fields and types that JSON does not have.
     """
 
     def __init__(self, fields: tuple[str, ...], types: tuple[str | None, ...], faults: Faults):
         self._faults = faults
-        declared = [
-            None if ddl is None else field_type(ddl, f"field {field!r}")
-            for field, ddl in zip(fields, types, strict=True)
-        ]
-        families = list(map(family_of, declared))
-        kinds = list(map(_kind_of, declared))
         aliases = {f"f{index}": field for index, field in enumerate(fields)}
+        self._forms: list[tuple[int, Form, str]] = []
+        members: list[Any] = []
+        numbers = count()
         try:
-            row = msgspec.defstruct(
-                "Line",
-                [(alias, kind, None) for alias, kind in zip(aliases, kinds, strict=True)],
-                rename=aliases,
-            )
+            for index, (field, ddl) in enumerate(zip(fields, types, strict=True)):
+                where = f"field {field!r}"
+                type = None if ddl is None else field_type(ddl, where)
+                kind = Any if type is None else kind_of(type, numbers)
+                optional = ddl is None or nullable(ddl, field)
+                members.append((f"f{index}", kind | None, None) if optional else (f"f{index}", kind))
+                form = None if type is None else _form_of(type)
+                if form is not None:
+                    self._forms.append((index, form, where))
+            row = msgspec.defstruct("Line", members, rename=aliases, kw_only=True)
         except (TypeError, ValueError) as error:
             raise OptionError(f"these fields cannot be read from JSON: {error}. Given: {list(fields)!r}") from None
         decoder = msgspec.json.Decoder(row)
         self._decode = decoder.decode
         self._decode_lines = decoder.decode_lines
-        self._fields = fields
-        self._utc = [index for index, family in enumerate(families) if family == "timestamp"]
-        self._decimals = [
-            (index, exact_decimal(each.precision, each.scale), ddl_of(each))
-            for index, each in enumerate(declared)
-            if each is not None and families[index] == "decimal"
-        ]
 
     def begin(self, path: str, first_line: bytes) -> None:
         self._faults.path = path
@@ -76,12 +62,12 @@ class NdJson:
         if body.count(b"}\n{") + body.count(b"}\r\n{") == len(lines) - 1:
             try:
                 rows = self._decode_lines(body)
-            except (msgspec.DecodeError, UnicodeDecodeError):
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 rows = []
             if len(rows) == len(lines):
                 offsets = line_offsets(lines, offset, fixed)
                 values = map(msgspec.structs.astuple, rows)
-                if not self._utc and not self._decimals:
+                if not self._forms:
                     return zip(values, offsets, strict=False)
                 try:
                     return zip(list(map(self._finished, values)), offsets, strict=False)
@@ -92,34 +78,29 @@ class NdJson:
     def _values(self, line: bytes) -> tuple[Any, ...]:
         try:
             return self._finished(msgspec.structs.astuple(self._decode(line)))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Malformed(error) from None
 
     def _finished(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What the decoder leaves to be done: zones of timestamps, bounds of decimals."""
-        for index, exact, ddl in self._decimals:
-            value = values[index]
-            if value is not None and exact(value) is None:
-                raise Malformed(f"field {self._fields[index]!r}: {value} does not fit {ddl}")
-        return with_utc(values, self._utc) if self._utc else values
+        """What the decoder leaves to be done."""
+        changed = list(values)
+        for index, form, where in self._forms:
+            value = changed[index]
+            if value is not None:
+                try:
+                    changed[index] = form(value)
+                except Malformed as error:
+                    raise Malformed(f"{where}: {error}") from None
+        return tuple(changed)
 
 
-def _kind_of(type: pa.DataType | None) -> Any:
-    """The type that the decoder checks a field by; None (null) is always one of its values."""
-    family = family_of(type)
-    if family is None:
-        return Any
-    if family == "integer":
-        low, high = integer_bounds(type)
-        return Annotated[int, msgspec.Meta(ge=low, le=high)] | None
-    return _PYTHON_TYPES[family] | None
+def _form_of(type: pa.DataType) -> Form | None:
+    """The form of what the decoder gives for this type: it makes objects of structs, which become dicts."""
+    form = form_of(type, whole=True)
+    if not arrow.is_nested(type):
+        return form
+    return lambda value: (form or _same)(msgspec.to_builtins(value, builtin_types=KEPT))
 
 
-def with_utc(values: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...]:
-    """Gives the timestamps at these positions the zone UTC if they have none."""
-    changed = list(values)
-    for index in positions:
-        value = changed[index]
-        if value is not None and value.tzinfo is None:
-            changed[index] = value.replace(tzinfo=datetime.UTC)
-    return tuple(changed)
+def _same(value: Any) -> Any:
+    return value

@@ -35,9 +35,9 @@ def form_of(type: pa.DataType, whole: bool) -> Form | None:
     if types.is_decimal(type):
         return _decimal(type)
     if types.is_float32(type):
-        return _float32
+        return as_float32
     if types.is_timestamp(type) and type.tz is not None:
-        return _timestamp
+        return in_utc
     if not whole and types.is_integer(type):
         return _integer(type)
     if not whole and types.is_string(type):
@@ -111,14 +111,16 @@ def _decimal(type: pa.Decimal128Type) -> Form:
     return form
 
 
-def _float32(value: float) -> float:
+def as_float32(value: float) -> float:
+    """Rounded to 32 bits. Raises Malformed."""
     try:
         return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
         raise Malformed(f"{value!r} does not fit float") from None
 
 
-def _timestamp(value: datetime.datetime) -> datetime.datetime:
+def in_utc(value: datetime.datetime) -> datetime.datetime:
+    """This instant; without a zone it is UTC. Raises Malformed."""
     try:
         return value.replace(tzinfo=datetime.UTC) if value.tzinfo is None else value.astimezone(datetime.UTC)
     except OverflowError:

@@ -236,6 +236,16 @@ def test_null_keeps_the_record_and_warns_once(caplog, delivery):
     assert len(caplog.messages) == 1 and "orders-3, offset 12 cannot be decoded" in caplog.messages[0]
 
 
+@pytest.mark.parametrize("delivery", ["lists", "arrays"])
+def test_null_cannot_be_decoded_if_the_field_is_declared_not_null(caplog, delivery):
+    made = decoding(caplog, {"key": "binary not null", "value": "struct<id: int> not null"})
+    data = {"key": [b"k"] * 5 + [None], "value": [b'{"id": 1}', None, b"null", b"no json", b'{"id": 2}', b'{"id": 3}']}
+    columns, kept, lost = getattr(made, delivery)(data, str)
+    assert kept == [0, 4] and plain(columns["value"], made.decoders["value"]) == [{"id": 1}, {"id": 2}]
+    assert [("it is null" in each.reason) for each in lost] == [True, True, False, True]
+    assert lost[3].reason.startswith("the key of the record at 5 cannot")
+
+
 def test_leaving_all_out_leaves_columns_of_the_declared_types(caplog):
     columns, kept, _ = decoding(caplog).arrays({"key": [b"k"], "value": [b"x"]}, where)
     assert kept == [] and [len(column) for column in columns.values()] == [0, 0]

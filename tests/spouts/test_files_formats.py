@@ -312,3 +312,54 @@ def test_a_subclass_declares_fields(tmp_path):
 @pytest.mark.parametrize(("format", "data"), [("csv", b"7,1.25\n"), ("ndjson", b'{"id": 7, "price": 1.25}\n')])
 def test_a_field_that_may_not_be_null_has_its_type(read, format, data):
     assert read(data, ["id int not null", "price decimal(10,2) not null"], format) == [(7, Decimal("1.25"))]
+
+
+UNFIT = [
+    ("int not null", "7", [None]),
+    ("string not null", '"a"', [None]),
+    ("array<int> not null", "[1]", [None]),
+    ("array<int>", "[1]", ['"x"', '["x"]', "[3000000000]"]),
+    ("struct<a: int not null>", '{"a": 1}', ['"x"', '{"a": null}', "{}", '{"a": "x"}']),
+    ("map<string,int>", '{"a": 1}', ['{"a": "x"}']),
+    ("float", "1.5", ["1e300"]),
+    ("timestamp", '"2024-02-29T01:00:00"', ['"0001-01-01T00:00:00+10:00"']),
+    ("timestamp_ntz", '"2024-02-29T01:00:00"', ['"2024-02-29T01:00:00+01:00"']),
+    ("time", '"10:00:00"', ['"x"']),
+]
+
+
+@pytest.mark.parametrize(("ddl", "fit", "unfit"), UNFIT)
+def test_what_the_declared_type_cannot_hold_is_malformed_ndjson(read, ddl, fit, unfit):
+    texts = [text for text in unfit if text is not None]
+    lines = [f'{{"x": {text}}}' for text in [*texts, *(["null"] if None in unfit else [])]]
+    lines += ["{}"] if None in unfit else []
+    good = f'{{"x": {fit}}}\n'.encode()
+    (row,) = read(good, [f"x {ddl}"], "ndjson")
+    for line in lines:
+        data = good + line.encode() + b"\n" + good
+        assert read(data, [f"x {ddl}"], "ndjson", malformed="skip") == [row, row], line
+        assert f"at byte {len(good)}" in str(failure(read, data, [f"x {ddl}"], "ndjson"))
+
+
+@pytest.mark.parametrize(
+    ("ddl", "fit", "unfit"),
+    [
+        ("int not null", "7", ""),
+        ("string not null", "a", ""),
+        ("float", "1.5", "1e300"),
+        ("timestamp", "2024-02-29T01:00:00", "0001-01-01T00:00:00+10:00"),
+        ("timestamp_ntz", "2024-02-29T01:00:00", "2024-02-29T01:00:00+01:00"),
+    ],
+)
+def test_what_the_declared_type_cannot_hold_is_malformed_csv(read, ddl, fit, unfit):
+    fields = ["n int", f"x {ddl}"]
+    (row,) = read(f"1,{fit}\n".encode(), fields, "csv")
+    data = f"1,{fit}\n2,{unfit}\n1,{fit}\n".encode()
+    assert read(data, fields, "csv", malformed="skip") == [row, row]
+    said = str(failure(read, data, fields, "csv"))
+    assert f"at byte {len(fit) + 3}" in said and "field 'x'" in said
+
+
+def test_brackets_without_an_end_are_malformed(read):
+    data = b'{"x": 1}\n{"x": ' + b"[" * 100_000 + b'}\n{"x": 2}\n'
+    assert read(data, ["x"], "ndjson", malformed="skip") == [("1",), ("2",)]

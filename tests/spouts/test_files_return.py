@@ -3,13 +3,14 @@
 import gzip
 import os
 import shutil
+import time
 
 import pytest
 
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts import FilesSpout
-from pystorm_source.spouts.files import birth_time, notes
+from pystorm_source.spouts.files import birth_time, catalog, notes
 from tests.spouts.drive import Driven, Query
 from tests.spouts.warp import WarpedClock, WarpedFiles
 
@@ -380,6 +381,22 @@ def test_an_inode_that_is_used_again_is_a_new_file_without_birth_times(born_at_n
         assert words(query.drain()) == sorted([f"of {n}", "x" * n])
         query.restart()
     assert len(query.known) == 1
+
+
+def test_an_inode_that_is_used_again_within_a_tick_of_the_clock_is_a_new_file(query, logs, monkeypatch):
+    """The birth times are the same: a file was made, read and removed before the clock of the file system ticked."""
+    tick = time.time_ns()
+    monkeypatch.setattr(catalog, "birth_time_ns", lambda path, inode: tick if os.path.isfile(path) else 1)
+    append(logs / "job-1", "one")
+    query.drain()
+    for n in range(2, 6):
+        use_inode_again(logs / f"job-{n - 1}", f"job-{n}", f"of {n}", "x" * n)
+        assert words(query.drain()) == sorted([f"of {n}", "x" * n])
+        query.restart()
+    (logs / "job-6.gz").write_bytes(gzip.compress((logs / "job-5").read_bytes() + b"of 6\n"))
+    os.rename(logs / "job-6.gz", logs / "job-5")
+    os.rename(logs / "job-5", logs / "job-5.gz")
+    assert words(query.drain()) == ["of 6"]
 
 
 def test_rotation_uses_the_inode_of_the_oldest_file_again_without_birth_times(born_at_nought, logs):

@@ -10,6 +10,7 @@ truncated, the text begins as the original did (the fingerprint in the partition
 reading had stopped.
 """
 
+import enum
 import functools
 import os
 import re
@@ -21,6 +22,24 @@ from pystorm_source.spouts.files.text import FileText, equal_part
 # A date, or seconds since 1970. A number of fewer digits may be a place in a row, which rotation changes.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{6,}")
 _NUMBER = re.compile(r"\d+")
+# Rotation writes .1; behind a dash a number of so few digits may as well belong to the name.
+_OWN_NUMBER = re.compile(r"[-_]\d{1,5}(?=(?:\.[A-Za-z]\w*)?$)")
+
+
+class Place(enum.IntEnum):
+    """Where a copy lies: beside its original, in a directory below (logrotate's olddir), or elsewhere."""
+
+    BESIDE = 0
+    BELOW = 1
+    ELSEWHERE = 2
+
+
+def place_of(path: str, original: str) -> Place:
+    """Both relative to the catalog's root, or both not."""
+    folder, home = os.path.dirname(path), os.path.dirname(original)
+    if folder == home:
+        return Place.BESIDE
+    return Place.BELOW if not home or folder.startswith(home + os.sep) else Place.ELSEWHERE
 
 
 @functools.lru_cache(NAMES)
@@ -36,8 +55,16 @@ def is_rotated_name(path: str, original: str) -> bool:
 
 
 def is_other_date(path: str, original: str) -> bool:
-    """Whether both names have dates, and these differ: rotation renames ``app.log.1``, but never a dated file."""
-    before, after = _dates(original), _dates(path)
+    """Whether both names have dates, and these differ: rotation renames ``app.log.1``, but never a dated file. Nor does
+    it move one from a dated directory to another.
+    """
+    if _differ(_dates(os.path.basename(original)), _dates(os.path.basename(path))):
+        return True
+    before, after = os.path.dirname(original), os.path.dirname(path)
+    return before != after and _differ(_dates(before), _dates(after))
+
+
+def _differ(before: frozenset[str], after: frozenset[str]) -> bool:
     return bool(before and after) and not before <= after
 
 
@@ -49,9 +76,21 @@ def is_unclear_name(path: str, original: str) -> bool:
     return one != two and _NUMBER.sub("0", one) == _NUMBER.sub("0", two) and not is_rotated_name(path, original)
 
 
+def shape(path: str) -> tuple[str, frozenset[str]]:
+    """All that the functions above ask of the last part of an original's name, but its family."""
+    name = os.path.basename(path)
+    return _NUMBER.sub("0", name.removesuffix(".gz")), _dates(name)
+
+
+def has_own_number(path: str, original: str) -> bool:
+    """Whether a number behind a dash is all that a name adds: ``orders-42`` is a copy of ``orders``, or no such."""
+    name = os.path.basename(path).removesuffix(".gz")
+    return _OWN_NUMBER.sub("", name) == os.path.basename(original) != name
+
+
 @functools.lru_cache(NAMES)
-def _dates(path: str) -> frozenset[str]:
-    return frozenset(date.replace("-", "") for date in _DATE.findall(os.path.basename(path)))
+def _dates(name: str) -> frozenset[str]:
+    return frozenset(date.replace("-", "") for date in _DATE.findall(name))
 
 
 def continues(text: FileText, identity: FileIdentity, offset: int, seen: int) -> bool | None:

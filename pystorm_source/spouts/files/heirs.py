@@ -3,19 +3,29 @@
     app.log  read up to 900, then gone        app.log.1.gz   begins as app.log did, a line ends at 900   ► its heir
                                               app.log.2.gz   begins otherwise
 
-Thousands may vanish at once, and thousands appear. So what may be an heir is opened once, and indexed by the
-fingerprints, of those that are looked for, with which its text begins.
+Thousands may vanish at once, and thousands appear, of one text and of names that differ in a number. So what may be an
+heir is opened once, and indexed by the fingerprints, of those that are looked for, with which its text begins; and
+orphans that nothing but their numbers tells apart share a list of candidates, of which each takes the first.
 """
 
 import hashlib
 import os
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from pystorm_source.spouts.files.cache import FileCache
 from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.copies import continues, is_other_date, is_rotated_name, is_unclear_name, origins
+from pystorm_source.spouts.files.copies import (
+    Place,
+    continues,
+    is_other_date,
+    is_rotated_name,
+    is_unclear_name,
+    origins,
+    place_of,
+    shape,
+)
 from pystorm_source.spouts.files.identity import PREFIX_BYTES, birth_mark, family, fingerprints
 from pystorm_source.spouts.files.known import Known, Orphan
 from pystorm_source.spouts.files.text import FileText
@@ -24,7 +34,8 @@ _BLOCK = 1 << 18
 
 
 class Found(NamedTuple):
-    """``heirs``: the files that go on with the text, oldest first. ``waits``: one that may, once it is complete.
+    """``heirs``: the files that go on with the text, oldest first; of those that begin alike the first one, and what is
+    beside it under the same name, packed or not. ``waits``: one that may, once it is complete.
 
     ``unclear``: one that may, or may be another file of the same text: nothing tells one from the other.
     """
@@ -35,10 +46,24 @@ class Found(NamedTuple):
 
 
 class _Pool(NamedTuple):
-    """Files by the fingerprints of their beginnings; and gzip files too short for one, as yet, by family."""
+    """Files by fingerprint of their beginnings and name before rotation; those of which the fingerprint takes a
+    kilobyte, by that alone; and gzip files too short for one, as yet, by name.
+    """
 
-    by_crc: dict[int, list[FileEntry]]
+    named: dict[tuple[int, str], list[FileEntry]]
+    any_name: dict[int, list[FileEntry]]
     begun: dict[str, list[FileEntry]]
+
+
+class _Group(NamedTuple):
+    """What may be heirs of orphans that their numbers alone tell apart, oldest first. ``heirs``: by place, and by a
+    digest of what they begin with. ``stems``: all of these by name without ``.gz``. Others as in ``Found``.
+    """
+
+    heirs: dict[tuple[Place, bytes], deque[FileEntry]]
+    stems: dict[str, list[FileEntry]]
+    waits: deque[FileEntry]
+    unclear: deque[FileEntry]
 
 
 class Heirs:
@@ -64,7 +89,8 @@ class Heirs:
         self._is_finished = is_finished
         self._strangers = strangers
         self._pools: dict[str | None, _Pool] = {}
-        self._begins: dict[object, tuple[frozenset[int], bool]] = {}
+        self._groups: dict[object, _Group] = {}
+        self._begins: dict[object, tuple[dict[int, int], bool]] = {}
         self._digests: dict[object, bytes] = {}
         self._verdicts: dict[object, bool | None] = {}
         orphans = list(orphans)
@@ -72,25 +98,73 @@ class Heirs:
         # Of these plain copies may have been made; other plain files are not even opened.
         self._copied = {family(one.which.identity.hint) for one in orphans if one.file or one.reused}
 
-    def find(self, orphan: Orphan) -> Found:
-        """What has become of it."""
+    def find(self, orphan: Orphan, reach: Place) -> Found:
+        """What has become of it. ``reach``: how far away an heir may lie."""
+        key = self._kind(orphan)
+        if key not in self._groups:
+            self._groups[key] = self._grouped(orphan)
+        group, which = self._groups[key], orphan.which
+        heirs: dict[object, FileEntry] = {}
+        for (place, _), files in group.heirs.items():
+            first = self._first(files, which) if place <= reach else None
+            if first is not None:
+                heirs[self._cache.key(first)] = first
+                for other in group.stems[_stem(first)]:
+                    if self._is_free(other) and self._fits_times(other, which):
+                        heirs[self._cache.key(other)] = other
+        return Found(
+            sorted(heirs.values(), key=_age), self._first(group.waits, which), self._first(group.unclear, which)
+        )
+
+    @staticmethod
+    def _kind(orphan: Orphan) -> object:
+        """All of an orphan that ``_grouped`` asks for."""
+        identity = orphan.which.identity
+        return (
+            (identity.crc, orphan.which.offset, orphan.which.seen, orphan.which.gone is None),
+            (orphan.file is None, orphan.reused is None),
+            (os.path.dirname(identity.hint), family(identity.hint), *shape(identity.hint)),
+        )
+
+    def _grouped(self, orphan: Orphan) -> _Group:
         which = orphan.which
-        heirs: list[FileEntry] = []
-        waits, unclear = None, None
+        hint = which.identity.hint
+        clear: dict[Place, list[FileEntry]] = defaultdict(list)
+        waits: deque[FileEntry] = deque()
+        unclear: deque[FileEntry] = deque()
         # The oldest text first: what is known was there before what is not.
-        for file in sorted(self._candidates(which), key=lambda file: (file.modified_ns, file.gzipped, file.name)):
+        for file in sorted(self._candidates(which), key=_age):
             if not self._is_free(file) or not self._may_inherit(file, orphan):
                 continue
-            verdict = self._continues(file, which)
+            place, verdict = place_of(file.name, hint), self._continues(file, which)
             if verdict is None:
-                waits = waits if self._is_finished(file) else file
-            elif verdict and (
-                is_unclear_name(file.name, which.identity.hint) or (orphan.reused is not None and not file.gzipped)
-            ):
-                unclear = unclear or file
+                if place is not Place.ELSEWHERE and not self._is_finished(file):
+                    waits.append(file)
+            elif verdict and self._is_unclear(file, orphan, place):
+                if place is not Place.ELSEWHERE or self._has_kilobyte(file, which.identity.crc):
+                    unclear.append(file)
             elif verdict:
-                heirs.append(file)
-        return Found(heirs, waits, unclear)
+                clear[place].append(file)
+        heirs: dict[tuple[Place, bytes], deque[FileEntry]] = defaultdict(deque)
+        stems: dict[str, list[FileEntry]] = defaultdict(list)
+        for place, files in clear.items():
+            for file in files:
+                heirs[place, self.begin(file, which.offset) if len(files) > 1 else b""].append(file)
+                stems[_stem(file)].append(file)
+        return _Group(heirs, stems, waits, unclear)
+
+    @staticmethod
+    def _is_unclear(file: FileEntry, orphan: Orphan, place: Place) -> bool:
+        hint = orphan.which.identity.hint
+        if place is Place.ELSEWHERE or (place is Place.BELOW and not is_rotated_name(file.name, hint)):
+            return True
+        return is_unclear_name(file.name, hint) or (orphan.reused is not None and not file.gzipped)
+
+    def _first(self, files: deque[FileEntry], which: Known) -> FileEntry | None:
+        """The first that has not become another's heir meanwhile. What has is not looked at again."""
+        while files and not self._is_free(files[0]):
+            files.popleft()
+        return next((file for file in files if self._is_free(file) and self._fits_times(file, which)), None)
 
     def _candidates(self, which: Known) -> list[FileEntry]:
         """The files that begin as this one did."""
@@ -102,7 +176,7 @@ class Heirs:
         found = {
             self._cache.key(file): file
             for pool in pools
-            for file in (*pool.by_crc.get(crc, ()), *pool.begun.get(name, ()))
+            for file in (*pool.named.get((crc, name), ()), *pool.any_name.get(crc, ()), *pool.begun.get(name, ()))
         }
         return list(found.values())
 
@@ -110,38 +184,51 @@ class Heirs:
         """These files, indexed; those of a directory, or the strangers (None), once."""
         pool = self._pools.get(folder)
         if pool is None:
-            pool = self._pools[folder] = _Pool(defaultdict(list), defaultdict(list))
+            pool = self._pools[folder] = _Pool(defaultdict(list), defaultdict(list), defaultdict(list))
             for file in files:
                 if self._is_free(file) and (file.gzipped or not self._copied.isdisjoint(origins(file.name))):
-                    crcs, is_begun = self._begin_of(file)
-                    for crc in crcs:
-                        pool.by_crc[crc].append(file)
+                    lengths, is_begun = self._begin_of(file)
+                    for crc, length in lengths.items():
+                        if length == PREFIX_BYTES:
+                            pool.any_name[crc].append(file)
+                        for name in origins(file.name):
+                            pool.named[crc, name].append(file)
                     for name in origins(file.name) if is_begun else ():
                         pool.begun[name].append(file)
         return pool
 
-    def _begin_of(self, file: FileEntry) -> tuple[frozenset[int], bool]:
-        """The fingerprints, of those wanted, with which it begins; and whether more of its beginning is to come."""
+    def _begin_of(self, file: FileEntry) -> tuple[dict[int, int], bool]:
+        """The fingerprints, of those wanted, with which it begins → of how many bytes; whether more is to come."""
         key = self._cache.key(file)
         if key not in self._begins:
             with FileText(file.path, file.inode) as text:
                 prefix = text.prefix()
                 is_begun = file.gzipped and len(prefix) < PREFIX_BYTES and not text.is_whole()
-            self._begins[key] = self._wanted.intersection(fingerprints(prefix)), is_begun
+            known = fingerprints(prefix)
+            self._begins[key] = {crc: known[crc] for crc in self._wanted & known.keys()}, is_begun
         return self._begins[key]
 
+    def _has_kilobyte(self, file: FileEntry, crc: int) -> bool:
+        return self._begin_of(file)[0].get(crc) == PREFIX_BYTES
+
     def _may_inherit(self, file: FileEntry, orphan: Orphan) -> bool:
-        """Whether it may have been made of that file, by its name and its times."""
+        """Whether it may have been made of that file, by its name."""
         identity = orphan.which.identity
         if is_other_date(file.name, identity.hint):
             return False
+        # Elsewhere nothing but a name that rotation gives, or one of its own with .gz, makes it a copy.
         if not is_rotated_name(file.name, identity.hint) and (
-            not file.gzipped or identity.crc not in self._begin_of(file)[0]
+            not file.gzipped
+            or identity.crc not in self._begin_of(file)[0]
+            or place_of(file.name, identity.hint) is Place.ELSEWHERE
         ):
             return False
         # A plain copy is made by copytruncate, which leaves the file. One that is away was removed or replaced.
-        if not file.gzipped and orphan.file is None and orphan.reused is None:
-            return False
+        return file.gzipped or orphan.file is not None or orphan.reused is not None
+
+    def _fits_times(self, file: FileEntry, which: Known) -> bool:
+        """Whether it, and its text, are not older than the file."""
+        identity = which.identity
         if self._cache.by_path or identity.born is None:
             return True
         times = birth_mark(self._cache.born(file)), birth_mark(file.modified_ns)
@@ -169,3 +256,11 @@ class Heirs:
                     at += len(data)
             self._digests[asked] = digest.digest()
         return self._digests[asked]
+
+
+def _age(file: FileEntry) -> tuple[int, bool, str]:
+    return file.modified_ns, file.gzipped, file.name
+
+
+def _stem(file: FileEntry) -> str:
+    return file.name.removesuffix(".gz")

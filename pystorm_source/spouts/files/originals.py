@@ -3,11 +3,20 @@
 import os
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pystorm_source.spouts.files.cache import Compared, FileCache
 from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.copies import is_other_date, is_unclear_name, length_if_part, origins
+from pystorm_source.spouts.files.copies import (
+    Place,
+    has_own_number,
+    is_other_date,
+    is_rotated_name,
+    is_unclear_name,
+    length_if_part,
+    origins,
+    place_of,
+)
 from pystorm_source.spouts.files.identity import PREFIX_BYTES, family
 from pystorm_source.spouts.files.text import FileText
 
@@ -18,13 +27,13 @@ class Originals:
     def __init__(self, cache: FileCache, listed: Iterable[FileEntry]):
         self._cache = cache
         self._listed = {file.name: file for file in listed}
-        self._by_name: dict[str, list[FileEntry]] = defaultdict(list)
+        self._by_name: dict[str, FileEntry] = {}
         self._by_begin: dict[bytes, list[FileEntry]] = defaultdict(list)
         self._begins: dict[object, bytes] = {}
 
     def add(self, file: FileEntry, begin: bytes) -> None:
         """A plain file that is read; ``begin``: its first bytes, when it was looked at."""
-        self._by_name[os.path.basename(file.name)].append(file)
+        self._by_name[file.name] = file
         self._by_begin[begin].append(file)
         self._begins[self._cache.key(file)] = begin
 
@@ -32,32 +41,67 @@ class Originals:
         """How long the text is if it is a part of a file that is there; None if it is none, so far. And that file, if
         it is not clear whether this is a copy of it.
         """
-        if not file.gzipped and not self._longer_names(file):
+        shorter = [] if file.gzipped else self._shorter_names(file)
+        if not (file.gzipped or shorter or self._may_be_elsewhere(file)):
             return None, None
         unclear = None
         with FileText(file.path, file.inode) as copy:
             prefix = copy.prefix()
-            for original in self._of_gzip(file, prefix) if file.gzipped else self._longer_names(file):
+            for original in self._candidates(file, prefix, shorter):
                 length = self._length_if_copy_of(file, copy, prefix, original)
-                if length is not None and is_unclear_name(file.name, original.name):
-                    unclear = original
+                if length is not None and self._is_unclear(file, original, length):
+                    unclear = unclear or original
                 elif length is not None:
                     return length, None
         return None, unclear
 
-    def _of_gzip(self, file: FileEntry, prefix: bytes) -> list[FileEntry]:
-        """The file of its name, and those that begin with the same kilobyte."""
-        beside = self._listed.get(file.name.removesuffix(".gz"))
-        found = [beside] if beside is not None else []
-        if len(prefix) == PREFIX_BYTES:
-            found += [other for other in self._by_begin.get(prefix, []) if not is_other_date(file.name, other.name)]
-        return found
+    def _candidates(self, file: FileEntry, prefix: bytes, shorter: list[FileEntry]) -> Iterator[FileEntry]:
+        """Those of which it may be a copy by its name, then those that begin with the same kilobyte."""
+        named = set()
+        beside = self._listed.get(file.name.removesuffix(".gz")) if file.gzipped else None
+        for original in [beside] if beside is not None else shorter:
+            named.add(original.name)
+            yield original
+        if len(prefix) < PREFIX_BYTES:
+            return
+        for original in self._by_begin.get(prefix, ()):
+            if original.name in named or original.name == file.name:
+                continue
+            place = place_of(file.name, original.name)
+            if place is Place.ELSEWHERE or not file.gzipped:
+                # Of another directory, or plain: nothing but a name that rotation gives makes it a copy.
+                fits = place is not Place.BESIDE and is_rotated_name(file.name, original.name)
+            else:
+                fits = not is_other_date(file.name, original.name)
+            if fits:
+                yield original
 
-    def _longer_names(self, file: FileEntry) -> list[FileEntry]:
-        """Those to whose name its own adds something."""
-        name = os.path.basename(file.name)
-        shorter = (origins(name) | _first_names(name)) - {name}
-        return [original for other in sorted(shorter) for original in self._by_name.get(other, ())]
+    def _shorter_names(self, file: FileEntry) -> list[FileEntry]:
+        """Those to whose name its own adds something, in its directory or one above."""
+        folder, name = os.path.split(file.name)
+        shorter = sorted((origins(name) | _first_names(name)) - {name})
+        found = []
+        while True:
+            found += [
+                self._by_name[path] for other in shorter if (path := os.path.join(folder, other)) in self._by_name
+            ]
+            if not folder:
+                return found
+            folder = os.path.dirname(folder)
+
+    def _may_be_elsewhere(self, file: FileEntry) -> bool:
+        """Whether it may be a copy of a file in a directory that is not above: by its name, and it has a kilobyte."""
+        return file.size >= PREFIX_BYTES and origins(file.name) != {os.path.basename(file.name)}
+
+    @staticmethod
+    def _is_unclear(file: FileEntry, original: FileEntry, length: int) -> bool:
+        """Whether it may as well be a file of its own, which happens to have the text that another one begins with."""
+        place = place_of(file.name, original.name)
+        if place is Place.BELOW:
+            return length < PREFIX_BYTES or not is_rotated_name(file.name, original.name)
+        if place is Place.ELSEWHERE:
+            return True
+        return is_unclear_name(file.name, original.name) or has_own_number(file.name, original.name)
 
     def _length_if_copy_of(self, file: FileEntry, copy: FileText, prefix: bytes, original: FileEntry) -> int | None:
         births = self._cache.born(file), self._cache.born(original)
@@ -88,9 +132,11 @@ class Originals:
             return None
         if file.gzipped and original.name != file.name.removesuffix(".gz") and length < PREFIX_BYTES:
             return None  # a short text may be the beginning of any file
-        by_number_alone = os.path.basename(original.name) not in _first_names(file.name)
+        by_number_alone = has_own_number(file.name, original.name) or (
+            os.path.basename(original.name) not in _first_names(file.name)
+        )
         if not file.gzipped and by_number_alone and length < PREFIX_BYTES:
-            return None  # worker-1.log beside worker.log is a log of its own, which may begin alike
+            return None  # worker-1.log, orders-42: a file of its own, which may begin as worker.log, orders
         self._cache.compared[pair] = Compared(length, births, begin, (file.size, file.changed_ns))
         return length
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
-from pystorm_source.spouts.files.copies import is_rotated_name
+from pystorm_source.spouts.files.copies import Place, is_rotated_name, place_of
 from pystorm_source.spouts.files.identity import PREFIX_BYTES, FileIdentity, birth_mark, covered
 from pystorm_source.spouts.files.line_reader import gzip_blocks, plain_blocks
 from pystorm_source.spouts.files.text import FileText, equal_part
@@ -131,7 +131,7 @@ class FileRange:
         found: FileText | None = None
         for file in sorted(files, key=lambda file: file.gzipped):
             text = FileText(file.path, file.inode)
-            if not self._has_range(text):
+            if not self._has_range(text, file):
                 text.close()
             elif found is None:
                 found = text
@@ -147,10 +147,11 @@ class FileRange:
                     )
         return found
 
-    def _has_range(self, text: FileText) -> bool:
-        prefix = text.prefix()
+    def _has_range(self, text: FileText, file: FileEntry) -> bool:
+        prefix, hint = text.prefix(), self._identity.hint
         length = covered(prefix, self._identity.crc)
-        if length == 0 or not (length == PREFIX_BYTES or is_rotated_name(text.path, self._identity.hint)):
+        is_near = is_rotated_name(file.name, hint) and place_of(file.name, hint) is not Place.ELSEWHERE
+        if length == 0 or not (length == PREFIX_BYTES or is_near):
             return False
         try:
             self._begin = prefix[:length]

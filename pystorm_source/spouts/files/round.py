@@ -14,7 +14,7 @@ from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts.files.answer import Answer
 from pystorm_source.spouts.files.cache import FileCache
 from pystorm_source.spouts.files.catalog import FileEntry
-from pystorm_source.spouts.files.copies import origins
+from pystorm_source.spouts.files.copies import Place, origins
 from pystorm_source.spouts.files.folders import Folders
 from pystorm_source.spouts.files.head import FileHead
 from pystorm_source.spouts.files.heirs import Heirs
@@ -27,6 +27,11 @@ from pystorm_source.spouts.files.text import FileText, equal_part
 
 # app.log.1, app.log.2.gz: the next rotation renames it, which must not look as if it came back.
 _NUMBERED = re.compile(r"\.\d{1,3}(\.gz)?")
+
+# A file that has not lived longer may have got its inode from one that was made, read and removed within one tick of
+# the clock by which file systems tell births (1 to 10 ms). Too small: that is an error about a truncation. Too large: a
+# file that was renamed and truncated in so short a life is taken for a new one.
+_SAME_BIRTH_NS = 1_000_000_000
 
 
 class Round:
@@ -73,8 +78,7 @@ class Round:
             self._cache, self._orphans, strangers, self._folders.beside, self._is_free, self._is_finished
         )
         self._lost = [orphan.which for orphan in self._orphans if orphan.which.gone is None]
-        for orphan in self._orphans:
-            self._hand_over(orphan, strangers)
+        self._hand_over(strangers)
         # Originals first: what is a copy is told by them.
         for file in sorted(strangers, key=lambda file: (file.gzipped, _is_derived(file), file.modified_ns, file.name)):
             if self._cache.key(file) not in self._claimed:
@@ -201,14 +205,15 @@ class Round:
     def _has_its_inode(self, file: FileEntry, which: Known) -> bool:
         """Whether this is another file than the one of that partition, which it would be if it were not renamed.
 
-        For when no birth time says so: a file that is renamed keeps its text, what is written anew its name, and a
-        gzip file, which is written once, both.
+        For when no birth time says so, or both were born in one tick of the file system's clock: a file that is renamed
+        keeps its text, what is written anew its name, and a gzip file, which is written once, both.
         """
         if self._cache.by_path or which.seen > which.offset:
             return False
         if file.name == which.name and not (file.gzipped and which.identity.gzipped):
             return False
-        return which.identity.born is None or self._cache.born(file) is None
+        born = self._cache.born(file)
+        return which.identity.born is None or born is None or file.changed_ns - born < _SAME_BIRTH_NS
 
     def _stronger(self, file: FileEntry, which: Known, head: FileHead) -> str | None:
         """A name that knows more of the file's beginning, once there is more.
@@ -251,24 +256,44 @@ class Round:
 
     # Orphans
 
-    def _hand_over(self, orphan: Orphan, strangers: list[FileEntry]) -> None:
-        """Finds the file in which the text of an orphan lives on; without one it is over, or lost."""
+    def _hand_over(self, strangers: list[FileEntry]) -> None:
+        """Finds the files in which the texts of orphans live on; an orphan without one is over, or lost.
+
+        The nearest first: a file elsewhere that begins alike may be the heir of its own neighbour.
+        """
+        rest = []
+        for orphan in self._orphans:
+            if orphan.which.gone is not None and not strangers:
+                self._answer.notes.gone[orphan.which.partition] = orphan.which.gone
+            else:
+                rest.append(orphan)
+        for reach in (Place.BESIDE, Place.BELOW):
+            left = []
+            for orphan in rest:
+                heirs = self._heirs.find(orphan, reach).heirs
+                if heirs:
+                    self._inherit(orphan.which, heirs)
+                    self._begin_anew(orphan)
+                else:
+                    left.append(orphan)
+            rest = left
+        for orphan in rest:
+            self._end(orphan)
+
+    def _end(self, orphan: Orphan) -> None:
+        """An orphan whose text lives on in no file, so far."""
         which = orphan.which
-        if which.gone is not None and not strangers:
-            self._answer.notes.gone[which.partition] = which.gone
-            return
-        heirs, waits, unclear = self._heirs.find(orphan)
-        if unclear is not None and not heirs:
+        _, waits, unclear = self._heirs.find(orphan, Place.BELOW)
+        if unclear is not None:
             self._refuse(
                 unclear,
                 which.identity.hint,
                 f"begins as {which.identity.hint!r} did, which is away, and has the end of a line at offset "
                 f"{which.offset}, up to which that was read",
                 which.partition,
+                orphan.reused is not None and not unclear.gzipped,
             )
-        if heirs:
-            self._inherit(which, heirs)
-        elif waits is not None:
+        if waits is not None:
             # Its gzip file is not complete yet: nothing new in this round.
             self._claimed.add(self._cache.key(waits))
             self._answer.followed.append(FollowedFile(waits.changed_ns, False, None, "", None))
@@ -285,22 +310,25 @@ class Round:
             self._truncated(orphan.file, which)
         else:
             self._vanished(which)
+        self._begin_anew(orphan)
+
+    def _begin_anew(self, orphan: Orphan) -> None:
+        """A truncated file has new content."""
         if orphan.file is not None and orphan.head is not None:
-            same = orphan.head.crc == which.identity.crc
-            self._new(orphan.file, orphan.head, which.identity.generation + 1 if same else 0)
+            same = orphan.head.crc == orphan.which.identity.crc
+            self._new(orphan.file, orphan.head, orphan.which.identity.generation + 1 if same else 0)
 
     def _is_free(self, file: FileEntry) -> bool:
         """Whether it is neither known nor done: thousands may be, and thousands of others may vanish at once."""
         return file.changed_ns > self._notes.watermark and self._cache.key(file) not in self._claimed
 
-    def _refuse(self, file: FileEntry, hint: str, likeness: str, given: str) -> None:
-        """A file may be what a known one has become, or another one of the same text."""
-        remedy = (
-            f"If it is the same, call it {hint + '.gz'!r}; if not"
-            if file.gzipped
-            else "The file system tells no birth times, which would say it (files.identity=path does without). If it "
-            "is the same, remove it; if not"
-        )
+    def _refuse(self, file: FileEntry, hint: str, likeness: str, given: str, by_birth: bool = False) -> None:
+        """A file may be what a known one has become, or another one of the same text. ``by_birth``: birth times would
+        tell.
+        """
+        why = "The file system tells no birth times, which would say it (files.identity=path does without). "
+        remedy = f"call it {hint + '.gz'!r}" if file.gzipped else "remove it"
+        remedy = f"{why if by_birth else ''}If it is the same, {remedy}; if not"
         self._lose(
             f"{file.path!r} {likeness}. It may be the same file, which rotation has renamed or copied, or a new one of "
             f"the same text: its name does not say which. {remedy}, let failOnDataLoss=false read it as a new file. "
@@ -400,7 +428,10 @@ class Round:
             self._answer.wait(file, born, self._is_finished(file))
             return
         length, unclear = self._originals.length_if_copy(file)
-        if length is None and read_elsewhere is not None and read_elsewhere < 0:
+        if unclear is not None and not file.gzipped and not self._is_finished(file):
+            self._answer.wait(file, born, False)  # it may grow into a text of its own
+            return
+        if length is None and unclear is None and read_elsewhere is not None and read_elsewhere < 0:
             length = -read_elsewhere if file.gzipped or file.size <= -read_elsewhere else None
         if length is not None:
             self._hold(file, length)
@@ -409,7 +440,7 @@ class Round:
                 self._refuse(
                     file, unclear.name, f"has the same text as {unclear.path!r} as far as it goes", unclear.path
                 )
-            self._new(file, head, 0, abs(read_elsewhere or 0))
+            self._new(file, head, 0, abs(read_elsewhere or 0) if unclear is None else 0)
 
     def _hold(self, file: FileEntry, length: int) -> None:
         """A copy: its text is read out of the original, as long as that is there."""
