@@ -63,6 +63,9 @@ RULES: Mapping[str, Rule] = {
         "what a task costs besides its offsets is told from its rate",
         ((rate_estimator.RateEstimator, "_task_fixed", lambda self, *given: 0.0),),
     ),
+    "task-fixed-test": Rule(
+        "a rate that drifts is tested for such a cost by reading less", ((rate_estimator, "DRIFTED", NEVER),)
+    ),
     "exact-schedule": Rule("few tasks are scheduled exactly", ((task_schedule, "EXACT_TASKS", 0),)),
     "rotation": Rule(
         "tasks take turns in going on to the end",

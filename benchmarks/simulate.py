@@ -74,8 +74,9 @@ class Scenario:
     changes. ``fragile``: tuples of partition 3 that a micro-batch may have; what is beyond fails, and takes FRAGILE
     times as long. ``hiccups``: share of the tasks that take HICCUP seconds more (new processes, collected garbage).
     ``downstream``: seconds of further stages per second of tasks. ``task_fixed``: seconds that each task takes besides
-    its offsets, and reports (a flush, a seek). ``sources``: so many share the partitions, in equal parts, with a
-    controller each. ``watched``: the partitions of which fairness is told; None: all."""
+    its offsets, and reports (a flush, a seek), always or by the seconds since the start. ``sources``: so many share the
+    partitions, in equal parts, with a controller each. ``watched``: the partitions of which fairness is told; None:
+    all."""
 
     name: str
     partitions: int
@@ -96,7 +97,7 @@ class Scenario:
     arriving: Floats | float = 0.0
     initial: float = 10_000.0
     downstream: float = 0.0
-    task_fixed: float = 0.0
+    task_fixed: float | Callable[[float], float] = 0.0
     sources: int = 1
     tamper: Tamper | None = None
     watched: npt.NDArray[np.intp] | None = None
@@ -195,8 +196,9 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
             hiccups = HICCUP * (chance.random(scenario.partitions) < scenario.hiccups) if scenario.hiccups else 0.0
             useful = duration * (1 - failed / np.maximum(sizes, 1))
             duration = duration + failed / rates * (FRAGILE - 1) + hiccups
-            if scenario.task_fixed:
-                duration += scenario.task_fixed * np.exp(chance.normal(0, scenario.noise, scenario.partitions))
+            task_fixed = scenario.task_fixed(began - start) if callable(scenario.task_fixed) else scenario.task_fixed
+            if task_fixed:
+                duration += task_fixed * np.exp(chance.normal(0, scenario.noise, scenario.partitions))
             cost = _batch_cost(scenario, began - start, batch, chance)
             first = began + cost * 0.7 + (scenario.cold if batch == 0 else 0.0)
             finished = _schedule(duration, np.flatnonzero(sizes), slots, scenario.task_cost, first)
@@ -209,7 +211,7 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
             last = max(end for _, end in finished)
             clock.now = last + cost * 0.3 + scenario.downstream * (last - first)
             seen.targets.append(max(budget.target for budget in budgets))
-            fixed = cost + scenario.task_fixed * -(-scenario.partitions // slots)
+            fixed = cost + task_fixed * -(-scenario.partitions // slots)
             seen.ideal.append(max(scenario.target or scenario.trigger or LONGEST_TARGET, fixed / FIXED_SHARE))
             seen.planned.append(began - start)
             seen.took.append(clock.now - began)
@@ -338,6 +340,11 @@ def noisy_cost(seconds: float, sigma: float) -> Cost:
     return lambda now, batch, chance: seconds * float(np.exp(chance.normal(0, sigma)))
 
 
+def creeping(first: float, last: float, since: float, until: float) -> Callable[[float], float]:
+    """A figure that grows or shrinks steadily from ``first`` to ``last`` between the two times."""
+    return lambda now: first + (last - first) * min(max((now - since) / (until - since), 0.0), 1.0)
+
+
 def passing_cost(seconds: float, usual: float, since: float, until: float) -> Cost:
     """A fixed cost that appears and vanishes."""
     return lambda now, batch, chance: seconds if since <= now < until else usual
@@ -430,6 +437,18 @@ def scenarios() -> Iterator[Scenario]:
                    task_fixed=0.1)  # fmt: skip
     yield Scenario("task-fixed-downstream", 16, 2, constant(even), seconds=240, task_fixed=0.3, downstream=1.0)
     yield Scenario("task-fixed-few", 2, 2, constant(even[:2]), seconds=240, task_fixed=1.0)
+    quick = np.full(16, 100_000.0)
+    for last, seconds in ((0.1, 1200.0), (0.3, 4000.0), (1.0, 1200.0)):
+        cost = creeping(0.0, last, 30.0, seconds / 2)
+        yield Scenario(f"task-creeping-{last:g}", 16, 2, constant(quick), seconds=seconds, task_fixed=cost)
+    cost = creeping(0.0, 2.0, 30.0, 600.0)
+    yield Scenario("task-creeping-one", 1, 1, constant(quick[:1]), seconds=1200, task_fixed=cost)
+    cost = creeping(0.0, 0.6, 30.0, 600.0)
+    yield Scenario("task-creeping-noisy", 16, 2, constant(quick), seconds=1200, task_fixed=cost, noise=0.3)
+    cost = creeping(0.6, 0.0, 30.0, 600.0)
+    yield Scenario("task-creeping-away", 16, 2, constant(quick), seconds=1200, task_fixed=cost)
+    slower = creeping(1.0, 0.1, 30.0, 600.0)
+    yield Scenario("rates-creeping", 16, 2, lambda now: quick * slower(now), seconds=1200)
     for every in (2, 3, 4):
         cost = compacting_cost(5.0, 0.2, every)
         yield Scenario(f"compaction-{every}", 16, 2, constant(even), seconds=240, batch_cost=cost)

@@ -1,6 +1,6 @@
 """The offsets that the controller grants to a micro-batch: the time there is, shared out among partitions. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,15 @@ class BatchBudget:
         """The most frequent one of those that are held back."""
         held = self.reasons[self.throttled]
         return Reason(int(np.bincount(held).argmax())) if len(held) else Reason.NONE
+
+    def cut(self, factor: float) -> "BatchBudget":
+        """Of what is held back so many times less, at least an offset."""
+        held = self.throttled & (self.offsets > 0)
+        offsets = np.where(held, np.maximum(self.offsets / factor, 1.0).astype(np.int64), self.offsets)
+        reasons = np.where(held, Reason.PROBING, self.reasons)
+        return replace(
+            self, offsets=offsets, granted=np.where(held, self.granted / factor, self.granted), reasons=reasons
+        )
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from pystorm_source.options import SourceOptions
 from pystorm_source.plan import Plan
 from pystorm_source.source.admission.batch_budget import BatchBudget, TaskTime, batch_budget, most_in_a_row
 from pystorm_source.source.admission.overhead import Overhead, Target, WorkTime
-from pystorm_source.source.admission.rate_estimator import FIRST_GROWTH, GROWTH, RateEstimator, Reason
+from pystorm_source.source.admission.rate_estimator import FIRST_GROWTH, GROWTH, TEST_CUT, RateEstimator, Reason
 from pystorm_source.source.admission.rate_samples import (
     MOST_TASK_OVERHEAD,
     SHORTEST,
@@ -138,10 +138,12 @@ def decide(state: AdmissionState, seen: Observation, settings: Settings) -> tupl
     each = state.task_overhead + rates.task_fixed
     time = TaskTime(state.overhead.work_within(target, tasks), slots, each, state.batches, state.next_row)
     made = batch_budget(rates, waiting, time)
+    made = replace(made, reasons=_reasons(made.reasons, state.overhead, target, tasks))
+    if rates.drift.is_test_due:
+        made = made.cut(TEST_CUT)
     made = replace(
         made,
         offsets=np.where(paced, made.offsets, -1),
-        reasons=_reasons(made.reasons, state.overhead, target, tasks),
         target=state.overhead.target_in_force(target, tasks),
     )
     return replace(state, rates=rates, asked=seen.now, after_next_row=made.next_row, tasks_fixed=tasks), made

@@ -3,9 +3,11 @@
 A rate falls at once to that of the last sample, as it would overrun the next micro-batch, and rises by a part of the
 change. It grows at most GROWTH times in a micro-batch: whatever a report claims, the next micro-batch is bounded by it.
 In the first micro-batches of a run, which are small, it grows quicker. Of a task's seconds those are not counted that
-it takes besides its offsets (a flush, a seek): they show as what reading less does not make shorter. A partition whose
-tuples fail is given half, and a tenth more with each clean micro-batch. Partitions whose reports were lost follow the
-others; those that nothing is known of begin at the common rate of their spout.
+it takes besides its offsets (a flush, a seek): they show as what reading less does not make shorter. If such a cost
+grows slowly nothing shows, as each micro-batch reads but a little less: so rates that have drifted are tested, by one
+micro-batch that reads much less. A partition whose tuples fail is given half, and a tenth more with each clean
+micro-batch. Partitions whose reports were lost follow the others; those that nothing is known of begin at the common
+rate of their spout.
 """
 
 from collections.abc import Mapping
@@ -54,6 +56,14 @@ LEAST_SHARE = 0.05
 """Share of a task's time that its offsets take at least. Too large: a query that starved recovers in many steps. Too
 small: a rate is made of noise."""
 
+DRIFTED, DRIFTED_FOR = 1.25, 3
+"""A task's fixed cost is tested again if the median rate is so many times what it was at the last test, or as much
+slower, in so many micro-batches in a row. Too large: a fixed cost that grows starves a query for long. Too small: noise
+makes micro-batches short."""
+TEST_CUT = 2.5
+"""Times that a micro-batch reads less if it is a test. Too large: it costs capacity. Too small: if partitions are few,
+noise hides what it shows."""
+
 
 class Reason(IntEnum):
     """Why a budget is what it is, as ``text`` says it."""
@@ -72,6 +82,35 @@ class Reason(IntEnum):
     def text(self) -> str:
         """In words."""
         return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far the median rate has moved since a task's fixed cost was last told from its rate.
+
+    A fixed cost that grows slowly looks like a rate that falls slowly: each micro-batch reads a little less, none of
+    them so much less that it tells the two apart. So after a while one micro-batch is a test: it reads much less.
+
+    ``rate``: the median rate then, 0.0 at the start of a query, infinite after a restart: an offset may hold the rate
+    of a query that starved; ``batches``: micro-batches in a row that were off it.
+    """
+
+    rate: float = 0.0
+    batches: int = 0
+
+    @property
+    def is_test_due(self) -> bool:
+        """Whether the next micro-batch is a test."""
+        return self.batches >= DRIFTED_FOR
+
+    def after(self, rate: float, was_told: bool, has_fixed: bool) -> "Drift":
+        """After a micro-batch. ``rate``: the median now; ``was_told``: whether the micro-batch told the fixed cost from
+        the rate; ``has_fixed``: whether there is one, as only then a rate that rises may hide that it shrinks."""
+        if was_told or self.is_test_due or not self.rate or (rate > DRIFTED * self.rate and not has_fixed):
+            return Drift(rate)
+        if max(rate, self.rate) < DRIFTED * min(rate, self.rate):
+            return replace(self, batches=0)
+        return replace(self, batches=self.batches + 1)
 
 
 def _floats() -> Floats:
@@ -106,6 +145,7 @@ class RateEstimator:
     offsets: Floats = field(default_factory=_floats)
     seconds: Floats = field(default_factory=_floats)
     task_fixed: float = 0.0
+    drift: Drift = field(default_factory=Drift)
     common: Mapping[str, float] = field(default_factory=dict)
     saved: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -146,7 +186,8 @@ class RateEstimator:
         rows = np.flatnonzero(seen.reported)
         tasks = seen.reported[rows]
         each_offsets, each_seconds = seen.offsets[rows] / tasks, seen.seconds[rows] / tasks
-        task_fixed = self._task_fixed(rows, each_offsets, each_seconds)
+        found = self._task_fixed(rows, each_offsets, each_seconds)
+        task_fixed = self.task_fixed if found is None else found
         sample = each_offsets / np.maximum(each_seconds - task_fixed, LEAST_SHARE * each_seconds)
         rate, splits, share, reason = self.rate.copy(), self.splits.copy(), self.share.copy(), self.reason.copy()
         change = np.log(np.maximum(sample, SLOWEST) / rate[rows])
@@ -166,6 +207,7 @@ class RateEstimator:
             rate[lost] = np.clip(rate[lost] * _common_change(self.rate[rows], rate[rows]), SLOWEST, FASTEST)
             reason[lost] = Reason.NO_REPORT
         measured = self.measured | (seen.reported > 0)
+        drift = self.drift.after(float(np.median(rate[measured])), found is not None, task_fixed > 0)
         return replace(
             self,
             rate=rate,
@@ -176,19 +218,20 @@ class RateEstimator:
             offsets=offsets,
             seconds=seconds,
             task_fixed=task_fixed,
+            drift=drift,
         )._with_common()
 
-    def _task_fixed(self, rows: npt.NDArray[np.intp], offsets: Floats, seconds: Floats) -> float:
+    def _task_fixed(self, rows: npt.NDArray[np.intp], offsets: Floats, seconds: Floats) -> float | None:
         """Seconds that reading less has not made shorter, nor more longer: of the middle partition, as all of them tell
         more than one."""
         before = self.offsets[rows]
         known = before > 0
         if not known.any():
-            return self.task_fixed
+            return None
         times_offsets = float(np.median(before[known] / offsets[known]))
         times_seconds = float(np.median(self.seconds[rows][known] / seconds[known]))
         if max(times_offsets, 1 / times_offsets) < 1 + max(LEAST_MOVED, MOVED / float(np.sqrt(known.sum()))):
-            return self.task_fixed
+            return None
         share = min((times_offsets - times_seconds) / (times_offsets - 1), 1.0)
         return share * float(np.median(seconds[known])) if share > CLEAR_SHARE else 0.0
 

@@ -11,6 +11,7 @@ of the others of its spout. An offset that says nothing of it, or what makes no 
 none of it decides which rows there are.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 
 from pystorm_source.source.admission.controller import TASK_OVERHEAD, AdmissionState
 from pystorm_source.source.admission.overhead import MOST_SLOPE, Overhead
-from pystorm_source.source.admission.rate_estimator import FASTEST, RateEstimator
+from pystorm_source.source.admission.rate_estimator import FASTEST, Drift, RateEstimator
 from pystorm_source.source.admission.rate_samples import MOST_TASK_OVERHEAD, SHORTEST
 
 DEVIATES = 1.25
@@ -79,7 +80,7 @@ def state_of(section: Mapping[str, Any]) -> AdmissionState:
             overhead = replace(overhead, fixed=notes["fixedMicros"] / MICROS, proven=notes["fixedMicros"] / MICROS)
         if _number(notes.get("slopePercent"), 100 * MOST_SLOPE):
             overhead = replace(overhead, slope=max(notes["slopePercent"] / 100, 1.0))
-    rates = RateEstimator(common=common, saved=others, task_fixed=task_fixed)
+    rates = RateEstimator(common=common, saved=others, task_fixed=task_fixed, drift=Drift(math.inf))
     return AdmissionState(rates, slots, each, overhead)
 
 

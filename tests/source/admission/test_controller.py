@@ -19,7 +19,7 @@ from pystorm_source.source.admission.controller import (
     decide,
 )
 from pystorm_source.source.admission.overhead import Overhead
-from pystorm_source.source.admission.rate_estimator import GROWTH, RateEstimator
+from pystorm_source.source.admission.rate_estimator import DRIFTED_FOR, GROWTH, TEST_CUT, Drift, RateEstimator
 from pystorm_source.source.admission.trigger_interval import TriggerInterval
 from tests.source.micro_batches import SPOUT, TaskSaid, names, played, seen
 
@@ -328,6 +328,48 @@ def test_a_fixed_cost_of_each_task_leaves_nearly_half_of_the_capacity(name, seed
 def test_a_fixed_cost_of_each_task_starves_no_noisy_query(seed):
     scenario = replace(KNOWN["task-fixed-noisy"], seed=seed)
     assert figures(scenario, run(scenario))["goodput"] >= 0.3
+
+
+@pytest.mark.parametrize("name", ["task-creeping-0.1", "task-creeping-0.3", "task-creeping-1", "task-creeping-one"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_fixed_cost_of_each_task_that_grows_slowly_starves_no_query(name, seed):
+    seen = run(replace(KNOWN[name], seed=seed))
+    assert figures(KNOWN[name], seen)["goodput"] >= 0.44
+    assert seen.reasons[-1] in ("overhead", "probing")
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+def test_a_fixed_cost_of_each_task_that_grows_slowly_starves_no_noisy_query(seed):
+    scenario = replace(KNOWN["task-creeping-noisy"], seed=seed)
+    assert figures(scenario, run(scenario))["goodput"] >= 0.4
+
+
+def test_a_fixed_cost_of_each_task_that_shrinks_slowly_gives_the_target_back():
+    assert run(KNOWN["task-creeping-away"]).targets[-1] == 1.0
+
+
+def test_a_rate_that_falls_slowly_is_no_fixed_cost():
+    seen = run(KNOWN["rates-creeping"])
+    assert max(seen.targets) == 1.0
+    assert figures(KNOWN["rates-creeping"], seen)["goodput"] >= 0.85
+
+
+def test_what_little_waits_is_read_in_a_test_as_well():
+    state = known([1000.0] * 2)
+    due = replace(state, rates=replace(state.rates, drift=Drift(1000.0, DRIFTED_FOR)))
+    assert given_to(due, [5, ENDLESS]).offsets.tolist() == [5, int(given_to(state, [5, ENDLESS]).offsets[1] / TEST_CUT)]
+    assert given_to(due, [5, ENDLESS]).reason is Reason.PROBING
+
+
+def test_a_query_that_starved_before_a_restart_recovers():
+    """By its offset a partition does 5,556 offsets a second: each task did 5,000 of them, and took 0.85 s besides."""
+    section = {"common": 5556, "fixedMicros": 100_000, "slopePercent": 100, "slots": 2, "taskMicros": 100}
+    state = decide(state_of({SPOUT: section}), Observation(0.0, 0.123, names(2), np.zeros(2, np.int64)), ONE)[0]
+    for _ in range(30):
+        sizes = given_to(state, ENDLESS).offsets
+        state = after(state, played(sizes, 0.85 + sizes / 100_000))
+    assert state.rates.task_fixed == pytest.approx(0.85, rel=0.1)
+    assert sizes.sum() / 100_000 / 2 >= 0.4 * given_to(state, ENDLESS).target
 
 
 @pytest.mark.parametrize("name", ["compaction-2", "compaction-3", "compaction-4", "compaction-short"])
