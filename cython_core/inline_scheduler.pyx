@@ -280,7 +280,8 @@ cdef class InlineScheduler:
         finally:
             self.in_turns = False
         if calls == 0:
-            # A microsecond more: what is due at a time is over only behind it, and a clock that stands would never get there.
+            # A microsecond more: what is due at a time is over only behind it, and a clock that stands would never get
+            # there.
             ticks = max(0.0, self.timers.next_due() - self.monotonic()) + 1e-6
             self.sleep(min(self.acker.seconds_to_wait(), ticks))
         return True
