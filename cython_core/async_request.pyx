@@ -136,7 +136,9 @@ cdef class AsyncBase(BoltBase):
     def emit(self, tup, stream=None, anchors=None, direct_task=None, need_task_ids=False):
         """As ``Bolt.emit``. Inside ``process`` anchored to the tuple of that call, whatever else is under way.
 
-        Raises ValueError where the request was given up, and for ``need_task_ids`` with ordered results.
+        Raises:
+            ValueError: the call was given up, ``process`` has returned, or ``need_task_ids`` with ordered results.
+            RuntimeError: called by another thread than the coroutine's.
         """
         cdef AsyncRequest request = request_of(self)
         if request is None:
@@ -146,7 +148,11 @@ cdef class AsyncBase(BoltBase):
         return request.now_or_later("emit", (tup, stream, anchors, direct_task, need_task_ids))
 
     def ack(self, tup):
-        """As ``Bolt.ack``. With ordered results behind what the request has emitted so far."""
+        """As ``Bolt.ack``. With ordered results behind what the request has emitted so far.
+
+        Args:
+            tup (Tuple | str): the tuple, or its id.
+        """
         cdef AsyncRequest request = request_of(self)
         if request is None or request.held is None:
             BoltBase.ack(self, tup)
@@ -154,7 +160,11 @@ cdef class AsyncBase(BoltBase):
             request.now_or_later("ack", (tup,))
 
     def fail(self, tup):
-        """As ``Bolt.fail``. With ordered results, what the request still holds of its emits is dropped."""
+        """As ``Bolt.fail``. With ordered results, what the request still holds of its emits is dropped.
+
+        Args:
+            tup (Tuple | str): the tuple, or its id.
+        """
         cdef AsyncRequest request = request_of(self)
         BoltBase.fail(self, tup)
         if request is not None and (tup is request.tup or tup == request.tup.id):

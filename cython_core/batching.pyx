@@ -49,7 +49,11 @@ cdef class BatchingBase(BoltBase):
     def process(self, tup):
         """Puts the tuple into the batch of its group. Override ``group_key`` and ``process_batch``, not this.
 
-        Raises TypeError for a key that is not hashable.
+        Args:
+            tup (Tuple): the tuple.
+
+        Raises:
+            TypeError: a key that is not hashable.
         """
         cdef OutputCollector collector
         key = self.group_key(tup)
@@ -74,6 +78,9 @@ cdef class BatchingBase(BoltBase):
         """Counts the tick; processes the batches if more than ``ticks_between_batches`` were counted.
 
         The tick that ends a range is not counted: time has not brought it. What is held is processed at it.
+
+        Args:
+            tup (Tuple): the tick.
         """
         if is_final_tick(tup):
             if self._batches:

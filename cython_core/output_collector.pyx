@@ -512,15 +512,24 @@ cdef class SpoutBase:
     """What every spout inherits. Has no fields."""
 
     def emit(self, tup, tup_id=None, stream=None, direct_task=None, need_task_ids=False):
-        """Emits one tuple. Non-blocking.
+        """Emits one tuple. Does not block. Values are shared with all receivers: do not change them afterwards.
 
-        ``tup``: list or tuple of the stream's arity. ``tup_id``: for a partitioned spout the tuple's offset, an int
-        inside the open range; for others the message id that ``ack`` or ``fail`` will get, None for neither.
-        ``direct_task``: on a direct stream, the task that gets it. Returns None, or the task ids that got it where
-        ``need_task_ids`` is true.
+        Args:
+            tup (list | tuple): one value for each field of the stream.
+            tup_id (Any): of a partitioned spout the tuple's offset, an int inside the open range; of others the
+                message id that ``ack`` or ``fail`` will get. Defaults to None: neither is called.
+            stream (str): the stream. Defaults to "default".
+            direct_task (int): on a direct stream, the id of the task that gets it. Defaults to None.
+            need_task_ids (bool): return the task ids. Defaults to False, as in pystorm 3.
 
-        Raises TypeError for other values, ValueError for a wrong arity, an undeclared stream, a direct task on a
-        stream that is not direct or none on one that is, an offset outside the range.
+        Returns:
+            list[int] | None: the task ids that got it, with ``need_task_ids``.
+
+        Raises:
+            TypeError: values that are no list or tuple.
+            ValueError: a wrong number of values, an undeclared stream, a direct task on a stream that is not direct or
+                none on one that is, an offset outside the range.
+            RuntimeError: the component is in no running topology.
         """
         cdef OutputCollector found = collector_or_none(self)
         cdef SpoutOutputCollector collector
@@ -533,25 +542,42 @@ cdef class SpoutBase:
         return collector.emit(tup, tup_id, stream, direct_task, need_task_ids)
 
     def ack(self, tup_id):
-        """The tuple tree of ``tup_id`` is done. Does nothing unless overridden."""
+        """Called when the tuple tree of ``tup_id`` is done. Does nothing unless overridden.
+
+        Args:
+            tup_id (Any): what was given to ``emit``.
+        """
 
     def fail(self, tup_id):
-        """The tuple tree of ``tup_id`` failed. Does nothing unless overridden."""
+        """Called when the tuple tree of ``tup_id`` has failed or timed out. Does nothing unless overridden.
+
+        Args:
+            tup_id (Any): what was given to ``emit``.
+        """
 
 
 cdef class BoltBase:
     """What every bolt inherits. Has no fields."""
 
     def emit(self, tup, stream=None, anchors=None, direct_task=None, need_task_ids=False):
-        """Emits one tuple. Non-blocking.
+        """Emits one tuple. Does not block. Values are shared with all receivers: do not change them afterwards.
 
-        ``tup``: list or tuple of the stream's arity. ``anchors``: None anchors to the tuple in ``process`` or to all of
-        ``process_batch`` (``auto_anchor``), a list of tuples or ids to these, an empty list to none. ``direct_task``:
-        on a direct stream, the task that gets it. Returns None, or the task ids that got it where ``need_task_ids`` is
-        true.
+        Args:
+            tup (list | tuple): one value for each field of the stream.
+            stream (str): the stream. Defaults to "default".
+            anchors (list[Tuple | str]): tuples, or ids of tuples, that it stems from: if it fails, they fail. Defaults
+                to None: the tuple in ``process``, or all of ``process_batch`` (``auto_anchor``); ``[]``: none.
+            direct_task (int): on a direct stream, the id of the task that gets it. Defaults to None.
+            need_task_ids (bool): return the task ids. Defaults to False, as in pystorm 3.
 
-        Raises TypeError for other values, ValueError for a wrong arity, an undeclared stream, a direct task on a
-        stream that is not direct or none on one that is, an anchor that has its verdict already.
+        Returns:
+            list[int] | None: the task ids that got it, with ``need_task_ids``.
+
+        Raises:
+            TypeError: values or anchors that are no list or tuple.
+            ValueError: a wrong number of values, an undeclared stream, a direct task on a stream that is not direct or
+                none on one that is, an anchor that was acked or failed already.
+            RuntimeError: the component is in no running topology, or between two micro-batches.
         """
         cdef OutputCollector found = collector_or_none(self)
         cdef BoltOutputCollector collector
@@ -572,25 +598,44 @@ cdef class BoltBase:
         return collector.send_with(tup, stream, &anchor, direct_task, need_task_ids)
 
     def ack(self, tup):
-        """Says that the tuple, given itself or by its id, is done. The first verdict counts, a second has no effect.
+        """Says that the tuple is done. The first verdict of a tuple counts, a second has no effect.
 
-        Raises ValueError for None.
+        Args:
+            tup (Tuple | str): the tuple, or its id.
+
+        Raises:
+            ValueError: None.
+            RuntimeError: the component is in no running topology.
         """
         settle(self, "ack", tup, False)
 
     def fail(self, tup):
-        """Fails the tuple, given itself or by its id: its spout's ``fail`` is called for each tree that it is part of.
+        """Fails the tuple: its spout's ``fail`` is called for each tree that it is part of.
 
-        A partitioned spout's tuple is emitted again, ``topology.max.spout.retries`` times. The first verdict counts, a
-        second has no effect. Raises ValueError for None.
+        A partitioned spout's tuple is emitted again, ``topology.max.spout.retries`` times. The first verdict of a
+        tuple counts, a second has no effect.
+
+        Args:
+            tup (Tuple | str): the tuple, or its id.
+
+        Raises:
+            ValueError: None.
+            RuntimeError: the component is in no running topology.
         """
         settle(self, "fail", tup, True)
 
     def reset_timeout(self, tup):
-        """The time-out of the trees that the tuple, given itself or by its id, is part of begins anew.
+        """Begins the time-out of the tuple's trees anew. Storm's ``resetTimeout``.
 
-        For a bolt that works on a tuple for longer than ``topology.message.timeout.secs`` and knows that it is alive
-        (Storm's ``resetTimeout``). A tuple that has its verdict stays as it is. Raises ValueError for None.
+        For a bolt that works on a tuple for longer than ``topology.message.timeout.secs`` and knows that it is alive.
+        A tuple that was acked or failed stays as it is.
+
+        Args:
+            tup (Tuple | str): the tuple, or its id.
+
+        Raises:
+            ValueError: None.
+            RuntimeError: the component is in no running topology.
         """
         cdef Tuple found
         if heard_verdict(self, "reset_timeout", tup):
@@ -600,8 +645,13 @@ cdef class BoltBase:
             (<BoltOutputCollector?>collector_of(self)).reset_timeout(found)
 
     def process_tick(self, tup):
-        """Called with a tick tuple, values ``(seconds,)``: every ``topology.tick.tuple.freq.secs``, and with ``(0,)``
-        when a range ends (``is_final_tick``). Does nothing unless overridden. Ticks never reach ``process``."""
+        """Called every ``topology.tick.tuple.freq.secs``, and when a range ends. Does nothing unless overridden.
+
+        Ticks never reach ``process``.
+
+        Args:
+            tup (Tuple): the tick: its values are ``(seconds,)``, and ``(0,)`` when a range ends (``is_final_tick``).
+        """
 
 
 cdef bint heard_verdict(object component, str method, object given) except -1:

@@ -155,10 +155,32 @@ cdef class TupleSource:
 @cython.freelist(1024)
 @cython.no_gc_clear
 cdef class Tuple:
-    """``Tuple(id, component, stream, task, values)``; made by the engine, or by hand in unit tests of bolts.
+    """What a bolt gets: values and their origin. Made by the engine, or by hand in unit tests of bolts.
 
-    ``id`` is opaque and unique in its process; ``task`` is -1 for system tuples; ``values`` is a named tuple of the
-    declared fields where their names allow it. Values are shared by reference: treat them as immutable.
+    Unpacks, compares and hashes as streamparse's named tuple ``(id, component, stream, task, values)`` does.
+    Trap: values are shared by reference with other receivers: do not change them.
+
+    Attributes:
+        id (Any): opaque; unique in its process.
+        component (str): name of the component that has emitted it.
+        stream (str): its stream.
+        task (int): id of the task that has emitted it; -1 for ticks.
+        values (tuple): a named tuple of the declared fields if their names allow it, else a plain tuple.
+
+    Args:
+        id (Any): see above. Defaults to None.
+        component (str): see above. Defaults to '__system'.
+        stream (str): see above. Defaults to 'default'.
+        task (int): see above. Defaults to -1.
+        values (Iterable): see above. Defaults to ().
+
+    Example:
+        >>> tup = Tuple(1, "words", "default", 3, ["cow", 2])
+        >>> tup.values
+        ('cow', 2)
+        >>> id, component, stream, task, values = tup
+        >>> component, task
+        ('words', 3)
     """
 
     def __init__(self, id=None, component=SYSTEM_COMPONENT, stream="default", task=-1, values=()):

@@ -20,35 +20,90 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The machine's clock.
+
+    Example:
+        >>> from pystorm_source.testing import SystemClock
+        >>> clock = SystemClock()
+        >>> clock.monotonic() <= clock.monotonic()
+        True
+    """
 
     def monotonic(self) -> float:
+        """For durations.
+
+        Returns:
+            float: seconds since a moment that does not matter.
+        """
         return time.monotonic()
 
     def wall(self) -> float:
+        """For what is shown or compared with the world.
+
+        Returns:
+            float: seconds since 1970, UTC.
+        """
         return time.time()
 
     def sleep(self, seconds: float) -> None:
+        """Waits.
+
+        Args:
+            seconds (float): at least that long.
+        """
         time.sleep(seconds)
 
 
 class ManualClock:
-    """Stands still until advanced; who sleeps by it advances it."""
+    """A clock for tests: it stands still until it is advanced. A sleep advances it.
+
+    Args:
+        now (float): what it shows, in seconds. Defaults to 0.0.
+
+    Example:
+        >>> from pystorm_source.testing import ManualClock
+        >>> clock = ManualClock(now=100)
+        >>> clock.advance(2.5)
+        >>> clock.wall()
+        102.5
+    """
 
     def __init__(self, now: float = 0.0):
         self.now = now
 
     def monotonic(self) -> float:
+        """What it shows.
+
+        Returns:
+            float: seconds.
+        """
         return self.now
 
     def wall(self) -> float:
+        """What it shows.
+
+        Returns:
+            float: seconds.
+        """
         return self.now
 
     def sleep(self, seconds: float) -> None:
+        """Advances the clock; does not wait.
+
+        Args:
+            seconds (float): by that much.
+        """
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Raises ValueError for a negative step: clocks do not run backwards."""
+        """Advances the clock.
+
+        Args:
+            seconds (float): by that much, at least 0.
+
+        Raises:
+            ValueError: a negative step: clocks do not run backwards.
+        """
         if seconds < 0:
             raise ValueError(f"a clock does not run backwards. Given: {given(seconds)}")
         self.now += seconds

@@ -55,50 +55,144 @@ def traced(error: BaseException) -> str:
 
 
 class PystormError(Exception):
-    """Base of all errors of this package. Its message is cut to ``LONGEST_MESSAGE`` characters, whatever was given."""
+    """Base of all errors of this package: catch it to catch them all.
+
+    The message is cut to ``LONGEST_MESSAGE`` characters, whatever was given.
+
+    Example:
+        >>> from pystorm_source.errors import OptionError, PystormError, TupleFailed, WorldError
+        >>> all(issubclass(error, PystormError) for error in (OptionError, TupleFailed, WorldError))
+        True
+    """
 
     def __init__(self, *args: object):
         super().__init__(*(cut(arg) if isinstance(arg, str) else arg for arg in args))
 
 
 class UsageError(PystormError):
-    """Something that the user wrote is wrong. The message names key, value and remedy."""
+    """Something that the user wrote is wrong; no retry helps. The message names key, value and remedy.
+
+    Example:
+        >>> from pystorm_source.errors import UsageError
+        >>> from pystorm_source.testing import run_topology
+        >>> try:
+        ...     run_topology(Topology)
+        ... except UsageError as error:
+        ...     print(type(error).__name__)
+        TopologyError
+    """
 
 
 class TopologyError(UsageError, ValueError):
-    """A topology cannot run as it is declared."""
+    """A topology cannot run as it is declared. Also a ValueError.
+
+    Example:
+        >>> class Nothing(PartitionedSpout):
+        ...     outputs = ["n long"]
+        >>> Nothing.gives_batches()
+        Traceback (most recent call last):
+        pystorm_source.errors.TopologyError: a PartitionedSpout defines exactly one of next_tuple() and ...
+    """
 
 
 class OptionError(UsageError, ValueError):
-    """An option is unknown, has the wrong type, is out of bounds or does not fit another one."""
+    """An option is unknown, has the wrong type, is out of bounds or does not fit another one. Also a ValueError.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Numbers(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        >>> run_topology(Numbers, {"topology.max.spout.pending": 0})
+        Traceback (most recent call last):
+        pystorm_source.errors.OptionError: option 'topology.max.spout.pending': Expected `int` >= 1. ...
+    """
 
 
 class SchemaError(UsageError, ValueError):
-    """The schema asked for and the rows that the topology emits do not fit."""
+    """The schema asked for and the rows that the topology emits do not fit. Also a ValueError.
+
+    Example:
+        >>> from pystorm_source import read
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> class Numbers(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        >>> read(spark, Numbers, schema="m long")
+        Traceback (most recent call last):
+        pystorm_source.errors.SchemaError: ...
+    """
 
 
 class CheckpointError(UsageError, ValueError):
-    """An offset that Spark gives back was not written by this source, or not for this topology."""
+    """An offset in the checkpoint was not written by this source, or not for this topology. Also a ValueError.
+
+    Example:
+        >>> from pystorm_source.errors import CheckpointError, UsageError
+        >>> issubclass(CheckpointError, UsageError)
+        True
+    """
 
 
 class WorldError(PystormError):
-    """Something outside is missing or unreachable. Trying again may help."""
+    """Something outside is missing or unreachable. Trying again may help; Spark does.
+
+    Raise it in a spout of your own.
+
+    Example:
+        >>> from pystorm_source.errors import WorldError
+        >>> raise WorldError("the broker does not answer: start it. Given: 'broker:9092'")
+        Traceback (most recent call last):
+        pystorm_source.errors.WorldError: the broker does not answer: start it. Given: 'broker:9092'
+    """
 
 
 class DataLossError(WorldError):
-    """Data between two offsets is gone; raised where ``failOnDataLoss`` is true."""
+    """Data between two offsets is gone; raised if ``failOnDataLoss`` is true, the default.
+
+    Example:
+        >>> from pystorm_source.errors import DataLossError, WorldError
+        >>> issubclass(DataLossError, WorldError)
+        True
+    """
 
 
 class TupleFailed(PystormError):
-    """A component raised an exception or failed a tuple. Names component, task, values and offset."""
+    """A component raised an exception or failed a tuple. Names component, task, values and offset.
+
+    Its ``__cause__`` is the component's own exception.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Fragile(Bolt):
+        ...     def process(self, tup):
+        ...         1 / tup.values.n
+        >>> class Numbers(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[0]])
+        ...     fragile = Fragile.spec(inputs=[numbers])
+        >>> run_topology(Numbers).errors
+        [TupleFailed("component 'fragile'...ZeroDivisionError: division by zero...")]
+    """
 
 
 class InternalError(PystormError):
-    """A broken promise of this package itself: please report it."""
+    """A broken promise of this package itself: please report it.
+
+    Example:
+        >>> from pystorm_source.errors import InternalError, UsageError
+        >>> issubclass(InternalError, UsageError)
+        False
+    """
 
 
 class StormWentAwayError(WorldError):
-    """pystorm's error for the end of the pipe to Storm: a name to catch, raised by nothing here."""
+    """pystorm's error for the end of the pipe to Storm: a name to catch, raised by nothing here.
+
+    Example:
+        >>> from pystorm_source.exceptions import StormWentAwayError
+        >>> print(StormWentAwayError())
+        Got EOF while reading from Storm
+    """
 
     def __init__(self) -> None:
         super().__init__("Got EOF while reading from Storm")

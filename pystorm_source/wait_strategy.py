@@ -24,7 +24,18 @@ _STORMS = ("WaitStrategyProgressive", "WaitStrategyPark")
 
 
 class WaitSituation(enum.Enum):
-    """What is waited for, by Storm's names. The value is the part of the keys that names it."""
+    """What is waited for, by Storm's names. The value is the part of the keys that names it.
+
+    Attributes:
+        SPOUT_WAIT (WaitSituation): a spout has nothing to emit.
+        BOLT_WAIT (WaitSituation): a bolt's queue is empty.
+        BACK_PRESSURE_WAIT (WaitSituation): a producer's destination is full.
+
+    Example:
+        >>> from pystorm_source.wait_strategy import WaitSituation
+        >>> WaitSituation.BACK_PRESSURE_WAIT.key
+        'topology.backpressure.wait.strategy'
+    """
 
     SPOUT_WAIT = "spout"
     BOLT_WAIT = "bolt"
@@ -37,10 +48,23 @@ class WaitSituation(enum.Enum):
 
 
 def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStrategy:
-    """A new strategy for one executor, by the keys of the situation in its configuration.
+    """A new strategy for one executor, by the keys of the situation in its configuration. Storm's ``IWaitStrategy``.
 
-    Raises OptionError for a wrong value, a class that is not found or is no wait strategy, and where it or its
-    ``prepare`` raises.
+    Args:
+        situation (WaitSituation): what is waited for.
+        conf (Mapping[str, Any]): the executor's configuration.
+
+    Returns:
+        WaitStrategy: its ``idle(idle_counter)`` waits and returns the next counter.
+
+    Raises:
+        OptionError: a wrong value, a class that is not found or is no wait strategy, or it or its ``prepare`` raises.
+
+    Example:
+        >>> from pystorm_source.wait_strategy import WaitSituation, wait_strategy
+        >>> conf = {"topology.spout.wait.strategy": "WaitStrategyPark", "topology.spout.wait.park.microsec": 50}
+        >>> wait_strategy(WaitSituation.SPOUT_WAIT, conf).nanos_at(0)
+        50000
     """
     options = parse(EngineOptions, conf).wait_options(situation.value)
     backs_off = situation is WaitSituation.SPOUT_WAIT
@@ -64,7 +88,20 @@ def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStra
 
 
 def check_wait_strategies(conf: Mapping[str, Any]) -> None:
-    """Raises OptionError where a wait strategy of this configuration cannot be had. Builds none."""
+    """Checks the wait strategies that a configuration names. Builds none.
+
+    Args:
+        conf (Mapping[str, Any]): the configuration.
+
+    Raises:
+        OptionError: a class that is not found or is no wait strategy.
+
+    Example:
+        >>> from pystorm_source.wait_strategy import check_wait_strategies
+        >>> check_wait_strategies({"topology.bolt.wait.strategy": "collections:Counter"})
+        Traceback (most recent call last):
+        pystorm_source.errors.OptionError: option 'topology.bolt.wait.strategy': a wait strategy defines ...
+    """
     engine = parse(EngineOptions, conf)
     for situation in WaitSituation:
         name = engine.wait_options(situation.value).strategy

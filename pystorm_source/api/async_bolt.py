@@ -6,17 +6,37 @@ from pystorm_source.api.bolt import Bolt
 
 
 class AsyncBolt(AsyncBase, Bolt):
-    """A bolt whose ``process`` is ``async def``: up to ``topology.async.max.pending`` calls of each task are under way.
+    """A bolt whose ``process`` is ``async def``: many tuples of a task wait for the outside world at a time.
 
     What ``process`` emits is anchored to its own tuple, which is acked when the coroutine returns (``auto_ack``) and
-    failed when it raises (``auto_fail``), by the rules of ``Bolt``. A call that takes longer than
-    ``topology.async.request.timeout.secs`` fails its tuple and is cancelled. ``topology.async.ordered`` has results
-    leave in the order of the tuples.
+    failed when it raises (``auto_fail``), by the rules of ``Bolt``. ``initialize``, ``cleanup`` and ``process_tick``
+    may be ``async def`` as well, to open and close a session. All coroutines of a task run in one thread: between two
+    ``await`` no other runs. A call that blocks without ``await`` holds all of them up.
 
-    ``initialize``, ``cleanup`` and ``process_tick`` may be ``async def`` as well, to open and close a session. All of
-    it runs in the task's one thread: between two ``await`` nobody else runs.
+    The keys are ``topology.async.max.pending`` (calls under way in each task, 1000 by default),
+    ``topology.async.request.timeout.secs`` (30 by default; then the tuple fails and the call is cancelled) and
+    ``topology.async.ordered`` (results leave in the order of the tuples, by default False).
+
+    Example:
+        >>> import asyncio
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Lookup(AsyncBolt):
+        ...     outputs = ["user string", "age long"]
+        ...     async def process(self, tup):
+        ...         await asyncio.sleep(0)  # a request to a server
+        ...         self.emit([tup.values.user, 42])
+        >>> class Ages(Topology):
+        ...     users = MemorySpout.spec(fields=["user string"], rows=[["ann"], ["bob"]])
+        ...     ages = Lookup.spec(inputs=[users])
+        >>> sorted(run_topology(Ages).rows("ages"))
+        [('ann', 42), ('bob', 42)]
     """
 
     async def process(self, tup: Tuple) -> None:  # type: ignore[override]
-        """Handles one tuple. An exception that fails the Spark task names component, task, values and offset."""
+        """Handles one tuple; other calls run while it awaits. Every subclass defines it.
+
+        Args:
+            tup (Tuple): the tuple. Its values are shared with other receivers: do not change them.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define async def process(tup)")

@@ -9,15 +9,35 @@ from pystorm_source.api.bolt import Bolt
 
 
 class BatchingBolt(BatchingBase, Bolt):
-    """A bolt in streamparse's shape that gathers tuples by ``group_key`` and processes them with ``process_batch``.
+    """A bolt that gathers tuples by ``group_key`` and processes each group with ``process_batch``.
 
-    The batches are processed at a tick (``topology.tick.tuple.freq.secs``) once more than ``ticks_between_batches``
-    ticks were counted since the last time, so by default at every second one; as soon as ``tuples_between_batches``
-    tuples are held, where that is set; and when the micro-batch ends, whatever was counted.
+    streamparse's ``BatchingBolt``. Batches are processed by ticks (``topology.tick.tuple.freq.secs``), by count, and
+    when the micro-batch ends, whatever was counted.
 
-    Emits in ``process_batch`` are anchored to every tuple of the group; afterwards all of them are acked
-    (``auto_ack``). An exception fails (``auto_fail``) every tuple held where it ends the task, and those of its own
-    group where ``exit_on_exception`` is False; the other groups are then processed the next time.
+    Emits in ``process_batch`` are anchored to every tuple of the group, and then all of them are acked (``auto_ack``).
+    An exception that ends the Spark task fails (``auto_fail``) every tuple held. With ``exit_on_exception = False`` it
+    fails those of its own group; the other groups are processed the next time.
+
+    Attributes:
+        ticks_between_batches (int): ticks that pass without batches: batches are processed at the tick after them.
+            Defaults to 1, so at every second tick.
+        tuples_between_batches (int | None): tuples held in all groups together at which batches are processed at
+            once. Defaults to None: no bound.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Sums(BatchingBolt):
+        ...     outputs = ["shop string", "sold long"]
+        ...     def group_key(self, tup):
+        ...         return tup.values.shop
+        ...     def process_batch(self, key, tups):
+        ...         self.emit([key, sum(tup.values.sold for tup in tups)])
+        >>> class Sales(Topology):
+        ...     sales = MemorySpout.spec(fields=["shop string", "sold long"], rows=[["a", 1], ["b", 2], ["a", 3]])
+        ...     sums = Sums.spec(inputs={sales: Grouping.fields("shop")})
+        >>> run_topology(Sales).rows("sums")
+        [('a', 4), ('b', 2)]
     """
 
     ticks_between_batches: int = 1
@@ -28,11 +48,23 @@ class BatchingBolt(BatchingBase, Bolt):
         self._reset_batches()
 
     def group_key(self, tup: Tuple) -> Hashable:
-        """The group that a tuple belongs to; None, one group for all, unless overridden."""
+        """The group that a tuple belongs to. Unless overridden there is one group for all tuples.
+
+        Args:
+            tup (Tuple): the tuple.
+
+        Returns:
+            Hashable: the key of its group. An answer that is not hashable raises TypeError.
+        """
         return None
 
     def process_batch(self, key: Hashable, tups: list[Tuple]) -> None:
-        """Handles the tuples of one group, oldest first; never an empty list."""
+        """Handles the tuples of one group. Every subclass defines it.
+
+        Args:
+            key (Hashable): what ``group_key`` returned for them.
+            tups (list[Tuple]): the tuples, oldest first; never empty.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define process_batch(key, tups)")
 
     def emit(  # type: ignore[override]
@@ -43,5 +75,9 @@ class BatchingBolt(BatchingBase, Bolt):
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> None:
-        """As ``Bolt.emit``; always returns None, as pystorm's does: ``need_task_ids`` has no effect."""
+        """As ``Bolt.emit``, anchored to every tuple of the group. Returns None, as pystorm's does.
+
+        Args:
+            need_task_ids (bool): has no effect. Defaults to False.
+        """
         super().emit(tup, stream, anchors, direct_task)

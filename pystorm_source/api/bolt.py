@@ -9,12 +9,32 @@ from pystorm_source.api.component_spec import ComponentSpec
 
 
 class Bolt(Component, BoltBase):
-    """A bolt in streamparse's shape: ``process`` gets one tuple and may emit any number.
+    """A bolt: ``process`` gets one tuple and may emit any number. streamparse's ``Bolt``.
 
-    Emits are anchored to the tuple in ``process`` (``auto_anchor``), which is acked when ``process`` returns
-    (``auto_ack``) and failed when it raises (``auto_fail``); class attributes, or set in ``initialize``. The first
-    verdict of a tuple counts, a second has no effect. An exception fails the Spark task, unless ``exit_on_exception``
-    is False: then it is logged and counted, the tuple is failed, and the bolt goes on with the next one.
+    By default an exception fails the Spark task, and Spark reads the range again. With ``exit_on_exception = False``
+    it is logged and counted, the tuple is failed, and the bolt goes on with the next one.
+
+    An instance serves one task, in one thread; it lives from micro-batch to micro-batch and may be lost with its
+    process. Keep in ``self`` what can be made again (connections, caches): state that must last belongs to Spark.
+
+    Attributes:
+        auto_anchor (bool): emits are anchored to the tuple in ``process``. Defaults to True.
+        auto_ack (bool): the tuple is acked when ``process`` returns. Defaults to True.
+        auto_fail (bool): the tuple is failed when ``process`` raises. Defaults to True.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Split(Bolt):
+        ...     outputs = ["word string"]
+        ...     def process(self, tup):
+        ...         for word in tup.values.line.split():
+        ...             self.emit([word])
+        >>> class Words(Topology):
+        ...     lines = MemorySpout.spec(fields=["line string"], rows=[["the cow"]])
+        ...     words = Split.spec(inputs=[lines])
+        >>> run_topology(Words).rows("words")
+        [('the',), ('cow',)]
     """
 
     auto_anchor = True
@@ -22,26 +42,37 @@ class Bolt(Component, BoltBase):
     auto_fail = True
 
     def process(self, tup: Tuple) -> None:
-        """Handles one tuple. An exception that fails the Spark task names component, task, values and offset."""
+        """Handles one tuple. Every subclass defines it.
+
+        Args:
+            tup (Tuple): the tuple. Its values are shared with other receivers: do not change them.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define process(tup)")
 
     @staticmethod
     def is_tick(tup: Tuple) -> bool:
-        """Whether this is a tick tuple of the engine."""
+        """Whether this is a tick tuple of the engine. Ticks come to ``process_tick``, never to ``process``.
+
+        Args:
+            tup (Tuple): any tuple.
+        """
         return tup.component == SYSTEM_COMPONENT and tup.stream == TICK_STREAM
 
     @staticmethod
     def is_final_tick(tup: Tuple) -> bool:
-        """Whether this is the tick that ends a range, and with it a micro-batch, not one that time has brought.
+        """Whether this is the tick that ends a range of a micro-batch, not one that time has brought.
 
-        Its value is 0, that of any other tick the period in seconds. It comes once per range: a Spark task reads one
-        range of the micro-batch, and no task knows whether its process gets another one.
+        Its value is 0; that of any other tick is the period in seconds. It comes once per range: a Spark task reads
+        one range of the micro-batch, and no task knows whether its process gets another one.
 
-        Example::
+        Args:
+            tup (Tuple): what ``process_tick`` was given.
 
-            def process_tick(self, tup):
-                if not self.is_final_tick(tup):
-                    self.seconds += tup.values[0]
+        Example:
+            >>> Bolt.is_final_tick(Tuple(stream="__tick", values=(0,)))
+            True
+            >>> Bolt.is_final_tick(Tuple(stream="__tick", values=(10,)))
+            False
         """
         return is_final_tick(tup)
 
@@ -55,7 +86,19 @@ class Bolt(Component, BoltBase):
     ) -> ComponentSpec:
         """This bolt for a Topology.
 
-        ``inputs``: a spec or ``spec["stream"]``, a list of these (shuffled), or a dict of these to Groupings. ``par``:
-        tasks inside one Spark task. ``config``: for this component only.
+        Args:
+            name (str): name of the component. Defaults to that of its attribute in the Topology.
+            inputs (ComponentSpec | GlobalStreamId | list | dict): what it subscribes to: a spec or
+                ``spec["stream"]``, a list of these (shuffled), or a dict of these to Groupings.
+            par (int | dict[str, int]): tasks inside one Spark task, at least 1; or environment → tasks. Defaults to
+                the class's ``par``.
+            config (dict): configuration of this component alone, JSON. Defaults to the class's ``config``.
+
+        Returns:
+            ComponentSpec: what an attribute of the Topology is set to.
+
+        Raises:
+            TypeError: an argument of another type.
+            ValueError: a name that begins with ``__``, or ``par`` below 1.
         """
         return ComponentSpec(cls, name=name, inputs=inputs, par=par, config=config)

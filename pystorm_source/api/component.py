@@ -17,11 +17,37 @@ SERIALIZERS = ("json", "msgpack")
 
 
 class Component:
-    """Base of spouts and bolts, in streamparse's shape.
+    """Base of spouts and bolts: lifecycle, identity, logging. Subclass ``Spout`` or ``Bolt``. streamparse's class.
 
-    Class attributes: ``outputs`` (list of field names and/or ``Stream``), ``par`` (tasks inside one Spark task),
-    ``config`` (dict for this component only). Identity (``component_name``, ``task_id``, ``topology_name``, …) and
-    ``logger`` are None until the engine starts the component, before it calls ``initialize``.
+    The identity is None until the engine starts the component; it is there when ``initialize`` is called.
+
+    Attributes:
+        outputs (list[str | Stream]): fields of the default stream, such as ``"word string"``, and other streams.
+        par (int | dict[str, int]): tasks inside one Spark task, or environment → tasks. Defaults to 1.
+        config (dict): configuration of this component alone. Defaults to None.
+        exit_on_exception (bool): an exception fails the Spark task; if False it fails the tuple. Defaults to True.
+        component_name (str): name in the topology.
+        task_id (int): number of the task in the topology, from 1.
+        topology_name (str): ``topology.name``, or the name of the class.
+        storm_conf (dict): the merged configuration, as ``initialize`` gets it.
+        context (dict): who the task is, as ``initialize`` gets it.
+        logger (logging.Logger): ``pystorm.component.<name>``.
+        debug (bool): ``topology.debug``.
+
+    Example:
+        >>> class Tagged(Bolt):
+        ...     outputs = ["line string"]
+        ...     def initialize(self, conf, context):
+        ...         self.tag = conf.get("tag", "-")
+        ...     def process(self, tup):
+        ...         self.emit([f"{self.tag} {self.component_name} {tup.values.line}"])
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Tags(Topology):
+        ...     lines = MemorySpout.spec(fields=["line string"], rows=[["a"]])
+        ...     tagged = Tagged.spec(inputs=[lines], config={"tag": "x"})
+        >>> run_topology(Tags).rows("tagged")
+        [('x tagged a',)]
     """
 
     outputs: ClassVar[Any] = None
@@ -48,8 +74,17 @@ class Component:
     def __init__(
         self, input_stream: Any = None, output_stream: Any = None, rdb_signal: Any = None, serializer: str = "json"
     ):
-        """Takes streamparse's four arguments and ignores them: values travel in memory, no pipe is read or written and
-        no signal handled. Raises ValueError for a serializer that streamparse does not know."""
+        """Takes streamparse's arguments and ignores them: values travel in memory, through no pipe.
+
+        Args:
+            input_stream (Any): ignored.
+            output_stream (Any): ignored.
+            rdb_signal (Any): ignored.
+            serializer (str): ignored, but one that streamparse knows. Defaults to 'json'.
+
+        Raises:
+            ValueError: a serializer other than json and msgpack.
+        """
         if serializer not in SERIALIZERS:
             raise ValueError(
                 f"a serializer is one of {', '.join(SERIALIZERS)}, and none is used here: leave it out. "
@@ -63,15 +98,22 @@ class Component:
         has_subclass(cls)
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
-        """Called once before the first tuple, positionally. ``conf``: merged configuration; ``context``: who we are."""
+        """Called once in each task before its first tuple: open connections here, not in the constructor.
+
+        Args:
+            conf (dict): the merged configuration: Topology, options of the reader, this component's own.
+            context (dict): who the task is: ``taskid``, ``componentid``, ``place``, …
+        """
 
     def cleanup(self) -> None:
-        """Called once when the task's worker is given up; not called where the process is killed."""
+        """Called once when the task's worker ends. Trap: not called if the process is killed."""
 
     def log(self, message: Any, level: str | None = None) -> None:
         """Logs the message to ``pystorm.component.<name>``, whatever ``pystorm.log.level`` is.
 
-        ``level``: trace, debug, info, warn, warning, error or critical; others count as info.
+        Args:
+            message (Any): what to log, as ``str`` makes it.
+            level (str): trace, debug, info, warn, warning, error or critical. Defaults to info; others count as info.
         """
         if self._pystorm_told({"command": "log", "msg": str(message), "level": _STORM_LEVELS.get(level or "info", 2)}):
             return
@@ -87,7 +129,12 @@ class Component:
     def report_metric(self, name: str, value: Any) -> None:
         """Adds a value to a metric of this task: how often, the last value and, of numbers, the sum are reported.
 
-        Raises TypeError for a name that is no str.
+        Args:
+            name (str): name of the metric.
+            value (Any): a number, or a value that is kept as text.
+
+        Raises:
+            TypeError: a name that is no str.
         """
         if not isinstance(name, str):
             raise TypeError(f"the name of a metric must be a str. Given: {given(name)}")
@@ -109,7 +156,10 @@ class Component:
         """Reports an exception without raising it: logs it with its traceback and counts it as an error of this task.
 
         Of exceptions of one type from one line of code the first three are logged, then their number once a minute.
-        ``tup``: the tuple that was being worked on, or several.
+
+        Args:
+            exception (BaseException): what was caught.
+            tup (Tuple | list[Tuple]): what the component was working on. Defaults to None.
         """
         logger = self._any_logger()
         log = self._pystorm_errors
@@ -128,42 +178,78 @@ class Component:
 
     @staticmethod
     def is_heartbeat(tup: Tuple) -> bool:
-        """Whether this is a heartbeat of Storm's, which do not come here."""
+        """Whether this is a heartbeat of Storm's. None come here; for components that ask.
+
+        Args:
+            tup (Tuple): any tuple.
+        """
         return tup.task == -1 and tup.stream == "__heartbeat"
 
     def run(self) -> NoReturn:
-        """Raises NotImplementedError: there is no process per task that could run one component."""
+        """streamparse's main loop of a process; the engine has none for a single component.
+
+        Raises:
+            NotImplementedError: always. Run the topology: ``pystorm-source run package.module:Topology``.
+        """
         raise NotImplementedError(
             "a component does not run alone: run its topology with `pystorm-source run package.module:Topology`, or "
             f'read it with spark.readStream.format("pystorm"). Given: {type(self).__name__}.run()'
         )
 
     def send_message(self, message: dict[str, Any]) -> None:
-        """A seam for unit tests written for pystorm: where a test replaces this method, on a component that is in no
-        topology, it gets what pystorm would send. Raises NotImplementedError where it is called as it is."""
+        """A seam for unit tests written for pystorm: a test may replace this method of a component in no topology.
+
+        The replacement gets what pystorm would send for ``emit``, ``ack``, ``fail``, ``log`` and ``report_metric``.
+
+        Args:
+            message (dict): a message of Storm's multi-language protocol.
+
+        Raises:
+            NotImplementedError: called as it is: there is no pipe to Storm.
+        """
         raise NotImplementedError(
             "there is no pipe to Storm: call emit, ack, fail, log or report_metric; in a test, replace send_message or "
             f"run the topology. Given: {given(message)}"
         )
 
     def read_message(self) -> NoReturn:
-        """Raises NotImplementedError, as the other ``read_`` methods of pystorm do: there is no pipe to Storm."""
+        """pystorm's reader of its pipe.
+
+        Raises:
+            NotImplementedError: always: there is no pipe to Storm.
+        """
         self._no_pipe("read_message")
 
     def read_command(self) -> NoReturn:
-        """As ``read_message``."""
+        """As ``read_message``.
+
+        Raises:
+            NotImplementedError: always.
+        """
         self._no_pipe("read_command")
 
     def read_task_ids(self) -> NoReturn:
-        """As ``read_message``."""
+        """As ``read_message``.
+
+        Raises:
+            NotImplementedError: always.
+        """
         self._no_pipe("read_task_ids")
 
     def read_handshake(self) -> NoReturn:
-        """As ``read_message``."""
+        """As ``read_message``.
+
+        Raises:
+            NotImplementedError: always.
+        """
         self._no_pipe("read_handshake")
 
     def read_tuple(self) -> NoReturn:
-        """As ``read_message``."""
+        """As ``read_message``.
+
+        Raises:
+            NotImplementedError: always.
+        """
         self._no_pipe("read_tuple")
 
     def _run(self) -> NoReturn:
@@ -212,6 +298,14 @@ class Component:
 
     @classmethod
     def spec(cls, *args: Any, **kwargs: Any) -> ComponentSpec:
+        """Defined by ``Spout.spec`` and ``Bolt.spec``.
+
+        Returns:
+            ComponentSpec: never here.
+
+        Raises:
+            TypeError: always.
+        """
         raise TypeError(f"spec() is defined by Spout and Bolt; subclass one of them. Given: {given(cls)}")
 
 

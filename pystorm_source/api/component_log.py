@@ -31,7 +31,19 @@ FORMAT = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
 
 
 class StormHandler(logging.Handler):
-    """A handler under streamparse's name: what it sent to Storm goes to standard error, the log of the executor."""
+    """A handler of ``logging`` under streamparse's name: writes to standard error, which is the executor's log.
+
+    Args:
+        serializer (Any): ignored; streamparse's argument. Defaults to None.
+
+    Example:
+        >>> import contextlib, io, logging
+        >>> text = io.StringIO()
+        >>> with contextlib.redirect_stderr(text):
+        ...     StormHandler().emit(logging.makeLogRecord({"msg": "a line"}))
+        >>> text.getvalue()
+        'a line\\n'
+    """
 
     def __init__(self, serializer: Any = None):
         """Takes streamparse's argument and ignores it."""
@@ -39,7 +51,11 @@ class StormHandler(logging.Handler):
         self.serializer = serializer
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes the record, formatted."""
+        """Writes the record, formatted.
+
+        Args:
+            record (logging.LogRecord): what was logged.
+        """
         try:
             sys.stderr.write(self.format(record) + "\n")
             sys.stderr.flush()
@@ -48,14 +64,28 @@ class StormHandler(logging.Handler):
 
 
 class LogStream:
-    """A text stream whose lines are logged, under streamparse's name. Nothing here replaces ``sys.stdout`` by it:
-    what a component prints disturbs no protocol."""
+    """A text stream whose lines are logged, under streamparse's name.
+
+    Nothing here replaces ``sys.stdout`` by it: what a component prints disturbs no protocol.
+
+    Args:
+        logger (logging.Logger): what logs the lines.
+
+    Example:
+        >>> import logging
+        >>> from pystorm_source.api import LogStream
+        >>> print("a line", file=LogStream(logging.getLogger("prints")))
+    """
 
     def __init__(self, logger: logging.Logger):
         self.logger = logger
 
     def write(self, message: str) -> None:
-        """Logs the message at level INFO, unless it is blank."""
+        """Logs the message at level INFO, unless it is blank.
+
+        Args:
+            message (str): the text.
+        """
         if message.strip():
             self.logger.info(message)
 

@@ -14,10 +14,22 @@ from pystorm_source.redaction import redacted
 
 @dataclass(frozen=True, init=False)
 class GlobalStreamId:
-    """A stream of a component: what a subscription names. ``component`` is a spec, or the name of a component or of its
-    attribute in the Topology, which may be declared later: so a cycle is wired.
+    """A stream of a component: what a subscription names. Storm's ``GlobalStreamId``.
 
-    ``componentId`` and ``streamId`` are the names that Storm has for the two. Raises TypeError for others than these.
+    ``spec["stream"]`` makes one. By name it may stand for a component that is declared later: so a cycle is wired.
+
+    Args:
+        component (ComponentSpec | str): a spec, or the name of a component or of its attribute in the Topology.
+        stream (str): name of the stream. Defaults to "default".
+        componentId (ComponentSpec | str): Storm's name for ``component``.
+        streamId (str): Storm's name for ``stream``.
+
+    Raises:
+        TypeError: a component or stream of another type, or no component.
+
+    Example:
+        >>> GlobalStreamId("words", "errors")
+        GlobalStreamId(component='words', stream='errors')
     """
 
     component: Any
@@ -57,10 +69,31 @@ class GlobalStreamId:
 
 
 class ComponentSpec:
-    """Made by ``Spout.spec`` and ``Bolt.spec``; named after its attribute in the Topology unless given a name.
+    """A component as it stands in a Topology. Made by ``Spout.spec`` and ``Bolt.spec``.
 
-    ``spec["stream"]`` names one of its streams, ``spec["__dead_letter"]`` that of a spout's dead letters. Raises
-    TypeError and ValueError for wrong arguments, KeyError for an undeclared stream.
+    ``spec["stream"]`` names one of its streams, ``spec["__dead_letter"]`` that of a spout's dead letters.
+
+    Args:
+        component_cls (type[Component]): the class.
+        name (str): name of the component. Defaults to that of its attribute in the Topology.
+        inputs (ComponentSpec | GlobalStreamId | list | dict): what it subscribes to; see ``Bolt.spec``.
+        par (int | dict[str, int]): tasks inside one Spark task, or environment → tasks. Defaults to the class's.
+        config (dict): configuration of this component alone, JSON. Defaults to the class's.
+
+    Raises:
+        TypeError: an argument of another type.
+        ValueError: a name that begins with ``__``, ``par`` below 1 or empty.
+        KeyError: by ``spec["stream"]``, for a stream that is not declared.
+
+    Example:
+        >>> class Split(Bolt):
+        ...     outputs = ["word string", Stream(["line string"], name="errors")]
+        >>> Split.spec(name="words", inputs=["lines"])
+        Traceback (most recent call last):
+        TypeError: an input of Split must be a component spec or spec['stream']; ... Given: 'lines'
+        >>> words = Split.spec(name="words", inputs=[GlobalStreamId("lines")], par=2)
+        >>> words["errors"].streamId
+        'errors'
     """
 
     def __init__(
@@ -91,7 +124,14 @@ class ComponentSpec:
         return twin
 
     def named(self, attribute: str) -> "ComponentSpec":
-        """This spec, which knows now what its attribute is called; its name too, unless it was given one."""
+        """Gives the spec the name of its attribute, unless it has a name. The Topology calls it.
+
+        Args:
+            attribute (str): the attribute of the Topology.
+
+        Returns:
+            ComponentSpec: itself.
+        """
         self.attribute = self.attribute or attribute
         if self.name is None:
             self.name = attribute
@@ -99,8 +139,11 @@ class ComponentSpec:
 
     @property
     def inputs(self) -> dict[GlobalStreamId, Grouping]:
-        """What this component subscribes to. A grouping that was not given is DIRECT for a direct stream of a spec,
-        else SHUFFLE; ``Topology.subscriptions`` knows the components that are given by name, too."""
+        """What this component subscribes to: stream → grouping.
+
+        A grouping that was not given is DIRECT for a direct stream of a spec, else SHUFFLE. ``Topology.subscriptions``
+        also knows the components that are given by name.
+        """
         return {source: grouping or self._default_grouping(source) for source, grouping in self.subscriptions}
 
     @staticmethod
@@ -110,10 +153,18 @@ class ComponentSpec:
 
     @property
     def label(self) -> str:
+        """The name; of a spec that has none yet the name of its class."""
         return self.name or self.component_cls.__name__
 
     def stream(self, name: str) -> Stream | None:
-        """The declared stream of that name, a spout's ``__dead_letter``, or None."""
+        """The declared stream of that name; a spout has ``__dead_letter``, too.
+
+        Args:
+            name (str): name of the stream.
+
+        Returns:
+            Stream | None: None if none of that name is declared.
+        """
         if name == DEAD_LETTER.name and issubclass(self.component_cls, SpoutBase):
             return DEAD_LETTER
         return next((stream for stream in self.streams if stream.name == name), None)

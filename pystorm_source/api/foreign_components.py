@@ -18,7 +18,14 @@ class _Foreign(Component):
 
     @classmethod
     def spec(cls, name: Any = None, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raises NotImplementedError, which names the component."""
+        """streamparse's way into a Topology.
+
+        Args:
+            name (str): name of the component. Defaults to None.
+
+        Raises:
+            NotImplementedError: always; it names the component.
+        """
         given = name or kwargs.get("full_class_name") or kwargs.get("command")
         cls._refuse(cls.__name__ if given is None else f"{cls.__name__}, {given!r}")
 
@@ -28,24 +35,60 @@ class _Foreign(Component):
 
 
 class JavaBolt(_Foreign):
-    """streamparse's bolt in Java. ``spec`` raises NotImplementedError."""
+    """streamparse's bolt in Java: a name to import. Write a ``Bolt`` in Python instead.
+
+    Raises:
+        NotImplementedError: by ``spec`` and by the constructor.
+
+    Example:
+        >>> JavaBolt.spec(full_class_name="jobs.Count")
+        Traceback (most recent call last):
+        NotImplementedError: a component that runs in Java cannot run here: ... Given: JavaBolt, 'jobs.Count'
+    """
 
     _runs = "in Java"
 
 
 class JavaSpout(_Foreign):
-    """streamparse's spout in Java. ``spec`` raises NotImplementedError."""
+    """streamparse's spout in Java: a name to import. Write a ``Spout`` in Python instead.
+
+    Raises:
+        NotImplementedError: by ``spec`` and by the constructor.
+
+    Example:
+        >>> JavaSpout.spec(full_class_name="jobs.Lines")
+        Traceback (most recent call last):
+        NotImplementedError: a component that runs in Java cannot run here: ... Given: JavaSpout, 'jobs.Lines'
+    """
 
     _runs = "in Java"
 
 
 class ShellBolt(_Foreign):
-    """streamparse's bolt started by a shell command. ``spec`` raises NotImplementedError."""
+    """streamparse's bolt started by a shell command: a name to import. Write a ``Bolt`` in Python instead.
+
+    Raises:
+        NotImplementedError: by ``spec`` and by the constructor.
+
+    Example:
+        >>> ShellBolt.spec(command="ruby")
+        Traceback (most recent call last):
+        NotImplementedError: a component that runs as a command of the shell ... Given: ShellBolt, 'ruby'
+    """
 
     _runs = "as a command of the shell"
 
 
 class ShellSpout(_Foreign):
-    """streamparse's spout started by a shell command. ``spec`` raises NotImplementedError."""
+    """streamparse's spout started by a shell command: a name to import. Write a ``Spout`` in Python instead.
+
+    Raises:
+        NotImplementedError: by ``spec`` and by the constructor.
+
+    Example:
+        >>> ShellSpout.spec(command="ruby")
+        Traceback (most recent call last):
+        NotImplementedError: a component that runs as a command of the shell ... Given: ShellSpout, 'ruby'
+    """
 
     _runs = "as a command of the shell"

@@ -12,17 +12,43 @@ _BY_FIELDS = ("fields", "partial_key")
 
 @dataclass(frozen=True, init=False)
 class Grouping:
-    """A stream grouping, equal by value.
+    """Which tasks of a bolt get a tuple. Storm's groupings; equal by value.
 
-    ``SHUFFLE`` (evenly in turn), ``Grouping.fields("word")`` (same values, same task), ``Grouping.partial_key("word")``
-    (same values, the less used of two tasks), ``ALL`` (every task), ``GLOBAL`` (the lowest task), ``NONE`` (any task),
-    ``LOCAL_OR_SHUFFLE`` (all tasks are in this worker: shuffle), ``DIRECT`` (the producer names the task; for streams
-    declared ``direct=True``), ``Grouping.custom(obj)`` (your object chooses).
+    Trap: a grouping distributes among the ``par`` tasks inside one Spark task. Equal keys in two Spark tasks do not
+    meet: emit increments and let Spark sum them up.
 
-    Groupings distribute among the ``par`` tasks inside one Spark task. Across Spark partitions, group in Spark.
+    Attributes:
+        SHUFFLE (Grouping): each task in turn, exactly even. The default.
+        ALL (Grouping): every task.
+        GLOBAL (Grouping): the task with the lowest id: one per Spark task, not one in the cluster.
+        NONE (Grouping): any task.
+        LOCAL_OR_SHUFFLE (Grouping): as SHUFFLE, since all tasks are in one worker.
+        DIRECT (Grouping): the task that the producer names, on a stream declared ``direct=True``.
+        chooser (Any): the object of a custom grouping.
 
-    Raises ValueError for an unknown kind and for a missing field, TypeError for names that are no str, for names or an
-    object where the kind takes none, and for an object that cannot choose.
+    Args:
+        kind (str): shuffle, local_or_shuffle, fields, partial_key, all, global, none, direct or custom. Take the
+            constants and ``fields``, ``partial_key``, ``custom`` instead.
+        names (list[str] | tuple[str, ...]): the fields of ``fields`` and ``partial_key``. Defaults to ().
+        custom (Any): the object that chooses, of ``custom``. Defaults to None.
+
+    Raises:
+        ValueError: an unknown kind, or no field for a kind that needs one.
+        TypeError: names that are no str, names or an object that the kind does not take, an object that cannot choose.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Seen(Bolt):
+        ...     outputs = ["word string", "task long"]
+        ...     def process(self, tup):
+        ...         self.emit([tup.values.word, self.task_id])
+        >>> class Words(Topology):
+        ...     words = MemorySpout.spec(fields=["word string"], rows=[["cow"], ["dog"], ["cow"]])
+        ...     seen = Seen.spec(inputs={words: Grouping.fields("word")}, par=4)
+        >>> rows = run_topology(Words).rows("seen")
+        >>> len({task for word, task in rows if word == "cow"})
+        1
     """
 
     kind: str
@@ -65,33 +91,72 @@ class Grouping:
 
     @classmethod
     def fields(cls, *fields: Any) -> "Grouping":
-        """``fields("a", "b")``, ``fields(["a", "b"])`` or ``fields(("a", "b"))``: equal values go to the same task.
+        """Tuples with equal values of these fields go to the same task of one Spark task.
 
-        Raises ValueError without a field, TypeError for names that are no str.
+        The task differs from Storm's for the same key, unless ``topology.fields.grouping.hash`` is ``java``.
+
+        Args:
+            *fields (str | list[str]): ``fields("a", "b")`` or ``fields(["a", "b"])``.
+
+        Returns:
+            Grouping: a fields grouping.
+
+        Raises:
+            ValueError: no field.
+            TypeError: a name that is no str.
         """
         return cls("fields", _listed(fields))
 
     @classmethod
     def partial_key(cls, *fields: Any) -> "Grouping":
-        """As ``fields``, but the same values go to the less used of two tasks: a frequent key does not fill one task.
+        """Tuples with equal values go to the less used of two tasks: a frequent key does not fill one task.
 
-        The bolt sees a part of a key's tuples only; add the parts up behind it. Raises as ``fields`` does.
+        Trap: each of the two tasks sees a part of the key's tuples; add the parts up behind the bolt. From "The Power
+        of Both Choices" (Nasir et al., 2015); STORM-632.
+
+        Args:
+            *fields (str | list[str]): as in ``fields``.
+
+        Returns:
+            Grouping: a partial key grouping.
+
+        Raises:
+            ValueError: no field.
+            TypeError: a name that is no str.
         """
         return cls("partial_key", _listed(fields))
 
     @classmethod
     def custom(cls, obj: Any) -> "Grouping":
-        """``obj.choose_tasks(task, values)`` answers the list of task ids that get a tuple; ``task`` is the producer's.
+        """An object of yours chooses the tasks. Storm's ``CustomStreamGrouping``.
 
-        ``obj.prepare(context, stream, targets)``, where there is one, is called first: with the producer's context, the
-        stream (``.component``, ``.stream``) and the task ids that subscribe, ascending. The object travels to the Spark
-        tasks with the topology: it must pickle. Raises TypeError for an object without ``choose_tasks``.
+        ``obj.choose_tasks(task, values)`` returns the list of task ids that get a tuple; ``task`` is the producer's.
+        ``obj.prepare(context, stream, targets)``, if there is one, is called first: with the producer's context, the
+        stream (``.component``, ``.stream``) and the task ids that subscribe, ascending.
+
+        Args:
+            obj (Any): the object. It travels to the Spark tasks with the topology: it must pickle. Every producer
+                task has its own copy.
+
+        Returns:
+            Grouping: a custom grouping.
+
+        Raises:
+            TypeError: an object without ``choose_tasks``.
         """
         return cls("custom", (), obj)
 
     @classmethod
     def custom_object(cls, java_class_name: Any, arg_list: Any = ()) -> NoReturn:
-        """streamparse's grouping by a Java class. Raises NotImplementedError: no Java runs here."""
+        """streamparse's grouping by a Java class. No Java runs here: use ``custom``.
+
+        Args:
+            java_class_name (str): the class.
+            arg_list (list): its arguments. Defaults to ().
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError(
             "no Java runs here: write the grouping in Python and use Grouping.custom(obj). Given: "
             f"custom_object({given(java_class_name)})"
@@ -99,7 +164,15 @@ class Grouping:
 
     @classmethod
     def custom_serialized(cls, java_serialized: Any) -> NoReturn:
-        """streamparse's grouping by a serialized Java object. Raises NotImplementedError, TypeError for no bytes."""
+        """streamparse's grouping by a serialized Java object. No Java runs here: use ``custom``.
+
+        Args:
+            java_serialized (bytes): the object.
+
+        Raises:
+            NotImplementedError: always, for bytes.
+            TypeError: an argument that is no bytes.
+        """
         if not isinstance(java_serialized, bytes):
             raise TypeError(
                 f"custom_serialized takes a serialized Java object as bytes. Given: {given(java_serialized)}"

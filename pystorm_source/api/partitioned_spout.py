@@ -8,11 +8,19 @@ from pystorm_source.errors import TopologyError
 
 
 class Snapshot(NamedTuple):
-    """What a partitioned spout sees of the outside world at one moment.
+    """What a partitioned spout sees of the outside world at one moment: the answer of ``PartitionedSpout.snapshot``.
 
-    ``heads``: partition → (earliest, latest), both offsets that exist now, latest exclusive. ``state``: the spout's own
-    small notes (str → int or str) that travel inside the Spark offset and come back with the next ``snapshot``.
-    ``retired``: known partitions that are over and wholly read; they leave the offset and are no data loss.
+    Args:
+        heads (Mapping[str, tuple[int, int]]): partition → (earliest, latest), offsets that can be read now, latest
+            exclusive.
+        state (Mapping[str, int | str]): notes of the spout's own that travel inside the Spark offset and come back
+            with the next ``snapshot``. Keep them small: Spark writes them with every micro-batch. Defaults to {}.
+        retired (frozenset[str]): known partitions that are over and wholly read. They leave the offset and are no
+            data loss. Defaults to frozenset().
+
+    Example:
+        >>> Snapshot({"north": (0, 120), "south": (35, 90)}).heads["south"]
+        (35, 90)
     """
 
     heads: Mapping[str, tuple[int, int]]
@@ -21,14 +29,40 @@ class Snapshot(NamedTuple):
 
 
 class PartitionedSpout(Spout):
-    """A spout over partitions of ordered, re-readable tuples; Trident's transactional spout.
+    """A spout that Spark can replay: partitions of ordered, re-readable tuples. Trident's transactional spout.
 
-    Partitions are named by str. Offsets are ints of at least 0; a range is [start, end). A tuple's id is its offset.
-    An instance on the driver answers ``partitions``, ``earliest``, ``latest`` (or ``snapshot``, all at once); instances
-    in the tasks are given one range after another by ``open``. ``initialize`` is called first in both places
-    (``context["place"]`` is ``"driver"`` or ``"task"``). On the driver nothing may run beside these calls.
+    Partitions are named by str. Offsets are ints of at least 0, of which some may be missing; a range is [start, end).
+    One instance on the driver tells what there is: ``partitions``, ``earliest`` and ``latest``, or ``snapshot`` for
+    all at once. Instances in the tasks read: ``open`` gives them one range after another, and ``next_tuple`` or
+    ``next_batch`` reads it. ``initialize`` comes first in both places; ``context["place"]`` is "driver" or "task".
 
-    The same range must give the same tuples whenever it is read: Spark replays ranges after a failure.
+    Trap: the same range must give the same tuples whenever it is read, in any process: Spark replays ranges after a
+    failure. If it does, and the sink is idempotent or transactional, every row arrives exactly once.
+    On the driver no thread of the spout may run beside these calls.
+
+    Attributes:
+        initial_rate (int): offsets per second that a partition is taken to manage before anything is known of it, at
+            least 1. Defaults to 200.
+
+    Example:
+        >>> class Squares(PartitionedSpout):
+        ...     outputs = ["n long", "square long"]
+        ...     def partitions(self):
+        ...         return ["all"]
+        ...     def latest(self, partition):
+        ...         return 3
+        ...     def open(self, partition, start, end):
+        ...         self.offsets = iter(range(start, end))
+        ...     def next_tuple(self):
+        ...         for offset in self.offsets:
+        ...             self.emit([offset, offset * offset], tup_id=offset)
+        ...             return True
+        ...         return False
+        >>> from pystorm_source.testing import run_topology
+        >>> class Numbers(Topology):
+        ...     squares = Squares.spec()
+        >>> run_topology(Numbers).rows("squares")
+        [(0, 0), (1, 1), (2, 4)]
     """
 
     initial_rate: ClassVar[int] = 200
@@ -38,69 +72,144 @@ class PartitionedSpout(Spout):
     def named_offsets(cls, given: Mapping[str, Any]) -> Mapping[str, int] | None:
         """Driver. ``startingOffsets`` or ``endingOffsets`` in a form of the spout's own, as partition → offset.
 
-        Asked where the option's JSON names no spout of the topology, such as Spark's ``{"topic": {"0": 23}}``, and
-        where what stands under this spout's name is not partition → offset. -2 is earliest, -1 latest. None: this is no
-        form of ours. May raise OptionError, for one that is but makes no sense.
+        Asked if the option's JSON names no spout of the topology, such as Spark's ``{"topic": {"0": 23}}``, and if what
+        stands under this spout's name is not partition → offset. May raise OptionError, for a form of the spout's own
+        that makes no sense.
+
+        Args:
+            given (Mapping[str, Any]): the option's JSON.
+
+        Returns:
+            Mapping[str, int] | None: partition → offset, -2 for earliest, -1 for latest; None if the form is not the
+                spout's.
         """
         return None
 
     def partitions(self) -> list[str]:
-        """Driver. Names of the partitions that exist now."""
+        """Driver. The partitions that exist now. Asked before each micro-batch.
+
+        Returns:
+            list[str]: their names. One that is missing was lost: see ``Snapshot.retired`` and ``failOnDataLoss``.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define partitions() or snapshot()")
 
     def earliest(self, partition: str) -> int:
-        """Driver. The first offset that can still be read."""
+        """Driver. The first offset that can still be read. 0 unless overridden.
+
+        Args:
+            partition (str): one of ``partitions``.
+
+        Returns:
+            int: the offset, at most ``latest``. Above what Spark has planned, tuples were lost: ``failOnDataLoss``.
+        """
         return 0
 
     def latest(self, partition: str) -> int:
-        """Driver. One past the last offset that can be read now."""
+        """Driver. One past the last offset that can be read now.
+
+        Args:
+            partition (str): one of ``partitions``.
+
+        Returns:
+            int: the offset. It must be readable already: a task may open the range at once.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define latest(partition) or snapshot()")
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
-        """Driver. Everything at once; override it where one request answers for all partitions.
+        """Driver. Everything at once; override it if one request answers for all partitions.
 
-        ``known``: partition → offset up to which Spark has planned; empty before the first batch. ``state``: the notes
-        of the last snapshot that made it into an offset.
+        Trap: a snapshot may never become an offset. Notes come back from the last one that did, so compute the next
+        state from ``state``, not from an attribute.
+
+        Args:
+            known (Mapping[str, int]): partition → offset up to which Spark has planned; empty before the first batch.
+            state (Mapping[str, int | str]): the notes of the last snapshot that became an offset.
+
+        Returns:
+            Snapshot: what there is now.
         """
         return Snapshot({name: (self.earliest(name), self.latest(name)) for name in self.partitions()}, state)
 
     def align(self, partition: str, start: int, end: int) -> int:
-        """Driver. Admission wants to cut at ``end``; the cut that it may take instead. Never below ``start``."""
+        """Driver. Where a micro-batch may end that admission control wants to end at ``end``.
+
+        For spouts that cannot be cut anywhere, such as a file at the begin of a line. Any offset unless overridden.
+
+        Args:
+            partition (str): one of ``partitions``.
+            start (int): first offset of the range.
+            end (int): the end that is wanted.
+
+        Returns:
+            int: the end to take, never below ``start``.
+        """
         return end
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
-        """Driver. At most ``parts - 1`` inner cut points, ascending, to read [start, end) in parallel.
+        """Driver. Where a range may be cut, to be read in parallel. Even cuts unless overridden.
 
-        A pure function: a replay must cut alike. Even cuts unless overridden; an empty list forbids cutting.
+        Trap: it must be a pure function of its arguments, for a replay must cut alike.
+
+        Args:
+            partition (str): one of ``partitions``.
+            start (int): first offset of the range.
+            end (int): one past the last offset.
+            parts (int): parts that are wanted, at least 1.
+
+        Returns:
+            list[int]: at most ``parts - 1`` offsets between start and end, ascending; empty to forbid cutting.
         """
         parts = max(1, min(parts, end - start))
         return [start + (end - start) * part // parts for part in range(1, parts)]
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Driver. Spark has finished everything below these offsets. Comes one batch late and never for the last."""
+        """Driver. Spark has finished everything below these offsets: the source may forget it.
+
+        Trap: it comes one micro-batch late, and never for the last one.
+
+        Args:
+            offsets (Mapping[str, int]): partition → one past the last offset that is done.
+        """
 
     def open(self, partition: str, start: int, end: int) -> None:
-        """Task. The following calls read [start, end) of this partition."""
+        """Task. The following calls of ``next_tuple`` or ``next_batch`` read [start, end) of this partition.
+
+        Args:
+            partition (str): name of the partition. An instance may get one after another.
+            start (int): first offset.
+            end (int): one past the last offset.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define open(partition, start, end)")
 
     def next_tuple(self) -> Any:
-        """Task. Emits with ``tup_id=offset``.
+        """Task. Emits with ``tup_id=offset``; must not block.
 
         The range is exhausted when this returns False, or when it returns without an emit after offset ``end - 1`` was
         emitted. Returning without an emit before that says that there is nothing now.
+
+        Returns:
+            Any: False at the end of the range; anything else goes on.
         """
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple() or next_batch()")
 
     def next_batch(self) -> Any:
-        """Task. Instead of ``next_tuple``: rows of the default stream as a pyarrow RecordBatch; None at the end."""
+        """Task. Instead of ``next_tuple``: rows of the default stream, by column.
+
+        Returns:
+            pyarrow.RecordBatch | None: the next rows of the range; None at its end.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple() or next_batch()")
 
     def close(self) -> None:
-        """Task. The range is read; not called where the process is killed."""
+        """Task. The range is read. Trap: not called if the process is killed."""
 
     @classmethod
     def gives_batches(cls) -> bool:
-        """Whether tasks read by ``next_batch``. Raises TopologyError where a class defines both or neither."""
+        """Whether tasks read by ``next_batch``.
+
+        Raises:
+            TopologyError: the class defines both ``next_batch`` and ``next_tuple``, or neither.
+        """
         batches = cls.next_batch is not PartitionedSpout.next_batch
         tuples = cls.next_tuple is not PartitionedSpout.next_tuple
         if batches == tuples:

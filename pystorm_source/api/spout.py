@@ -8,18 +8,36 @@ from pystorm_source.api.component_spec import ComponentSpec
 
 
 class Spout(Component, SpoutBase):
-    """A spout in streamparse's shape: ``next_tuple`` emits zero or more tuples and must not block.
+    """A spout without offsets: ``next_tuple`` emits what there is. streamparse's ``Spout``.
 
-    It has no offsets, so Spark cannot ask it again: in a streaming query it runs with the option ``journal.path``,
-    which has its tuples written down and replayed from there, or with ``delivery.guarantee=best-effort``, without
-    replay. Where the outside world can be read again, write a ``PartitionedSpout``.
+    Trap: Spark cannot ask it again. A streaming query needs the option ``journal.path``, which writes its tuples down
+    and replays them from there, or ``delivery.guarantee=best-effort``, which replays nothing. If the outside world can
+    be read again, write a ``PartitionedSpout``.
+
+    Example:
+        >>> class Greeting(Spout):
+        ...     outputs = ["word string"]
+        ...     words = iter(["hello", "world"])
+        ...     def next_tuple(self):
+        ...         for word in self.words:
+        ...             self.emit([word])
+        ...             return
+        >>> from pystorm_source.testing import run_topology
+        >>> class Greetings(Topology):
+        ...     greeting = Greeting.spec()
+        >>> run_topology(Greetings).rows("greeting")
+        [('hello',), ('world',)]
     """
 
     # The engine's: what becomes of tuples that are given up; None in no topology.
     _pystorm_retries: Any = None
 
     def next_tuple(self) -> Any:
-        """Emits what there is; returning without an emit says that there is nothing now."""
+        """Emits zero or more tuples; must not block, as other components may share its thread.
+
+        Returns:
+            Any: ignored. Returning without an emit says that there is nothing now.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple()")
 
     def activate(self) -> None:
@@ -32,5 +50,19 @@ class Spout(Component, SpoutBase):
     def spec(
         cls, name: str | None = None, par: int | dict[str, int] | None = None, config: dict[str, Any] | None = None
     ) -> ComponentSpec:
-        """This spout for a Topology. ``par``: tasks inside one Spark task; ``config``: for this component only."""
+        """This spout for a Topology.
+
+        Args:
+            name (str): name of the component. Defaults to that of its attribute in the Topology.
+            par (int | dict[str, int]): tasks inside one Spark task, at least 1; or environment → tasks. Defaults to
+                the class's ``par``.
+            config (dict): configuration of this component alone, JSON. Defaults to the class's ``config``.
+
+        Returns:
+            ComponentSpec: what an attribute of the Topology is set to.
+
+        Raises:
+            TypeError: an argument of another type.
+            ValueError: a name that begins with ``__``, or ``par`` below 1.
+        """
         return ComponentSpec(cls, name=name, par=par, config=config)

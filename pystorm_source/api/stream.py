@@ -8,10 +8,28 @@ from pystorm_source.errors import given
 
 @dataclass(frozen=True)
 class Stream:
-    """``Stream(fields=["word string", "n long"], name="default", direct=False)``.
+    """A declared output stream: an element of ``outputs``. streamparse's ``Stream``.
 
-    A field is a name, or a name and a Spark DDL type. Types are needed where the stream leaves the topology as rows;
-    between spouts and bolts they are documentation. Raises TypeError for other shapes, ValueError for repeated names.
+    Types are needed if the stream leaves the topology as rows; between spouts and bolts they are documentation.
+
+    Attributes:
+        fields (tuple[str, ...]): the names.
+        types (tuple[str | None, ...]): their Spark DDL types; None for a name alone.
+
+    Args:
+        fields (list[str]): names, or names and Spark DDL types: "word", "word string", "word: string". Defaults to
+            no field.
+        name (str): name of the stream. Defaults to 'default'.
+        direct (bool): the producer names the task that gets a tuple (``Grouping.DIRECT``). Defaults to False.
+
+    Raises:
+        TypeError: an argument of another type.
+        ValueError: names that are empty or repeated.
+
+    Example:
+        >>> errors = Stream(["line string", "n long"], name="errors")
+        >>> errors.fields, errors.types
+        (('line', 'n'), ('string', 'long'))
     """
 
     fields: tuple[str, ...] = ()
@@ -62,7 +80,16 @@ class Stream:
     def all_of(cls, outputs: Any, given_by: str) -> tuple["Stream", ...]:
         """The streams that a component's ``outputs`` declare; plain names together are the default stream.
 
-        Raises TypeError for other shapes, ValueError for a name given twice and for one of the engine's.
+        Args:
+            outputs (list[str | Stream]): the declaration.
+            given_by (str): name of the component, for messages.
+
+        Returns:
+            tuple[Stream, ...]: the streams.
+
+        Raises:
+            TypeError: another shape.
+            ValueError: a stream declared twice, or a name that begins with ``__``.
         """
         if outputs is None:
             return ()

@@ -34,17 +34,35 @@ class _Thrift:
 
 
 class Topology:
-    """Spouts and bolts wired together::
+    """Spouts and bolts wired together, declared as a class: each attribute that is a spec is a component.
 
-        class WordCount(Topology):
-            lines = FilesSpout.spec()
-            words = SplitBolt.spec(inputs=[lines])
-            counts = CountBolt.spec(inputs={words: Grouping.fields("word")}, par=2)
+    Subclasses inherit components and may replace them; a class without a component is a base for others. It is checked
+    when the class is made. Run it by ``run_topology`` in a test, by ``read_stream`` in Spark. streamparse's
+    ``Topology``, without Thrift.
 
-    ``config`` is a dict for all components. Subclasses inherit components and may replace them. A class without a
-    component is a base for others. Raises ValueError for a name used twice, a bolt without inputs, a spout without
-    outputs, no spout, an unknown stream or field; TypeError for an instance instead of a spec and a config that is no
-    dict.
+    Trap: the whole topology runs in every Spark task. Tuples of two spouts, or of two partitions, do not meet.
+
+    Attributes:
+        config (dict): configuration for all components. Defaults to {}.
+        specs (tuple[ComponentSpec, ...]): the components, in order.
+
+    Raises:
+        ValueError: a name used twice, a bolt without inputs, a spout without outputs, no spout, an unknown stream or
+            field.
+        TypeError: an instance instead of a spec, or a config that is no dict.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Count(Bolt):
+        ...     outputs = ["word string", "n long"]
+        ...     def process(self, tup):
+        ...         self.emit([tup.values.word, 1])
+        >>> class WordCount(Topology):
+        ...     words = MemorySpout.spec(fields=["word string"], rows=[["cow"], ["dog"]])
+        ...     counts = Count.spec(inputs={words: Grouping.fields("word")}, par=2)
+        >>> sorted(run_topology(WordCount).rows("counts"))
+        [('cow', 1), ('dog', 1)]
     """
 
     config: ClassVar[dict[str, Any]] = {}
@@ -100,9 +118,17 @@ class Topology:
     def subscriptions(cls, spec: ComponentSpec) -> tuple[Subscription, ...]:
         """What a component of this topology subscribes to, each stream once.
 
-        Where no grouping was given it is DIRECT for a direct stream, else SHUFFLE. Raises ValueError for an unknown
-        component, stream or field, for a direct stream with another grouping and the reverse, and for one stream with
-        two groupings.
+        A grouping that was not given is DIRECT for a direct stream, else SHUFFLE.
+
+        Args:
+            spec (ComponentSpec): a component of this topology.
+
+        Returns:
+            tuple[Subscription, ...]: (producer, stream, grouping) of each.
+
+        Raises:
+            ValueError: an unknown component, stream or field, a direct stream with another grouping or the reverse, one
+                stream with two groupings.
         """
         found: dict[tuple[str, str], Subscription] = {}
         for source, grouping in spec.subscriptions:
@@ -151,8 +177,16 @@ class Topology:
 
     @classmethod
     def resolve(cls, source: GlobalStreamId) -> ComponentSpec | None:
-        """The component of this topology that a stream id names, or None: by its name, then by its attribute. An
-        inherited spec that a subclass replaced stands for its replacement."""
+        """The component of this topology that a stream id names: by its name, then by its attribute.
+
+        An inherited spec that a subclass replaced stands for its replacement.
+
+        Args:
+            source (GlobalStreamId): the stream.
+
+        Returns:
+            ComponentSpec | None: None if there is none.
+        """
         wanted = source.component
         if isinstance(wanted, ComponentSpec):
             names = [wanted.name, wanted.attribute]
@@ -170,12 +204,23 @@ class Topology:
 
     @classmethod
     def merged_config(cls) -> dict[str, Any]:
-        """A copy of the configuration of the whole topology."""
+        """A copy of the configuration of the whole topology.
+
+        Returns:
+            dict: ``config``, copied deeply.
+        """
         return copy.deepcopy(cls.config)
 
     @classmethod
     def write(cls, stream: Any) -> NoReturn:
-        """Raises NotImplementedError: there is no Nimbus to write a topology to."""
+        """streamparse's writer of Thrift. There is no Nimbus here: use ``read_stream``.
+
+        Args:
+            stream (Any): where streamparse writes to.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError(
             f"a topology is not written for Nimbus here: name the class in the option topology="
             f"'{cls.__module__}:{cls.__qualname__}', or call pystorm_source.read_stream(spark, {cls.__name__}). "
@@ -184,14 +229,28 @@ class Topology:
 
     @classmethod
     def read(cls, stream: Any) -> NoReturn:
-        """Raises NotImplementedError: a topology is a class, not a Thrift file."""
+        """streamparse's reader of Thrift. A topology is a class here: import it.
+
+        Args:
+            stream (Any): where streamparse reads from.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError(
             f"a topology is not read from Thrift here: import its class. Given: {cls.__name__}.read({given(stream)})"
         )
 
     @classmethod
     def to_flux_dict(cls, name: Any) -> NoReturn:
-        """Raises NotImplementedError: Flux starts topologies on Storm."""
+        """streamparse's Flux file, which starts a topology on Storm.
+
+        Args:
+            name (str): name of the topology.
+
+        Raises:
+            NotImplementedError: always.
+        """
         raise NotImplementedError(
             "Flux starts topologies on Storm, not here: `pystorm-source draw` shows this one. "
             f"Given: {cls.__name__}.to_flux_dict({given(name)})"

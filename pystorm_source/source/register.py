@@ -24,14 +24,35 @@ PREFIX = "pystorm_"
 
 
 def register(spark: "SparkSession", topology: type[Topology] | str, name: str | None = None) -> str:
-    """Makes ``topology`` a format of this session and returns its name, for ``spark.readStream.format(name)``.
+    """Makes ``topology`` a format of this session, for ``spark.readStream.format(name)``.
 
-    ``topology``: the class, or ``package.module:Class``. ``name``: by default the lower-cased name of the class behind
-    ``pystorm_``. Registering again, as a notebook cell that is run again does, replaces the former; running queries
-    keep theirs. Classes of ``__main__`` travel by value, others by reference: their module must be importable where
-    Spark's Python runs.
+    Registering again, as a notebook cell that is run again does, replaces the former; running queries keep theirs.
 
-    Raises TopologyError, OptionError.
+    Trap: classes of ``__main__`` travel by value, others by reference: their module must be importable where Spark's
+    Python runs.
+
+    Args:
+        spark (SparkSession): the session.
+        topology (type[Topology] | str): the class, or "package.module:Class".
+        name (str): name of the format: letters, digits and underscores. Defaults to ``pystorm_`` and the lower-cased
+            name of the class.
+
+    Returns:
+        str: the name of the format.
+
+    Raises:
+        TopologyError: the topology cannot run as it is declared.
+        OptionError: a wrong option in its config, or a wrong name.
+
+    Example:
+        >>> from pystorm_source import register
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> class Numbers(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1], [2]])
+        >>> register(spark, Numbers)
+        'pystorm_numbers'
+        >>> spark.read.format("pystorm_numbers").load().count()
+        2
     """
     return _registered(spark, *_planned(topology, name))
 
@@ -39,13 +60,35 @@ def register(spark: "SparkSession", topology: type[Topology] | str, name: str | 
 def read_stream(
     spark: "SparkSession", topology: type[Topology] | str, *, schema: "StructType | str | None" = None, **options: Any
 ) -> "DataFrame":
-    """Registers ``topology`` and gives its streaming DataFrame.
+    """Registers ``topology`` and returns its streaming DataFrame.
 
-    ``options``: those of the source, as keywords; dotted ones by ``**{"topology.debug": True}``. A dict or list is
-    passed as JSON, None is left out. ``schema``: where the topology declares no types, or others are wanted.
+    Errors are raised here, before Spark is asked: Spark would raise them when the query starts.
 
-    Raises OptionError, TopologyError or SchemaError before Spark is asked: where it is given a schema, it would tell
-    none of these before the query starts.
+    Args:
+        spark (SparkSession): the session.
+        topology (type[Topology] | str): the class, or "package.module:Class".
+        schema (StructType | str): columns, if the topology declares no types or others are wanted. Defaults to what
+            the open stream declares.
+        **options (Any): options of the source (docs/OPTIONS.md); dotted ones by ``**{"topology.debug": True}``. A dict
+            or list is passed as JSON, None is left out.
+
+    Returns:
+        DataFrame: a streaming DataFrame.
+
+    Raises:
+        OptionError: an unknown option or a wrong value.
+        TopologyError: the topology cannot run as it is declared.
+        SchemaError: the schema does not fit the rows of the topology.
+
+    Example:
+        >>> from pystorm_source import read_stream
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> class Words(Topology):
+        ...     words = MemorySpout.spec(fields=["word string"], rows=[["cow"], ["dog"]])
+        >>> stream = read_stream(spark, Words).writeStream.format("memory").queryName("streamed_words")
+        >>> _ = stream.trigger(availableNow=True).start().awaitTermination()
+        >>> spark.table("streamed_words").count()
+        2
     """
     plan, name = _planned(topology)
     texts = _texts(options)
@@ -57,7 +100,30 @@ def read_stream(
 def read(
     spark: "SparkSession", topology: type[Topology] | str, *, schema: "StructType | str | None" = None, **options: Any
 ) -> "DataFrame":
-    """``read_stream`` as a batch: what is there now, once."""
+    """Registers ``topology`` and returns a batch DataFrame of what is there now.
+
+    Args:
+        spark (SparkSession): the session.
+        topology (type[Topology] | str): the class, or "package.module:Class".
+        schema (StructType | str): as in ``read_stream``. Defaults to what the open stream declares.
+        **options (Any): as in ``read_stream``.
+
+    Returns:
+        DataFrame: a batch DataFrame. Each action reads anew.
+
+    Raises:
+        OptionError: an unknown option or a wrong value.
+        TopologyError: the topology cannot run as it is declared.
+        SchemaError: the schema does not fit the rows of the topology.
+
+    Example:
+        >>> from pystorm_source import read
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> class Words(Topology):
+        ...     words = MemorySpout.spec(fields=["word string"], rows=[["cow"], ["dog"]])
+        >>> sorted(row.word for row in read(spark, Words).collect())
+        ['cow', 'dog']
+    """
     plan, name = _planned(topology)
     texts = _texts(options)
     if _is_ours_to_check(spark, texts):

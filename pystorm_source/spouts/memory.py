@@ -19,21 +19,32 @@ def _check_width(rows: Any, stream: Stream | None) -> None:
 
 
 class MemorySpout(PartitionedSpout):
-    """A fixed list of rows, dealt in turn to ``partitions`` partitions.
+    """A fixed list of rows, dealt in turn to partitions. For tests and first steps.
 
-    In place::
+    Rows given to ``spec`` travel as JSON. A subclass may set ``outputs`` and ``rows``, of any Python values.
 
-        numbers = MemorySpout.spec(fields=["n long"], rows=[[1], [2], [3]], partitions=2)
+    Partitions are called "0", "1", ...; row ``i`` is offset ``i // partitions`` of partition ``i % partitions``.
 
-    or as a class, whose rows may be any Python values (those of ``spec`` travel as JSON)::
+    Attributes:
+        rows (list): lists or tuples with one value per field. Defaults to ().
+        number_of_partitions (int): partitions. Defaults to 1.
 
-        class Days(MemorySpout):
-            outputs = ["day date"]
-            rows = [(date(2024, 2, 29),)]
+    Raises:
+        OptionError: a row that is no list or tuple, or fewer partitions than 1, when the topology is run.
 
-    A row is a list or tuple with one value per field. Partitions are called "0", "1", ...; row ``i`` is offset
-    ``i // partitions`` of partition ``i % partitions``. Raises OptionError for rows that are no lists, and, if
-    ``spec`` is given ``fields``, for those of another length.
+    Example:
+        >>> from datetime import date
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Days(MemorySpout):
+        ...     outputs = ["day date"]
+        ...     rows = [(date(2024, 2, 29),)]
+        >>> class Rows(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1], [2], [3]], partitions=2)
+        ...     days = Days.spec()
+        >>> result = run_topology(Rows)
+        >>> result.rows("numbers"), result.rows("days")
+        ([(1,), (3,), (2,)], [(datetime.date(2024, 2, 29),)])
     """
 
     rows: ClassVar[Any] = ()
@@ -50,7 +61,22 @@ class MemorySpout(PartitionedSpout):
         partitions: int | None = None,
         fields: list[str] | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology. What is not given is the class's."""
+        """This spout for a Topology. What is not given is the class's.
+
+        Args:
+            name (str): as in ``Spout.spec``.
+            par (int | dict[str, int]): as in ``Spout.spec``.
+            config (dict): as in ``Spout.spec``.
+            rows (list): lists or tuples with one value per field, JSON. Defaults to the class's.
+            partitions (int): partitions that the rows are dealt to in turn, at least 1. Defaults to the class's.
+            fields (list[str]): names and types, as in ``outputs``. Defaults to the class's ``outputs``.
+
+        Returns:
+            ComponentSpec: what an attribute of the Topology is set to.
+
+        Raises:
+            OptionError: a row of another length than ``fields``.
+        """
         if rows is not None:
             rows = [list(row) if isinstance(row, tuple) else row for row in rows]
         given = {"memory.rows": rows, "memory.partitions": partitions}
@@ -61,6 +87,11 @@ class MemorySpout(PartitionedSpout):
         return spec
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        """Takes the rows.
+
+        Raises:
+            OptionError: a row that is no list or tuple, or fewer partitions than 1.
+        """
         self._rows = conf.get("memory.rows", self.rows)
         self._count = conf.get("memory.partitions", self.number_of_partitions)
         if isinstance(self._count, bool) or not isinstance(self._count, int) or self._count < 1:

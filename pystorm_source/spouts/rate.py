@@ -34,20 +34,26 @@ class RateOptions(Options, frozen=True, kw_only=True):
 
 
 class RateSpout(PartitionedSpout):
-    """``timestamp`` and ``value``, ``rowsPerSecond`` of them a second.
+    """Rows ``timestamp``, ``value`` at a steady rate. Spark's rate source, but every row is a function of its offset.
 
     Nothing is remembered: the row of offset ``o`` in partition ``p`` of ``n`` is::
 
         value     = o * n + p
         timestamp = startTime + value / rowsPerSecond
 
-    so drivers, tasks and restarts agree by construction. Without ``startTime`` the count begins in 1970: what exists
-    is what has happened since then, and a new query, whose earliest offset is *now*, begins with a large value. With
-    ``startTime`` value 0 is at that second and a new query begins there. Rates and partition counts of one checkpoint
-    must not change: offsets would mean other rows.
+    so drivers, tasks and restarts agree by construction. With ``startTime`` a new query begins at that second, with
+    value 0. Without it values count from 1970, and a new query begins now, with a large value.
 
-    *Now* is when a new query first looks, on the driver: before its first rows no offset names the partitions, and a
-    begin that moved with the clock would never be passed.
+    Trap: rate and number of partitions of one checkpoint must not change: offsets would mean other rows.
+
+    Example:
+        >>> from pystorm_source.spouts import RateSpout
+        >>> from pystorm_source.testing import ManualClock, run_topology
+        >>> class Beats(Topology):
+        ...     beats = RateSpout.spec(rows_per_second=2, start_time=1000)
+        >>> result = run_topology(Beats, clock=ManualClock(now=1001))
+        >>> [value for timestamp, value in result.rows("beats")]
+        [0, 1, 2]
     """
 
     Options = RateOptions
@@ -65,7 +71,19 @@ class RateSpout(PartitionedSpout):
         num_partitions: int | None = None,
         start_time: int | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options."""
+        """This spout for a Topology; what is given here stands above the reader's options.
+
+        Args:
+            name (str): as in ``Spout.spec``.
+            par (int | dict[str, int]): as in ``Spout.spec``.
+            config (dict): as in ``Spout.spec``.
+            rows_per_second (int): ``rowsPerSecond``: rows a second, all partitions together. Defaults to 1.
+            num_partitions (int): ``numPartitions``: partitions that the rows are dealt to in turn. Defaults to 1.
+            start_time (int): ``startTime``: second since 1970 (UTC) of value 0. Defaults to None: see above.
+
+        Returns:
+            ComponentSpec: what an attribute of the Topology is set to.
+        """
         given = {"rowsPerSecond": rows_per_second, "numPartitions": num_partitions, "startTime": start_time}
         return super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
 
@@ -81,17 +99,23 @@ class RateSpout(PartitionedSpout):
         return [str(index) for index in range(self._count)]
 
     def latest(self, partition: str) -> int:
-        """Rows of this partition whose time has come."""
+        """Driver. The number of rows of this partition whose time has come.
+
+        Returns:
+            int: one past the last offset that can be read now.
+        """
         passed = round(self.clock.wall() * 1_000_000) - self._first_second * 1_000_000
         values = passed * self._rate // 1_000_000 + 1
         return max(0, -((int(partition) - values) // self._count))
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
-        """Known partitions reach back to offset 0; without ``startTime`` one that is new begins now."""
+        """Driver. Known partitions reach back to offset 0; without ``startTime`` one that is new begins now."""
         heads = {}
         for name in self.partitions():
             latest = self.latest(name)
             begin = 0 if self._fixed or name in known else self._begins.setdefault(name, latest)
+            # Remembered: before the first rows of a query no offset names the partitions, and a begin that moved with
+            # the clock would never be passed.
             heads[name] = (begin, latest)
         return Snapshot(heads, state)
 

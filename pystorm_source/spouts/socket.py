@@ -67,12 +67,21 @@ class SocketOptions(Options, frozen=True, kw_only=True):
 
 
 class SocketSpout(Spout):
-    """``value``: a line, without its end (LF or CRLF). Empty lines count.
+    """Lines from a TCP server in the field ``value``, without their end (LF or CRLF). Like Spark's socket source.
 
-    When the server closes, what came behind the last line end is a line, and the spout connects again; a server that
-    is not there (yet) is tried again and again. Nothing asks the server to repeat what was sent: with ``journal.path``
-    a line counts from the moment it is in the journal, and what a process had received but not yet journaled when it
-    was killed is lost. Lines are read while a micro-batch listens; in between they wait in the connection.
+    Empty lines count. When the server closes, what came behind the last line end is a line, and the spout connects
+    again; a server that is not there yet is tried again and again. Lines are read while a micro-batch listens; in
+    between they wait in the connection.
+
+    Trap: nothing asks the server to repeat a line. With ``journal.path`` a line is kept from the moment it is in the
+    journal; what a killed process had received but not yet journaled is lost.
+
+    Example:
+        >>> from pystorm_source.spouts import SocketSpout
+        >>> class Lines(Topology):
+        ...     lines = SocketSpout.spec(host="localhost", port=9999)
+        >>> Lines.lines.config
+        {'host': 'localhost', 'port': 9999}
     """
 
     Options = SocketOptions
@@ -89,7 +98,18 @@ class SocketSpout(Spout):
         host: str | None = None,
         port: int | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options."""
+        """This spout for a Topology; what is given here stands above the reader's options.
+
+        Args:
+            name (str): as in ``Spout.spec``.
+            par (int | dict[str, int]): as in ``Spout.spec``.
+            config (dict): as in ``Spout.spec``; further options such as ``{"socket.encoding": "latin-1"}``.
+            host (str): host to connect to, by name or address. Defaults to the reader's option.
+            port (int): its port, 1 to 65535. Defaults to the reader's option.
+
+        Returns:
+            ComponentSpec: what an attribute of the Topology is set to.
+        """
         return super().spec(name=name, par=par, config=spec_config(cls.config, config, {"host": host, "port": port}))
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:

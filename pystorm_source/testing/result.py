@@ -10,15 +10,44 @@ from pystorm_source.worker.local_run import Counts
 
 
 class Result:
-    """What a run of a topology gave.
+    """What ``run_topology`` returns: rows, counts and errors of a run. Printed it is a table.
 
-    ``emitted``, ``executed``, ``acked``, ``failed``, ``unsettled`` (trees without a verdict): component → count.
-    ``retries``, ``dead_letters``, ``dropped`` (dead letters that nobody has seen): component → count of its tuples.
-    ``second_verdicts``: component → acks and fails of tuples that had their verdict already, which do not count.
-    ``skipped``: component → tuples that it did not get, as their trees had failed while they waited in its queue.
-    ``errors``: what components raised, as TupleFailed with the component's exception as cause. ``metrics``: component →
-    what it reported. ``attempts``: workers that ran: one for each range, and one more for each that died.
-    ``micro_batches``: those that ended. Counts are sums over all workers.
+    Counts are dicts, component → count, summed up over all workers.
+
+    Attributes:
+        emitted (dict[str, int]): tuples that it emitted.
+        executed (dict[str, int]): calls: of ``next_tuple``, or of ``process``.
+        acked (dict[str, int]): tuples that a bolt acked; of a spout, trees.
+        failed (dict[str, int]): tuples that a bolt failed; of a spout, trees.
+        unsettled (dict[str, int]): trees of a spout without a verdict: a bolt has forgotten to ack.
+        retries (dict[str, int]): tuples that a spout emitted again.
+        dead_letters (dict[str, int]): tuples of a spout that no retry was left for.
+        dropped (dict[str, int]): dead letters that nobody has seen.
+        second_verdicts (dict[str, int]): acks and fails of tuples that had their verdict already; without effect.
+        skipped (dict[str, int]): tuples that a bolt did not get, as their trees failed while they waited in its queue.
+        metrics (dict): component → what it gave to ``report_metric``.
+        errors (list[Exception]): what components raised: TupleFailed, with the component's exception as cause.
+        attempts (int): workers that ran: one for each range, and one more for each that died.
+        micro_batches (int): micro-batches that came to their end.
+        topology (str): name of the topology.
+
+    Args:
+        plan (Plan): what was run.
+        rows (Mapping): (component, stream) → rows.
+        counts (Counts): of all workers.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Fragile(Bolt):
+        ...     def process(self, tup):
+        ...         1 / tup.values.n
+        >>> class Numbers(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1], [0]])
+        ...     fragile = Fragile.spec(inputs=[numbers])
+        >>> result = run_topology(Numbers)
+        >>> result.errors[0].__cause__
+        ZeroDivisionError('division by zero')
     """
 
     def __init__(self, plan: Plan, rows: Mapping[tuple[str, str], list[tuple[Any, ...]]], counts: Counts):
@@ -41,7 +70,18 @@ class Result:
         self._rows = rows
 
     def rows(self, component: str | ComponentSpec, stream: str = "default") -> list[tuple[Any, ...]]:
-        """What that stream emitted, in order, in micro-batches that came to their end. Raises KeyError for others."""
+        """What a stream emitted, whether a bolt took it or not, in micro-batches that came to their end.
+
+        Args:
+            component (str | ComponentSpec): the component, by name or as ``WordCount.words``.
+            stream (str): its stream. Defaults to 'default'.
+
+        Returns:
+            list[tuple]: the values, in order.
+
+        Raises:
+            KeyError: the topology has no such stream.
+        """
         name = component.label if isinstance(component, ComponentSpec) else component
         if (name, stream) not in self._rows:
             streams = ", ".join(".".join(each) for each in self._rows)

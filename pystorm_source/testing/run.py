@@ -30,20 +30,43 @@ def run_topology(
     As in Spark, each range of a spout's partition has a worker of its own, and so has each spout without offsets: no
     bolt sees tuples of two spouts, or of two partitions, in one instance.
 
-    Args:
-        topology: the class. Its PartitionedSpouts are read from their earliest offsets to what is the latest now; a
-            spout without offsets is asked until it has nothing.
-        config: goes over ``Topology.config``, as options of a query do; a component's own config stays on top.
-        scheduler: goes over ``topology.scheduler``: "inline", one thread, or "threads", one per executor, whose
-            interleaving no seed decides.
-        clock: the engine's; components that have a ``clock`` get it, too. Default: a ManualClock for the engine alone.
-        seed: shuffles the order of workers and the order and the length of turns; the same seed gives the same run.
-        timeout: seconds of the machine's clock. A component is interrupted between two instructions of Python.
-        together: one worker runs all spouts at once, as Storm does and Spark does not: for what is to meet in a bolt.
+    What components raise is in ``Result.errors``, not raised: it ends the run, and its micro-batch has no rows.
 
-    Raises TimeoutError, naming what was still running. TopologyError and OptionError for what cannot run as it is
-    declared, or, unless it runs together, would be refused by Spark's reader as its spouts are to meet. What components
-    raise is in ``Result.errors``.
+    Args:
+        topology (type[Topology]): the class. Its PartitionedSpouts are read from their earliest offsets to what is the
+            latest now; a spout without offsets is asked until it has nothing.
+        config (Mapping[str, Any]): goes over ``Topology.config``, as options of a query do; a component's own config
+            stays on top. Defaults to None.
+        scheduler (str): "inline", one thread, or "threads", one per executor, whose interleaving no seed decides.
+            Defaults to ``topology.scheduler``.
+        clock (Clock): the engine's; components that have a ``clock`` get it, too. Defaults to a ManualClock for the
+            engine alone, which advances where a topology would wait.
+        seed (int): shuffles the order of workers and the order and the length of turns; the same seed gives the same
+            run. Defaults to None: not shuffled.
+        timeout (float): seconds of the machine's clock. Defaults to 60.0. A component is interrupted between two
+            instructions of Python.
+        together (bool): one worker runs all spouts at once, as Storm does and Spark does not. Defaults to False.
+
+    Returns:
+        Result: rows, counts and errors.
+
+    Raises:
+        TimeoutError: the run took longer than ``timeout``; it names what was still running.
+        TopologyError: it cannot run as it is declared, or Spark's reader would refuse it, as its spouts are to meet.
+        OptionError: a wrong option.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Double(Bolt):
+        ...     outputs = ["n long"]
+        ...     def process(self, tup):
+        ...         self.emit([2 * tup.values.n])
+        >>> class Doubles(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1], [2]])
+        ...     doubles = Double.spec(inputs=[numbers])
+        >>> run_topology(Doubles).rows("doubles")
+        [(2,), (4,)]
     """
     if scheduler is not None:
         config = {**(config or {}), "topology.scheduler": scheduler}

@@ -23,28 +23,67 @@ EOF, FAIL, ABORT = Marker.EOF, Marker.FAIL, Marker.ABORT
 
 @dataclass(frozen=True)
 class PAUSE:
-    """In a script: nothing comes for that long."""
+    """In a script of a ``ScriptedSpout``: nothing comes for that long.
+
+    Args:
+        seconds (float): seconds of the engine's clock, of which a ManualClock waits none.
+
+    Example:
+        >>> from pystorm_source.testing import PAUSE, ScriptedSpout, SystemClock, run_topology
+        >>> class Hours(Topology):
+        ...     lines = ScriptedSpout.of(["line string"], ["before"], PAUSE(3600), ["after"]).spec()
+        >>> start = SystemClock().monotonic()
+        >>> run_topology(Hours).rows("lines")
+        [('before',), ('after',)]
+        >>> SystemClock().monotonic() - start < 60
+        True
+    """
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class ON:
-    """In a script: a row of another stream than the default one."""
+    """In a script of a ``ScriptedSpout``: a row of another stream than the default one.
+
+    Args:
+        stream (str): the stream.
+        values (list | tuple): one value for each of its fields.
+
+    Example:
+        >>> from pystorm_source.testing import ON, ScriptedSpout, run_topology
+        >>> outputs = ["line string", Stream(["error string"], name="errors")]
+        >>> class Errors(Topology):
+        ...     lines = ScriptedSpout.of(outputs, ["fine"], ON("errors", ["broken"])).spec()
+        >>> run_topology(Errors).rows("lines", "errors")
+        [('broken',)]
+    """
 
     stream: str
     values: list[Any] | tuple[Any, ...]
 
 
 class ScriptedSpout(ReliableSpout):
-    """A spout that plays ``rows``: lists or tuples of values, and the markers PAUSE, EOF, FAIL, ABORT and ON.
+    """A spout that plays a script in a test: rows, and what the world may do at the worst moment.
 
-    The tuple id of a row is its number in the script, from 0 on, markers not counted::
+    A script holds lists or tuples of values, and markers: ``PAUSE(seconds)``, ``ON(stream, values)``, ``EOF`` (the
+    micro-batch ends), ``FAIL`` (the tree of the row before fails once), ``ABORT`` (the task dies once, as by kill -9).
+    The tuple id of a row is its number in the script, from 0 on, markers not counted.
 
-        class Scripted(WordCount):
-            lines = ScriptedSpout.of(["line string"], ["one"], EOF, ["two"]).spec()
+    Attributes:
+        rows (list): the script. Defaults to ().
 
-    Raises TypeError for what is neither a row nor a marker, ValueError for a FAIL without a row before it.
+    Raises:
+        TypeError: what is neither a row nor a marker.
+        ValueError: a FAIL without a row before it.
+
+    Example:
+        >>> from pystorm_source.testing import EOF, FAIL, ScriptedSpout, run_topology
+        >>> class Scripted(Topology):
+        ...     lines = ScriptedSpout.of(["line string"], ["one"], FAIL, EOF, ["two"]).spec()
+        >>> result = run_topology(Scripted)
+        >>> result.micro_batches, result.retries["lines"]
+        (2, 1)
     """
 
     rows: ClassVar[Any] = ()
@@ -57,11 +96,23 @@ class ScriptedSpout(ReliableSpout):
 
     @classmethod
     def of(cls, outputs: list[Any], *rows: Any) -> "type[ScriptedSpout]":
-        """A class with these ``outputs`` and ``rows``, for its ``spec()``."""
+        """A class with this script, for its ``spec()``.
+
+        Args:
+            outputs (list[str | Stream]): what the spout declares.
+            *rows (list | tuple | Marker): the script.
+
+        Returns:
+            type[ScriptedSpout]: the class.
+        """
         return type("ScriptedSpout", (cls,), {"outputs": outputs, "rows": rows})
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
-        """Raises TopologyError outside of ``run_topology``."""
+        """Begins the script.
+
+        Raises:
+            TopologyError: outside of ``run_topology``.
+        """
         if self._play is None:
             raise TopologyError(
                 "a ScriptedSpout is played by run_topology only: elsewhere use a MemorySpout. "

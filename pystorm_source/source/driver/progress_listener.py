@@ -124,10 +124,21 @@ class AdmissionProgress:
 
 
 class PystormProgressListener(StreamingQueryListener):
-    """``spark.streams.addListener(PystormProgressListener(print))``, or without a callback, and then ``records``.
+    """What admission control and tasks did in each micro-batch of the session's queries, as ``AdmissionProgress``.
 
-    The callback runs in a thread of Spark's; what it raises is logged. ``keep``: of how many micro-batches ``records``
-    has the last.
+    The callback runs in a thread of Spark's; what it raises is logged.
+
+    Args:
+        callback (Callable[[AdmissionProgress], object]): called with each record. Defaults to None: none.
+        keep (int): how many of the last ``records`` are kept. Defaults to 100.
+
+    Example:
+        >>> from pystorm_source import PystormProgressListener
+        >>> listener = PystormProgressListener(print, keep=10)
+        >>> spark.streams.addListener(listener)
+        >>> listener.records
+        []
+        >>> spark.streams.removeListener(listener)
     """
 
     def __init__(self, callback: Callable[[AdmissionProgress], object] | None = None, keep: int = 100):
@@ -136,14 +147,22 @@ class PystormProgressListener(StreamingQueryListener):
 
     @property
     def records(self) -> list[AdmissionProgress]:
-        """The last ones, oldest first."""
+        """The last records, oldest first: a list of AdmissionProgress."""
         return list(self._records)
 
     def onQueryStarted(self, event: Any) -> None:
-        """Nothing is known yet."""
+        """Called by Spark; does nothing.
+
+        Args:
+            event (QueryStartedEvent): Spark's.
+        """
 
     def onQueryProgress(self, event: Any) -> None:
-        """Spark has finished a micro-batch."""
+        """Called by Spark when a micro-batch is finished: makes the records.
+
+        Args:
+            event (QueryProgressEvent): Spark's.
+        """
         try:
             for record in AdmissionProgress.of(json.loads(event.progress.json)):
                 self._records.append(record)
@@ -153,10 +172,18 @@ class PystormProgressListener(StreamingQueryListener):
             logger.exception("the progress of a query is not passed on")
 
     def onQueryIdle(self, event: Any) -> None:
-        """There was nothing to read."""
+        """Called by Spark; does nothing.
+
+        Args:
+            event (QueryIdleEvent): Spark's.
+        """
 
     def onQueryTerminated(self, event: Any) -> None:
-        """``records`` stay."""
+        """Called by Spark; does nothing: ``records`` stay.
+
+        Args:
+            event (QueryTerminatedEvent): Spark's.
+        """
 
 
 def _rows_of(progress: Mapping[str, Any]) -> int:

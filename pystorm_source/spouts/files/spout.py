@@ -22,19 +22,27 @@ from pystorm_source.spouts.spec_config import spec_config
 
 
 class FilesSpout(PartitionedSpout):
-    """Follows a directory, file or glob of growing text files::
+    """Follows growing text files: a directory, a file or a glob. Survives rotation, renaming and compression.
 
-        lines = FilesSpout.spec(path="/var/log/app")                       # the field `line`
-        orders = FilesSpout.spec(format="ndjson", fields=["id long", "item string"])
+    A partition is a file, an offset the position of a line's first byte. A line is there once its newline is. Files
+    that end in ``.gz`` are read once they are whole, each in one piece; their offsets are positions in the compressed
+    file. Names that begin with ``.`` or ``_`` are skipped, as by Spark's file source. docs/FILES.md has the rules.
 
-    A partition is a file, an offset the position of a line's first byte. A line is there once its newline is; see
-    ``FilesOptions`` for what counts as finished, and ``identity``, ``retirement`` and ``line_reader`` for
-    the rules that rotation, restarts and cut ranges follow. Files ending in ``.gz`` are read once they are whole,
-    each in one piece, their offsets being positions in the compressed file. Follows Spark's file source in what it
-    skips (names that begin with ``.`` or ``_``) and Kafka's in ``failOnDataLoss``.
+    Raises:
+        OptionError: wrong options, when the query is loaded.
+        DataLossError: unread bytes are gone, and ``failOnDataLoss`` is true.
+        SchemaError: a malformed line, unless ``files.malformed`` says what becomes of it.
+        WorldError: a file cannot be read.
 
-    Raises OptionError for wrong options, DataLossError where unread bytes are gone, SchemaError for a malformed line,
-    WorldError for files that cannot be read.
+    Example:
+        >>> from pathlib import Path
+        >>> from pystorm_source.spouts import FilesSpout
+        >>> from pystorm_source.testing import run_topology
+        >>> _ = Path("orders.json").write_text('{"id": 1, "item": "hat"}' + chr(10))
+        >>> class Orders(Topology):
+        ...     orders = FilesSpout.spec(path="orders.json", format="ndjson", fields=["id long", "item string"])
+        >>> run_topology(Orders).rows("orders")
+        [(1, 'hat')]
     """
 
     Options = FilesOptions
@@ -53,10 +61,18 @@ class FilesSpout(PartitionedSpout):
         format: str | None = None,
         fields: list[str] | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options. ``fields``: as in
-        ``outputs``.
+        """This spout for a Topology; what is given here stands above the reader's options.
 
-        Further options go into ``config``, such as ``{"files.header": True}``.
+        Args:
+            name (str): as in ``Spout.spec``.
+            par (int | dict[str, int]): as in ``Spout.spec``.
+            config (dict): as in ``Spout.spec``; further options such as ``{"files.header": True}``.
+            path (str | os.PathLike): directory, file or glob. Defaults to the reader's: ``.load("/var/log/app")``.
+            format (str): lines, ndjson or csv. Defaults to lines.
+            fields (list[str]): names and types, as in ``outputs``. Defaults to ``["line string"]``, for lines.
+
+        Returns:
+            ComponentSpec: what an attribute of the Topology is set to.
         """
         given = {
             "path": None if path is None else os.fspath(path),
@@ -69,6 +85,11 @@ class FilesSpout(PartitionedSpout):
         return spec
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        """Reads the options.
+
+        Raises:
+            OptionError: no ``path``, or fields that do not fit the format.
+        """
         if not conf.get("path"):
             raise OptionError(
                 "FilesSpout needs the option 'path', a directory, file or glob: .load('/var/log/app'), or "
@@ -86,7 +107,14 @@ class FilesSpout(PartitionedSpout):
         self._follower = FileFollower(options, self._catalog, self.clock, self._log)
 
     def made_catalog(self, options: FilesOptions) -> FileCatalog:
-        """What lists the files."""
+        """What lists the files; a subclass may list others.
+
+        Args:
+            options (FilesOptions): the spout's.
+
+        Returns:
+            FileCatalog: a new one.
+        """
         return FileCatalog(options.path, options.recursive, options.gzip == "read", options.identity == "path")
 
     def _made_format(self, outputs: Any) -> LineFormat:
@@ -124,7 +152,7 @@ class FilesSpout(PartitionedSpout):
         return self._follower.align(partition, start, end)
 
     def split(self, partition: str, start: int, end: int, parts: int) -> list[int]:
-        """Even cuts; none in a gzip file, which is unpacked from its begin."""
+        """Driver. Even cuts; none in a gzip file, which is unpacked from its begin."""
         if FileIdentity.parse(partition).gzipped:
             return []
         return super().split(partition, start, end, parts)

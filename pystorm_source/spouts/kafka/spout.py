@@ -48,10 +48,22 @@ class _Kafka(PartitionedSpout):
     ) -> ComponentSpec:
         """This spout for a Topology; what is given here stands above the reader's options.
 
-        ``servers``: ``kafka.bootstrap.servers``. ``fields``: those of Kafka's records that the stream has, in this
-        order, such as ``["key string", "value", "offset long"]``; as ``outputs`` of a subclass. Further options go into
-        ``config``, such as ``{"kafka.isolation.level": "read_committed"}``. A key or value without a type here has the
-        one that ``config`` decodes it to: ``{"value.format": "json", "value.schema": "id long, item string"}``.
+        Args:
+            name (str): as in ``Spout.spec``.
+            par (int | dict[str, int]): as in ``Spout.spec``.
+            config (dict): as in ``Spout.spec``; further options such as ``{"kafka.isolation.level":
+                "read_committed"}``.
+            servers (str): ``kafka.bootstrap.servers``: host:port, separated by commas.
+            subscribe (str | list[str]): topics, as a list or separated by commas.
+            subscribe_pattern (str): ``subscribePattern``: a regular expression that the whole name of a topic matches.
+            assign (dict[str, list[int]]): topic → partitions. Exactly one of the three says what is read.
+            fields (list[str]): fields of Kafka's records, in this order, such as ``["key string", "value", "offset
+                long"]``. A key or value without a type has the one that ``config`` decodes it to: ``{"value.format":
+                "json", "value.schema": "id long, item string"}``. Defaults to all but headers.
+            include_headers (bool): adds the field ``headers``. Defaults to False.
+
+        Returns:
+            ComponentSpec: what an attribute of the Topology is set to.
         """
         if isinstance(subscribe, Iterable) and not isinstance(subscribe, str):
             subscribe = ",".join(subscribe)
@@ -75,12 +87,24 @@ class _Kafka(PartitionedSpout):
 
     @classmethod
     def named_offsets(cls, given: Mapping[str, Any]) -> Mapping[str, int] | None:
-        """Driver. Spark's form of ``startingOffsets``: ``{"orders": {"0": 23, "1": -2}}``."""
+        """Driver. Spark's form of ``startingOffsets``: ``{"orders": {"0": 23, "1": -2}}``.
+
+        Args:
+            given (Mapping[str, Any]): the option's JSON.
+
+        Returns:
+            Mapping[str, int] | None: partition → offset; None if it is another form.
+        """
         if not given or not all(isinstance(partitions, Mapping) for partitions in given.values()):
             return None
         return named_by_partition("startingOffsets", given, -2)
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        """Reads the options.
+
+        Raises:
+            OptionError: wrong options, or fields that do not fit them.
+        """
         fields = conf.get("record.fields", self.outputs)
         options = self._options = KafkaOptions.of(conf)
         self._log = self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
@@ -143,16 +167,24 @@ class _Kafka(PartitionedSpout):
 
 
 class KafkaSpout(_Kafka):
-    """A tuple per record of the topics that it is told to read::
+    """A tuple for each record of Kafka's topics.
 
-        orders = KafkaSpout.spec(servers="broker:9092", subscribe="orders", fields=["key string", "value string"])
+    Options, fields and their meaning are those of Spark's Kafka source; docs/KAFKA.md compares them. A partition is
+    called ``orders-0``, offsets are Kafka's: a range may have gaps. Needs ``pip install pystorm-source[kafka]``.
 
-    Options, fields and their meaning are those of Spark's Kafka source (``docs/KAFKA.md`` compares them). A partition
-    is called ``orders-0``, offsets are Kafka's: a range may have gaps. Needs ``pip install pystorm-source[kafka]``.
+    Raises:
+        OptionError: wrong options, when the query is loaded.
+        DataLossError: unread records are gone, and ``failOnDataLoss`` is true.
+        WorldError: the brokers do not answer.
+        SchemaError: a key or value that is not what its field says, unless ``topology.dead.letter`` or
+            ``decode.errors`` says what becomes of it.
 
-    Raises OptionError for wrong options, DataLossError if unread records are gone, WorldError if the brokers do
-    not answer, SchemaError for keys or values that are not what their field says, unless ``topology.dead.letter`` or
-    ``decode.errors`` says what becomes of them.
+    Example:
+        >>> from pystorm_source.spouts import KafkaSpout
+        >>> class Orders(Topology):
+        ...     orders = KafkaSpout.spec(servers="broker:9092", subscribe="orders", fields=["key string", "value"])
+        >>> Orders.orders.stream("default").types
+        ('string', 'binary')
     """
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
@@ -182,7 +214,17 @@ class KafkaSpout(_Kafka):
 
 
 class KafkaBatchSpout(_Kafka):
-    """The same records as Arrow batches: quicker, for topologies whose spout is the end or feeds bolts of columns."""
+    """The records of ``KafkaSpout`` as Arrow batches: quicker if the spout is the whole topology.
+
+    Options and errors are those of ``KafkaSpout``. Every field needs a type.
+
+    Example:
+        >>> from pystorm_source.spouts import KafkaBatchSpout
+        >>> class Orders(Topology):
+        ...     orders = KafkaBatchSpout.spec(servers="broker:9092", subscribe=["orders", "returns"])
+        >>> Orders.orders.config["subscribe"]
+        'orders,returns'
+    """
 
     def next_batch(self) -> pa.RecordBatch | None:
         batches = []
