@@ -15,9 +15,9 @@ from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions, parse
+from pystorm_source.options.wait_strategy import check_wait_strategies
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.redaction import redacted
-from pystorm_source.wait_strategy import check_wait_strategies
 
 
 def load_topology(reference: str) -> type[Topology]:

@@ -15,9 +15,9 @@ from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
 from pystorm_source.options import EngineOptions, Options, SourceOptions, family_of, fields_of, parse
+from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.plan.meeting import unions
 from pystorm_source.plan.plan import ComponentPlan, Plan
-from pystorm_source.storm_keys import STORM_KEYS
 
 logger = logging.getLogger("pystorm.plan")
 

@@ -19,18 +19,18 @@ from typing import Any
 import yaml
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
-from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, family_of, fields_of, parse
+from pystorm_source.options.duration import parse_duration
+from pystorm_source.options.presets import preset_file, preset_names
+from pystorm_source.options.storm_keys import STORM_KEYS
+from pystorm_source.options.wait_strategy import check_wait_strategies
 from pystorm_source.plan import Plan, check_meetings, compile_plan, load_topology
-from pystorm_source.presets import preset_file, preset_names
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.offsets.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
-from pystorm_source.storm_keys import STORM_KEYS
-from pystorm_source.wait_strategy import check_wait_strategies
 
 # What Spark itself adds for tables made by CREATE TABLE ... USING.
 _SPARKS_OWN = re.compile(

@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.options import Options, parse
+from pystorm_source.options.storm_keys import check_topology_keys
 from pystorm_source.plan.plan import Plan
-from pystorm_source.storm_keys import check_topology_keys
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import added

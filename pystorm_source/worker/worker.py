@@ -23,8 +23,8 @@ from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
 from pystorm_source.options import EngineOptions, parse
+from pystorm_source.options.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.plan.plan import Plan
-from pystorm_source.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.worker.failure import GivenUp, tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of

@@ -8,7 +8,7 @@ import pytest
 
 from cython_core.wait_strategy import ParkWait, ProgressiveWait, UserWait
 from pystorm_source.errors import OptionError
-from pystorm_source.wait_strategy import WaitSituation, check_wait_strategies, wait_strategy
+from pystorm_source.options.wait_strategy import WaitSituation, check_wait_strategies, wait_strategy
 
 MILLI = 1_000_000
 STORMS = "org.apache.storm.policy."
