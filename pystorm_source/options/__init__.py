@@ -6,7 +6,16 @@ Import from here; ``duration`` and ``wait_strategy`` say what the values of some
 
 from pystorm_source.options.engine import LINT_CODES, LOG_LEVELS, EngineOptions
 from pystorm_source.options.source import SourceOptions
-from pystorm_source.options.table import Options, check_known, family_of, fields_of, meaning_of, parse, shown
+from pystorm_source.options.table import (
+    Options,
+    check_known,
+    declared_by,
+    family_of,
+    fields_of,
+    meaning_of,
+    parse,
+    shown,
+)
 
 TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions)
 
@@ -18,6 +27,7 @@ __all__ = [
     "Options",
     "SourceOptions",
     "check_known",
+    "declared_by",
     "family_of",
     "fields_of",
     "meaning_of",

@@ -34,6 +34,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [(each.name, redacted(key, getattr(self, each.name))) for key, each in fields_of(type(self)).items()]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As what is not at its default: a plan carries a few of these into every task."""
+        fields = fields_of(type(self)).values()
+        values = ((each.name, each.default, getattr(self, each.name)) for each in fields)
+        return _made, (type(self), {name: value for name, default, value in values if value != default})
+
     @classmethod
     def defaults_beside(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Field → default, of fields that are not ``given`` and whose default depends on those that are."""
@@ -41,6 +47,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 T = TypeVar("T", bound=Options)
+
+
+def _made(table: type[T], values: dict[str, Any]) -> T:
+    return table(**values)
 
 
 def shown(key: str, value: Any) -> str:
@@ -88,6 +98,12 @@ def meaning_of(field: msgspec.structs.FieldInfo) -> str:
         if isinstance(meta, Meta) and meta.description:
             return meta.description
     return ""
+
+
+def declared_by(component: type) -> tuple[type[Options], ...]:
+    """The table that a component's class names in its attribute ``Options``, if any."""
+    table = getattr(component, "Options", None)
+    return (table,) if isinstance(table, type) and issubclass(table, Options) else ()
 
 
 def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Iterable[str] = ()) -> None:

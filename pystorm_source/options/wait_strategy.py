@@ -17,7 +17,7 @@ from typing import Any
 from cython_core.wait_strategy import ParkWait, ProgressiveWait, UserWait, WaitStrategy
 from pystorm_source.errors import OptionError, said
 from pystorm_source.named import load_named
-from pystorm_source.options import EngineOptions, parse
+from pystorm_source.options import EngineOptions
 
 _STORMS_PACKAGE = "org.apache.storm.policy."
 _STORMS = ("WaitStrategyProgressive", "WaitStrategyPark")
@@ -36,13 +36,12 @@ class WaitSituation(enum.Enum):
         return f"topology.{self.value}.wait.strategy"
 
 
-def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStrategy:
-    """A new strategy for one executor, by the keys of the situation in its configuration.
+def wait_strategy(situation: WaitSituation, engine: EngineOptions, conf: Mapping[str, Any]) -> WaitStrategy:
+    """A new strategy for one executor, by the keys of the situation. ``conf``: what a class of the user's is given.
 
-    Raises OptionError for a wrong value, a class that is not found or is no wait strategy, and where it or its
-    ``prepare`` raises.
+    Raises OptionError for a class that is not found or is no wait strategy, and where it or its ``prepare`` raises.
     """
-    options = parse(EngineOptions, conf).wait_options(situation.value)
+    options = engine.wait_options(situation.value)
     backs_off = situation is WaitSituation.SPOUT_WAIT
     woken = not backs_off
     name = options.strategy.removeprefix(_STORMS_PACKAGE)
@@ -63,9 +62,8 @@ def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStra
     return UserWait(strategy)
 
 
-def check_wait_strategies(conf: Mapping[str, Any]) -> None:
-    """Raises OptionError where a wait strategy of this configuration cannot be had. Builds none."""
-    engine = parse(EngineOptions, conf)
+def check_wait_strategies(engine: EngineOptions) -> None:
+    """Raises OptionError where a wait strategy that these options name cannot be had. Builds none."""
     for situation in WaitSituation:
         name = engine.wait_options(situation.value).strategy
         if name.removeprefix(_STORMS_PACKAGE) not in _STORMS:

@@ -72,7 +72,7 @@ def test_presets_are_taken(preset):
     assert set(given) <= set(fields_of(EngineOptions))
     engine = parse(EngineOptions, given)
     assert all(getattr(engine, fields_of(EngineOptions)[key].name) != default(key) for key in given)
-    check_wait_strategies(given)
+    check_wait_strategies(engine)
 
 
 def test_the_command_line_prints_and_refuses():
