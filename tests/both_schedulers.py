@@ -13,7 +13,8 @@ import pytest
 
 from cython_core.threads_scheduler import ThreadsScheduler
 from pystorm_source.options import EngineOptions
-from pystorm_source.worker import wiring, worker
+from pystorm_source.plan import plan
+from pystorm_source.worker import worker
 
 SCHEDULERS = ("inline", "threads")
 
@@ -31,7 +32,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def scheduler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The scheduler of this test, where its topology names none; threads that the test has left end with it."""
     chosen: str = request.param
-    parse = wiring.parse
+    parse = plan.parse
     started: list[weakref.ref[ThreadsScheduler]] = []
 
     def scheduler_kept(*given: Any, **named: Any) -> ThreadsScheduler:
@@ -45,7 +46,7 @@ def scheduler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
             return msgspec.structs.replace(parsed, scheduler=chosen)
         return parsed
 
-    monkeypatch.setattr(wiring, "parse", parse_with_default)
+    monkeypatch.setattr(plan, "parse", parse_with_default)
     monkeypatch.setattr(worker, "ThreadsScheduler", scheduler_kept)
     yield chosen
     for each in started:

@@ -70,6 +70,7 @@ class Component:
     _pystorm_metrics: dict[str, dict[str, Any]] | None = None
     _pystorm_reported: list[tuple[BaseException, Any]] | None = None
     _pystorm_errors: ErrorLog | None = None  # of the worker
+    _pystorm_options: EngineOptions | None = None  # of the plan
 
     def __init__(
         self, input_stream: Any = None, output_stream: Any = None, rdb_signal: Any = None, serializer: str = "json"
@@ -288,7 +289,9 @@ class Component:
             str(self.task_id), ""
         )
         self.pid = os.getpid()
-        options = parse(EngineOptions, storm_conf)  # the conf itself may hold "true", as options of Spark do
+        options = self._pystorm_options
+        if options is None:  # in no topology, as a test may have it
+            options = parse(EngineOptions, storm_conf)
         self.debug = options.debug
         self.logger = logger_of(self, options)
 

@@ -20,9 +20,7 @@ from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, meaning_of
 
 PAGES = {"pystorm_source/conf/defaults.yaml": "yaml", "docs/OPTIONS.md": "markdown"}
-GENERATED = (
-    "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/options.py` instead."
-)
+GENERATED = "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/options/` instead."
 
 
 class Section(NamedTuple):

@@ -12,8 +12,8 @@ import typer
 from pystorm_source.cli.run_display import JsonDisplay, LinesDisplay, TableDisplay
 from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError, PystormError, UsageError
+from pystorm_source.options.duration import parse_duration
 from pystorm_source.plan import check_meetings
 from pystorm_source.worker.local_run import LocalRun
 

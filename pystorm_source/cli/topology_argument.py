@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from pystorm_source.errors import UsageError
+from pystorm_source.options.storm_keys import check_topology_keys
 from pystorm_source.plan import Plan, compile_plan, load_topology
-from pystorm_source.storm_keys import check_topology_keys
 
 Reference = Annotated[str, typer.Argument(metavar="PACKAGE.MODULE:TOPOLOGY", help="The class, by where it is defined.")]
 

@@ -100,6 +100,7 @@ class JournaledSpout(PartitionedSpout):
         self._spout._pystorm_metrics = self._pystorm_metrics
         self._spout._pystorm_reported = self._pystorm_reported
         self._spout._pystorm_errors = self._pystorm_errors
+        self._spout._pystorm_options = self._pystorm_options
         if self._spout_cls.emit is Spout.emit:
             self._spout.emit = self._quick_emit()  # the same, without a message between
         own = {key: value for key, value in conf.items() if key not in INTERNAL}

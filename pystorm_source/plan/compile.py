@@ -14,10 +14,9 @@ from pystorm_source.api.spout import Spout
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.named import load_named
-from pystorm_source.options import EngineOptions, parse
-from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
+from pystorm_source.options import EngineOptions
+from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options, own_options
 from pystorm_source.redaction import redacted
-from pystorm_source.wait_strategy import check_wait_strategies
 
 
 def load_topology(reference: str) -> type[Topology]:
@@ -62,8 +61,8 @@ def compile_plan(
     if not topology.specs:
         raise TopologyError(f"a topology needs components, such as lines = MySpout.spec(). Given: {topology.__name__}")
     config = {**topology.merged_config(), **(overrides or {})}
-    engine = parse(EngineOptions, config)
-    check_wait_strategies(config)
+    engine = engine_options(config)
+    owns: dict[str, EngineOptions] = {}
     tasks: dict[str, tuple[int, ...]] = {}
     next_task = 1
     for spec in topology.specs:
@@ -73,7 +72,7 @@ def compile_plan(
     edges = []
     for spec in topology.specs:
         _check_component(spec, topology)
-        _check_config(spec, config)
+        owns[spec.label] = own_options(spec.label, spec.config, config, engine)
         for producer, stream, grouping in topology.subscriptions(spec):
             edges.append(
                 EdgePlan(
@@ -92,13 +91,18 @@ def compile_plan(
             cls=spec.component_cls,
             streams=spec.streams,
             tasks=tasks[spec.label],
+            options=owns[spec.label],
             config=_frozen(spec.config),
             pars=tuple(spec.par.items()) if isinstance(spec.par, dict) else (),
         )
         for spec in _upstream_first(topology.specs, edges)
     )
     plan = Plan(
-        name=engine.name or topology.__name__, components=components, edges=tuple(edges), config=_frozen(config)
+        name=engine.name or topology.__name__,
+        components=components,
+        edges=tuple(edges),
+        options=engine,
+        config=_frozen(config),
     )
     if any_environment:
         return plan
@@ -154,13 +158,6 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
                 f"{name}() of {where} must be a plain def, not async; bolts whose methods are async derive from "
                 f"AsyncBolt. Given: {cls.__name__}.{name}"
             )
-
-
-def _check_config(spec: ComponentSpec, config: Mapping[str, Any]) -> None:
-    try:
-        check_wait_strategies({**config, **spec.config})  # and with them all of the engine's keys
-    except OptionError as error:
-        raise OptionError(f"config of component {spec.label!r}: {error}") from None
 
 
 def _frozen(config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

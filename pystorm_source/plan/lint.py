@@ -14,10 +14,10 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
-from pystorm_source.options import EngineOptions, Options, SourceOptions, family_of, fields_of, parse
+from pystorm_source.options import EngineOptions, Options, SourceOptions, family_of, fields_of
+from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.plan.meeting import unions
 from pystorm_source.plan.plan import ComponentPlan, Plan
-from pystorm_source.storm_keys import STORM_KEYS
 
 logger = logging.getLogger("pystorm.plan")
 
@@ -65,10 +65,8 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
 
 
 def _unwanted(plan: Plan, component: str) -> list[str]:
-    conf = dict(plan.config)
-    if component in {entry.name for entry in plan.components}:
-        conf = plan.conf_of(plan.component(component))
-    return parse(EngineOptions, conf).lint_off_codes
+    own = {entry.name: entry.options for entry in plan.components}
+    return own.get(component, plan.options).lint_off_codes
 
 
 def _batches_without_ticks(plan: Plan) -> Iterator[Finding]:
@@ -78,7 +76,7 @@ def _batches_without_ticks(plan: Plan) -> Iterator[Finding]:
             continue
         if cls.process is not BatchingBolt.process or cls.process_tick is not BatchingBolt.process_tick:
             continue  # gathers and fires in a way of its own
-        if parse(EngineOptions, plan.conf_of(component)).tick_frequency or cls.tuples_between_batches:
+        if component.options.tick_frequency or cls.tuples_between_batches:
             continue
         yield Finding(
             "batch-without-ticks",
@@ -240,7 +238,7 @@ def _exceptions_that_still_end_the_task(plan: Plan) -> Iterator[Finding]:
 
 
 def _fails_its_task(spout: ComponentPlan, plan: Plan) -> bool:
-    return spout.is_partitioned and parse(EngineOptions, plan.conf_of(spout)).dead_letter == "fail"
+    return spout.is_partitioned and spout.options.dead_letter == "fail"
 
 
 def _is_named_in_source(cls: type[Any], word: str) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pystorm_source.errors import TopologyError
-from pystorm_source.options import EngineOptions, parse
 from pystorm_source.plan.plan import EdgePlan, Plan
 
 KEYED = frozenset(("fields", "partial_key"))
@@ -83,7 +82,7 @@ def _meeting(arrivals: list[Arrival]) -> list[Arrival]:
 
 
 def _is_independent(plan: Plan, bolt: str) -> bool:
-    return parse(EngineOptions, plan.conf_of(plan.component(bolt))).spouts_independent
+    return plan.component(bolt).options.spouts_independent
 
 
 def _names(arrivals: list[Arrival]) -> str:

@@ -1,6 +1,7 @@
 """A topology as frozen, picklable data."""
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,27 +10,32 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import OptionError, TopologyError, said
-from pystorm_source.options import EngineOptions, Options, parse
+from pystorm_source.options import EngineOptions, Options, declared_by, parse
+from pystorm_source.options.wait_strategy import check_wait_strategies
 from pystorm_source.redaction import RedactedRepr
 
 
 @dataclass(frozen=True, repr=False)
 class ComponentPlan(RedactedRepr):
-    """One component: ``tasks`` are ids, unique in the plan, ascending. ``config``: its own keys as sorted items.
-    ``pars``: environment → number of tasks as items, where ``par`` is a dict. ``wrapper``: a spout that is called with
-    ``cls`` and stands around it, in the engine's eyes the component."""
+    """One component: ``tasks`` are ids, unique in the plan, ascending. ``options``: the engine's keys as they hold for
+    it, read from the topology's config with its own on top. ``config``: its own keys as sorted items. ``pars``:
+    environment → number of tasks as items, where ``par`` is a dict. ``wrapper``: a spout that is called with ``cls``
+    and stands around it, in the engine's eyes the component."""
 
     name: str
     cls: type[Component]
     streams: tuple[Stream, ...]
     tasks: tuple[int, ...]
+    options: EngineOptions = field(repr=False, compare=False)  # follows from the configs
     config: tuple[tuple[str, Any], ...] = ()
     pars: tuple[tuple[str, int], ...] = ()
     wrapper: type[PartitionedSpout] | None = None
 
     def instance(self) -> Component:
         """What runs. Raises what its constructor raises."""
-        return self.cls() if self.wrapper is None else self.wrapper(self.cls)
+        made = self.cls() if self.wrapper is None else self.wrapper(self.cls)
+        made._pystorm_options = self.options
+        return made
 
     @property
     def runs_as(self) -> type[Component]:
@@ -39,8 +45,7 @@ class ComponentPlan(RedactedRepr):
     @property
     def option_tables(self) -> tuple[type[Options], ...]:
         """The option table that the class declares, if any."""
-        table = getattr(self.cls, "Options", None)
-        return (table,) if isinstance(table, type) and issubclass(table, Options) else ()
+        return declared_by(self.cls)
 
     @property
     def is_spout(self) -> bool:
@@ -90,6 +95,7 @@ class EdgePlan:
 @dataclass(frozen=True, repr=False)
 class Plan(RedactedRepr):
     """Components (upstream before downstream, as far as there is no cycle), subscriptions and configuration.
+    ``options``: the engine's keys of the configuration, read once: a task reads none.
 
     Equal plans run alike; a plan pickles by reference to the component classes, or with them where they are defined
     in a notebook or script.
@@ -98,6 +104,7 @@ class Plan(RedactedRepr):
     name: str
     components: tuple[ComponentPlan, ...]
     edges: tuple[EdgePlan, ...]
+    options: EngineOptions = field(repr=False, compare=False)  # follows from the config
     config: tuple[tuple[str, Any], ...] = ()
 
     def component(self, name: str) -> ComponentPlan:
@@ -127,7 +134,7 @@ class Plan(RedactedRepr):
     def streams_of(self, component: ComponentPlan) -> tuple[Stream, ...]:
         """The streams that a component has under this configuration: those declared and, of a spout with
         ``topology.dead.letter=stream``, that of its dead letters."""
-        if component.is_spout and parse(EngineOptions, self._merged_conf(component)).dead_letter == "stream":
+        if component.is_spout and component.options.dead_letter == "stream":
             return (*component.streams, DEAD_LETTER)
         return component.streams
 
@@ -136,10 +143,10 @@ class Plan(RedactedRepr):
         for edge in self.edges:
             spout = self.component(edge.producer)
             if edge.stream == DEAD_LETTER.name and DEAD_LETTER not in self.streams_of(spout):
-                given = parse(EngineOptions, self.conf_of(spout)).dead_letter
                 raise OptionError(
                     f"{edge.consumer!r} subscribes to the stream {DEAD_LETTER.name!r} of {spout.name!r}, which is "
-                    f"there with topology.dead.letter=stream only: set it, or take that input out. Given: {given!r}"
+                    f"there with topology.dead.letter=stream only: set it, or take that input out. "
+                    f"Given: {spout.options.dead_letter!r}"
                 )
 
     @property
@@ -151,6 +158,24 @@ class Plan(RedactedRepr):
             for component in self.components
             for stream in self.streams_of(component)
             if stream.fields and (component.name, stream.name) not in taken
+        )
+
+    def configured(self, config: Mapping[str, Any]) -> "Plan":
+        """This plan under ``config``, JSON values, instead of its own; components keep theirs on top.
+
+        Raises OptionError for a wrong engine key.
+        """
+        options = engine_options(config)
+        components = tuple(
+            replace(component, options=own_options(component.name, dict(component.config), config, options))
+            for component in self.components
+        )
+        return replace(
+            self,
+            name=options.name or self.name,
+            components=components,
+            options=options,
+            config=tuple(sorted(config.items())),
         )
 
     def in_environment(self, environment: str) -> "Plan":
@@ -210,11 +235,7 @@ class Plan(RedactedRepr):
 
     def conf_of(self, component: ComponentPlan) -> dict[str, Any]:
         """The configuration that ``initialize`` gets, a copy: the topology's, then the component's own on top."""
-        return copy.deepcopy(self._merged_conf(component))
-
-    def _merged_conf(self, component: ComponentPlan) -> dict[str, Any]:
-        """The same, not copied: a config may hold thousands of rows. Not to be changed or handed on."""
-        return {**dict(self.config), "topology.name": self.name, **dict(component.config)}
+        return copy.deepcopy({**dict(self.config), "topology.name": self.name, **dict(component.config)})
 
     def __str__(self) -> str:
         lines = [f"topology {self.name}"]
@@ -229,6 +250,29 @@ class Plan(RedactedRepr):
                     fields = ", ".join(f"{n} {t}" if t else n for n, t in zip(stream.fields, stream.types, strict=True))
                     lines.append(f"    -> open {stream.name}: {fields}")
         return "\n".join(lines)
+
+
+def engine_options(config: Mapping[str, Any]) -> EngineOptions:
+    """The engine's keys of a configuration. Raises OptionError for a wrong one."""
+    options = parse(EngineOptions, config)
+    check_wait_strategies(options)
+    return options
+
+
+def own_options(
+    component: str, own: Mapping[str, Any], config: Mapping[str, Any], options: EngineOptions
+) -> EngineOptions:
+    """Those of a component: ``options``, which are those of ``config``, with its ``own`` config on top.
+
+    Raises OptionError for a wrong one.
+    """
+    if not own:
+        return options
+    try:
+        found = engine_options({**config, **own})
+    except OptionError as error:
+        raise OptionError(f"config of component {component!r}: {error}") from None
+    return options if found == options else found  # the same object travels to tasks once
 
 
 def _par_in(component: ComponentPlan, environment: str) -> int:

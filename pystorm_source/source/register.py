@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, SchemaError, TopologyError
+from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
-from pystorm_source.presets import preset_file
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.request import ReadRequest

@@ -10,8 +10,8 @@ import difflib
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,26 @@ from typing import Any
 import yaml
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
-from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.journal.options import JournalOptions
-from pystorm_source.options import EngineOptions, Options, SourceOptions, check_known, family_of, fields_of, parse
+from pystorm_source.options import (
+    EngineOptions,
+    Options,
+    SourceOptions,
+    check_known,
+    declared_by,
+    family_of,
+    fields_of,
+    parse,
+)
+from pystorm_source.options.duration import parse_duration
+from pystorm_source.options.presets import preset_file, preset_names
+from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.plan import Plan, check_meetings, compile_plan, load_topology
-from pystorm_source.presets import preset_file, preset_names
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.offsets.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
-from pystorm_source.storm_keys import STORM_KEYS
-from pystorm_source.wait_strategy import check_wait_strategies
 
 # What Spark itself adds for tables made by CREATE TABLE ... USING.
 _SPARKS_OWN = re.compile(
@@ -40,7 +48,8 @@ _SPARKS_OWN = re.compile(
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """``source`` is the name of the format. ``max_trigger_delay`` is in seconds."""
+    """``source`` is the name of the format. ``max_trigger_delay`` is in seconds. ``for_batches``: keys that say where a
+    batch read ends and were given, with their values."""
 
     source: str
     plan: Plan
@@ -48,6 +57,8 @@ class ReadRequest:
     starting: Positions
     ending: Positions
     max_trigger_delay: float
+    journal: JournalOptions
+    for_batches: tuple[tuple[str, Any], ...]
 
     @classmethod
     def of(cls, given: Mapping[str, str], source: str = "pystorm", plan: Plan | None = None) -> "ReadRequest":
@@ -58,7 +69,10 @@ class ReadRequest:
         options = parse(SourceOptions, given)
         config = _config_of(options.config)
         if plan is None:
-            plan = compile_plan(load_topology(_topology_of(options, given)), config, any_environment=True)
+            topology = load_topology(_topology_of(options, given))
+            tables = _tables_of(spec.component_cls for spec in topology.specs)
+            config |= _conf_given(given, options, tables)
+            plan = compile_plan(topology, config, any_environment=True)
         else:
             if options.topology:
                 raise OptionError(
@@ -66,17 +80,15 @@ class ReadRequest:
                     "'pystorm'. "
                     f"Given: {options.topology!r}"
                 )
-            plan = _configured(plan, config)
-        tables = tuple(dict.fromkeys(table for component in plan.components for table in component.option_tables))
-        check_known(_without_sparks_own(given), (SourceOptions, EngineOptions, JournalOptions, *tables), STORM_KEYS)
-        plan = _configured(plan, _conf_given(given, options, tables))
-        plan = plan.in_environment(parse(EngineOptions, dict(plan.config)).environment)
+            tables = _tables_of(component.cls for component in plan.components)
+            config |= _conf_given(given, options, tables)
+            plan = plan.configured({**dict(plan.config), **config})
+        plan = plan.in_environment(plan.options.environment)
         plan.check_dead_letters()
         check_meetings(plan)
-        for component in plan.components:
-            for table in component.option_tables:
-                parse(table, plan.conf_of(component))
-        plan = _guaranteed(plan, options)
+        for_batches = _declared(plan)
+        journal = parse(JournalOptions, dict(plan.config))
+        plan = _guaranteed(plan, options, journal)
         Rows(plan, options)
         partitioned = {s.name: s.runs_as for s in plan.spouts if issubclass(s.runs_as, PartitionedSpout)}
         request = cls(
@@ -86,6 +98,8 @@ class ReadRequest:
             starting=Positions.parse("startingOffsets", options.starting_offsets, EARLIEST, partitioned),
             ending=Positions.parse("endingOffsets", options.ending_offsets, LATEST, partitioned),
             max_trigger_delay=parse_duration("maxTriggerDelay", options.max_trigger_delay),
+            journal=journal,
+            for_batches=for_batches,
         )
         request._check_together()
         return request
@@ -115,17 +129,11 @@ class ReadRequest:
                 "at what is there. "
                 f"Given: {self.options.ending_offsets!r}"
             )
-        for component in self.plan.spouts:
-            for table in component.option_tables:
-                found = parse(table, self.plan.conf_of(component))
-                for key in sorted(table.for_batches):
-                    field = fields_of(table)[key]
-                    value = getattr(found, field.name)
-                    if value != field.default:
-                        raise OptionError(
-                            f"option {key!r} is for spark.read: a stream has no end; use Trigger.AvailableNow to stop "
-                            f"at what is there. Given: {value!r}"
-                        )
+        for key, value in self.for_batches:
+            raise OptionError(
+                f"option {key!r} is for spark.read: a stream has no end; use Trigger.AvailableNow to stop at what is "
+                f"there. Given: {value!r}"
+            )
 
     def check_batch(self) -> None:
         """Raises OptionError for what only a stream takes."""
@@ -133,7 +141,7 @@ class ReadRequest:
             raise OptionError(
                 "option 'journal.path' is for streams: a batch read ends and never comes back to what it has read. "
                 "Leave it out, and say delivery.guarantee=best-effort for spouts without offsets. "
-                f"Given: {parse(JournalOptions, dict(self.plan.config)).shown!r}"
+                f"Given: {self.journal.shown!r}"
             )
         if self.starting.default == LATEST or LATEST in self.starting.named.values():
             raise OptionError(
@@ -220,14 +228,21 @@ def _config_of(text: str) -> dict[str, Any]:
         raise OptionError(f"option 'config' is no YAML: {where}. Given: {shown}") from None
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         raise OptionError(f"option 'config' holds one object of keys and values. Given: {shown}")
-    return config
+    try:
+        return dict(json.loads(json.dumps(config)))
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}") from None
 
 
 def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[type[Options], ...]) -> dict[str, Any]:
-    """What the options add to the configuration of the topology, in the spelling of the tables."""
+    """What the options add to the configuration of the topology, in the spelling of the tables.
+
+    Raises OptionError for a key that nobody knows.
+    """
     known: tuple[type[Options], ...] = (EngineOptions, JournalOptions, *tables)
     keys = {key.lower(): key for key in STORM_KEYS}
     keys |= {key.lower(): key for table in known for key in fields_of(table)}
+    check_known(_without_sparks_own(given), (SourceOptions, *known), STORM_KEYS)
     conf: dict[str, Any] = {keys[key.lower()]: value for key, value in given.items() if key.lower() in keys}
     conf |= {key.lower(): value for key, value in given.items() if family_of(key, keys.values())}
     if options.path:
@@ -236,22 +251,30 @@ def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[
     return conf
 
 
-def _configured(plan: Plan, config: Mapping[str, Any]) -> Plan:
-    merged = {**dict(plan.config), **config}
-    try:
-        merged = json.loads(json.dumps(merged))
-    except (TypeError, ValueError) as error:
-        raise OptionError(f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}") from None
-    engine = parse(EngineOptions, merged)
-    check_wait_strategies(merged)
-    return replace(plan, name=engine.name or plan.name, config=tuple(sorted(merged.items())))
+def _tables_of(components: Iterable[type]) -> tuple[type[Options], ...]:
+    return tuple(dict.fromkeys(table for component in components for table in declared_by(component)))
 
 
-def _guaranteed(plan: Plan, options: SourceOptions) -> Plan:
+def _declared(plan: Plan) -> tuple[tuple[str, Any], ...]:
+    """Reads the options that components declare; of the spouts, those that were given and are for batch reads.
+
+    Raises OptionError for a wrong one.
+    """
+    for_batches = []
+    for component in plan.components:
+        for table in component.option_tables:
+            found = parse(table, plan.conf_of(component))
+            for key in sorted(table.for_batches) if component.is_spout else ():
+                field = fields_of(table)[key]
+                if (value := getattr(found, field.name)) != field.default:
+                    for_batches.append((key, value))
+    return tuple(for_batches)
+
+
+def _guaranteed(plan: Plan, options: SourceOptions, journal: JournalOptions) -> Plan:
     """The plan with a journal around each spout without offsets, where there is one. Raises OptionError where there is
     none, and nobody has said that it may be so."""
     without = [component for component in plan.spouts if not component.is_partitioned]
-    journal = parse(JournalOptions, dict(plan.config))
     if not without:
         return plan
     if journal.path:

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, NoReturn
 import pyarrow as pa
 
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.options import Options, parse
+from pystorm_source.options import parse
+from pystorm_source.options.storm_keys import check_topology_keys
 from pystorm_source.plan.plan import Plan
-from pystorm_source.storm_keys import check_topology_keys
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import added
@@ -104,8 +104,7 @@ class LocalRun:
     ):
         for component in plan.components:
             check_topology_keys(plan.conf_of(component))
-            table = getattr(component.cls, "Options", None)
-            if isinstance(table, type) and issubclass(table, Options):
+            for table in component.option_tables:
                 parse(table, plan.conf_of(component))
         self.plan = plan
         self.clock = clock or SystemClock()

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import fields
 from typing import Any
 
-from pystorm_source.plan.plan import Plan
+from pystorm_source.plan.plan import ComponentPlan, Plan
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker
 
@@ -30,13 +30,17 @@ def _key(plan: Plan, output: OutputPlan) -> Key:
         plan.name,
         repr(plan.config),
         repr(plan.edges),
-        repr([tuple(getattr(component, each.name) for each in fields(component)) for component in plan.components]),
+        repr([_values_of(component) for component in plan.components]),
         tuple(_key_of_grouping(edge.custom) for edge in plan.edges),
         tuple(component.cls for component in plan.components),
         output.views,
         output.schema.to_string(),
         output.batch_rows,
     )
+
+
+def _values_of(component: ComponentPlan) -> tuple[Any, ...]:
+    return tuple(getattr(component, each.name) for each in fields(component) if each.compare)
 
 
 class _StatePickler(pickle.Pickler):

@@ -17,7 +17,6 @@ from cython_core.stream_router import Route, StreamRouter
 from cython_core.tuple import TupleSource
 from pystorm_source.api.component_spec import GlobalStreamId
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.options import EngineOptions, parse
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.worker.event_loop import EventLoop, ManualEventLoop
 from pystorm_source.worker.output import OutputPlan
@@ -34,7 +33,7 @@ class Wiring:
         self.plan = plan
         self._clock = clock
         self._loop: EventLoop | None = None
-        self.engine = parse(EngineOptions, dict(plan.config))
+        self.engine = plan.options
         self.views: list[RowView] = []
         self._queues = {
             task: ReceiveQueue(self.engine.receive_buffer_size, self._threads_that_offer_to(component))
@@ -80,13 +79,11 @@ class Wiring:
         )
 
     def _executors(self, component: ComponentPlan, output: OutputPlan, builder: RowBatchBuilder) -> Iterator[Executor]:
-        own = parse(EngineOptions, self.plan.conf_of(component))
         for task in component.tasks:
-            yield self._executor(component, task, own, output, builder)
+            yield self._executor(component, task, output, builder)
 
-    def _executor(
-        self, component: ComponentPlan, task: int, own: EngineOptions, output: OutputPlan, builder: RowBatchBuilder
-    ) -> Executor:
+    def _executor(self, component: ComponentPlan, task: int, output: OutputPlan, builder: RowBatchBuilder) -> Executor:
+        own = component.options
         pending = PendingEmits()
         routers = {
             stream.name: StreamRouter(

@@ -22,9 +22,8 @@ from pystorm_source.api.component_log import ErrorLog
 from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
-from pystorm_source.options import EngineOptions, parse
+from pystorm_source.options.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.plan.plan import Plan
-from pystorm_source.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.worker.failure import GivenUp, tuple_failed
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
@@ -59,7 +58,7 @@ class Worker:
         self._where = ""
         self._initialized: list[Executor] = []
         self._opened: list[SpoutExecutor] = []
-        engine = parse(EngineOptions, dict(plan.config))
+        engine = plan.options
         manual = not isinstance(self.clock, SystemClock)
         self._acker = Acker(
             engine.timeout_seconds, engine.message_timeout_by_progress, self.clock.monotonic if manual else None
@@ -88,7 +87,7 @@ class Worker:
         self._longest: dict[Executor, int] = {}
 
     def _retries_of(self, spout: SpoutExecutor) -> Retries:
-        options = parse(EngineOptions, self.plan.conf_of(self.plan.component(spout.component)))
+        options = self.plan.component(spout.component).options
         # Order: nothing that leads to the worker, or threads would keep the one alive that ends them.
         tell = partial(_tell_once, self._told, spout)
         return Retries(spout.component, spout.task, options, self.clock, spout.emit_dead_letter, tell)
@@ -112,7 +111,7 @@ class Worker:
                 flush_nanos=flush,
                 acker=self._acker,
             )
-        wait = None if manual else wait_strategy(WaitSituation.SPOUT_WAIT, dict(self.plan.config))
+        wait = None if manual else wait_strategy(WaitSituation.SPOUT_WAIT, self.plan.options, dict(self.plan.config))
         return InlineScheduler(
             executors, self._builder, *clock, seed=seed, patience=patience, spout_wait=wait, acker=self._acker
         )
@@ -121,7 +120,8 @@ class Worker:
         component = self.plan.component(executor.component)
         conf = self.plan.conf_of(component)
         idle = WaitSituation.SPOUT_WAIT if component.is_spout else WaitSituation.BOLT_WAIT
-        return wait_strategy(idle, conf), wait_strategy(WaitSituation.BACK_PRESSURE_WAIT, conf)
+        own = component.options
+        return wait_strategy(idle, own, conf), wait_strategy(WaitSituation.BACK_PRESSURE_WAIT, own, conf)
 
     @property
     def next_due(self) -> float:

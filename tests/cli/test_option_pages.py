@@ -11,11 +11,11 @@ import yaml
 from pystorm_source.cli import option_pages
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import TABLES, EngineOptions, SourceOptions, fields_of, parse
+from pystorm_source.options.wait_strategy import check_wait_strategies
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions
 from pystorm_source.spouts.socket import SocketOptions
-from pystorm_source.wait_strategy import check_wait_strategies
 
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m pystorm_source.cli.option_pages --write"
@@ -72,7 +72,7 @@ def test_presets_are_taken(preset):
     assert set(given) <= set(fields_of(EngineOptions))
     engine = parse(EngineOptions, given)
     assert all(getattr(engine, fields_of(EngineOptions)[key].name) != default(key) for key in given)
-    check_wait_strategies(given)
+    check_wait_strategies(engine)
 
 
 def test_the_command_line_prints_and_refuses():

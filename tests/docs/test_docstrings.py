@@ -35,7 +35,7 @@ ROOMS = (
     "pystorm_source.spouts.files",
     "pystorm_source.spouts.kafka",
     "pystorm_source.testing",
-    "pystorm_source.wait_strategy",
+    "pystorm_source.options.wait_strategy",
 )
 OURS = ("pystorm_source", "cython_core")
 ROUTINES = (FunctionType, MethodType, MethodDescriptorType)

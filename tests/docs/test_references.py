@@ -6,10 +6,10 @@ import pytest
 
 from pystorm_source.cli.main import app
 from pystorm_source.options import TABLES, fields_of
+from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions
-from pystorm_source.storm_keys import STORM_KEYS
 from tests.docs.pages import ROOT, inline_code, pages, prose
 from tests.house import rooms
 

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from pystorm_source.cli.option_pages import sections
-from pystorm_source.duration import parse_duration
 from pystorm_source.errors import PystormError
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, SourceOptions, fields_of, parse
+from pystorm_source.options.duration import parse_duration
 from pystorm_source.source.request import ReadRequest
 from tests.mutations.outcomes import refused
 from tests.spouts.mutations import mutated

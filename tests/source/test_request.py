@@ -14,6 +14,9 @@ from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts import FilesSpout
 from tests.source import topologies
 
+BATCH = "topology.producer.batch.size"
+QUEUE = "topology.executor.receive.buffer.size"
+
 
 def test_all_options(world):
     request = ReadRequest.of(
@@ -45,6 +48,27 @@ def test_spouts_that_are_to_meet_are_refused_unless_the_reader_says_that_they_ne
         ReadRequest.of(world.options("Joined"))
     request = ReadRequest.of(world.options("Joined", topology__spouts__independent="true"))
     assert [component.name for component in request.plan.spouts] == ["numbers", "others"]
+
+
+def test_what_a_component_sets_must_go_with_the_options_of_the_reader(world):
+    """Told at load, and not by the task that builds the component's queue."""
+    bolt = topologies.DoubleBolt.spec(inputs=[(numbers := topologies.NumberSpout.spec())], config={BATCH: 50})
+    plan = compile_plan(type("Made", (Topology,), {"numbers": numbers, "bolt": bolt}))
+    assert ReadRequest.of({"path": str(world.folder), QUEUE: "100"}, plan=plan).plan.component("bolt")
+    with pytest.raises(OptionError, match=f"config of component 'bolt': {BATCH} is at most half of {QUEUE}.*Given: 50"):
+        ReadRequest.of({"path": str(world.folder), QUEUE: "64"}, plan=plan)
+
+
+def test_a_config_file_holds_what_json_has(world):
+    """In a registered topology as in one that is named."""
+    file = world.folder / "config.yaml"
+    file.write_text("my.day: 2024-01-31\n")
+    for options, plan in (
+        (world.options("Doubled", config=file), None),
+        ({"config": str(file)}, compile_plan(topologies.Doubled)),
+    ):
+        with pytest.raises(OptionError, match=r"option 'config' holds JSON values only.*Given: \['my.day'\]"):
+            ReadRequest.of(options, plan=plan)
 
 
 @pytest.mark.parametrize("given", ["s3://bucket/logs", "dbfs:/mnt/logs"])

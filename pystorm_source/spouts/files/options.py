@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options, parse
+from pystorm_source.options.duration import parse_duration
 
 # One letter and a colon would be a drive, not a scheme.
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/.*)", re.DOTALL)

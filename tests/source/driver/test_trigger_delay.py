@@ -3,8 +3,8 @@
 import pytest
 
 from pystorm_source.clock import ManualClock
-from pystorm_source.duration import parse_duration
 from pystorm_source.errors import OptionError
+from pystorm_source.options.duration import parse_duration
 from pystorm_source.source.driver.trigger_delay import TriggerDelay
 
 

@@ -2,10 +2,14 @@
 
 import pickle
 import sys
+from collections import Counter
+from functools import partial
 
 import pytest
 from pyspark import cloudpickle
 
+from pystorm_source import Topology
+from pystorm_source.options import EngineOptions, Options
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.offsets.offsets import Key, Range, Ranges
 from pystorm_source.source.register import _planned, _source_of
@@ -61,6 +65,56 @@ def by_reference(world):
 def by_value(world):
     source = _source_of(*_planned(topologies.Doubled))
     return pickle.loads(cloudpickle.dumps(source))({"path": str(world.folder)})
+
+
+@pytest.fixture
+def read_tables(monkeypatch):
+    """Table → how often its options were read."""
+    counts = Counter()
+
+    def counted(read, table, given):
+        counts[table.__name__] += 1
+        return read(table, given)
+
+    for table in (Options, EngineOptions):
+        read = table.defaults_beside.__func__  # what a table is asked once by each `parse`
+        monkeypatch.setattr(table, "defaults_beside", classmethod(partial(counted, read)))
+    return counts
+
+
+class TwoConfigs(Topology):
+    """One component with a config of its own, in which it differs from the topology; one in which it does not."""
+
+    numbers = topologies.NumberSpout.spec()
+    same = topologies.DoubleBolt.spec(inputs=[numbers], config={"topology.debug": False})
+    own = topologies.DoubleBolt.spec(
+        inputs=[same], config={"topology.tick.tuple.freq.secs": 5}, par={"": 1, "large": 3}
+    )
+
+
+@pytest.mark.parametrize("scheduler", ["inline", "threads"])
+def test_options_are_read_once_at_load_and_never_in_a_task(world, monkeypatch, read_tables, scheduler):
+    monkeypatch.setattr(topologies, "TwoConfigs", TwoConfigs, raising=False)
+    source = PystormDataSource(
+        world.options("TwoConfigs", topology__scheduler=scheduler, topology__environment="large")
+    )
+    # The engine's for the topology and for each component with a config: what holds is different for each.
+    assert read_tables == {"SourceOptions": 1, "EngineOptions": 3, "JournalOptions": 1}
+    read_tables.clear()
+    task = Task(source)
+    assert task.run() == []
+    assert read_tables == {}
+    own, same = (source.request.plan.component(name).options for name in ("own", "same"))
+    assert (own.tick_frequency, same.tick_frequency) == (5, None)
+    assert same is source.request.plan.options
+
+
+def test_a_registered_topology_is_read_under_the_options_once(world, read_tables):
+    source = _source_of(*_planned(topologies.Doubled))
+    assert read_tables == {"EngineOptions": 1}
+    read_tables.clear()
+    source({"path": str(world.folder), "topology.debug": "true"})
+    assert read_tables == {"SourceOptions": 1, "EngineOptions": 1, "JournalOptions": 1}
 
 
 @pytest.mark.parametrize("source", [by_reference, by_value])

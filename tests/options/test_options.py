@@ -20,7 +20,7 @@ from pystorm_source.options import (
     parse,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 QUEUE = "topology.executor.receive.buffer.size"
 BATCH = "topology.producer.batch.size"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-_FOLDER = Path(__file__).resolve().parent / "conf"
+_FOLDER = Path(__file__).resolve().parents[1] / "conf"
 _NO_PRESET = "defaults"  # the printed table of every option: those of the source among them, which `config` refuses
 
 

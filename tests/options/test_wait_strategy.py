@@ -8,7 +8,8 @@ import pytest
 
 from cython_core.wait_strategy import ParkWait, ProgressiveWait, UserWait
 from pystorm_source.errors import OptionError
-from pystorm_source.wait_strategy import WaitSituation, check_wait_strategies, wait_strategy
+from pystorm_source.options import EngineOptions, parse
+from pystorm_source.options.wait_strategy import WaitSituation, check_wait_strategies, wait_strategy
 
 MILLI = 1_000_000
 STORMS = "org.apache.storm.policy."
@@ -54,8 +55,16 @@ def waits(monkeypatch):
     monkeypatch.setitem(sys.modules, "jobs_waits", module)
 
 
+def strategy_of(situation, conf):
+    return wait_strategy(situation, parse(EngineOptions, conf), conf)
+
+
+def check(conf):
+    check_wait_strategies(parse(EngineOptions, conf))
+
+
 def test_the_defaults_are_storms():
-    spout, bolt, back = (wait_strategy(situation, {}) for situation in WaitSituation)
+    spout, bolt, back = (strategy_of(situation, {}) for situation in WaitSituation)
     assert all(type(strategy) is ProgressiveWait for strategy in (spout, bolt, back))
     assert [spout.nanos_at(at) for at in (0, 1, 100)] == [MILLI] * 3
     for woken in (bolt, back):  # by a tuple, by room: they need not look
@@ -63,7 +72,7 @@ def test_the_defaults_are_storms():
 
 
 def test_who_is_idle_for_long_waits_for_long():
-    assert {situation.name: wait_strategy(situation, {}).nanos_at(1 << 40) // MILLI for situation in WaitSituation} == {
+    assert {situation.name: strategy_of(situation, {}).nanos_at(1 << 40) // MILLI for situation in WaitSituation} == {
         "SPOUT_WAIT": 10,
         "BOLT_WAIT": 100,
         "BACK_PRESSURE_WAIT": 100,
@@ -77,14 +86,14 @@ def test_each_situation_reads_its_own_keys(situation):
         conf[f"topology.{each.value}.wait.strategy"] = STORMS + "WaitStrategyPark"
         conf[f"topology.{each.value}.wait.park.microsec"] = 10 + at
     at = list(WaitSituation).index(situation)
-    assert wait_strategy(situation, conf).nanos_at(0) == (10 + at) * 1000
+    assert strategy_of(situation, conf).nanos_at(0) == (10 + at) * 1000
     for at, each in enumerate(WaitSituation):
         conf[f"topology.{each.value}.wait.strategy"] = STORMS + "WaitStrategyProgressive"
         conf[f"topology.{each.value}.wait.progressive.level1.count"] = at
         conf[f"topology.{each.value}.wait.progressive.level2.count"] = str(at + 1)
         conf[f"topology.{each.value}.wait.progressive.level3.sleep.millis"] = at + 2
     at = list(WaitSituation).index(situation)
-    made = wait_strategy(situation, conf)
+    made = strategy_of(situation, conf)
     level2 = [1] * (at + 1) if situation is WaitSituation.SPOUT_WAIT else []
     expected = [0] * at + level2 + [(at + 2) * MILLI]
     assert [made.nanos_at(n) for n in range(len(expected))] == expected
@@ -97,20 +106,20 @@ def test_each_situation_reads_its_own_keys(situation):
 def test_storms_strategies_go_by_storms_names(package, name, cls):
     for situation in WaitSituation:
         conf = {situation.key: package + name}
-        check_wait_strategies(conf)
-        assert type(wait_strategy(situation, conf)) is cls
+        check(conf)
+        assert type(strategy_of(situation, conf)) is cls
 
 
 @pytest.mark.parametrize("name", ["jobs_waits:Patient", "jobs_waits.Patient", "jobs_waits:nested.Patient"])
 @pytest.mark.parametrize("situation", WaitSituation)
 def test_a_class_of_the_users_is_found_by_name_and_prepared(situation, name):
     conf = {situation.key: name, "mine": [1]}
-    check_wait_strategies(conf)
-    made = wait_strategy(situation, conf)
+    check(conf)
+    made = strategy_of(situation, conf)
     assert type(made) is UserWait
     assert made.strategy.prepared == (conf, situation)
     assert made.idle(3) == 8
-    assert wait_strategy(situation, conf).strategy is not made.strategy
+    assert strategy_of(situation, conf).strategy is not made.strategy
 
 
 @pytest.mark.parametrize(
@@ -131,7 +140,7 @@ def test_a_class_of_the_users_is_found_by_name_and_prepared(situation, name):
 )
 @pytest.mark.parametrize("situation", WaitSituation)
 def test_a_name_that_leads_nowhere_is_refused_before_anything_runs(situation, name, said):
-    for ask in (check_wait_strategies, lambda conf: wait_strategy(situation, conf)):
+    for ask in (check, lambda conf: strategy_of(situation, conf)):
         with pytest.raises(OptionError) as caught:
             ask({situation.key: name})
         assert str(caught.value).startswith(f"option {situation.key!r}")
@@ -145,10 +154,10 @@ def test_a_name_that_leads_nowhere_is_refused_before_anything_runs(situation, na
 )
 def test_a_class_that_cannot_be_prepared_is_refused(name, said):
     with pytest.raises(OptionError, match=f"topology.bolt.wait.strategy.*{said}.*Given: 'jobs_waits:{name}'"):
-        wait_strategy(WaitSituation.BOLT_WAIT, {"topology.bolt.wait.strategy": f"jobs_waits:{name}"})
+        strategy_of(WaitSituation.BOLT_WAIT, {"topology.bolt.wait.strategy": f"jobs_waits:{name}"})
 
 
 def test_a_wrong_number_is_refused_by_key():
     key = "topology.spout.wait.park.microsec"
     with pytest.raises(OptionError, match=re.escape(f"option '{key}'") + ".*Given: -1"):
-        check_wait_strategies({key: -1})
+        check({key: -1})

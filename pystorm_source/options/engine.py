@@ -1,24 +1,14 @@
-"""The option table: every key with type, default, bounds and meaning, and the one way to read it.
+"""The keys of the engine. They keep Storm's names."""
 
-``conf/defaults.yaml`` and ``docs/OPTIONS.md`` are printed from here (a test compares them). Engine keys keep Storm's
-names; admission keys keep the names of Spark's Kafka source. Parsed once, to frozen objects.
-"""
-
-import difflib
-import functools
-import ipaddress
 import logging
-import re
-import typing
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from pystorm_source.errors import LONGEST_GIVEN, OptionError, cut, given
-from pystorm_source.redaction import redacted
+from pystorm_source.errors import OptionError
+from pystorm_source.options.table import Options, fields_of
 
 LINT_CODES = (
     "batch-without-ticks",
@@ -41,7 +31,6 @@ LOG_LEVELS = {
 }
 
 
-_HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 PROGRESSIVE = "org.apache.storm.policy.WaitStrategyProgressive"
 _STORMS_WAITS = "WaitStrategyProgressive, WaitStrategyPark (with or without org.apache.storm.policy.)"
 _OWN_WAIT = "or a class of your own, as module:Class, with prepare(conf, situation) and idle(idle_counter)."
@@ -74,28 +63,6 @@ class WaitOptions(NamedTuple):
     level1_count: int
     level2_count: int
     level3_sleep_millis: int
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of option tables. A spout declares its own by subclassing it and naming it in ``Spout.Options``.
-
-    A field whose key ends with ``.*`` takes a whole family of keys, as a dict without what they begin with.
-    """
-
-    for_batches: ClassVar[frozenset[str]] = frozenset()
-    """The keys that say where a batch read ends: a stream refuses them."""
-
-    def __repr__(self) -> str:
-        values = (f"{each.name}={shown(key, getattr(self, each.name))}" for key, each in fields_of(type(self)).items())
-        return f"{type(self).__qualname__}({', '.join(values)})"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [(each.name, redacted(key, getattr(self, each.name))) for key, each in fields_of(type(self)).items()]
-
-    @classmethod
-    def defaults_beside(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Field → default, of fields that are not ``given`` and whose default depends on those that are."""
-        return {}
 
 
 class EngineOptions(Options, frozen=True, kw_only=True):
@@ -393,232 +360,3 @@ class EngineOptions(Options, frozen=True, kw_only=True):
                 f"({self.receive_buffer_size}): lower the batch or enlarge the queue. "
                 f"Given: {self.producer_batch_size!r}"
             )
-
-
-class SourceOptions(Options, frozen=True, kw_only=True):
-    """What ``spark.readStream.format("pystorm")`` and ``spark.read.format("pystorm")`` take."""
-
-    topology: Annotated[str, Meta(description="The topology as package.module:Class.")] = ""
-    config: Annotated[
-        str,
-        Meta(
-            description="Configuration of the topology: a JSON object, the path of a .yaml or .json file, or a preset: "
-            "latency or throughput."
-        ),
-    ] = ""
-    path: Annotated[str, Meta(description="What load(path) was given; for spouts that read files.")] = ""
-    stream: Annotated[
-        str,
-        Meta(
-            description="The open stream that gives the rows, as component or component.stream; needed where several "
-            "are open."
-        ),
-    ] = ""
-    streams: Annotated[
-        Literal["one", "all"],
-        Meta(description="all: rows of every open stream, with _component, _stream and the union of their columns."),
-    ] = "one"
-    starting_offsets: Annotated[
-        str,
-        Meta(
-            description='Where a new query begins: earliest, latest, or JSON {"spout": {"partition": offset}}; '
-            "-2 is earliest, -1 latest."
-        ),
-    ] = msgspec.field(name="startingOffsets", default="earliest")
-    ending_offsets: Annotated[
-        str,
-        Meta(description='Where a batch read ends: latest, or JSON {"spout": {"partition": offset}}. Not for streams.'),
-    ] = msgspec.field(name="endingOffsets", default="latest")
-    max_offsets_per_trigger: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Offsets that one micro-batch may admit, over all partitions."),
-    ] = msgspec.field(name="maxOffsetsPerTrigger", default=None)
-    min_offsets_per_trigger: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Offsets that must wait before a micro-batch is started, unless maxTriggerDelay passes."),
-    ] = msgspec.field(name="minOffsetsPerTrigger", default=None)
-    max_trigger_delay: Annotated[
-        str, Meta(description="How long minOffsetsPerTrigger may hold data back: a number with ms, s, m, h or d.")
-    ] = msgspec.field(name="maxTriggerDelay", default="15m")
-    max_offsets_per_partition: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Offsets that one micro-batch may admit from one spout partition."),
-    ] = msgspec.field(name="maxOffsetsPerPartition", default=None)
-    min_partitions: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Spark partitions wished for a micro-batch; larger ranges are split to reach it."),
-    ] = msgspec.field(name="minPartitions", default=None)
-    max_records_per_partition: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Offsets that one Spark partition reads at most; larger ranges are split, evenly."),
-    ] = msgspec.field(name="maxRecordsPerPartition", default=None)
-    fail_on_data_loss: Annotated[
-        bool,
-        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
-    ] = msgspec.field(name="failOnDataLoss", default=True)
-    include_metadata: Annotated[
-        bool, Meta(description="Adds the columns _component, _stream, _task, _partition and _offset.")
-    ] = msgspec.field(name="includeMetadata", default=False)
-    delivery_guarantee: Annotated[
-        Literal["exactly-once", "best-effort"],
-        Meta(
-            description="best-effort lets spouts without offsets run without a journal: what a failed task had read is "
-            "lost."
-        ),
-    ] = msgspec.field(name="delivery.guarantee", default="exactly-once")
-    batch_target_millis: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(
-            description="How long a micro-batch is meant to take, in milliseconds: so much is read that its tasks end "
-            "in time, and spouts without offsets are listened to for so long. Unset: the interval of the trigger, but "
-            "at least a second; a second for spouts without offsets."
-        ),
-    ] = msgspec.field(name="batch.target.millis", default=None)
-    initial_rate: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(
-            description="Offsets per second that a partition is taken to manage before any task has reported: what "
-            "bounds the first micro-batch. Unset: the spout's own, 200 if it has none."
-        ),
-    ] = msgspec.field(name="backpressure.initialRate", default=None)
-    output_batch_rows: Annotated[
-        int, Meta(ge=1, le=1 << 24, description="Rows of one Arrow batch that leaves the task.")
-    ] = msgspec.field(name="output.batch.rows", default=32_768)
-    feedback: Annotated[
-        Literal["auto", "off"],
-        Meta(
-            description="auto: the tasks of a stream report to the driver what they saw, over a connection of their "
-            "own, and micro-batches are measured out by it. off: no socket is opened, and only limits bound them."
-        ),
-    ] = "auto"
-    feedback_host: Annotated[
-        str,
-        Meta(
-            description="The host name or IP address by which tasks reach the driver for that, where it listens if it "
-            "is one of its own; 0.0.0.0: all of its addresses. Empty: loopback where the master is local; else all, "
-            "and tasks connect to spark.driver.host."
-        ),
-    ] = msgspec.field(name="feedback.host", default="")
-    feedback_port: Annotated[
-        int, Meta(ge=0, le=65_535, description="The port at which the driver listens for that; 0: any that is free.")
-    ] = msgspec.field(name="feedback.port", default=0)
-
-    @property
-    def slice_millis(self) -> int:
-        """How long a micro-batch listens to spouts without offsets."""
-        return 1000 if self.batch_target_millis is None else self.batch_target_millis
-
-    def __post_init__(self) -> None:
-        if self.feedback_host and not _is_host(self.feedback_host):
-            raise OptionError(
-                "option 'feedback.host' is a host name or an IP address, without scheme and port, which is "
-                f"feedback.port. Given: {self.feedback_host!r}"
-            )
-
-
-def _is_host(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return len(text) <= 253 and _HOST_NAME.fullmatch(text) is not None
-    return True
-
-
-TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions)
-
-T = TypeVar("T", bound=Options)
-
-
-def shown(key: str, value: Any) -> str:
-    """The value as messages and records may show it, cut and without secrets."""
-    return given(redacted(key, value))
-
-
-# Too few: tables are read anew in turn. Too many: tables of notebook cells that were run again stay in memory.
-@functools.lru_cache(maxsize=128)
-def fields_of(table: type[Options]) -> Mapping[str, msgspec.structs.FieldInfo]:
-    """Key → field of a table. Kept, as msgspec evaluates the annotations of the whole table at each look."""
-    return MappingProxyType({field.encode_name: field for field in msgspec.structs.fields(table)})
-
-
-class _Lookup(NamedTuple):
-    """A field as ``parse`` looks for it."""
-
-    lowered: str
-    key: str
-    field: msgspec.structs.FieldInfo
-    is_required: bool
-    is_family: bool
-
-
-@functools.lru_cache(maxsize=128)
-def _lookups(table: type[Options]) -> tuple[_Lookup, ...]:
-    """The fields of a table. Kept, as a worker parses its options for each of its tasks."""
-    return tuple(
-        _Lookup(key.lower(), key, field, field.required, key.endswith(".*")) for key, field in fields_of(table).items()
-    )
-
-
-def family_of(key: str, families: Iterable[str]) -> str | None:
-    """The key such as ``kafka.*``, out of these, whose family this key belongs to."""
-    lowered = key.lower()
-    for family in families:
-        if family.endswith(".*") and lowered.startswith(family[:-1].lower()) and not lowered.endswith("*"):
-            return family
-    return None
-
-
-def meaning_of(field: msgspec.structs.FieldInfo) -> str:
-    """The one-line meaning of a field; empty where it has none."""
-    for meta in typing.get_args(field.type)[1:] if typing.get_origin(field.type) is Annotated else ():
-        if isinstance(meta, Meta) and meta.description:
-            return meta.description
-    return ""
-
-
-def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Iterable[str] = ()) -> None:
-    """Raises OptionError for the first key that neither a table nor ``also`` has, with the nearest known one. Case does
-    not count."""
-    named = {key.lower(): key for table in tables for key in fields_of(table)}
-    known = {key.lower(): key for key in also} | named
-    for key in given:
-        if key.lower() not in known and family_of(key, named.values()) is None:
-            near = difflib.get_close_matches(key.lower(), known, n=1)
-            remedy = f"did you mean {known[near[0]]!r}?" if near else f"known are: {', '.join(sorted(named.values()))}."
-            raise OptionError(
-                f"unknown option {key!r}: {remedy} A key of your own goes into option 'config' or into "
-                f"Topology.config. Given: {key!r}"
-            )
-
-
-def _families(table: type[Options], lowered: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Key such as ``kafka.*`` → its family: what stands behind ``kafka.``, with the values."""
-    families: dict[str, dict[str, Any]] = {each.lowered: {} for each in _lookups(table) if each.is_family}
-    for key in lowered if families else ():
-        if family := family_of(key, families):
-            families[family][key[len(family) - 1 :]] = lowered[key]
-    return families
-
-
-def parse(table: type[T], given: Mapping[str, Any]) -> T:
-    """Reads the keys of this table out of ``given`` (others are passed over), strings converted to the field's type.
-
-    Raises OptionError with key, meaning and value.
-    """
-    lowered = {key.lower(): value for key, value in given.items()}
-    lowered.update(_families(table, lowered))
-    values = {}
-    for lowered_key, key, field, is_required, _ in _lookups(table):
-        if lowered_key not in lowered:
-            if is_required:
-                raise OptionError(f"option {key!r} is needed: {meaning_of(field)} Given: nothing")
-            continue
-        value = lowered[lowered_key]
-        try:
-            if isinstance(value, str):
-                value.encode()  # half a character is refused here, not by whatever reads the text later
-            values[field.name] = msgspec.convert(value, field.type, strict=False)
-        except (msgspec.ValidationError, UnicodeEncodeError) as error:
-            what = cut(str(error), LONGEST_GIVEN)  # it may quote the value
-            raise OptionError(f"option {key!r}: {what}. {meaning_of(field)} Given: {shown(key, value)}") from None
-    return table(**table.defaults_beside(values), **values)

@@ -17,7 +17,7 @@ from typing import Any
 from cython_core.wait_strategy import ParkWait, ProgressiveWait, UserWait, WaitStrategy
 from pystorm_source.errors import OptionError, said
 from pystorm_source.named import load_named
-from pystorm_source.options import EngineOptions, parse
+from pystorm_source.options import EngineOptions
 
 _STORMS_PACKAGE = "org.apache.storm.policy."
 _STORMS = ("WaitStrategyProgressive", "WaitStrategyPark")
@@ -32,7 +32,7 @@ class WaitSituation(enum.Enum):
         BACK_PRESSURE_WAIT (WaitSituation): a producer's destination is full.
 
     Example:
-        >>> from pystorm_source.wait_strategy import WaitSituation
+        >>> from pystorm_source.options.wait_strategy import WaitSituation
         >>> WaitSituation.BACK_PRESSURE_WAIT.key
         'topology.backpressure.wait.strategy'
     """
@@ -47,26 +47,28 @@ class WaitSituation(enum.Enum):
         return f"topology.{self.value}.wait.strategy"
 
 
-def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStrategy:
-    """A new strategy for one executor, by the keys of the situation in its configuration. Storm's ``IWaitStrategy``.
+def wait_strategy(situation: WaitSituation, engine: EngineOptions, conf: Mapping[str, Any]) -> WaitStrategy:
+    """A new strategy for one executor, by the keys of the situation. Storm's ``IWaitStrategy``.
 
     Args:
         situation (WaitSituation): what is waited for.
-        conf (Mapping[str, Any]): the executor's configuration.
+        engine (EngineOptions): the executor's options.
+        conf (Mapping[str, Any]): what a class of the user's is given.
 
     Returns:
         WaitStrategy: its ``idle(idle_counter)`` waits and returns the next counter.
 
     Raises:
-        OptionError: a wrong value, a class that is not found or is no wait strategy, or it or its ``prepare`` raises.
+        OptionError: a class that is not found or is no wait strategy, or it or its ``prepare`` raises.
 
     Example:
-        >>> from pystorm_source.wait_strategy import WaitSituation, wait_strategy
+        >>> from pystorm_source.options import EngineOptions, parse
+        >>> from pystorm_source.options.wait_strategy import WaitSituation, wait_strategy
         >>> conf = {"topology.spout.wait.strategy": "WaitStrategyPark", "topology.spout.wait.park.microsec": 50}
-        >>> wait_strategy(WaitSituation.SPOUT_WAIT, conf).nanos_at(0)
+        >>> wait_strategy(WaitSituation.SPOUT_WAIT, parse(EngineOptions, conf), conf).nanos_at(0)
         50000
     """
-    options = parse(EngineOptions, conf).wait_options(situation.value)
+    options = engine.wait_options(situation.value)
     backs_off = situation is WaitSituation.SPOUT_WAIT
     woken = not backs_off
     name = options.strategy.removeprefix(_STORMS_PACKAGE)
@@ -87,22 +89,22 @@ def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStra
     return UserWait(strategy)
 
 
-def check_wait_strategies(conf: Mapping[str, Any]) -> None:
-    """Checks the wait strategies that a configuration names. Builds none.
+def check_wait_strategies(engine: EngineOptions) -> None:
+    """Checks the wait strategies that these options name. Builds none.
 
     Args:
-        conf (Mapping[str, Any]): the configuration.
+        engine (EngineOptions): the options.
 
     Raises:
         OptionError: a class that is not found or is no wait strategy.
 
     Example:
-        >>> from pystorm_source.wait_strategy import check_wait_strategies
-        >>> check_wait_strategies({"topology.bolt.wait.strategy": "collections:Counter"})
+        >>> from pystorm_source.options import EngineOptions, parse
+        >>> from pystorm_source.options.wait_strategy import check_wait_strategies
+        >>> check_wait_strategies(parse(EngineOptions, {"topology.bolt.wait.strategy": "collections:Counter"}))
         Traceback (most recent call last):
         pystorm_source.errors.OptionError: option 'topology.bolt.wait.strategy': a wait strategy defines ...
     """
-    engine = parse(EngineOptions, conf)
     for situation in WaitSituation:
         name = engine.wait_options(situation.value).strategy
         if name.removeprefix(_STORMS_PACKAGE) not in _STORMS:

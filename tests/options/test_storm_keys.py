@@ -6,7 +6,7 @@ import pytest
 
 from pystorm_source.errors import OptionError
 from pystorm_source.options import EngineOptions, fields_of
-from pystorm_source.storm_keys import STORM_KEYS, check_topology_keys
+from pystorm_source.options.storm_keys import STORM_KEYS, check_topology_keys
 
 
 def test_whole_configurations_of_storm_pass():

@@ -1,0 +1,142 @@
+"""The keys of a reader. Those of admission keep the names of Spark's Kafka source."""
+
+import ipaddress
+import re
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import OptionError
+from pystorm_source.options.table import Options
+
+_HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
+
+
+class SourceOptions(Options, frozen=True, kw_only=True):
+    """What ``spark.readStream.format("pystorm")`` and ``spark.read.format("pystorm")`` take."""
+
+    topology: Annotated[str, Meta(description="The topology as package.module:Class.")] = ""
+    config: Annotated[
+        str,
+        Meta(
+            description="Configuration of the topology: a JSON object, the path of a .yaml or .json file, or a preset: "
+            "latency or throughput."
+        ),
+    ] = ""
+    path: Annotated[str, Meta(description="What load(path) was given; for spouts that read files.")] = ""
+    stream: Annotated[
+        str,
+        Meta(
+            description="The open stream that gives the rows, as component or component.stream; needed where several "
+            "are open."
+        ),
+    ] = ""
+    streams: Annotated[
+        Literal["one", "all"],
+        Meta(description="all: rows of every open stream, with _component, _stream and the union of their columns."),
+    ] = "one"
+    starting_offsets: Annotated[
+        str,
+        Meta(
+            description='Where a new query begins: earliest, latest, or JSON {"spout": {"partition": offset}}; '
+            "-2 is earliest, -1 latest."
+        ),
+    ] = msgspec.field(name="startingOffsets", default="earliest")
+    ending_offsets: Annotated[
+        str,
+        Meta(description='Where a batch read ends: latest, or JSON {"spout": {"partition": offset}}. Not for streams.'),
+    ] = msgspec.field(name="endingOffsets", default="latest")
+    max_offsets_per_trigger: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Offsets that one micro-batch may admit, over all partitions."),
+    ] = msgspec.field(name="maxOffsetsPerTrigger", default=None)
+    min_offsets_per_trigger: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Offsets that must wait before a micro-batch is started, unless maxTriggerDelay passes."),
+    ] = msgspec.field(name="minOffsetsPerTrigger", default=None)
+    max_trigger_delay: Annotated[
+        str, Meta(description="How long minOffsetsPerTrigger may hold data back: a number with ms, s, m, h or d.")
+    ] = msgspec.field(name="maxTriggerDelay", default="15m")
+    max_offsets_per_partition: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Offsets that one micro-batch may admit from one spout partition."),
+    ] = msgspec.field(name="maxOffsetsPerPartition", default=None)
+    min_partitions: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Spark partitions wished for a micro-batch; larger ranges are split to reach it."),
+    ] = msgspec.field(name="minPartitions", default=None)
+    max_records_per_partition: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Offsets that one Spark partition reads at most; larger ranges are split, evenly."),
+    ] = msgspec.field(name="maxRecordsPerPartition", default=None)
+    fail_on_data_loss: Annotated[
+        bool,
+        Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
+    ] = msgspec.field(name="failOnDataLoss", default=True)
+    include_metadata: Annotated[
+        bool, Meta(description="Adds the columns _component, _stream, _task, _partition and _offset.")
+    ] = msgspec.field(name="includeMetadata", default=False)
+    delivery_guarantee: Annotated[
+        Literal["exactly-once", "best-effort"],
+        Meta(
+            description="best-effort lets spouts without offsets run without a journal: what a failed task had read is "
+            "lost."
+        ),
+    ] = msgspec.field(name="delivery.guarantee", default="exactly-once")
+    batch_target_millis: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="How long a micro-batch is meant to take, in milliseconds: so much is read that its tasks end "
+            "in time, and spouts without offsets are listened to for so long. Unset: the interval of the trigger, but "
+            "at least a second; a second for spouts without offsets."
+        ),
+    ] = msgspec.field(name="batch.target.millis", default=None)
+    initial_rate: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="Offsets per second that a partition is taken to manage before any task has reported: what "
+            "bounds the first micro-batch. Unset: the spout's own, 200 if it has none."
+        ),
+    ] = msgspec.field(name="backpressure.initialRate", default=None)
+    output_batch_rows: Annotated[
+        int, Meta(ge=1, le=1 << 24, description="Rows of one Arrow batch that leaves the task.")
+    ] = msgspec.field(name="output.batch.rows", default=32_768)
+    feedback: Annotated[
+        Literal["auto", "off"],
+        Meta(
+            description="auto: the tasks of a stream report to the driver what they saw, over a connection of their "
+            "own, and micro-batches are measured out by it. off: no socket is opened, and only limits bound them."
+        ),
+    ] = "auto"
+    feedback_host: Annotated[
+        str,
+        Meta(
+            description="The host name or IP address by which tasks reach the driver for that, where it listens if it "
+            "is one of its own; 0.0.0.0: all of its addresses. Empty: loopback where the master is local; else all, "
+            "and tasks connect to spark.driver.host."
+        ),
+    ] = msgspec.field(name="feedback.host", default="")
+    feedback_port: Annotated[
+        int, Meta(ge=0, le=65_535, description="The port at which the driver listens for that; 0: any that is free.")
+    ] = msgspec.field(name="feedback.port", default=0)
+
+    @property
+    def slice_millis(self) -> int:
+        """How long a micro-batch listens to spouts without offsets."""
+        return 1000 if self.batch_target_millis is None else self.batch_target_millis
+
+    def __post_init__(self) -> None:
+        if self.feedback_host and not _is_host(self.feedback_host):
+            raise OptionError(
+                "option 'feedback.host' is a host name or an IP address, without scheme and port, which is "
+                f"feedback.port. Given: {self.feedback_host!r}"
+            )
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return len(text) <= 253 and _HOST_NAME.fullmatch(text) is not None
+    return True

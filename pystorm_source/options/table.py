@@ -1,0 +1,154 @@
+"""A table of options: every key with type, default, bounds and meaning, and the one way to read it.
+
+``conf/defaults.yaml`` and ``docs/OPTIONS.md`` are printed from the tables (a test compares them). Read once, to frozen
+objects: ``Plan`` and ``ReadRequest`` carry them.
+"""
+
+import difflib
+import functools
+import typing
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from pystorm_source.errors import LONGEST_GIVEN, OptionError, cut, given
+from pystorm_source.redaction import redacted
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of option tables. A spout declares its own by subclassing it and naming it in ``Spout.Options``.
+
+    A field whose key ends with ``.*`` takes a whole family of keys, as a dict without what they begin with.
+    """
+
+    for_batches: ClassVar[frozenset[str]] = frozenset()
+    """The keys that say where a batch read ends: a stream refuses them."""
+
+    def __repr__(self) -> str:
+        values = (f"{each.name}={shown(key, getattr(self, each.name))}" for key, each in fields_of(type(self)).items())
+        return f"{type(self).__qualname__}({', '.join(values)})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [(each.name, redacted(key, getattr(self, each.name))) for key, each in fields_of(type(self)).items()]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As what is not at its default: a plan carries a few of these into every task."""
+        fields = fields_of(type(self)).values()
+        values = ((each.name, each.default, getattr(self, each.name)) for each in fields)
+        return _made, (type(self), {name: value for name, default, value in values if value != default})
+
+    @classmethod
+    def defaults_beside(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Field → default, of fields that are not ``given`` and whose default depends on those that are."""
+        return {}
+
+
+T = TypeVar("T", bound=Options)
+
+
+def _made(table: type[T], values: dict[str, Any]) -> T:
+    return table(**values)
+
+
+def shown(key: str, value: Any) -> str:
+    """The value as messages and records may show it, cut and without secrets."""
+    return given(redacted(key, value))
+
+
+# Too few: tables are read anew in turn. Too many: tables of notebook cells that were run again stay in memory.
+@functools.lru_cache(maxsize=128)
+def fields_of(table: type[Options]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    """Key → field of a table. Kept, as msgspec evaluates the annotations of the whole table at each look."""
+    return MappingProxyType({field.encode_name: field for field in msgspec.structs.fields(table)})
+
+
+class _Lookup(NamedTuple):
+    """A field as ``parse`` looks for it."""
+
+    lowered: str
+    key: str
+    field: msgspec.structs.FieldInfo
+    is_required: bool
+    is_family: bool
+
+
+@functools.lru_cache(maxsize=128)
+def _lookups(table: type[Options]) -> tuple[_Lookup, ...]:
+    """The fields of a table. Kept, as a worker parses its options for each of its tasks."""
+    return tuple(
+        _Lookup(key.lower(), key, field, field.required, key.endswith(".*")) for key, field in fields_of(table).items()
+    )
+
+
+def family_of(key: str, families: Iterable[str]) -> str | None:
+    """The key such as ``kafka.*``, out of these, whose family this key belongs to."""
+    lowered = key.lower()
+    for family in families:
+        if family.endswith(".*") and lowered.startswith(family[:-1].lower()) and not lowered.endswith("*"):
+            return family
+    return None
+
+
+def meaning_of(field: msgspec.structs.FieldInfo) -> str:
+    """The one-line meaning of a field; empty where it has none."""
+    for meta in typing.get_args(field.type)[1:] if typing.get_origin(field.type) is Annotated else ():
+        if isinstance(meta, Meta) and meta.description:
+            return meta.description
+    return ""
+
+
+def declared_by(component: type) -> tuple[type[Options], ...]:
+    """The table that a component's class names in its attribute ``Options``, if any."""
+    table = getattr(component, "Options", None)
+    return (table,) if isinstance(table, type) and issubclass(table, Options) else ()
+
+
+def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Iterable[str] = ()) -> None:
+    """Raises OptionError for the first key that neither a table nor ``also`` has, with the nearest known one. Case does
+    not count."""
+    named = {key.lower(): key for table in tables for key in fields_of(table)}
+    known = {key.lower(): key for key in also} | named
+    for key in given:
+        if key.lower() not in known and family_of(key, named.values()) is None:
+            near = difflib.get_close_matches(key.lower(), known, n=1)
+            remedy = f"did you mean {known[near[0]]!r}?" if near else f"known are: {', '.join(sorted(named.values()))}."
+            raise OptionError(
+                f"unknown option {key!r}: {remedy} A key of your own goes into option 'config' or into "
+                f"Topology.config. Given: {key!r}"
+            )
+
+
+def _families(table: type[Options], lowered: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Key such as ``kafka.*`` → its family: what stands behind ``kafka.``, with the values."""
+    families: dict[str, dict[str, Any]] = {each.lowered: {} for each in _lookups(table) if each.is_family}
+    for key in lowered if families else ():
+        if family := family_of(key, families):
+            families[family][key[len(family) - 1 :]] = lowered[key]
+    return families
+
+
+def parse(table: type[T], given: Mapping[str, Any]) -> T:
+    """Reads the keys of this table out of ``given`` (others are passed over), strings converted to the field's type.
+
+    Raises OptionError with key, meaning and value.
+    """
+    lowered = {key.lower(): value for key, value in given.items()}
+    lowered.update(_families(table, lowered))
+    values = {}
+    for lowered_key, key, field, is_required, _ in _lookups(table):
+        if lowered_key not in lowered:
+            if is_required:
+                raise OptionError(f"option {key!r} is needed: {meaning_of(field)} Given: nothing")
+            continue
+        value = lowered[lowered_key]
+        try:
+            if isinstance(value, str):
+                value.encode()  # half a character is refused here, not by whatever reads the text later
+            values[field.name] = msgspec.convert(value, field.type, strict=False)
+        except (msgspec.ValidationError, UnicodeEncodeError) as error:
+            what = cut(str(error), LONGEST_GIVEN)  # it may quote the value
+            raise OptionError(f"option {key!r}: {what}. {meaning_of(field)} Given: {shown(key, value)}") from None
+    return table(**table.defaults_beside(values), **values)
