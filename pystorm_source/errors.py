@@ -134,9 +134,7 @@ class CheckpointError(UsageError, ValueError):
 
 
 class WorldError(PystormError):
-    """Something outside is missing or unreachable. Trying again may help; Spark does.
-
-    Raise it in a spout of your own.
+    """Something outside is missing or unreachable. Trying again may help. Raise it in a spout of your own.
 
     Example:
         >>> from pystorm_source.errors import WorldError

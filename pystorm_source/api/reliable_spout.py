@@ -13,8 +13,7 @@ class ReliableSpout(Spout):
     A tuple that fails after ``max_fails`` retries is a dead letter: ``topology.dead.letter`` fails the task, emits a
     row or drops it. Then it counts as acked, with a line in the log.
 
-    Trap: like any ``Spout`` it has no offsets. What it holds is lost with its process, unless the query has
-    ``journal.path``.
+    Trap: like any ``Spout`` it has no offsets. What it holds is lost with its process.
 
     Attributes:
         max_fails (int): how often a tuple is emitted again. Defaults to 3.

@@ -36,7 +36,8 @@ class Spout(Component, SpoutBase):
         """Emits zero or more tuples; must not block, as other components may share its thread.
 
         Returns:
-            Any: ignored. Returning without an emit says that there is nothing now.
+            Any: False if the micro-batch gets nothing more from this spout. Anything else without an emit says that
+                there is nothing now.
         """
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple()")
 

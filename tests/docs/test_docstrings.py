@@ -12,7 +12,6 @@ import doctest
 import importlib
 import inspect
 import re
-import textwrap
 from collections.abc import Iterator
 from enum import Enum
 from types import FunctionType, MethodDescriptorType, MethodType
@@ -212,58 +211,49 @@ def test_lines_fit():
             assert len(line) <= 120, f"{public.name}: {line}"
 
 
-# --- what a function raises: itself, and the private functions of its module that it calls
+# --- what a function raises: itself, the private functions of its module that it calls
 
 
 def raised(public: Public) -> set[str]:
     """Names of exceptions in its ``raise`` statements; compiled code has no source to look at."""
-    if isinstance(public.object, type):
-        names = {name for name in ("__init__", "__init_subclass__") if name in vars(public.object)}
-        found: set[str] = set()
-        if ours(public.object) and not is_error(public.object) and (tree := tree_of(public.object)) is not None:
-            for name in names:
-                found |= raised_in(tree, public.object.__name__, name, set())
-        return found
-    owner = public.owner
-    if owner is None:
-        tree = tree_of(public.object)
-        return set() if tree is None else raised_in(tree, None, public.object.__name__, set())
-    name = public.object.__name__
-    definer = next(base for base in owner.__mro__ if name in vars(base))
-    tree = tree_of(definer)
-    return set() if tree is None else raised_in(tree, definer.__name__, name, set())
-
-
-def tree_of(thing: Any) -> ast.Module | None:
-    try:
-        return ast.parse(textwrap.dedent(inspect.getsource(importlib.import_module(thing.__module__))))
-    except (OSError, TypeError):
-        return None
-
-
-def raised_in(tree: ast.Module, cls: str | None, function: str, seen: set[tuple[str | None, str]]) -> set[str]:
-    if (cls, function) in seen:
+    if is_error(public.object):
         return set()
-    seen.add((cls, function))
-    definition = definition_of(tree, cls, function)
+    if isinstance(public.object, type):
+        made = {"__init__", "__init_subclass__"} & vars(public.object).keys()
+        return set().union(*(raised_in(public.object.__module__, public.object.__name__, name, set()) for name in made))
+    name = public.object.__name__
+    if public.owner is None:
+        return raised_in(public.object.__module__, None, name, set())
+    definer = next(base for base in public.owner.__mro__ if name in vars(base))
+    return raised_in(definer.__module__, definer.__name__, name, set())
+
+
+def raised_in(module: str, cls: str | None, function: str, seen: set[tuple[str, str | None, str]]) -> set[str]:
+    if (module, cls, function) in seen:
+        return set()
+    seen.add((module, cls, function))
+    definition = definition_of(module, cls, function)
     found: set[str] = set()
     for node in [] if definition is None else ast.walk(definition):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name):
             if node.exc.func.id[0].isupper() and ABSTRACT not in ast.unparse(node.exc):
                 found.add(node.exc.func.id)
         elif isinstance(node, ast.Call):
-            called = node.func
-            if isinstance(called, ast.Name) and called.id.startswith("_"):
-                found |= raised_in(tree, None, called.id, seen)
-            elif re.fullmatch(r"(self|cls)\._[a-z]\w*", name := ast.unparse(called)):
-                found |= raised_in(tree, cls, name.partition(".")[2], seen)
+            called = ast.unparse(node.func)
+            if re.fullmatch(r"(self|cls)\._[a-z]\w*", called):
+                found |= raised_in(module, cls, called.partition(".")[2], seen)
+            elif re.fullmatch(r"_[a-z]\w*", called):
+                found |= raised_in(module, None, called, seen)
     return found
 
 
-def definition_of(tree: ast.Module, cls: str | None, function: str) -> ast.AST | None:
-    body = tree.body
+def definition_of(module: str, cls: str | None, function: str) -> ast.AST | None:
+    try:
+        body = ast.parse(inspect.getsource(importlib.import_module(module))).body
+    except (OSError, TypeError):
+        return None
     if cls is not None:
-        body = next((node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == cls), [])
+        body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == cls), [])
     return next((node for node in body if isinstance(node, ast.FunctionDef) and node.name == function), None)
 
 
@@ -292,7 +282,8 @@ def run(test: doctest.DocTest) -> None:
 @each_name
 def test_each_has_an_example(public):
     assert examples_of(public).examples, f"the docstring of {public.name} has no example"
-    assert any(doc.examples for doc in public.docs), f"the example of {public.name} does not stand under `Example:`"
+    own = parse(unsigned(public.object.__doc__))
+    assert own.examples, f"the example of {public.name} does not stand under `Example:`"
 
 
 QUICK = [each for each in [*NAMED, *METHODS] if examples_of(each).examples and not needs_spark(each)]
