@@ -64,7 +64,7 @@ def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStra
 
 
 def check_wait_strategies(conf: Mapping[str, Any]) -> None:
-    """Raises OptionError where a wait strategy of this configuration cannot be had. Builds none."""
+    """Raises OptionError if a wait strategy of this configuration cannot be had. Builds none."""
     engine = parse(EngineOptions, conf)
     for situation in WaitSituation:
         name = engine.wait_options(situation.value).strategy

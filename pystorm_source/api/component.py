@@ -66,7 +66,7 @@ class Component:
         """Called once before the first tuple, positionally. ``conf``: merged configuration; ``context``: who we are."""
 
     def cleanup(self) -> None:
-        """Called once when the task's worker is given up; not called where the process is killed."""
+        """Called once when the task's worker is given up; not called if the process is killed."""
 
     def log(self, message: Any, level: str | None = None) -> None:
         """Logs the message to ``pystorm.component.<name>``, whatever ``pystorm.log.level`` is.
@@ -140,7 +140,7 @@ class Component:
 
     def send_message(self, message: dict[str, Any]) -> None:
         """A seam for unit tests written for pystorm: where a test replaces this method, on a component that is in no
-        topology, it gets what pystorm would send. Raises NotImplementedError where it is called as it is."""
+        topology, it gets what pystorm would send. Raises NotImplementedError if it is called as it is."""
         raise NotImplementedError(
             "there is no pipe to Storm: call emit, ack, fail, log or report_metric; in a test, replace send_message or "
             f"run the topology. Given: {given(message)}"

@@ -96,11 +96,11 @@ class PartitionedSpout(Spout):
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple() or next_batch()")
 
     def close(self) -> None:
-        """Task. The range is read; not called where the process is killed."""
+        """Task. The range is read; not called if the process is killed."""
 
     @classmethod
     def gives_batches(cls) -> bool:
-        """Whether tasks read by ``next_batch``. Raises TopologyError where a class defines both or neither."""
+        """Whether tasks read by ``next_batch``. Raises TopologyError if a class defines both or neither."""
         batches = cls.next_batch is not PartitionedSpout.next_batch
         tuples = cls.next_tuple is not PartitionedSpout.next_tuple
         if batches == tuples:

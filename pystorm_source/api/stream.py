@@ -10,7 +10,7 @@ from pystorm_source.errors import given
 class Stream:
     """``Stream(fields=["word string", "n long"], name="default", direct=False)``.
 
-    A field is a name, or a name and a Spark DDL type. Types are needed where the stream leaves the topology as rows;
+    A field is a name, or a name and a Spark DDL type. Types are needed if the stream leaves the topology as rows;
     between spouts and bolts they are documentation. Raises TypeError for other shapes, ValueError for repeated names.
     """
 

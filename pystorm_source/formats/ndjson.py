@@ -25,12 +25,12 @@ _PYTHON_TYPES: dict[str, Any] = {
 
 
 class NdJson:
-    """``NdJson(fields, types, faults)``. A missing key and null are null; keys that are no field are passed over.
+    """``NdJson(fields, types, faults)``. A missing key and null are null; keys that are no field are ignored.
 
     A typed field takes what JSON has for it: numbers, strings, true and false; dates and timestamps as ISO 8601 strings
     (a timestamp without zone is UTC), decimals as numbers or strings, binary as base64. Anything else, and fields
     without a type, as JSON gives it. A line that is no object or has a value of another type is malformed; blank
-    lines are passed over.
+    lines are ignored.
     """
 
     def __init__(self, fields: tuple[str, ...], types: tuple[str | None, ...], faults: Faults):

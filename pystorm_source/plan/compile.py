@@ -23,7 +23,7 @@ from pystorm_source.wait_strategy import check_wait_strategies
 def load_topology(reference: str) -> type[Topology]:
     """The topology class named by ``package.module:Class``.
 
-    Raises OptionError where the text has another form, the module cannot be imported or has no such Topology.
+    Raises OptionError if the text has another form, the module cannot be imported or has no such Topology.
     """
     module_name, _, class_name = reference.partition(":")
     module, found = load_named(

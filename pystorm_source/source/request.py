@@ -248,7 +248,7 @@ def _configured(plan: Plan, config: Mapping[str, Any]) -> Plan:
 
 
 def _guaranteed(plan: Plan, options: SourceOptions) -> Plan:
-    """The plan with a journal around each spout without offsets, where there is one. Raises OptionError where there is
+    """The plan with a journal around each spout without offsets, where there is one. Raises OptionError if there is
     none, and nobody has said that it may be so."""
     without = [component for component in plan.spouts if not component.is_partitioned]
     journal = parse(JournalOptions, dict(plan.config))
