@@ -56,7 +56,7 @@ def install() -> None:
     """Makes ``streamparse`` and ``pystorm``, with their submodules, importable names of this package in this process.
 
     Call it before the first such import, in every process that imports the code: at the top of the module or of its
-    package's ``__init__``, so that Spark's workers do it too. A second call does nothing. Raises UsageError where the
+    package's ``__init__``, so that Spark's workers do it too. A second call does nothing. Raises UsageError if the
     real ones are imported or could be: a program must not have half of each.
     """
     for package in _PACKAGES:

@@ -25,7 +25,7 @@ def require_core() -> None:
 
 
 def complaint() -> str:
-    """What is wrong with the compiled core, without the remedy; empty where it can be imported."""
+    """What is wrong with the compiled core, without the remedy; empty if it can be imported."""
     try:
         import cython_core.build_info  # noqa: F401
     except ImportError as error:

@@ -9,7 +9,7 @@ __all__ = ["GlobalStreamId", "JavaObjectArg", "StreamInfo"]
 
 
 class JavaObjectArg:
-    """An argument for a component in Java. Raises NotImplementedError where it is made."""
+    """An argument for a component in Java. Raises NotImplementedError when it is made."""
 
     def __init__(self, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(
@@ -18,7 +18,7 @@ class JavaObjectArg:
 
 
 class StreamInfo:
-    """Thrift's description of a stream. Raises NotImplementedError where it is made."""
+    """Thrift's description of a stream. Raises NotImplementedError when it is made."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(

@@ -21,7 +21,7 @@ class CheckedSnapshot(NamedTuple):
 
 
 def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
-    """The answer of that spout's ``snapshot``. Raises TopologyError where it makes no sense."""
+    """The answer of that spout's ``snapshot``. Raises TopologyError if it makes no sense."""
     if not isinstance(answer, Snapshot):
         raise TopologyError(f"snapshot() of spout {component!r} must answer a Snapshot. Given: {answer!r}")
     for name, note in answer.state.items():
@@ -40,7 +40,7 @@ def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
 
 
 def _bounds(heads: Mapping[str, tuple[int, int]]) -> npt.NDArray[np.int64] | None:
-    """The offsets as an array, None where a head makes no sense: all looked at together, for there may be many."""
+    """The offsets as an array, None if a head makes no sense: all looked at together, for there may be many."""
     pairs = list(heads.values())
     if not _are_all(str, heads) or not _are_all(tuple, pairs) or not set(map(len, pairs)) <= {2}:
         return None

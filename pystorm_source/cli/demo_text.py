@@ -22,7 +22,7 @@ def text_files() -> Iterator[Path]:
 
 
 def gather(size: int) -> list[bytes]:
-    """About ``size`` bytes of text as lines that end in a newline; fewer where the machine has no more."""
+    """About ``size`` bytes of text as lines that end in a newline; fewer if the machine has no more."""
     lines: list[bytes] = []
     total = 0
     for path in text_files():

@@ -46,7 +46,7 @@ def package_of(name: str) -> str:
 
 
 def make_project(name: str, where: Path) -> Path:
-    """The new folder ``where/name``, whole or not there at all. Raises OptionError where it cannot be made."""
+    """The new folder ``where/name``, whole or not there at all. Raises OptionError if it cannot be made."""
     package = package_of(name)
     target = where / name
     if target.exists():

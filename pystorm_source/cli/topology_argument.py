@@ -23,7 +23,7 @@ Environment = Annotated[
 def plan_here(reference: str, environment: str = "", overrides: Mapping[str, Any] | None = None) -> Plan:
     """The plan of the topology of that name, looked for in the working folder first, as ``python -m`` does.
 
-    Raises UsageError where there is none, or it cannot run.
+    Raises UsageError if there is none, or it cannot run.
     """
     here = str(Path.cwd())
     if here not in sys.path:

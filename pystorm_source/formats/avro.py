@@ -34,7 +34,7 @@ class Avro:
     """``Avro(type, side, options)``. ``type``: of the column, None for that of the reader schema, or none at all.
 
     The schema that a record was written with is fetched by its id, when the first such record comes. Its fields go by
-    name: others than the declared ones are passed over, declared ones that it does not have are null (a reader schema
+    name: others than the declared ones are ignored, declared ones that it does not have are null (a reader schema
     says other defaults). A schema that can have values which the declared type cannot hold is refused as a whole:
     its records cannot be decoded. Raises OptionError for a reader schema that is none, or does not fit the type.
     """

@@ -117,10 +117,10 @@ class Csv(LineFormat):
 
     Values are in double quotes if they hold the delimiter or a quote (doubled); a record is one line, a quoted
     newline is malformed. The text ``null`` is null for every type, and malformed in a field that is ``not null``.
-    With ``header`` the first line of each file names its columns, and those that are no field are passed over; a
+    With ``header`` the first line of each file names its columns, and those that are no field are ignored; a
     field without a column is an error. By position, a line has a value per field. Integers, floats,
     ``true``/``false``, decimals, ISO 8601 dates and timestamps (without zone: UTC); fields without a type are
-    strings. Blank lines are passed over. Raises OptionError for a type that text cannot hold, SchemaError for one that
+    strings. Blank lines are ignored. Raises OptionError for a type that text cannot hold, SchemaError for one that
     is none.
     """
 

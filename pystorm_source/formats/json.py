@@ -32,7 +32,7 @@ KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time,
 class Json:
     """``Json(type, side)``. ``type``: of the column; None: values as JSON gives them. ``side``: key or value.
 
-    Fields go by name: a missing one is null, others are passed over. Numbers, strings, true and false as JSON has them;
+    Fields go by name: a missing one is null, others are ignored. Numbers, strings, true and false as JSON has them;
     dates, times and timestamps as ISO 8601 (a timestamp without zone is UTC, a timestamp_ntz has none), decimals as
     numbers or strings, binary as base64. Anything else cannot be decoded. The frame of Confluent's JSON serializer is
     passed over. Raises OptionError for a type that JSON does not have.

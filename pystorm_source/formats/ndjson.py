@@ -15,7 +15,7 @@ from pystorm_source.types.arrow import field_type, nullable
 
 
 class NdJson:
-    """``NdJson(fields, types, faults)``. A missing key and null are null; keys that are no field are passed over.
+    """``NdJson(fields, types, faults)``. A missing key and null are null; keys that are no field are ignored.
 
     A typed field takes what JSON has for it, as ``Json`` does: numbers, strings, true and false, lists and objects;
     dates, times and timestamps as ISO 8601 strings (a timestamp without zone is UTC, a timestamp_ntz has none),

@@ -1,4 +1,4 @@
-"""Options that say what the bytes of a record's key and value are."""
+"""Options for the formats of a record's key and value."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,17 +12,17 @@ from pystorm_source.types.arrow import arrow_type
 _Format = Annotated[
     Literal["", "bytes", "string", "json", "avro"],
     Meta(
-        description="What the bytes are: string (UTF-8); json, a document per record; avro, with the id of its schema "
-        "before it, as Confluent's serializers write it; bytes as they are. Empty: string if the field is declared "
-        "so, else bytes."
+        description="Format of the bytes. string: UTF-8. json: a document per record. avro: with the id of its "
+        "schema before it, as Confluent's serializers write it. bytes: not decoded. Empty: string if the "
+        "field is declared so, else bytes."
     ),
 ]
 _Schema = Annotated[
     str,
     Meta(
         description="Type of json and avro, if the topology does not declare the field: columns (id bigint, item "
-        "string) or a type (array<int>), as Spark DDL. Empty: that of avro.reader.schema, or none: then tuples hold "
-        "what the bytes say, and it is no column."
+        "string) or a type (array<int>), as Spark DDL. Empty: that of avro.reader.schema, or none: then "
+        "tuples hold the decoded document, and it is no column."
     ),
 ]
 _ReaderSchema = Annotated[
@@ -56,17 +56,18 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
     decode_errors: Annotated[
         Literal["dead-letter", "fail", "null", "drop"],
         Meta(
-            description="A record whose key or value cannot be decoded. dead-letter: what topology.dead.letter says, "
-            "which by itself fails the task, naming the record; stream: a row with its bytes. fail, drop: so whatever "
-            "that option says. null: the field is null, the record stays. All are counted, the first is logged."
+            description="A record whose key or value cannot be decoded. dead-letter: topology.dead.letter decides; "
+            "by default the task fails and names the record, with stream it becomes a row with its "
+            "bytes. fail, drop: as there, whatever that option says. null: the field is null, the record "
+            "stays. All are counted, the first is logged."
         ),
     ] = msgspec.field(name="decode.errors", default="dead-letter")
     registry_client: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="avro: schema.registry.url, which is needed, and whatever else Confluent's client takes, with "
-            "schema.registry. before it: basic.auth.user.info, ssl.ca.location, ssl.certificate.location, "
-            "bearer.auth.*, proxy, timeout (seconds), max.retries."
+            description="avro: properties of Confluent's client, with the prefix schema.registry.: "
+            "schema.registry.url, which is needed, basic.auth.user.info, ssl.ca.location, "
+            "ssl.certificate.location, bearer.auth.*, proxy, timeout (seconds), max.retries."
         ),
     ] = msgspec.field(name="schema.registry.*", default=None)
 
@@ -91,7 +92,7 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
         return getattr(self, f"{side}_reader_schema").strip()
 
     def registry(self) -> dict[str, Any]:
-        """The configuration of Confluent's client. Raises OptionError for what should be a number."""
+        """The configuration of Confluent's client. Raises OptionError for a value that should be a number."""
         conf = {**_REGISTRY_DEFAULTS, **(self.registry_client or {})}
         for key in _REGISTRY_NUMBERS & conf.keys():
             try:

@@ -13,7 +13,7 @@ from pystorm_source.redaction import without_credentials
 
 
 class JournalOptions(Options, frozen=True, kw_only=True):
-    """Where what spouts without offsets emit is written down, and when it is on disk for sure."""
+    """Where tuples of spouts without offsets are journaled, and when the journal is forced to disk."""
 
     path: Annotated[
         str,
@@ -27,8 +27,8 @@ class JournalOptions(Options, frozen=True, kw_only=True):
         Literal["micro-batch", "segment", "never"],
         Meta(
             description="When the journal on a local or mounted path is forced to disk: once per micro-batch, with "
-            "every segment as well, or never (then a crash of the machine may lose what was acked). Objects of a store "
-            "are durable once written."
+            "every segment as well, or never (then a crash of the machine may lose acked tuples). "
+            "Objects of a store are durable once written."
         ),
     ] = msgspec.field(name="journal.fsync", default="micro-batch")
     segment_bytes: Annotated[

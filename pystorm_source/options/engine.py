@@ -35,23 +35,23 @@ PROGRESSIVE = "org.apache.storm.policy.WaitStrategyProgressive"
 _STORMS_WAITS = "WaitStrategyProgressive, WaitStrategyPark (with or without org.apache.storm.policy.)"
 _OWN_WAIT = "or a class of your own, as module:Class, with prepare(conf, situation) and idle(idle_counter)."
 _ParkMicros = Annotated[
-    int, Meta(ge=0, le=60_000_000, description="WaitStrategyPark: microseconds of a wait; 0: it does not wait.")
+    int, Meta(ge=0, le=60_000_000, description="WaitStrategyPark: microseconds of one wait; 0: no wait.")
 ]
 _Level1Count = Annotated[
     int,
-    Meta(ge=0, le=1 << 31, description="WaitStrategyProgressive: waits in a row that end at once, before level 2."),
+    Meta(ge=0, le=1 << 31, description="WaitStrategyProgressive: number of waits that end at once, before level 2."),
 ]
 _Level2Count = Annotated[
     int,
     Meta(
         ge=0,
         le=1 << 31,
-        description="WaitStrategyProgressive: waits in a row behind them of the shortest time, before level 3. Without "
-        "effect where what is waited for ends the wait: for bolts, and for who waits for room.",
+        description="WaitStrategyProgressive: number of shortest-possible waits before level 3. Ignored for bolts "
+        "and back-pressure: a tuple or free room wakes them.",
     ),
 ]
 _Level3Millis = Annotated[
-    int, Meta(ge=0, le=60_000, description="WaitStrategyProgressive: milliseconds of every further wait.")
+    int, Meta(ge=0, le=60_000, description="WaitStrategyProgressive: milliseconds of each wait of level 3.")
 ]
 
 
@@ -81,7 +81,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             ge=2,
             le=1 << 24,
             description="Tuples that a bolt task's receive queue holds; rounded up to a power of two. Storm: 32768; "
-            "less here, as short queues stay in the processor's cache and hold the spout back sooner.",
+            "lower here: short queues stay in the processor's cache and throttle the spout sooner.",
         ),
     ] = msgspec.field(name="topology.executor.receive.buffer.size", default=1024)
     producer_batch_size: Annotated[
@@ -89,45 +89,49 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 23,
-            description="Tuples that a producer publishes to a queue at once; at most half the queue, which the "
-            "default keeps to by itself; 1: each goes straight in. Storm: 1; more here, as batches end with the "
-            "component's turn, so that they delay no tuple for long.",
+            description="Tuples that a producer publishes to a queue at once; at most half the queue (the default "
+            "adapts to it). 1: no batching. Storm: 1; higher here, because batches end with the "
+            "component's turn and delay no tuple for long.",
         ),
     ] = msgspec.field(name="topology.producer.batch.size", default=100)
     acker_executors: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="0: no tuple is tracked: spouts are acked in the emit, never told of failures, nothing times "
-            "out. Any other number, or unset: the acker of the worker tracks all that have an id."
+            description="0: no tuple is tracked: ack is called in the emit, fail never, nothing times out. Any other "
+            "number, or unset: the acker of the worker tracks all tuples with an id."
         ),
     ] = msgspec.field(name="topology.acker.executors", default=None)
     message_timeout_secs: Annotated[
         Annotated[float, Meta(gt=0, le=1e8)] | None,
         Meta(
-            description="Seconds, fractions allowed, after which a tuple of a spout fails that was not wholly "
-            "processed, counted from when a bolt last got a tuple of its tree: time in queues does not count. "
-            "Bolt.reset_timeout begins them anew. null: never.",
+            description="Seconds, fractions allowed, after which a spout's tuple fails if it is not fully processed. "
+            "They count from the moment at which a bolt last got a tuple of its tree: time in queues "
+            "does not count. Bolt.reset_timeout restarts them. null: never.",
         ),
     ] = msgspec.field(name="topology.message.timeout.secs", default=30.0)
     enable_message_timeouts: Annotated[
-        bool, Meta(description="false: no tuple times out, and a micro-batch does not wait for those that nobody acks.")
+        bool,
+        Meta(description="false: no tuple times out, and a micro-batch does not wait for tuples that are never acked."),
     ] = msgspec.field(name="topology.enable.message.timeouts", default=True)
     message_timeout_by_progress: Annotated[
         bool,
-        Meta(description="The time of a spout's tuple begins anew whenever one of its tuples is acked (STORM-2359)."),
+        Meta(
+            description="true: the time-out of a spout's tuple restarts whenever a tuple of its tree is acked "
+            "(STORM-2359)."
+        ),
     ] = msgspec.field(name="topology.message.timeout.by.progress", default=False)
     max_spout_pending: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Tuples of a spout task without a verdict, beyond which it is not asked for more; unset: any "
-            "number, as long as none is a million tuples behind."
+            description="Largest number of tuples of a spout task without a verdict; at it the spout is not called. "
+            "Unset: any number, up to a million tuples ahead of the oldest one."
         ),
     ] = msgspec.field(name="topology.max.spout.pending", default=None)
     producer_batch_dynamic: Annotated[
         bool,
         Meta(
-            description="Batches grow by one tuple with each full one, up to topology.producer.batch.size, and are "
-            "halved with each that is published before it is full."
+            description="true: the batch size grows by one with each full batch, up to topology.producer.batch.size, "
+            "and is halved with each batch that is published before it is full."
         ),
     ] = msgspec.field(name="topology.producer.batch.dynamic", default=False)
     flush_interval_millis: Annotated[
@@ -135,13 +139,13 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=60_000,
-            description="Milliseconds after which batches that are not full are published, too, under the scheduler "
-            "threads; 0: with the end of a turn only. Off where batches hold one tuple.",
+            description="Scheduler threads: milliseconds after which batches are published although they are not "
+            "full; 0: only at the end of a turn. Off if batches hold one tuple.",
         ),
     ] = msgspec.field(name="topology.batch.flush.interval.millis", default=1)
     spout_recvq_skips: Annotated[
         int,
-        Meta(ge=0, le=1 << 31, description="Turns of a spout between two in which it looks for acks and fails."),
+        Meta(ge=0, le=1 << 31, description="Turns of a spout between two checks for acks and fails."),
     ] = msgspec.field(name="topology.spout.recvq.skips", default=3)
 
     max_spout_retries: Annotated[
@@ -149,8 +153,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=1 << 31,
-            description="How often a tuple of a PartitionedSpout that has failed or timed out is emitted again before "
-            "it is a dead letter; 3, as max_fails of a ReliableSpout, which keeps to its own. 0: never.",
+            description="How often a failed or timed-out tuple of a PartitionedSpout is emitted again before it "
+            "becomes a dead letter; 0: never. A ReliableSpout uses its own max_fails instead.",
         ),
     ] = msgspec.field(name="topology.max.spout.retries", default=3)
     spout_retry_backoff_millis: Annotated[
@@ -158,23 +162,25 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=60_000,
-            description="Milliseconds before a failed tuple of a PartitionedSpout is emitted again; doubled with each "
-            "further fail, up to a minute. 0: at once.",
+            description="Milliseconds before a failed tuple of a PartitionedSpout is emitted again; doubled with "
+            "each further fail, up to a minute. 0: at once.",
         ),
     ] = msgspec.field(name="topology.spout.retry.backoff.millis", default=0)
     dead_letter: Annotated[
         Literal["fail", "stream", "drop"],
         Meta(
-            description="What becomes of a tuple that no retry is left for. fail: the Spark task fails and names it. "
-            "stream: a row of the spout's stream __dead_letter. drop: counted, with one warning."
+            description="Fate of a tuple that still fails after its last retry. fail: the Spark task fails and names "
+            "it. stream: it becomes a row of the spout's stream __dead_letter. drop: it is counted, with "
+            "one warning."
         ),
     ] = msgspec.field(name="topology.dead.letter", default="fail")
 
     spout_wait_strategy: Annotated[
         str,
         Meta(
-            description=f"How a spout waits that has nothing to emit: {_STORMS_WAITS}, {_OWN_WAIT} One that has had "
-            "nothing for long waits a hundredth of that time, up to 10 ms. With one thread, that of the topology."
+            description=f"How a spout waits if it has nothing to emit: {_STORMS_WAITS}, {_OWN_WAIT} A spout that has "
+            "been idle for long waits a hundredth of that time, up to 10 ms. With one thread, the "
+            "topology's strategy is used."
         ),
     ] = msgspec.field(name="topology.spout.wait.strategy", default=PROGRESSIVE)
     spout_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.spout.wait.park.microsec", default=100)
@@ -190,9 +196,9 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     bolt_wait_strategy: Annotated[
         str,
         Meta(
-            description=f"How a bolt waits whose queue is empty: {_STORMS_WAITS}, {_OWN_WAIT} A tuple ends the wait, "
-            "so Storm's two sleep at once instead of looking often, and ever longer, up to 100 ms; a class of your own "
-            "is waited out."
+            description=f"How a bolt waits if its queue is empty: {_STORMS_WAITS}, {_OWN_WAIT} A tuple ends the wait, "
+            "so Storm's two strategies sleep at once instead of polling, with growing sleeps of up to "
+            "100 ms. A tuple does not end the wait of a class of your own."
         ),
     ] = msgspec.field(name="topology.bolt.wait.strategy", default=PROGRESSIVE)
     bolt_wait_park_microsec: _ParkMicros = msgspec.field(name="topology.bolt.wait.park.microsec", default=100)
@@ -206,8 +212,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     backpressure_wait_strategy: Annotated[
         str,
         Meta(
-            description=f"How a producer waits whose destination is full: {_STORMS_WAITS}, {_OWN_WAIT} Room ends the "
-            "wait."
+            description=f"How a producer waits if its destination is full: {_STORMS_WAITS}, {_OWN_WAIT} Free room "
+            "ends the wait."
         ),
     ] = msgspec.field(name="topology.backpressure.wait.strategy", default=PROGRESSIVE)
     backpressure_wait_park_microsec: _ParkMicros = msgspec.field(
@@ -223,8 +229,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         name="topology.backpressure.wait.progressive.level3.sleep.millis", default=1
     )
 
-    debug: Annotated[bool, Meta(description="Component.debug, and components log at level DEBUG.")] = msgspec.field(
-        name="topology.debug", default=False
+    debug: Annotated[bool, Meta(description="true: sets Component.debug, and components log at level DEBUG.")] = (
+        msgspec.field(name="topology.debug", default=False)
     )
     name: Annotated[str, Meta(description="Name of the topology in logs and errors; empty: the name of the class.")] = (
         msgspec.field(name="topology.name", default="")
@@ -233,8 +239,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     tick_frequency: Annotated[
         Annotated[float, Meta(ge=0)] | None,
         Meta(
-            description="Seconds between the tick tuples of a bolt, fractions allowed, down to a millisecond; unset or "
-            "0: only the one that ends a micro-batch. A component's own config wins."
+            description="Seconds between the tick tuples of a bolt, fractions allowed, down to a millisecond; unset "
+            "or 0: only the final tick of a range. A component's own config wins."
         ),
     ] = msgspec.field(name="topology.tick.tuple.freq.secs", default=None)
     async_max_pending: Annotated[
@@ -242,8 +248,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=1 << 24,
-            description="Requests of an AsyncBolt's task that may be under way; at the bound it takes no more tuples, "
-            "so that its queue fills and producers wait.",
+            description="Largest number of running requests of an AsyncBolt's task. At the limit it takes no more "
+            "tuples, its queue fills and producers wait.",
         ),
     ] = msgspec.field(name="topology.async.max.pending", default=1000)
     async_request_timeout: Annotated[
@@ -251,37 +257,41 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             ge=0,
             description="Seconds that a request of an AsyncBolt may take, fractions allowed, before its tuple fails "
-            "and its coroutine is cancelled; 0: any time.",
+            "and its coroutine is cancelled; 0: no limit.",
         ),
     ] = msgspec.field(name="topology.async.request.timeout.secs", default=30.0)
     async_ordered: Annotated[
         bool,
-        Meta(description="What an AsyncBolt emits leaves in the order of its tuples, however long each request takes."),
+        Meta(
+            description="true: emits of an AsyncBolt leave in the order of its tuples, however long each request takes."
+        ),
     ] = msgspec.field(name="topology.async.ordered", default=False)
     async_loop: Annotated[
         Literal["auto", "asyncio", "uvloop"],
         Meta(
-            description="The event loop of AsyncBolts: uvloop, which must be installed, asyncio, or auto: uvloop where "
+            description="The event loop of AsyncBolts: uvloop, which must be installed; asyncio; or auto: uvloop if "
             "it is installed."
         ),
     ] = msgspec.field(name="topology.async.loop", default="auto")
     environment: Annotated[
         str,
-        Meta(description="Which entry of a `par` that is a dict of environments counts; needed where there is one."),
+        Meta(
+            description="The entry to use of a `par` that is a dict of environments; needed if there is such a `par`."
+        ),
     ] = msgspec.field(name="topology.environment", default="")
     spouts_independent: Annotated[
         bool,
         Meta(
-            description="true: bolts that get tuples of several spouts need none of one spout for those of another. "
-            "Without it a topology is refused whose groupings say that they do, as spouts never meet in a Spark task. "
-            "Of a topology, or in the config of one bolt."
+            description="true: bolts with several spouts upstream process each spout's tuples independently. Without "
+            "it, a topology is refused if its groupings imply a join of spouts, since tuples of two "
+            "spouts never meet in a Spark task. Set it for a topology, or in the config of one bolt."
         ),
     ] = msgspec.field(name="topology.spouts.independent", default=False)
     lint_off: Annotated[
         str,
         Meta(
-            description="Warnings about a topology that are not wanted: codes such as grouping-per-task, separated by "
-            "commas; of a topology, or in the config of one component."
+            description="Warnings about a topology to suppress: codes such as grouping-per-task, separated by "
+            "commas. Set it for a topology, or in the config of one component."
         ),
     ] = msgspec.field(name="topology.lint.off", default="")
     log_level: Annotated[
@@ -292,7 +302,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(name="pystorm.log.level", default="info")
     log_path: Annotated[
-        str, Meta(description="A directory on every executor: each task also logs to a file there; empty: to none.")
+        str, Meta(description="A directory on every executor: each task also logs to a file there; empty: no file.")
     ] = msgspec.field(name="pystorm.log.path", default="")
     log_file: Annotated[str, Meta(description="Name of the file below pystorm.log.path.")] = msgspec.field(
         name="pystorm.log.file", default="pystorm_{topology_name}_{component_name}_{task_id}_{pid}.log"
@@ -303,7 +313,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     log_max_bytes: Annotated[int, Meta(ge=0, description="Bytes of a log file before it is rotated; 0: never.")] = (
         msgspec.field(name="pystorm.log.max_bytes", default=1_000_000)
     )
-    log_backup_count: Annotated[int, Meta(ge=0, description="Rotated log files that are kept of each task.")] = (
+    log_backup_count: Annotated[int, Meta(ge=0, description="Rotated log files that are kept for each task.")] = (
         msgspec.field(name="pystorm.log.backup_count", default=10)
     )
 
@@ -316,12 +326,12 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="topology.fields.grouping.hash", default="stable")
     always_try_serialize: Annotated[
         bool,
-        Meta(description="For tests: the values of every tuple are deep-copied, where else they go by reference."),
+        Meta(description="For tests. true: the values of every tuple are deep-copied instead of passed by reference."),
     ] = msgspec.field(name="topology.testing.always.try.serialize", default=False)
 
     @classmethod
     def defaults_beside(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """A batch size that nobody asked for is at most half the queue, as in Storm."""
+        """A default batch size is at most half the queue, as in Storm."""
         if "producer_batch_size" in given or "receive_buffer_size" not in given:
             return {}
         default = fields_of(cls)["topology.producer.batch.size"].default
@@ -329,7 +339,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
 
     @property
     def flush_interval_nanos(self) -> int:
-        """Nanoseconds between two flush ticks; 0: none, also where no batch waits to be full."""
+        """Nanoseconds between two flush ticks; 0: none, also if batches hold one tuple."""
         return self.flush_interval_millis * 1_000_000 if self.producer_batch_size > 1 else 0
 
     @property

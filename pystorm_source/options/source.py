@@ -14,7 +14,7 @@ _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 
 
 class SourceOptions(Options, frozen=True, kw_only=True):
-    """What ``spark.readStream.format("pystorm")`` and ``spark.read.format("pystorm")`` take."""
+    """Options of ``spark.readStream.format("pystorm")`` and ``spark.read.format("pystorm")``."""
 
     topology: Annotated[str, Meta(description="The topology as package.module:Class.")] = ""
     config: Annotated[
@@ -24,11 +24,11 @@ class SourceOptions(Options, frozen=True, kw_only=True):
             "latency or throughput."
         ),
     ] = ""
-    path: Annotated[str, Meta(description="What load(path) was given; for spouts that read files.")] = ""
+    path: Annotated[str, Meta(description="The argument of load(path); for spouts that read files.")] = ""
     stream: Annotated[
         str,
         Meta(
-            description="The open stream that gives the rows, as component or component.stream; needed where several "
+            description="The open stream that gives the rows, as component or component.stream; needed if several "
             "are open."
         ),
     ] = ""
@@ -53,10 +53,10 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="maxOffsetsPerTrigger", default=None)
     min_offsets_per_trigger: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Offsets that must wait before a micro-batch is started, unless maxTriggerDelay passes."),
+        Meta(description="Smallest backlog, in offsets, that starts a micro-batch, unless maxTriggerDelay passes."),
     ] = msgspec.field(name="minOffsetsPerTrigger", default=None)
     max_trigger_delay: Annotated[
-        str, Meta(description="How long minOffsetsPerTrigger may hold data back: a number with ms, s, m, h or d.")
+        str, Meta(description="How long minOffsetsPerTrigger may delay data: a number with ms, s, m, h or d.")
     ] = msgspec.field(name="maxTriggerDelay", default="15m")
     max_offsets_per_partition: Annotated[
         Annotated[int, Meta(ge=1)] | None,
@@ -64,7 +64,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="maxOffsetsPerPartition", default=None)
     min_partitions: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Spark partitions wished for a micro-batch; larger ranges are split to reach it."),
+        Meta(description="Wanted number of Spark partitions of a micro-batch; larger ranges are split to reach it."),
     ] = msgspec.field(name="minPartitions", default=None)
     max_records_per_partition: Annotated[
         Annotated[int, Meta(ge=1)] | None,
@@ -80,23 +80,23 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     delivery_guarantee: Annotated[
         Literal["exactly-once", "best-effort"],
         Meta(
-            description="best-effort lets spouts without offsets run without a journal: what a failed task had read is "
+            description="best-effort: spouts without offsets run without a journal; the tuples of a failed task are "
             "lost."
         ),
     ] = msgspec.field(name="delivery.guarantee", default="exactly-once")
     batch_target_millis: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="How long a micro-batch is meant to take, in milliseconds: so much is read that its tasks end "
-            "in time, and spouts without offsets are listened to for so long. Unset: the interval of the trigger, but "
-            "at least a second; a second for spouts without offsets."
+            description="Target duration of a micro-batch in milliseconds. Ranges are sized so that their tasks end "
+            "in time; spouts without offsets are polled for that long. Unset: the interval of the "
+            "trigger, but at least a second; a second for spouts without offsets."
         ),
     ] = msgspec.field(name="batch.target.millis", default=None)
     initial_rate: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(
-            description="Offsets per second that a partition is taken to manage before any task has reported: what "
-            "bounds the first micro-batch. Unset: the spout's own, 200 if it has none."
+            description="Assumed rate of a partition, in offsets per second, before any task has reported; it limits "
+            "the first micro-batch. Unset: the spout's initial_rate, by default 200."
         ),
     ] = msgspec.field(name="backpressure.initialRate", default=None)
     output_batch_rows: Annotated[
@@ -105,25 +105,26 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     feedback: Annotated[
         Literal["auto", "off"],
         Meta(
-            description="auto: the tasks of a stream report to the driver what they saw, over a connection of their "
-            "own, and micro-batches are measured out by it. off: no socket is opened, and only limits bound them."
+            description="auto: the tasks of a stream send reports to the driver, over a connection of their own, and "
+            "the reports determine the size of micro-batches. off: no socket is opened, and only limits "
+            "bound micro-batches."
         ),
     ] = "auto"
     feedback_host: Annotated[
         str,
         Meta(
-            description="The host name or IP address by which tasks reach the driver for that, where it listens if it "
-            "is one of its own; 0.0.0.0: all of its addresses. Empty: loopback where the master is local; else all, "
-            "and tasks connect to spark.driver.host."
+            description="Host name or IP address at which tasks reach the driver with their reports. The driver "
+            "listens at it if it is one of its own; 0.0.0.0: all of its addresses. Empty: loopback if "
+            "the master is local; else all addresses, and tasks connect to spark.driver.host."
         ),
     ] = msgspec.field(name="feedback.host", default="")
     feedback_port: Annotated[
-        int, Meta(ge=0, le=65_535, description="The port at which the driver listens for that; 0: any that is free.")
+        int, Meta(ge=0, le=65_535, description="The port at which the driver listens for reports; 0: any free one.")
     ] = msgspec.field(name="feedback.port", default=0)
 
     @property
     def slice_millis(self) -> int:
-        """How long a micro-batch listens to spouts without offsets."""
+        """How long a micro-batch polls spouts without offsets."""
         return 1000 if self.batch_target_millis is None else self.batch_target_millis
 
     def __post_init__(self) -> None:

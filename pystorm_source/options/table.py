@@ -21,11 +21,11 @@ from pystorm_source.redaction import redacted
 class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of option tables. A spout declares its own by subclassing it and naming it in ``Spout.Options``.
 
-    A field whose key ends with ``.*`` takes a whole family of keys, as a dict without what they begin with.
+    A field whose key ends with ``.*`` takes a whole family of keys, as a dict without the common prefix.
     """
 
     for_batches: ClassVar[frozenset[str]] = frozenset()
-    """The keys that say where a batch read ends: a stream refuses them."""
+    """The keys that end a batch read: a stream refuses them."""
 
     def __repr__(self) -> str:
         values = (f"{each.name}={shown(key, getattr(self, each.name))}" for key, each in fields_of(type(self)).items())
@@ -61,7 +61,7 @@ def shown(key: str, value: Any) -> str:
 # Too few: tables are read anew in turn. Too many: tables of notebook cells that were run again stay in memory.
 @functools.lru_cache(maxsize=128)
 def fields_of(table: type[Options]) -> Mapping[str, msgspec.structs.FieldInfo]:
-    """Key → field of a table. Kept, as msgspec evaluates the annotations of the whole table at each look."""
+    """Key → field of a table. Kept, as msgspec evaluates the annotations of the whole table at each call."""
     return MappingProxyType({field.encode_name: field for field in msgspec.structs.fields(table)})
 
 
@@ -93,7 +93,7 @@ def family_of(key: str, families: Iterable[str]) -> str | None:
 
 
 def meaning_of(field: msgspec.structs.FieldInfo) -> str:
-    """The one-line meaning of a field; empty where it has none."""
+    """The one-line meaning of a field; empty if it has none."""
     for meta in typing.get_args(field.type)[1:] if typing.get_origin(field.type) is Annotated else ():
         if isinstance(meta, Meta) and meta.description:
             return meta.description
@@ -122,7 +122,7 @@ def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Ite
 
 
 def _families(table: type[Options], lowered: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Key such as ``kafka.*`` → its family: what stands behind ``kafka.``, with the values."""
+    """Key such as ``kafka.*`` → its family: the part after ``kafka.``, with the values."""
     families: dict[str, dict[str, Any]] = {each.lowered: {} for each in _lookups(table) if each.is_family}
     for key in lowered if families else ():
         if family := family_of(key, families):
@@ -131,7 +131,7 @@ def _families(table: type[Options], lowered: Mapping[str, Any]) -> dict[str, dic
 
 
 def parse(table: type[T], given: Mapping[str, Any]) -> T:
-    """Reads the keys of this table out of ``given`` (others are passed over), strings converted to the field's type.
+    """Reads the keys of this table out of ``given`` (others are ignored), strings converted to the field's type.
 
     Raises OptionError with key, meaning and value.
     """
@@ -146,7 +146,7 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
         value = lowered[lowered_key]
         try:
             if isinstance(value, str):
-                value.encode()  # half a character is refused here, not by whatever reads the text later
+                value.encode()  # half a character is refused here, not by a later reader of the text
             values[field.name] = msgspec.convert(value, field.type, strict=False)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             what = cut(str(error), LONGEST_GIVEN)  # it may quote the value

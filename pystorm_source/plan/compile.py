@@ -22,7 +22,7 @@ from pystorm_source.redaction import redacted
 def load_topology(reference: str) -> type[Topology]:
     """The topology class named by ``package.module:Class``.
 
-    Raises OptionError where the text has another form, the module cannot be imported or has no such Topology.
+    Raises OptionError if the text has another form, the module cannot be imported or has no such Topology.
     """
     module_name, _, class_name = reference.partition(":")
     module, found = load_named(

@@ -124,7 +124,7 @@ def _never_gives_ids(cls: type[Any]) -> bool:
 
 
 def _emits_of(function: ast.FunctionDef, own: str) -> int | None:
-    """How many emits without an id the method has; None where one has an id, or something else might emit."""
+    """How many emits without an id the method has; None if one has an id, or something else might emit."""
     emits = 0
     understood: set[int] = set()
     for node in ast.walk(function):

@@ -28,7 +28,7 @@ class Arrival(NamedTuple):
 
 
 def check_meetings(plan: Plan) -> None:
-    """Raises TopologyError where groupings say that a bolt needs tuples of several spouts together, unless
+    """Raises TopologyError if groupings say that a bolt needs tuples of several spouts together, unless
     ``topology.spouts.independent`` says that it does not."""
     for component in plan.components:
         meeting = _meeting(_arrivals(plan, component.name))
@@ -69,7 +69,7 @@ def _arrivals(plan: Plan, bolt: str) -> list[Arrival]:
 
 
 def _meeting(arrivals: list[Arrival]) -> list[Arrival]:
-    """Those that are to meet; empty where they may stay apart.
+    """Those that are to meet; empty if they may stay apart.
 
     Direct and custom groupings are decided by code, which may spread tuples as shuffle does: nobody can know.
     """

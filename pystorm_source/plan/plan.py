@@ -80,7 +80,7 @@ class EdgePlan:
     def own_custom(self) -> Any:
         """A copy of the custom grouping for one producer task, whose state it keeps; None for other groupings.
 
-        Raises TopologyError where it cannot be copied, hence cannot travel to a task either.
+        Raises TopologyError if it cannot be copied, hence cannot travel to a task either.
         """
         try:
             return copy.deepcopy(self.custom)
@@ -139,7 +139,7 @@ class Plan(RedactedRepr):
         return component.streams
 
     def check_dead_letters(self) -> None:
-        """Raises OptionError where a bolt subscribes to dead letters that no spout gives."""
+        """Raises OptionError if a bolt subscribes to dead letters that no spout gives."""
         for edge in self.edges:
             spout = self.component(edge.producer)
             if edge.stream == DEAD_LETTER.name and DEAD_LETTER not in self.streams_of(spout):
@@ -181,7 +181,7 @@ class Plan(RedactedRepr):
     def in_environment(self, environment: str) -> "Plan":
         """This plan with the number of tasks that ``par`` gives for an environment, where it is a dict of such.
 
-        Raises OptionError where a ``par`` does not have it.
+        Raises OptionError if a ``par`` does not have it.
         """
         if not any(component.pars for component in self.components):
             return self

@@ -33,11 +33,11 @@ class PystormDataSource(DataSource):
         return cls.format_name
 
     def schema(self) -> StructType:
-        """The columns that the topology declares; not asked where the user gives a schema. Raises SchemaError."""
+        """The columns that the topology declares; not asked if the user gives a schema. Raises SchemaError."""
         return self.request.rows.schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Batch. Raises SchemaError where the user's schema does not fit, OptionError where an option is for streams
+        """Batch. Raises SchemaError if the user's schema does not fit, OptionError if an option is for streams
         only."""
         return PystormBatchReader(self.request, self.request.rows.output(schema))
 

@@ -176,7 +176,7 @@ def _checked(plan: Plan, name: str, texts: Mapping[str, str], schema: "StructTyp
 
 
 def _columns_of(schema: "StructType | str") -> "StructType | None":
-    """None where it is a text that only Spark reads, such as one with comments."""
+    """None if it is a text that only Spark reads, such as one with comments."""
     if not isinstance(schema, str):
         return schema
     try:

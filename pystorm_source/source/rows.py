@@ -44,7 +44,7 @@ class Open(NamedTuple):
 class Rows:
     """The rows that a plan gives under these options.
 
-    Raises OptionError where the options pick no stream, or none clearly, SchemaError where a declared type is none, or
+    Raises OptionError if the options pick no stream, or none clearly, SchemaError if a declared type is none, or
     fields of one name have two types.
     """
 
@@ -61,7 +61,7 @@ class Rows:
             )
 
     def schema(self) -> StructType:
-        """The schema where the user gives none. Raises SchemaError where a field has no type."""
+        """The schema where the user gives none. Raises SchemaError if a field has no type."""
         for each in self.streams:
             bare = [name for name, ddl in zip(each.stream.fields, each.stream.types, strict=True) if ddl is None]
             if bare:
@@ -204,7 +204,7 @@ def _metadata_of(options: SourceOptions) -> tuple[str, ...]:
 
 
 def _union(streams: tuple[Open, ...]) -> dict[str, StructField | None]:
-    """Name → column, None where a stream declares no type, in the order of first appearance."""
+    """Name → column, None if a stream declares no type, in the order of first appearance."""
     columns: dict[str, StructField | None] = {}
     owners: dict[str, Open] = {}
     for each in streams:

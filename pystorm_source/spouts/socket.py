@@ -29,14 +29,14 @@ class SocketOptions(Options, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(min_length=1, description="Host to connect to, by name or address.")]
     port: Annotated[int, Meta(ge=1, le=65_535, description="Port to connect to.")]
-    encoding: Annotated[
-        str, Meta(description="Encoding of the lines; one in which a line ends with the byte 0x0A.")
-    ] = msgspec.field(name="socket.encoding", default="utf-8")
+    encoding: Annotated[str, Meta(description="Encoding of the lines; in it a line must end with the byte 0x0A.")] = (
+        msgspec.field(name="socket.encoding", default="utf-8")
+    )
     encoding_errors: Annotated[
         Literal["replace", "skip"],
         Meta(
-            description="A line with bytes that the encoding does not know: replace them by U+FFFD, or skip the line, "
-            "which is counted and logged."
+            description="A line with bytes that are invalid in the encoding. replace: by U+FFFD. skip: the line is "
+            "left out, counted and logged."
         ),
     ] = msgspec.field(name="socket.encoding.errors", default="replace")
     connect_timeout_millis: Annotated[
@@ -51,7 +51,7 @@ class SocketOptions(Options, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(name="socket.reconnect.millis", default=100)
     max_line_bytes: Annotated[
-        int, Meta(ge=16, le=1 << 30, description="Bytes of a line; a longer one comes in several pieces.")
+        int, Meta(ge=16, le=1 << 30, description="Longest line in bytes; a longer one is split into several tuples.")
     ] = msgspec.field(name="socket.max.line.bytes", default=1 << 20)
 
     def __post_init__(self) -> None:

@@ -148,7 +148,7 @@ def _run_to_the_end(run: LocalRun, plays: Mapping[str, Play]) -> None:
 def _next_event(run: LocalRun, plays: Mapping[str, Play]) -> float | None:
     """When the next pause is over, the next timer goes off or the next tree times out.
 
-    None where a spout, or a socket of an async bolt, may have something before.
+    None if a spout, or a socket of an async bolt, may have something before.
     """
     if run.worker is None:
         return None

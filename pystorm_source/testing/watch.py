@@ -125,7 +125,7 @@ def interrupted_threads(threads: Iterable[Thread]) -> str:
 
 
 def interrupted_call(error: BaseException) -> str:
-    """``'words' has not returned from process()``, by the traceback; empty where no component was in a call.
+    """``'words' has not returned from process()``, by the traceback; empty if no component was in a call.
 
     Whoever reads the clock while the interrupted turn ends raises once more: what that hides is looked at, too.
     """

@@ -3,7 +3,7 @@
     executor's turn   ─► turn()            what is ready, without blocking
     nothing to do     ─► wait(seconds)     until something calls wake(), or another thread writes to wake_fd
 
-It is kept as long as somebody holds it, from micro-batch to micro-batch, so that connections stay open.
+It stays open as long as it has a holder, from micro-batch to micro-batch, so that connections stay open.
 
 Threading law: one thread turns it; any thread may write to ``wake_fd``.
 """
@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.001
 
 
 class EventLoop:
-    """``kind``: uvloop, asyncio, or auto, uvloop where it is installed. Made when it is held first."""
+    """``kind``: uvloop, asyncio, or auto: uvloop if it is installed. The loop is made for its first holder."""
 
     def __init__(self, kind: Literal["auto", "asyncio", "uvloop"] = "auto"):
         self._kind = kind
@@ -38,16 +38,16 @@ class EventLoop:
 
     @property
     def next_timer(self) -> float:
-        """When the loop itself has something to do; infinity where it need not be asked, as it waits by itself."""
+        """Time of the loop's next timer; infinity if the loop waits by itself and need not be asked."""
         return NEVER
 
     @property
     def waits_for_world(self) -> bool:
-        """Whether only real time brings what is waited for."""
+        """Whether the loop waits for sockets or threads, which only real time brings."""
         return True
 
     def hold(self, holder: Any) -> None:
-        """Keeps the loop open until ``holder`` lets it go."""
+        """Keeps the loop open until ``holder`` releases it."""
         self._holders.add(holder)
         if self._loop is None:
             self._loop = self._new_loop()
@@ -58,7 +58,7 @@ class EventLoop:
             self._loop.add_reader(self._woken_fd, self._woken)
 
     def let_go(self, holder: Any) -> None:
-        """Closes the loop once nobody holds it."""
+        """Closes the loop once it has no holder."""
         self._holders.discard(holder)
         if self._holders or self._loop is None:
             return
@@ -77,7 +77,7 @@ class EventLoop:
     def turn(self) -> None:
         """Non-blocking: runs the callbacks that are ready."""
         loop = self._opened()
-        loop.stop()  # behind one round
+        loop.stop()  # after one round
         self._run(loop)
 
     def wait(self, seconds: float | None) -> None:
@@ -93,34 +93,35 @@ class EventLoop:
                 timer.cancel()
 
     def wake(self) -> None:
-        """Non-blocking, by a callback of the loop: ends ``wait`` behind this round."""
+        """Non-blocking, by a callback of the loop: ends ``wait`` after this round."""
         if self._waiting and self._loop is not None:
             self._loop.stop()
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Blocking: what the coroutine returns or raises; what else is under way goes on."""
+        """Blocking: the coroutine's result or exception; other tasks go on meanwhile."""
         try:
             with _alone():
                 return self._opened().run_until_complete(coroutine)
         finally:
-            coroutine.close()  # where it has not begun
+            coroutine.close()  # if it has not begun
 
     def finish(self, tasks: Iterable["asyncio.Task[Any]"], seconds: float) -> int:
-        """Blocking, for ``seconds`` at most: until the tasks have ended; how many have not."""
+        """Blocking, for ``seconds`` at most: waits until the tasks have ended. Returns the number of those that have
+        not."""
         _, left = self.run(asyncio.wait(list(tasks), timeout=seconds))
         for task in left:
             self.forget(task)
         return len(left)
 
     def forget(self, task: "asyncio.Task[Any]") -> None:
-        """Nobody waits for this task any more, and the caller has said so: asyncio need not when the loop closes."""
+        """The caller has logged that it abandons this task, so asyncio must not log it again when the loop closes."""
         task._log_destroy_pending = False  # type: ignore[attr-defined]
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             with _alone():
                 loop.run_forever()
-        except (SystemExit, KeyboardInterrupt) as error:  # which asyncio does not leave to the task alone
+        except (SystemExit, KeyboardInterrupt) as error:  # asyncio raises these out of the loop, too
             for holder in self._holders:
                 if (named := holder.whose(error)) is not None:
                     raise named from named.__cause__
@@ -148,7 +149,7 @@ class EventLoop:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """For its time no other loop is known to run in this thread, as one does in a cell of a notebook."""
+    """Hides another loop that runs in this thread, as in a notebook cell, while the block runs."""
     outer = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
@@ -158,8 +159,9 @@ def _alone() -> Iterator[None]:
 
 
 class ManualEventLoop(EventLoop):
-    """By a clock that stands still until it is advanced. Where nothing but time is waited for, a wait advances the
-    clock, unless ``others`` do; where sockets or threads may bring something, the machine's time passes on it, too."""
+    """An event loop by a clock that stands still until it is advanced. If the loop waits for timers only, a wait
+    advances the clock, unless ``others`` do; if it may also wait for sockets or threads, the machine's time passes on
+    it, too."""
 
     def __init__(self, clock: Clock, others: bool):
         super().__init__()
@@ -176,7 +178,7 @@ class ManualEventLoop(EventLoop):
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         looks = self._timed().looks
-        others, looks.others = looks.others, False  # who wait for the end of this call
+        others, looks.others = looks.others, False  # they wait for the end of this call
         try:
             return super().run(coroutine)
         finally:

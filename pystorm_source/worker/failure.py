@@ -1,4 +1,4 @@
-"""What the user is told when a component fails, or a spout's tuple for good."""
+"""Messages about components that failed, and about spout tuples that failed for good."""
 
 from typing import Any, NamedTuple
 
@@ -10,15 +10,15 @@ TIMED_OUT = "timed out"
 
 
 Blame = tuple[str, int, str, Any, BaseException | None]
-"""Who failed a tuple, as the core says it: component, task, method, the tuple there, the exception or None."""
+"""The failing call, as the core reports it: component, task, method, its tuple, the exception or None."""
 
 
 class Failed(NamedTuple):
     """A tuple of a spout whose tree has failed.
 
     ``values``: as they were emitted; ``name``: for messages; ``offset``: -1 for none. ``attempts``: emits so far, this
-    one included. ``component``, ``task``: who failed it; the spout's own where it timed out. ``event``: what they did.
-    ``reason``: the short form of it. ``cause``: the exception, if any.
+    one included. ``component``, ``task``: where it failed; the spout's own if it timed out. ``event``: the cause as a
+    phrase. ``reason``: the short form of it. ``cause``: the exception, if any.
     """
 
     values: tuple[Any, ...] | list[Any]
@@ -36,14 +36,14 @@ class Failed(NamedTuple):
         return self.reason == TIMED_OUT
 
     def blamed_on(self, component: str, task: int, what: str) -> "Failed":
-        """The same tuple, whose time was out because of what that component did or does."""
+        """The same tuple, whose time-out that component caused."""
         return self._replace(component=component, task=task, event=f"{what}, and {self.event}")
 
 
 class GivenUp(ComponentFailed):
-    """No retry is left for a tuple, and ``topology.dead.letter`` is ``fail``.
+    """A tuple still fails after its last retry, and ``topology.dead.letter`` is ``fail``.
 
-    Attributes beside those of its base: ``failed``, which tuple and why, and ``remedy``, how to allow for more.
+    Attributes besides those of its base: ``failed``: the tuple and the reason; ``remedy``: how to allow more retries.
     """
 
     def __init__(self, component: str, task: int, failed: Failed, remedy: str):
@@ -55,8 +55,8 @@ class GivenUp(ComponentFailed):
 def failed(
     spout: tuple[str, int], values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None
 ) -> Failed:
-    """As the core knows it. ``spout``: component and task; ``stream``: None for the default one; ``blame``: None where
-    the time was out."""
+    """The record of a failed tuple. ``spout``: component and task; ``stream``: None for the default one; ``blame``:
+    None for a time-out."""
     component, task, method, tup, cause = blame or (*spout, "", None, None)
     name = (
         f"{shortened(tuple(values))} of {spout[0]}.{stream or 'default'}" if isinstance(values, (tuple, list)) else ""
@@ -73,8 +73,8 @@ def failed(
     return Failed(values, name, offset, attempts, component, task, event, reason, cause)
 
 
-def told(failed: Failed) -> str:
-    """Names a tuple that has failed: by whom and why, values (shortened), stream, offset, attempts."""
+def described(failed: Failed) -> str:
+    """Describes a failed tuple: component, reason, values (shortened), stream, offset, attempts."""
     text = f"component {failed.component!r}, task {failed.task}: {failed.event}; tuple {failed.name}"
     if failed.offset >= 0:
         text += f"; offset {failed.offset}"
@@ -82,9 +82,9 @@ def told(failed: Failed) -> str:
 
 
 def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
-    """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, what ran."""
+    """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, the run."""
     if isinstance(failure, GivenUp):
-        text = told(failure.failed)
+        text = described(failure.failed)
         return TupleFailed(f"{text}; {failure.remedy}{f'; in {where}' if where else ''}")
     cause = failure.__cause__
     text = f"component {failure.component!r}, task {failure.task}: "
@@ -99,11 +99,11 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
 
 
 def place(tup: Any, offset: int) -> str:
-    """``; tuple (5,) of s.default; offset 5``: what a component works on. ``tup``: None in a spout; ``offset``: below 0
-    for none."""
+    """``; tuple (5,) of s.default; offset 5``: the input of a component's call. ``tup``: None in a spout; ``offset``:
+    below 0 for none."""
     text = f"; tuple {shortened(tup.values)} of {tup.component}.{tup.stream}" if tup is not None else ""
     if offset >= 0:
-        # A spout has not said the offset that it is at.
+        # The offset at which a spout is now is unknown: this is the last emitted one.
         text += f"; {'offset' if tup is not None else 'last offset'} {offset}"
     return text
 
@@ -116,7 +116,7 @@ def shortened(values: tuple[Any, ...]) -> str:
         if left <= 0:
             break
         if isinstance(value, (str, bytes)):
-            value = value[: left + 1]  # no need to print what is cut away
+            value = value[: left + 1]  # the rest would be cut anyway
         try:
             part = repr(value)
         except Exception:

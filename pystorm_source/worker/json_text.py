@@ -1,4 +1,4 @@
-"""Any values as JSON, for records: what JSON does not have becomes text, and nothing raises."""
+"""Any values as JSON, for records: values that JSON does not have become text, and nothing raises."""
 
 import base64
 import datetime
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 DEEPEST = 100
-"""Levels of lists and objects; what lies deeper, or in a circle, is text."""
+"""Levels of lists and objects; deeper or circular ones become text."""
 
 
 def json_text(values: Iterable[Any]) -> str:
@@ -38,7 +38,7 @@ def _converted(value: Any, deep: int) -> Any:
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
-        int.__repr__(value)  # raises where it has more digits than CPython prints
+        int.__repr__(value)  # raises if it has more digits than CPython prints
         return int(value)
     if isinstance(value, float):
         return _number(float(value))

@@ -30,21 +30,21 @@ from pystorm_source.worker.worker import Worker
 logger = logging.getLogger("pystorm.worker")
 
 WARM_WORKERS = 64
-"""Workers that are kept, the least recently used given up first. Too small: where many partitions grow, bolts are
-initialized anew for every range. Too large: their threads and what they remember fill the memory."""
+"""Workers that are kept; the least recently used is stopped first. Too small: if many partitions grow, bolts are
+initialized anew for every range. Too large: their threads and their state fill the memory."""
 
 StreamName = tuple[str, str]
 """Component and stream."""
 
 
 class TaskDied(BaseException):
-    """This attempt is over. No Exception: nobody on its way takes it for a component's."""
+    """Ends this attempt. Not an Exception, so that no handler on its way takes it for a component's."""
 
 
 class LocalTask(NamedTuple):
-    """What one worker reads in a micro-batch: ``ranges``, and spouts without offsets, ``listens_to``.
+    """The input of one worker in a micro-batch: ``ranges``, and spouts without offsets, ``listens_to``.
 
-    ``key``: of which spout and partition; the same key has the same worker in the next micro-batch.
+    ``key``: spout and partition; the same key has the same worker in the next micro-batch.
     """
 
     key: tuple[str, str]
@@ -65,7 +65,7 @@ class Counts:
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Component → what it has reported by ``report_metric``."""
+        """Component → its metrics, by ``report_metric``."""
         return dict(self.report.get("metrics", {}))
 
     def plus(self, later: "Counts") -> "Counts":
@@ -75,8 +75,7 @@ class Counts:
 
 @dataclass
 class Warm:
-    """A worker that is kept. ``taps``: what was emitted since its last task came to its end; ``reached``: its counts
-    then."""
+    """A worker that is kept. ``taps``: tuples emitted since the end of its last task; ``reached``: its counts then."""
 
     worker: Worker
     taps: dict[StreamName, list[tuple[Any, ...]]]
@@ -86,10 +85,10 @@ class Warm:
 class LocalRun:
     """Micro-batches of ``plan``. A task that dies is run again from its start, in a new worker.
 
-    ``taps``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an attempt that did not
-    come to its end are not. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with
-    every new worker, and the task that it is for, before it starts. ``seed``: shuffles the order of tasks and, in each
-    worker, of turns. Raises OptionError for a wrong or mistyped key.
+    ``taps``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an unfinished attempt are
+    dropped. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with every new worker,
+    and the task that it is for, before it starts. ``seed``: shuffles the order of tasks and, in each worker, of turns.
+    Raises OptionError for a wrong or mistyped key.
     """
 
     def __init__(
@@ -120,8 +119,8 @@ class LocalRun:
         self._prepare = prepare
         self._tapped = tuple(self.rows)
         self._warm: dict[tuple[str, str], Warm] = {}  # the least recently used first
-        self._before = Counts()  # of workers that died or were given up
-        self._counting = threading.Lock()  # what is shown may be counted in another thread
+        self._before = Counts()  # of workers that died or were stopped
+        self._counting = threading.Lock()  # a display may count in another thread
 
     def round(
         self,
@@ -130,12 +129,12 @@ class LocalRun:
         until_idle: bool = True,
         listens_to: Collection[str] | None = None,
     ) -> bool:
-        """Blocking: one micro-batch, if there is anything to ask. Whether the spouts without offsets were idle in the
-        end.
+        """Blocking: one micro-batch, if there is anything to read. Returns whether the spouts without offsets were idle
+        at its end.
 
-        ``listens_to``: the spouts without offsets that are asked, None for all of them, for ``seconds``, which they
-        share unless they run together; with ``until_idle`` no longer than they have something. Raises TupleFailed where
-        a component fails the task.
+        ``listens_to``: the spouts without offsets to poll, None for all of them, for ``seconds``, which they share
+        unless they run together; with ``until_idle`` only until they are idle. Raises TupleFailed if a component fails
+        the task.
         """
         tasks = self._tasks(ranges, self.without_offsets if listens_to is None else tuple(listens_to))
         share = seconds / max(1, sum(bool(task.listens_to) for task in tasks))
@@ -208,7 +207,7 @@ class LocalRun:
         raise TaskDied
 
     def counts(self) -> Counts:
-        """What the workers have counted, as one; of an attempt that died, nothing since its last whole task."""
+        """The sum of the workers' counts; of an attempt that died, nothing since its last whole task."""
         with self._counting:
             counts = self._before
             for warm in self._warm.values():

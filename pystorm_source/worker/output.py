@@ -1,4 +1,4 @@
-"""What leaves a worker as rows."""
+"""The streams that leave a worker as rows."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class ViewPlan:
     offset_column: int = -1
 
     def constants(self, task: int) -> dict[int, object]:
-        """Output column → what every row of this task has there."""
+        """Output column → its constant value in every row of this task."""
         given = {self.component_column: self.component, self.stream_column: self.stream, self.task_column: task}
         return {column: value for column, value in given.items() if column >= 0}
 
@@ -37,7 +37,7 @@ class OutputPlan:
     batch_rows: int = 32_768
 
     def view(self, component: str, stream: str) -> ViewPlan | None:
-        """The view of a stream, or None where its rows are not wanted."""
+        """The view of a stream, or None if its rows are not wanted."""
         for view in self.views:
             if (view.component, view.stream) == (component, stream):
                 return view

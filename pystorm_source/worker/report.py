@@ -1,4 +1,4 @@
-"""What the executors of a worker have counted, as plain data: docs/COUNTERS.md says what each count means.
+"""The counts of a worker's executors, as plain data: docs/COUNTERS.md explains each count.
 
 Read without stopping anything, from any thread. Each count is whole; one that a turn counts at its end is as old as
 the turn that is under way.
@@ -99,7 +99,7 @@ def task_counts(executor: Executor) -> dict[str, Any]:
 def added(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, Any]:
     """Two tasks, or two workers, counted as one: sums, the larger high mark, latencies of all calls together.
 
-    What is no number (a metric's ``last``, the topology's name) is the second one's.
+    Values that are no number (a metric's ``last``, the topology's name) are the second one's.
     """
     both = {**one, **two}
     for key in one.keys() & two.keys():
@@ -124,7 +124,7 @@ def _united_tasks(tasks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def metrics_of(executors: Iterable[Executor]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Component → metric → what its tasks have reported by ``report_metric``."""
+    """Component → metric → the values that its tasks reported by ``report_metric``."""
     metrics: dict[str, dict[str, dict[str, Any]]] = {}
     for executor in executors:
         # Guarantee: a copy is made at once, while a component in another thread may report a metric that is new.
@@ -135,7 +135,7 @@ def metrics_of(executors: Iterable[Executor]) -> dict[str, dict[str, dict[str, A
 
 
 def _fill(counts: Mapping[str, Any]) -> float:
-    """Tuples of a published batch, on average; 0.0 where none was."""
+    """Tuples of a published batch, on average; 0.0 if there was none."""
     return counts["tuples_published"] / counts["batches_published"] if counts["batches_published"] else 0.0
 
 

@@ -1,5 +1,5 @@
-"""What becomes of a spout's tuple that has failed or timed out: it is emitted again, or is a dead letter, as is what a
-spout has read and cannot make a tuple of.
+"""Failed and timed-out tuples of a spout are emitted again, or become dead letters. So do records that a spout has read
+and cannot make a tuple of.
 
     failed ──► a retry left? ──yes──► emitted again, after the back-off
                      │ no
@@ -15,7 +15,7 @@ from typing import Any
 
 from pystorm_source.clock import Clock
 from pystorm_source.options import EngineOptions
-from pystorm_source.worker.failure import Blame, Failed, GivenUp, failed, shortened, told
+from pystorm_source.worker.failure import Blame, Failed, GivenUp, described, failed, shortened
 from pystorm_source.worker.json_text import json_text
 
 LONGEST_BACKOFF_MILLIS = 60_000
@@ -24,9 +24,9 @@ LONGEST_BACKOFF_MILLIS = 60_000
 class Retries:
     """Of one task of a spout.
 
-    ``send(row)`` emits a row of the stream ``__dead_letter`` and answers whether anybody takes it; ``warn(what, text)``
-    says a thing once. ``partition``: that of the range that is read, None where the spout has none. Counts ``retries``,
-    ``dead_letters`` and, of these, ``dropped``: those that nobody gets to see.
+    ``send(row)`` emits a row of the stream ``__dead_letter`` and returns whether it has a reader; ``warn(what, text)``
+    logs each kind once. ``partition``: of the current range, None if the spout has none. Counts ``retries``,
+    ``dead_letters`` and, of these, ``dropped``: those that leave no row.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Retries:
         self._blame: Blame | None = (component, task, "fail", None, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A component's state may be pickled: what the engine has put beside it stays where it is."""
+        """A component's state may be pickled: the engine's own attributes are left out."""
         return type(None), ()
 
     def again(self, values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None) -> float:
-        """Seconds after which the engine is to emit a tuple again that has failed; -1 where it was given up.
+        """Seconds after which the engine emits the failed tuple again; -1 if it became a dead letter.
 
         Arguments as ``failure.failed`` takes them. Raises as ``give_up``.
         """
@@ -69,9 +69,9 @@ class Retries:
         return min(self._options.spout_retry_backoff_millis << doublings, LONGEST_BACKOFF_MILLIS) / 1000
 
     def give_up(self, lost: Failed, limit: str) -> None:
-        """Makes the tuple a dead letter; ``limit``: what says how often it is tried, such as ``max_fails=3``.
+        """Makes the tuple a dead letter; ``limit``: the setting that limits its retries, such as ``max_fails=3``.
 
-        Raises GivenUp where ``topology.dead.letter`` is ``fail``.
+        Raises GivenUp if ``topology.dead.letter`` is ``fail``.
         """
         self.dead_letters += 1
         if self._options.dead_letter == "fail":
@@ -83,10 +83,11 @@ class Retries:
     def give_up_unread(
         self, values: tuple[Any, ...], offset: int, reason: str, error: Callable[[], Exception], drop: str = ""
     ) -> bool:
-        """Makes a dead letter of what a spout has read and cannot make a tuple of; whether it is a row now.
+        """Makes a dead letter of a record that a spout has read and cannot make a tuple of. Returns whether it became a
+        row.
 
-        ``values``: as they were read; ``drop``: the option of the spout's that drops it, whatever
-        ``topology.dead.letter`` says. Raises what ``error`` makes where that is ``fail``.
+        ``values``: as they were read; ``drop``: the spout's option that drops it, whatever ``topology.dead.letter``
+        says. Raises the result of ``error()`` if ``topology.dead.letter`` is ``fail``.
         """
         self.dead_letters += 1
         if self._options.dead_letter == "fail" and not drop:
@@ -95,24 +96,24 @@ class Retries:
         return self._bury(Failed(values, name, offset, 0, self.component, self.task, reason, reason), drop)
 
     def _bury(self, lost: Failed, drop: str = "") -> bool:
-        """Sends the row of a dead letter, or drops it; whether it is sent."""
+        """Sends the row of a dead letter, or drops it. Returns whether it was sent."""
         streams = self._options.dead_letter == "stream" and not drop
         if streams and self._send(self._row(lost)):
             return True
         self.dropped += 1
-        why = drop or ("nobody reads the stream __dead_letter" if streams else "topology.dead.letter is drop")
+        why = drop or ("the stream __dead_letter has no reader" if streams else "topology.dead.letter is drop")
         self._warn(
             "dropped",
-            f"drops a tuple, as {why}: {told(lost)}. Others are counted by the report alone",
+            f"drops a tuple, as {why}: {described(lost)}. Others are counted by the report alone",
         )
         return False
 
     def blame(self, blame: Blame | None) -> None:
-        """Who has failed the tuple that the spout is told of next; None: its time was out."""
+        """The cause of the next fail that the spout gets; None: a time-out."""
         self._blame = blame
 
     def give_up_own(self, values: Any, stream: str | None, attempts: int, limit: str) -> None:
-        """As ``give_up``, for a spout that keeps its tuples itself and was told of a fail."""
+        """As ``give_up``, for a spout that keeps its tuples itself and got a fail."""
         self.give_up(failed((self.component, self.task), values, stream, -1, attempts, self._blame), limit)
 
     def _row(self, lost: Failed) -> tuple[Any, ...]:

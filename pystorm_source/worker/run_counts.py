@@ -1,6 +1,6 @@
-"""What a worker has counted during its last run alone: the difference of two looks at counts that only grow.
+"""The counts of a worker's last run alone: the difference of two readings of counts that only grow.
 
-A look costs some microseconds per task of the topology, and none per tuple. The calls of all components count as one
+A reading costs some microseconds per task of the topology, and none per tuple. The calls of all components count as one
 latency: no clock is read per tuple.
 """
 
@@ -37,7 +37,7 @@ class RunCounts(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What executors had counted at one moment; nanoseconds."""
+    """The counts of executors at one moment; nanoseconds."""
 
     emits: dict[str, int]
     acked: int
@@ -67,14 +67,14 @@ class Look(NamedTuple):
 
 
 def begun(executors: Sequence[Executor]) -> Look:
-    """What executors have counted when a run begins, whose queues' high marks count anew."""
+    """The counts at the begin of a run; resets the high marks of the queues."""
     for queue in _queues(executors):
         queue.mark_anew()
     return Look.at(executors)
 
 
 def between(before: Look, after: Look, executors: Sequence[Executor], rows: int) -> RunCounts:
-    """What ``executors`` have counted from one look to a later one. ``rows``: what left them meanwhile."""
+    """The counts of ``executors`` from one reading to a later one. ``rows``: rows that left them meanwhile."""
     high_mark, capacity = _fullest(executors)
     return RunCounts(
         rows=rows,
@@ -113,7 +113,7 @@ def _quantiles(before: LatencyHistogram, after: LatencyHistogram) -> dict[str, f
 
 
 def _difference(before: LatencyHistogram, after: LatencyHistogram) -> LatencyHistogram:
-    """The calls that ``after`` counts beyond ``before``. Their longest is exact where none before was longer, else at
+    """The calls that ``after`` counts beyond ``before``. Their longest is exact if no earlier call was longer, else at
     most a sixteenth too long."""
     earlier = dict(before.buckets())
     buckets = [(low, count - earlier.get(low, 0)) for low, count in after.buckets() if count > earlier.get(low, 0)]

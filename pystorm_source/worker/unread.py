@@ -1,8 +1,8 @@
-"""The partitioned spouts of a plan as their driver asks them, where there is no Spark: what is there to be read.
+"""The unread ranges of a plan's partitioned spouts: the driver's part in a run without Spark.
 
     look()  ─► snapshot of every spout ─► all_ranges() ─► a round reads them ─► done() ─► … ─► look()
 
-Nothing moves on before ``done``: until then the same range is handed out again.
+Offsets advance only at ``done``: until then the same range is returned again.
 """
 
 import logging
@@ -29,10 +29,9 @@ class Range(NamedTuple):
 
 
 class Unread:
-    """What the partitioned spouts of ``plan`` have beyond what was read. ``clock`` replaces theirs where it is given.
+    """The unread part of the partitioned spouts of ``plan``. ``clock`` replaces their clocks if it is given.
 
-    Raises TupleFailed where a spout raises, TopologyError where it answers nonsense; errors of this package as they
-    are.
+    Raises TupleFailed if a spout raises, TopologyError if its answer makes no sense; errors of this package unchanged.
     """
 
     def __init__(self, plan: Plan, clock: Clock | None = None):
@@ -65,11 +64,11 @@ class Unread:
         return any(self._left(name) for name in self._names)
 
     def next_ranges(self, most: int | None = None) -> list[Range]:
-        """Of each spout a range of one partition, of about ``most`` offsets; empty where all is read."""
+        """For each spout a range of one partition, of about ``most`` offsets; empty if all is read."""
         return [self._range(name, left[0], most) for name in self._names if (left := self._left(name))]
 
     def all_ranges(self) -> list[Range]:
-        """A range of each partition that has something unread: what a micro-batch of Spark reads."""
+        """A range of each partition with unread offsets, as in a micro-batch of Spark."""
         return [self._range(name, partition, None) for name in self._names for partition in self._left(name)]
 
     def _range(self, name: str, partition: str, most: int | None) -> Range:
@@ -77,7 +76,7 @@ class Unread:
         return Range(name, partition, start, self._cut(name, partition, start, head, most))
 
     def done(self, ranges: Iterable[Range]) -> None:
-        """These are read. The spouts are told of what was done before, one round late, as a driver does."""
+        """These are read. Commits the ranges of the round before to the spouts, one round late, as Spark does."""
         for name, offsets in self._committed.items():
             with self._asked(name, "commit") as spout:
                 spout.commit(dict(offsets))
@@ -89,7 +88,7 @@ class Unread:
             self._committed[name] = dict(self._known[name])
 
     def cleanup(self) -> None:
-        """Gives the spouts up; what ``cleanup`` raises is logged."""
+        """Cleans the spouts up; exceptions of ``cleanup`` are logged."""
         while self._spouts:
             name, spout = self._spouts.popitem()
             try:

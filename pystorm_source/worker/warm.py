@@ -1,7 +1,7 @@
 """Workers kept warm between the micro-batches of one Python process.
 
 A cache, never a promise: Spark moves partitions between processes, and ends idle ones. Holds at most one worker per
-plan and run of a query, so that no query sees what the components of another remember, and few in all: a process that
+plan and run of a query, so that no query sees the state of another query's components, and few in all: a process that
 serves many queries must not collect their topologies.
 """
 
@@ -24,8 +24,8 @@ _idle: OrderedDict[Key, Worker] = OrderedDict()
 
 
 def _key(plan: Plan, output: OutputPlan) -> Key:
-    # Classes defined in a notebook arrive as new classes with every pickle; by name and version of their code they are
-    # the same, but nothing tells an edited class from an equal one: identity keeps them apart, so they start cold.
+    # Classes defined in a notebook arrive as new classes with every pickle; they have the same name and code version,
+    # but an edited class cannot be distinguished from an equal one: identity keeps them apart, so they start cold.
     return (
         plan.name,
         repr(plan.config),
@@ -44,7 +44,8 @@ def _values_of(component: ComponentPlan) -> tuple[Any, ...]:
 
 
 class _StatePickler(pickle.Pickler):
-    """Pickles values; the classes and functions among them are collected in ``code``, to be told apart by identity."""
+    """Pickles values; the classes and functions among them are collected in ``code``, to be distinguished by
+    identity."""
 
     def __init__(self, file: io.BytesIO):
         super().__init__(file)
@@ -58,7 +59,7 @@ class _StatePickler(pickle.Pickler):
 
 
 def _key_of_grouping(custom: Any) -> tuple[object, ...] | None:
-    """What makes a custom grouping the same as another: its class, and what it was made with."""
+    """The identity of a custom grouping: its class and its state."""
     if custom is None:
         return None
     state = io.BytesIO()
@@ -66,7 +67,7 @@ def _key_of_grouping(custom: Any) -> tuple[object, ...] | None:
     try:
         pickler.dump(custom)
     except Exception:
-        # What plain pickle cannot carry is the same only as itself; an idle worker's plan keeps it alive.
+        # An object that plain pickle cannot carry equals only itself; an idle worker's plan keeps it alive.
         return (id(custom),)
     return (state.getvalue(), *pickler.code)
 
@@ -90,7 +91,7 @@ def _key_of_same(plan: Plan, output: OutputPlan, run: str) -> Key | None:
 
 
 def give_back(worker: Worker) -> None:
-    """Keeps the worker for the next range; stops it where it is broken or another is idle already."""
+    """Keeps the worker for the next range; stops it if it is broken or another one is already idle."""
     key = worker.warm_key
     if worker.broken or key in _idle:
         worker.stop()

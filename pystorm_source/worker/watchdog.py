@@ -5,8 +5,8 @@
                                                       longer than the message time-out  ──► a warning
                                                       twice as long, four times, ...    ──► another one
 
-Executors pay nothing for it: which component is in a call, and how many calls and turns there were, they know anyhow,
-and the thread reads it with the interpreter's lock held. It sleeps while no worker is at work, and keeps none alive.
+Executors pay nothing for it: they keep the component that is in a call and the number of calls and turns anyhow, and
+the thread reads these with the interpreter's lock held. It sleeps while no worker is at work, and keeps none alive.
 
 A call that holds the interpreter's lock for ever (a loop in compiled code) keeps this thread from looking, too.
 
@@ -34,22 +34,22 @@ from pystorm_source.worker.report import NANOS
 logger = logging.getLogger("pystorm.worker")
 
 DEFAULT_SECONDS = 30.0
-"""How long a call may last before it is named, where message time-outs are off; Storm's time-out otherwise. Less:
-healthy calls (a bulk load) are named. More: one waits longer for the name."""
+"""How long a call may last before it is named, if message time-outs are off; otherwise Storm's time-out counts. Less:
+healthy calls (a bulk load) are named. More: the warning comes later."""
 LOOKS = 4
 """Looks in that time. Fewer: a call is named later, by that share. More: the thread wakes for nothing."""
 SHORTEST_SECONDS = 0.01
-"""Between two looks, whatever the time-out is. Less: more than a thousandth of a processor."""
+"""Least seconds between two looks, whatever the time-out is. Less: more than a thousandth of a processor."""
 AFTER_ERROR_SECONDS = 1.0
 """Until the next look after an error of the watchdog's own. Less: an error that lasts takes a processor. More: calls
 are named later."""
 
 Call = tuple[tuple[Executor, ...], int, int, bool]
-"""As schedulers answer it: executors whose component it may be, thread, turn, whether the thread sleeps in the loop."""
+"""As schedulers return it: executors whose component it may be, thread, turn, whether the thread sleeps in the loop."""
 
 
 class Watched(Protocol):
-    """What the watchdog asks of a worker."""
+    """The part of a worker that the watchdog uses."""
 
     call_seconds: float
 
@@ -100,7 +100,7 @@ class CallTimes:
 
 
 def _progress(executor: Any) -> tuple[Any, ...]:
-    """What no two calls have in common: names and counts, so that nothing is kept alive by it."""
+    """A mark that differs between any two calls: names and counts, so that it keeps nothing alive."""
     ticks = getattr(executor, "ticks", 0)
     return (executor.component, executor.task, executor.executed, executor.acks, executor.fails, ticks)
 
@@ -155,7 +155,7 @@ class Watchdog:
         self._thread = thread
 
     def _run(self) -> None:
-        """The thread. It goes on whatever happens, as nobody would start another one."""
+        """The thread. It survives every exception, as no other thread would restart it."""
         while True:
             try:
                 self._wait_and_look()
@@ -165,7 +165,8 @@ class Watchdog:
 
     def _wait_and_look(self) -> None:
         with self._changed:
-            # Order: copied first. A run that ends as garbage leaves in whatever thread collects it, this one included.
+            # Order: copied first. A run that ends as garbage leaves in the thread that collects it, which may be this
+            # one.
             seconds = [times.seconds for _, times in list(self._workers.values())]
             self._sleeps_for = min(map(_interval, seconds), default=None)
             self._changed.wait(self._sleeps_for)
@@ -174,10 +175,10 @@ class Watchdog:
             self._look(reference, times)
 
     def _complain(self) -> None:
-        """Once: what is wrong with one look is wrong with the next."""
+        """Logged once: a fault of one look repeats in the next."""
         if not self._complained:
             self._complained = True
-            logger.exception("the calls of a worker cannot be looked at; this is said once")
+            logger.exception("the calls of a worker cannot be inspected; this is logged once")
 
     def _look(self, reference: "weakref.ref[Watched]", times: CallTimes) -> None:
         """Order: a call of its own, so that nothing of the worker is kept while the thread sleeps."""
@@ -196,7 +197,7 @@ def _interval(seconds: float) -> float:
 
 
 def text_of(call: LongCall, where: str) -> str:
-    """Names component, task, method, tuple, time and where in the code the call is."""
+    """Names component, task, method, tuple, time and the call's place in the code."""
     executor, method, stack = in_component(call.executors, call.thread)
     tup, offset = executor.at_work  # type: ignore[attr-defined]
     called = f"{method}()" if method else "a call"
@@ -216,7 +217,7 @@ def late_call(
     before: Mapping[Executor, int],
     seconds: float,
 ) -> tuple[str, int, str] | None:
-    """Whom a tuple waited for whose time was out, if that can be seen: component, task and what it did.
+    """The component that a timed-out tuple waited for, if it can be found: component, task and its call.
 
     ``busy``: executors that are in a call, and their threads. ``before``: ``longest_calls`` when the run began.
     """
@@ -233,8 +234,8 @@ def late_call(
 
 
 def in_component(executors: Sequence[Executor], thread: int) -> tuple[Executor, str, list[str]]:
-    """Whose component the thread is in, the method that was called, and the stack from there on; the method is empty
-    where the component is compiled."""
+    """The executor whose component the thread is in, the called method, and the stack from there on; the method is
+    empty if the component is compiled."""
     frames = _frames(thread)
     for i, frame in enumerate(frames):
         for executor in executors:

@@ -25,7 +25,7 @@ from pystorm_source.worker.output import OutputPlan
 class Wiring:
     """Everything that a scheduler turns: ``executors`` (upstream first), ``views`` (for the partition column).
 
-    Components are built (``cls()``) but not started, custom groupings are prepared. Raises ComponentFailed where a
+    Components are built (``cls()``) but not started, custom groupings are prepared. Raises ComponentFailed if a
     constructor or ``prepare`` raises.
     """
 
@@ -49,7 +49,7 @@ class Wiring:
             self._prepare_groupings(executor)
 
     def _threads_that_offer_to(self, consumer: ComponentPlan) -> int:
-        """0 where one thread does all."""
+        """0 if one thread does all."""
         if self.engine.scheduler == "inline":
             return 0
         producers = {edge.producer for edge in self.plan.edges if edge.consumer == consumer.name}
@@ -58,8 +58,8 @@ class Wiring:
     def _shared_rings(self) -> Iterator[tuple[tuple[int, str, str], BroadcastRing]]:
         """(Producer's task, stream, consumer) → the ring that all tasks of the consumer read, between threads.
 
-        Only where no other edge leads from the producer to the consumer: its tuples would come by two ways, and one
-        could overtake another. Nor where each task gets values of its own.
+        Only if no other edge leads from the producer to the consumer: its tuples would come by two ways, and one could
+        overtake another. Nor if each task gets values of its own.
         """
         if self.engine.scheduler == "inline" or self.engine.always_try_serialize:
             return

@@ -46,7 +46,7 @@ class Worker:
 
     A start or run that raises, or whose iterator is closed before its end, leaves components or tuples half-way: the
     worker is then ``broken`` and can only be stopped. ``seed``: an int shuffles order and length of the executors'
-    turns, the same way for the same seed. Raises TupleFailed where a component's constructor does.
+    turns, the same way for the same seed. Raises TupleFailed if a component's constructor does.
     """
 
     def __init__(self, plan: Plan, output: OutputPlan, clock: Clock | None = None, seed: int | None = None):
@@ -54,7 +54,7 @@ class Worker:
         self.output = output
         self.clock = clock or SystemClock()
         self.broken = False
-        self.warm_key: tuple[object, ...] = ()  # what it stays warm for
+        self.warm_key: tuple[object, ...] = ()  # the plan and query that it stays warm for
         self._where = ""
         self._initialized: list[Executor] = []
         self._opened: list[SpoutExecutor] = []
@@ -77,7 +77,7 @@ class Worker:
             executor.instance._pystorm_reported = executor.reported
         self.call_seconds = engine.timeout_seconds or DEFAULT_SECONDS
         self._manual = manual
-        self._told: set[tuple[str, str]] = set()
+        self._warned: set[tuple[str, str]] = set()
         for spout in self._all_spouts():
             spout.retries = spout.instance._pystorm_retries = self._retries_of(spout)
         self._rows = 0
@@ -88,15 +88,15 @@ class Worker:
 
     def _retries_of(self, spout: SpoutExecutor) -> Retries:
         options = self.plan.component(spout.component).options
-        # Order: nothing that leads to the worker, or threads would keep the one alive that ends them.
-        tell = partial(_tell_once, self._told, spout)
-        return Retries(spout.component, spout.task, options, self.clock, spout.emit_dead_letter, tell)
+        # Order: must not reference the worker, or its threads would keep alive the object that ends them.
+        warn = partial(_warn_once, self._warned, spout)
+        return Retries(spout.component, spout.task, options, self.clock, spout.emit_dead_letter, warn)
 
     def _new_scheduler(self, seed: int | None) -> InlineScheduler | ThreadsScheduler:
         executors = tuple(reversed(self.executors))
         clock = (self.clock.monotonic, self.clock.sleep)
         manual = not isinstance(self.clock, SystemClock)
-        # Where time is not the machine's, nothing may depend on how long a call really takes.
+        # With another clock than the machine's, nothing may depend on the real duration of a call.
         patience = 0 if manual else PATIENCE_SECONDS
         if self._wiring.engine.scheduler == "threads":
             waits = [self._waits_of(executor) for executor in executors]
@@ -125,14 +125,14 @@ class Worker:
 
     @property
     def next_due(self) -> float:
-        """A time before which no timer goes off and no request or tree runs out of time, a reading of
-        ``clock.monotonic``; infinity where none will."""
+        """Earliest possible deadline of any timer, request or tree, as a reading of ``clock.monotonic``; infinity if
+        there is none."""
         return self._scheduler.next_due
 
     def start(self) -> None:
-        """Initializes every component, bolts before spouts; ``run`` does it where it was not done.
+        """Initializes every component, bolts before spouts; ``run`` does it if it was not done.
 
-        Raises TupleFailed where a component's ``initialize`` raises.
+        Raises TupleFailed if a component's ``initialize`` raises.
         """
         self.broken = True
         with self._watched():
@@ -144,29 +144,30 @@ class Worker:
         self.broken = False
 
     def _watched(self) -> AbstractContextManager[None]:
-        """For its time, a call of a component that does not return is named, where time is the machine's."""
+        """The watchdog watches the calls of components while the block runs, if time is the machine's."""
         return nullcontext() if self._manual else watching(self)
 
     def calls(self) -> list[Call]:
-        """The calls of components that are under way. Any thread may ask."""
+        """The running calls of components. Any thread may call it."""
         return self._scheduler.calls()
 
     def place_of_run(self) -> str:
-        """What is read now, for messages; empty where that is all there is."""
+        """The current input, for messages; empty if all spouts run at once."""
         return self._where
 
     def run(self, component: str, partition: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        """The rows that offsets [start, end) of a spout's partition give, as record batches of the output's schema.
+        """The rows of offsets [start, end) of a spout's partition, as record batches of the output's schema.
 
         Drained when the iterator ends: every queue is empty and every batch published. The spout is closed at the end,
-        and also where a run breaks off. Raises TupleFailed where a component does, TopologyError for a wrong ``split``.
+        also if a run breaks off. Raises TupleFailed if a component does, TopologyError for a wrong ``split``.
         """
         spouts = self._begin(component, partition, f"partition {partition!r} [{start}, {end}) of spout {component!r}")
         shares = self._shares(spouts, partition, start, end)
         yield from self._drive(lambda: self._open(partition, shares), None)
 
     def _shares(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> _Shares:
-        """What each task reads of a range; ranges shorter than there are tasks leave the last tasks without work."""
+        """The share of each task in a range; if a range has fewer offsets than there are tasks, the last tasks get
+        none."""
         edges = [start, *self._cuts(spouts, partition, start, end), end]
         return list(zip(spouts, pairwise(edges), strict=False))
 
@@ -179,7 +180,7 @@ class Worker:
             spout.open_range(low, high, type(spout.instance).gives_batches())
 
     def run_slice(self, component: str, permits: int, millis: int) -> Iterator[pa.RecordBatch]:
-        """The rows that a spout without offsets gives with at most ``permits`` emits within ``millis`` milliseconds."""
+        """The rows of a spout without offsets, from at most ``permits`` emits within ``millis`` milliseconds."""
         spouts = self._begin(component, "task", f"a slice of {permits} emits of spout {component!r}")
 
         def open_slices() -> None:
@@ -199,13 +200,13 @@ class Worker:
     ) -> Iterator[pa.RecordBatch]:
         """One micro-batch over several spouts at once, as Storm runs them and a task of Spark does not.
 
-        ``ranges``: partitioned spout → (partition, start, end); those that are not named are not asked. ``listens_to``:
-        the spouts without offsets that are asked, None for all, until ``deadline`` (a reading of ``clock.monotonic``),
-        or, with ``until_idle``, until all queues are empty, no tree is settled any more and none of them emits. Raises
-        as ``run``, ValueError where nothing would ever end it.
+        ``ranges``: partitioned spout → (partition, start, end); other partitioned spouts are not called.
+        ``listens_to``: the spouts without offsets to poll, None for all, until ``deadline`` (a reading of
+        ``clock.monotonic``), or, with ``until_idle``, until all queues are empty, no further tree gets a verdict and
+        none of them emits. Raises as ``run``, ValueError if the round would never end.
         """
         if deadline is None and not until_idle:
-            raise ValueError("a round needs a deadline or an end where the spouts are idle. Given: neither")
+            raise ValueError("a round needs a deadline, or until_idle. Given: neither")
         self._start_where_needed("")
         shares = {
             name: self._shares(self._begin(name, partition, ""), partition, start, end)
@@ -237,7 +238,7 @@ class Worker:
             view.set_partition(partition)
         spouts = [spout for spout in self._all_spouts() if spout.component == component]
         if not spouts:
-            raise InternalError(f"a worker of {self.plan.name!r} is asked for a spout that it has not. Given: {where}")
+            raise InternalError(f"a worker of {self.plan.name!r} has no such spout. Given: {where}")
         return spouts
 
     def _cuts(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> list[int]:
@@ -248,7 +249,7 @@ class Worker:
         ascending = all(isinstance(cut, int) for cut in cuts) and all(a < b for a, b in pairwise([start, *cuts, end]))
         if cuts and (not ascending or len(cuts) >= len(spouts)):
             raise TopologyError(
-                f"split() of spout {spouts[0].component!r} must answer at most {len(spouts) - 1} ascending ints "
+                f"split() of spout {spouts[0].component!r} must return at most {len(spouts) - 1} ascending ints "
                 f"between {start} and {end} for partition {partition!r}. Given: {cuts!r}"
             )
         return cuts
@@ -282,10 +283,10 @@ class Worker:
         self._scheduler.begin()
         yield from self._drained(deadline)
         self._end_spouts()
-        # What a spout emitted when it was closed belongs to this micro-batch, too.
+        # Tuples that a spout emits when it is closed belong to this micro-batch, too.
         yield from self._drained(deadline)
         self._builder.seal()
-        # What bolts keep of a spout without offsets beyond the micro-batch holds back no row of it.
+        # Trees of a spout without offsets that bolts keep beyond the micro-batch hold back no row of it.
         self._builder.release(undecided=True)
         yield from self._done()
 
@@ -339,21 +340,21 @@ class Worker:
             yield batch
 
     def _warn(self) -> None:
-        """Says once per component and worker what its author would want to know."""
+        """Logs warnings for the component's author, each once per component and worker."""
         for executor in self.executors:
             if isinstance(executor, BoltExecutor):
                 if executor.unheard_fails:
-                    _tell_once(
-                        self._told,
+                    _warn_once(
+                        self._warned,
                         executor,
-                        "unheard fail",
-                        "failed a tuple that no spout can replay: it, or what it was anchored to, was emitted without "
-                        "tup_id, without anchors, or at a tick",
+                        "untracked fail",
+                        "failed a tuple that no spout can replay: it, or its anchor, was emitted without tup_id, "
+                        "without anchors, or at a tick",
                     )
             elif isinstance(executor, SpoutExecutor) and not self.plan.component(executor.component).is_partitioned:
                 if executor.unsettled:
-                    _tell_once(
-                        self._told,
+                    _warn_once(
+                        self._warned,
                         executor,
                         "unsettled",
                         f"has {executor.unsettled} tuples that were neither acked nor failed when the micro-batch "
@@ -362,8 +363,8 @@ class Worker:
                 spout = type(executor.instance)
                 overridden = spout.ack is not Spout.ack or spout.fail is not Spout.fail
                 if overridden and executor.emits and not executor.rooted:
-                    _tell_once(
-                        self._told,
+                    _warn_once(
+                        self._warned,
                         executor,
                         "no ids",
                         "defines ack or fail, which are never called: give emit a tup_id",
@@ -385,7 +386,7 @@ class Worker:
             raise
 
     def _close_quietly(self) -> None:
-        """Closes what a run that broke off has left open; the error on its way is worth more than another one."""
+        """Closes the spouts that an aborted run has left open; the first error counts, further ones are only logged."""
         while self._opened:
             spout = self._opened.pop(0)
             try:
@@ -410,8 +411,8 @@ class Worker:
     def report(self) -> dict[str, Any]:
         """Counts since the start by component and task, and of the last run: JSON-able. Durations in seconds.
 
-        Of a spout, ``acked``, ``failed`` and ``unsettled`` count tuple trees; of a bolt, tuples. May be called from any
-        thread while a run goes on.
+        For a spout, ``acked``, ``failed`` and ``unsettled`` count tuple trees; for a bolt, tuples. May be called from
+        any thread while a run goes on.
         """
         return {
             "topology": self.plan.name,
@@ -423,7 +424,7 @@ class Worker:
         }
 
     def last_run(self) -> RunCounts:
-        """What the last run alone has counted, as far as it has come."""
+        """The counts of the last run alone, up to now."""
         return between(self._before, Look.at(self.executors), self.executors, self._rows)
 
     def stop(self) -> None:
@@ -439,7 +440,7 @@ class Worker:
         self._scheduler.stop()
 
     def die(self) -> None:
-        """Ends without a word to any component, as a killed task does."""
+        """Ends without calling any component, as a killed task does."""
         self.broken = True
         self._opened.clear()
         self._scheduler.stop()
@@ -455,8 +456,8 @@ class Worker:
             logger.exception("cleanup() of component %r, task %d raised", executor.component, executor.task)
 
 
-def _tell_once(told: set[tuple[str, str]], executor: Executor, what: str, text: str) -> None:
+def _warn_once(warned: set[tuple[str, str]], executor: Executor, what: str, text: str) -> None:
     """Once per component."""
-    if (executor.component, what) not in told:
-        told.add((executor.component, what))
+    if (executor.component, what) not in warned:
+        warned.add((executor.component, what))
         logger.warning("component %r, task %d: %s", executor.component, executor.task, text)

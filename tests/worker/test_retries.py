@@ -141,7 +141,7 @@ def test_an_exception_that_does_not_print():
 
 @pytest.mark.parametrize(
     ("policy", "why"),
-    [("drop", "topology.dead.letter is drop"), ("stream", "nobody reads the stream __dead_letter")],
+    [("drop", "topology.dead.letter is drop"), ("stream", "the stream __dead_letter has no reader")],
 )
 def test_what_nobody_gets_to_see_is_counted_and_warned_of(policy, why):
     wired = Wired(dead_letter=policy, read=False)

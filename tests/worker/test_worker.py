@@ -348,7 +348,7 @@ def test_an_interrupt_and_an_exit_break_the_worker_and_name_the_component(interr
 
 
 def test_an_unknown_spout():
-    with pytest.raises(InternalError, match="asked for a spout that it has not. Given: .*'nobody'"):
+    with pytest.raises(InternalError, match="has no such spout. Given: .*'nobody'"):
         rows(chain().run("nobody", "p", 0, 1))
 
 
@@ -359,7 +359,7 @@ def test_a_wrong_split_is_refused_before_anything_is_lost(cuts):
             return cuts
 
     with pytest.raises(
-        TopologyError, match=r"split\(\) of spout 's' must answer at most 2 ascending ints between 0 and 10.*Given: "
+        TopologyError, match=r"split\(\) of spout 's' must return at most 2 ascending ints between 0 and 10.*Given: "
     ):
         rows(chain(Splits, spouts=3).run("s", "p", 0, 10))
 

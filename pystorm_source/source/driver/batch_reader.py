@@ -26,7 +26,7 @@ logger = logging.getLogger("pystorm.source")
 
 class PystormBatchReader(DataSourceReader):
     """A batch query over one topology. Limits per trigger do not apply, except that ``maxOffsetsPerTrigger`` bounds the
-    slice of a spout without offsets. Raises OptionError where ``startingOffsets`` is latest."""
+    slice of a spout without offsets. Raises OptionError if ``startingOffsets`` is latest."""
 
     def __init__(self, request: ReadRequest, output: OutputPlan):
         self._request = request

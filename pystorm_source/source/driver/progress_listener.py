@@ -69,7 +69,7 @@ class AdmissionProgress:
     ``seconds``: what it took; ``rows``: what it gave. ``backlog``: offsets that stay waiting; ``limit``: offsets that
     a micro-batch may read at most, None for any number; ``reason``: who says so, ``none`` for nobody;
     ``throttled_by``: reason → partitions that have to leave something for it; ``throttled``: their names, while the
-    query has at most 100 partitions. Of the controller, None where there is none: ``budget``: offsets that it grants;
+    query has at most 100 partitions. Of the controller, None if there is none: ``budget``: offsets that it grants;
     ``pressure``: work that waits, by what the target has time for: 1.0 fills it; ``target``: seconds. ``tasks``: what
     tasks have reported, None if none has.
     """
@@ -193,7 +193,7 @@ def _rows_of(progress: Mapping[str, Any]) -> int:
 
 
 def _parsed(report: Any) -> Mapping[str, Any]:
-    """What a source has reported; empty where it is no object."""
+    """What a source has reported; empty if it is no object."""
     if isinstance(report, str):
         try:
             report = json.loads(report)

@@ -98,7 +98,7 @@ class SnapshotReader:
 
 
 class _Ordered:
-    """Names as a spout gave them, sorted; ``rows`` sorts what belongs to them, None where they came in order."""
+    """Names as a spout gave them, sorted; ``rows`` sorts what belongs to them, None if they came in order."""
 
     __slots__ = ("given", "names", "rows")
 

@@ -37,7 +37,7 @@ class DriverSpouts:
         return DriverSpouts, (self._plan,)
 
     def snapshot(self, component: str, known: Mapping[str, int], state: Mapping[str, int | str]) -> CheckedSnapshot:
-        """What the spout sees now. Raises TopologyError where its answer makes no sense."""
+        """What the spout sees now. Raises TopologyError if its answer makes no sense."""
         with self._asked(component, "snapshot") as spout:
             answer = spout.snapshot(dict(known), dict(state))
         return checked_snapshot(component, answer)
@@ -59,7 +59,7 @@ class DriverSpouts:
         ascending = all(isinstance(b, int) and a < b for a, b in pairwise(edges))
         if not ascending or len(cuts) >= parts:
             raise TopologyError(
-                f"split() of spout {key.component!r} must answer at most {parts - 1} ascending ints between {start} "
+                f"split() of spout {key.component!r} must return at most {parts - 1} ascending ints between {start} "
                 f"and {end} for "
                 f"partition {key.partition!r}. Given: {cuts!r}"
             )

@@ -102,7 +102,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offsets().to_json()
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: "ReadLimit | None" = None) -> dict[str, Any]:
-        """Where the next micro-batch ends; ``start`` itself where there is nothing, or not enough yet.
+        """Where the next micro-batch ends; ``start`` itself if there is nothing, or not enough yet.
 
         Raises CheckpointError, OptionError (startingOffsets), DataLossError, TopologyError, and what spouts raise.
         """

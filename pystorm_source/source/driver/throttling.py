@@ -25,7 +25,7 @@ MOST_PERCENT = 1_000_000
 @dataclass(frozen=True)
 class Throttling:
     """Of one micro-batch: ``limit``: offsets that it may read at most, None for any number; ``reason``: who says so;
-    ``by``: reason → partitions that have to leave something for it. Of the controller, None where there is none:
+    ``by``: reason → partitions that have to leave something for it. Of the controller, None if there is none:
     ``budget``: the offsets that it grants; ``pressure``: work that waits, in percent of what the target has time for;
     ``target_millis``."""
 

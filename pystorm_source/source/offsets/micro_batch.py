@@ -76,7 +76,7 @@ def next_offsets(
     first: Positions,
     pace: Mapping[str, Any] | None = None,
 ) -> Offsets:
-    """The offset after a micro-batch that reads up to ``ends``; ``at`` itself where it would move nothing.
+    """The offset after a micro-batch that reads up to ``ends``; ``at`` itself if it would move nothing.
 
     Once something moves, every partition of the world is written down, with the notes that speak of it, and with
     ``pace``: None carries on what ``at`` has.

@@ -174,7 +174,7 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
 def ranges(start: Offsets, end: Offsets) -> Ranges:
     """What lies between two offsets, non-empty ranges only, sorted. Pure.
 
-    Raises CheckpointError where a partition would go backwards.
+    Raises CheckpointError if a partition would go backwards.
     """
     found = Ranges([], [], [], [])
     if start.place == end.place:  # else the `begins` of an offset would make it differ from itself

@@ -60,7 +60,7 @@ class Positions:
         return self.default == EARLIEST and not self.named
 
     def check_partitions(self, index: PartitionIndex, latest: Column) -> None:
-        """Raises OptionError where a named partition is not there or does not reach as far."""
+        """Raises OptionError if a named partition is not there or does not reach as far."""
         heads = index.section(latest) if self.named else {}
         for key, offset in sorted(self.named.items()):
             there = heads.get(key.component, {})

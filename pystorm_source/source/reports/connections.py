@@ -153,7 +153,7 @@ class ConnectionLoop:
             self._close_all()
 
     def _patience(self) -> float | None:
-        """Seconds to the first deadline, None where there is no connection."""
+        """Seconds to the first deadline, None if there is no connection."""
         deadlines = [line[line.first()] for line in self._lines() if line]
         return max(0.0, min(deadlines) - self._clock.monotonic()) if deadlines else None
 

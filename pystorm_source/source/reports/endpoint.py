@@ -29,7 +29,7 @@ class Runner(NamedTuple):
 class ReportEndpoint:
     """What a task needs to report: where to, and the secret that says that it may.
 
-    ``host``: empty where tasks find the driver as Spark does. The token is in no repr, and in no comparison.
+    ``host``: empty if tasks find the driver as Spark does. The token is in no repr, and in no comparison.
     """
 
     host: str
@@ -40,7 +40,7 @@ class ReportEndpoint:
         return ReportEndpoint, (self.host, self.port, self.token)
 
     def runner(self, driver_host: str | None) -> Runner | None:
-        """Whom a task reports to; ``driver_host``: as Spark calls it. None where nobody knows."""
+        """Whom a task reports to; ``driver_host``: as Spark calls it. None if nobody knows."""
         host = (self.host or driver_host or "").strip("[]")
         return Runner(host, self.port, self.token) if host else None
 
@@ -54,7 +54,7 @@ class ListenAddress:
 
     @classmethod
     def of(cls, host: str, driver_command: Sequence[str]) -> "ListenAddress":
-        """``host``: option feedback.host, empty where it is not given. ``driver_command``: of the driver's JVM.
+        """``host``: option feedback.host, empty if it is not given. ``driver_command``: of the driver's JVM.
 
         Without the option: loopback where all tasks run on this machine, all addresses where they may not.
         """
@@ -71,7 +71,7 @@ class ListenAddress:
 def masters_of(command: Sequence[str]) -> list[str]:
     """Every master that a command line of Spark names: ``--master M``, ``--conf spark.master=M``, ``-Dspark.master=M``.
 
-    Empty where the session was given its master later, or by a file."""
+    Empty if the session was given its master later, or by a file."""
     masters = [after for before, after in pairwise(command) if before == "--master"]
     for word in command:
         for prefix in ("spark.master=", "-Dspark.master=", "--conf=spark.master=", "--master="):
@@ -86,7 +86,7 @@ def in_runner() -> bool:
 
 
 def parents_command() -> list[str]:
-    """The command line of the process that has started this one, of the runner the driver's JVM; empty where the
+    """The command line of the process that has started this one, of the runner the driver's JVM; empty if the
     system does not tell."""
     parent = os.getppid()
     try:

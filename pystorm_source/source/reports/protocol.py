@@ -43,14 +43,14 @@ def greeting(nonce: bytes) -> bytes:
 
 
 def nonce_of(greeted: bytes) -> bytes:
-    """The nonce of a greeting. Raises FrameRefused where it is none."""
+    """The nonce of a greeting. Raises FrameRefused if it is none."""
     if len(greeted) != GREETING_BYTES or not greeted.startswith(MAGIC):
         raise FrameRefused("no greeting")
     return greeted[len(MAGIC) :]
 
 
 def frame(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
-    """A report as it is sent. Raises ValueError where the body is too long."""
+    """A report as it is sent. Raises ValueError if the body is too long."""
     if len(body) > MOST_BODY:
         raise ValueError(f"a report has at most {MOST_BODY} bytes. Given: {len(body)}")
     return _HEAD.pack(len(body), _mac(token, nonce, sequence, body)) + body

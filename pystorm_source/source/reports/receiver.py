@@ -56,7 +56,7 @@ class ReportReceiver:
         return self._server.dropped if self._server is not None else {}
 
     def endpoint(self) -> ReportEndpoint | None:
-        """What tasks need to report; None where they are not to."""
+        """What tasks need to report; None if they are not to."""
         if self._endpoint is not None and self._server is not None and not self._server.listens:
             self._endpoint = None
             self._pause()

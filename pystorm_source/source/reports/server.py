@@ -47,7 +47,7 @@ class ReportServer:
         self._reception: ConnectionLoop | None = None
 
     def start(self) -> None:
-        """Begins to listen. Raises OSError where that cannot be."""
+        """Begins to listen. Raises OSError if that cannot be."""
         listener = listen(*self._bind)
         self._address = listener.getsockname()[:2]
         self._reception = ConnectionLoop(

@@ -34,7 +34,7 @@ class QueueHighMark(_Strict, frozen=True, kw_only=True):
 
 
 class Latency(_Strict, frozen=True, kw_only=True):
-    """Seconds that calls of components took; 0.0 where there was none."""
+    """Seconds that calls of components took; 0.0 if there was none."""
 
     p50: Seconds
     p95: Seconds

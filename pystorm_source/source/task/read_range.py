@@ -48,8 +48,8 @@ def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartiti
     """The rows of one range, from a warm worker of this process and this run of the query where there is one.
 
     The worker is kept for the next range only if this one came to its end. An exception, or a reader that stops early
-    (LIMIT closes the iterator: GeneratorExit), stops it, and nothing is reported. Raises UsageError where driver and
-    executor differ in version or plan, TupleFailed where a component does, with the component's own traceback.
+    (LIMIT closes the iterator: GeneratorExit), stops it, and nothing is reported. Raises UsageError if driver and
+    executor differ in version or plan, TupleFailed if a component does, with the component's own traceback.
     """
     try:
         yield from _rows(request, output, partition)

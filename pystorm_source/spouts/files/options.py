@@ -25,29 +25,33 @@ class FilesOptions(Options, frozen=True, kw_only=True):
         Literal["lines", "ndjson", "csv"],
         Meta(description="lines: one field, the line; ndjson: a JSON object per line; csv: a record per line."),
     ] = "lines"
-    recursive: Annotated[bool, Meta(description="Whether a followed directory's subdirectories are followed, too.")] = (
-        msgspec.field(name="files.recursive", default=False)
-    )
-    encoding: Annotated[str, Meta(description="Encoding of the text; one in which a line ends with the byte 0x0A.")] = (
+    recursive: Annotated[
+        bool, Meta(description="Whether subdirectories of a followed directory are followed, too.")
+    ] = msgspec.field(name="files.recursive", default=False)
+    encoding: Annotated[str, Meta(description="Encoding of the text; in it a line must end with the byte 0x0A.")] = (
         msgspec.field(name="files.encoding", default="utf-8")
     )
     encoding_errors: Annotated[
         Literal["replace", "strict"],
         Meta(
-            description="Bytes that the encoding does not know: replace by U+FFFD (no line is lost), or strict: "
-            "malformed."
+            description="Bytes that are invalid in the encoding. replace: by U+FFFD (no line is lost). strict: the "
+            "line is malformed."
         ),
     ] = msgspec.field(name="files.encoding.errors", default="replace")
     malformed: Annotated[
         Literal["fail", "dead-letter", "skip"],
         Meta(
-            description="A line that the format cannot read: fail names file and byte offset; dead-letter: as "
-            "topology.dead.letter says; skip: counted and logged, whatever that says."
+            description="A line that the format cannot read. fail: the task fails and names file and byte offset. "
+            "dead-letter: topology.dead.letter decides. skip: the line is counted and logged, whatever "
+            "that option says."
         ),
     ] = msgspec.field(name="files.malformed", default="fail")
     header: Annotated[
         bool,
-        Meta(description="csv: the first line of every file names its columns, else columns are taken by position."),
+        Meta(
+            description="csv. true: the first line of every file names its columns; false: columns are taken by "
+            "position."
+        ),
     ] = msgspec.field(name="files.header", default=False)
     delimiter: Annotated[
         str, Meta(min_length=1, max_length=1, description="csv: the character between two values.")
@@ -68,7 +72,7 @@ class FilesOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="files.finished.after", default="1h")
     identity: Annotated[
         Literal["inode", "path"],
-        Meta(description="What a file is known by: inode follows renames; path is for mounts without stable inodes."),
+        Meta(description="Identity of a file. inode: renames are followed. path: for mounts without stable inodes."),
     ] = msgspec.field(name="files.identity", default="inode")
     fail_on_data_loss: Annotated[
         bool,

@@ -16,26 +16,29 @@ from pystorm_source.spouts.kafka.properties import client_properties
 
 
 class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
-    """What the Kafka spouts read, and how. Set by ``KafkaSpout.spec``, in a config, or as options of the reader."""
+    """Options of the Kafka spouts: set by ``KafkaSpout.spec``, in a config, or as options of the reader."""
 
     client: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="Properties of Kafka's client, with kafka. before them: kafka.bootstrap.servers, which is "
-            "needed, kafka.isolation.level, kafka.client.rack, kafka.group.id, kafka.security.protocol, kafka.sasl.*, "
-            "kafka.ssl.*; by Java's names or librdkafka's. kafka.oauth_cb names a function that gives tokens, as "
-            "package.module:function."
+            description="Properties of Kafka's client, with the prefix kafka.: kafka.bootstrap.servers, which is "
+            "needed, kafka.isolation.level, kafka.client.rack, kafka.group.id, kafka.security.protocol, "
+            "kafka.sasl.*, kafka.ssl.*; by Java's names or librdkafka's. kafka.oauth_cb names a function "
+            "that gives tokens, as package.module:function."
         ),
     ] = msgspec.field(name="kafka.*", default=None)
-    subscribe: Annotated[str, Meta(description="Topics to read, with commas between them.")] = ""
+    subscribe: Annotated[str, Meta(description="Topics to read, separated by commas.")] = ""
     subscribe_pattern: Annotated[
-        str, Meta(description="A regular expression: topics that it matches as a whole are read, also later ones.")
+        str,
+        Meta(
+            description="A regular expression: topics whose whole name matches are read, also ones that are made later."
+        ),
     ] = msgspec.field(name="subscribePattern", default="")
     assign: Annotated[str, Meta(description='Partitions to read, as JSON: {"orders": [0, 1]}.')] = ""
     starting_timestamp: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Where a new query begins in every partition: at the first record of this time or later, in "
+            description="Start of a new query in every partition: the first record of this time or later, in "
             "milliseconds since 1970. Leave startingOffsets at earliest then."
         ),
     ] = msgspec.field(name="startingTimestamp", default=None)
@@ -48,13 +51,16 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     ] = msgspec.field(name="startingOffsetsByTimestamp", default="")
     starting_strategy: Annotated[
         Literal["error", "latest"],
-        Meta(description="Where a partition begins that has no record of that time or later: error fails the query."),
+        Meta(
+            description="Start of a partition without a record of that time or later: error fails the query; latest "
+            "begins at the end."
+        ),
     ] = msgspec.field(name="startingOffsetsByTimestampStrategy", default="error")
     ending_timestamp: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(
-            description="Where a batch read ends in every partition: before the first record of this time or later, in "
-            "milliseconds since 1970; at the latest where there is none. Not for streams."
+            description="End of a batch read in every partition: before the first record of this time or later, in "
+            "milliseconds since 1970; at the latest offset if there is none. Not for streams."
         ),
     ] = msgspec.field(name="endingTimestamp", default=None)
     ending_offsets_by_timestamp: Annotated[
@@ -73,13 +79,13 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
         Meta(description="Whether a vanished partition or offset fails the query (true) or is logged and skipped."),
     ] = msgspec.field(name="failOnDataLoss", default=True)
     group_id_prefix: Annotated[
-        str, Meta(description="How the consumer group ids of the tasks begin, if kafka.group.id is not given.")
+        str, Meta(description="Prefix of the tasks' consumer group ids, if kafka.group.id is not given.")
     ] = msgspec.field(name="groupIdPrefix", default="pystorm-kafka-source")
     poll_timeout_millis: Annotated[
         int, Meta(ge=1, description="Milliseconds that a task waits for the next record of its range.")
     ] = msgspec.field(name="kafkaConsumer.pollTimeoutMs", default=120_000)
     fetch_retries: Annotated[
-        int, Meta(ge=0, le=10_000, description="How often the driver asks again that could not learn the offsets.")
+        int, Meta(ge=0, le=10_000, description="How often the driver asks again if a request for offsets fails.")
     ] = msgspec.field(name="fetchOffset.numRetries", default=3)
     fetch_retry_millis: Annotated[
         int, Meta(ge=0, le=3_600_000, description="Milliseconds before the driver asks again.")
@@ -98,7 +104,7 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
         if len(chosen) != 1:
             raise OptionError(
                 "exactly one of the options subscribe (topics), subscribePattern (a regular expression) and assign "
-                f"(partitions as JSON) says what to read from Kafka. Given: {chosen or 'none of them'!r}"
+                f"(partitions as JSON) is needed to read from Kafka. Given: {chosen or 'none of them'!r}"
             )
         if not self.topics and not self.subscribe_pattern and not self.assigned:
             raise OptionError(f"option {chosen[0]!r} names nothing to read. Given: {given[chosen[0]]!r}")
@@ -108,7 +114,7 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
             raise OptionError(
                 f"option 'subscribePattern' is no regular expression: {error}. Given: {self.subscribe_pattern!r}"
             ) from None
-        starting, ending = self.starting_times, self.ending_times  # checked here, read where a query begins
+        starting, ending = self.starting_times, self.ending_times  # checked here, read when a query begins
         if (
             starting
             and ending
