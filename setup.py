@@ -1,7 +1,7 @@
 """Builds the compiled messaging core (``cython_core``); everything else is in ``pyproject.toml``.
 
 ``PYSTORM_DEBUG=1`` builds with every Cython check and C assertion switched back on; ``PYSTORM_CFLAGS`` and
-``PYSTORM_LDFLAGS`` are added to the compiler's and the linker's flags; ``PYSTORM_ANNOTATE=1`` writes Cython's HTML.
+``PYSTORM_LDFLAGS`` are added to the compiler's and the linker's flags. ``setup.py annotate`` runs Cython alone.
 Generated C lies in ``build/``, apart for release and debug, so that neither is ever taken for the other.
 """
 
@@ -113,18 +113,18 @@ class build_core(build_ext):
         if not flags.is_file() or flags.read_text() != now:
             self.force = True  # no module of other flags stays
             flags.unlink(missing_ok=True)  # written when all is done: a build that breaks off is begun anew
-        self._write_c()
+        self._write_c(annotate=False)
         super().run()
         flags.parent.mkdir(parents=True, exist_ok=True)
         flags.write_text(now)
 
-    def _write_c(self) -> None:
+    def _write_c(self, annotate: bool) -> None:
         """Runs Cython on what changed. An extension then depends on the headers that it includes, and on no other."""
         written = cythonize(
             self.extensions,
             build_dir="build/cython-debug" if DEBUG else "build/cython",
             compiler_directives=DEBUG_DIRECTIVES if DEBUG else RELEASE_DIRECTIVES,
-            annotate=os.environ.get("PYSTORM_ANNOTATE") == "1",
+            annotate=annotate,
             nthreads=CORES,
             quiet=True,
         )
@@ -151,8 +151,17 @@ class build_core(build_ext):
         return bool(self.force or newer_group([*ext.sources, *ext.depends], self.get_ext_fullpath(ext.name), "newer"))
 
 
+class annotate_core(build_core):
+    """Writes the C and Cython's HTML beside it, and compiles nothing."""
+
+    description = "write the C of the core, and Cython's HTML on what its lines cost, without compiling"
+
+    def run(self) -> None:
+        self._write_c(annotate=True)
+
+
 setup(
     ext_modules=[extension(path) for path in sorted(glob("cython_core/*.pyx"))],
-    cmdclass={"build_ext": build_core},
+    cmdclass={"build_ext": build_core, "annotate": annotate_core},
     options={"build_ext": {"parallel": CORES}},
 )

@@ -43,9 +43,8 @@ def annotate(folder: Path) -> None:
         else:
             shutil.copy(source, target)
     _also_annotate_pxd()
-    os.environ["PYSTORM_ANNOTATE"] = "1"
     os.chdir(folder)
-    sys.argv = ["setup.py", "--quiet", "--name"]
+    sys.argv = ["setup.py", "--quiet", "annotate"]
     runpy.run_path("setup.py", run_name="__main__")
     for html in (folder / "build").rglob("*.html"):
         html.replace(folder / html.name)
