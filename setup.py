@@ -11,7 +11,6 @@ import re
 import runpy
 import sys
 import threading
-from glob import glob
 from pathlib import Path
 
 if not (3, 11) <= sys.version_info < (3, 14):
@@ -27,7 +26,9 @@ from setuptools.modified import newer_group
 
 DEBUG = os.environ.get("PYSTORM_DEBUG", "0") not in ("", "0")
 VERSION = runpy.run_path("pystorm_source/version.py")["__version__"]
-SOURCES_DIGEST = runpy.run_path("cython_core/sources.py")["digest"]("cython_core")
+_OF_SOURCES = runpy.run_path("cython_core/sources.py")
+SOURCES = _OF_SOURCES["sources"]("cython_core")
+SOURCES_DIGEST = _OF_SOURCES["digest"]("cython_core")
 
 RELEASE_DIRECTIVES = {
     "language_level": "3",
@@ -59,7 +60,6 @@ COMPILE_ARGS += os.environ.get("PYSTORM_CFLAGS", "").split()
 LINK_ARGS = os.environ.get("PYSTORM_LDFLAGS", "").split()
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-INCLUDE = Path("cython_core/include")
 BUILD_INFO_MACROS = [
     ("PYSTORM_VERSION", f'"{VERSION}"'),
     ("PYSTORM_SOURCES", f'"{SOURCES_DIGEST}"'),
@@ -74,8 +74,8 @@ def extension(path: str) -> Extension:
     return Extension(
         name,
         [path],
-        include_dirs=[str(INCLUDE)],
-        depends=[*glob("cython_core/*.p[yx][xd]"), *glob(f"{INCLUDE}/*.h")] if is_build_info else [],
+        include_dirs=["."],  # headers include each other by "cython_core/…"
+        depends=[str(path) for path in SOURCES] if is_build_info else [],
         define_macros=BUILD_INFO_MACROS if is_build_info else [],
         extra_compile_args=COMPILE_ARGS,
         extra_link_args=LINK_ARGS,
@@ -92,9 +92,16 @@ def with_included(headers: list[str]) -> list[str]:
             continue
         found[path] = None
         if path.endswith(".h"):
-            inner = re.findall(r'^\s*#\s*include\s*"([^"]+)"', Path(path).read_text(), re.MULTILINE)
-            waiting += [str(INCLUDE / name) for name in inner]
+            waiting += re.findall(r'^\s*#\s*include\s*"([^"]+)"', Path(path).read_text(), re.MULTILINE)
     return sorted(found)
+
+
+def remove_orphans(folder: str) -> None:
+    """Removes compiled modules whose source was moved or deleted: they could be imported, and would go into a wheel."""
+    for compiled in Path(folder).glob("cython_core/**/*.so"):
+        source = compiled.relative_to(folder).with_name(compiled.name.split(".")[0] + ".pyx")
+        if not source.exists():
+            compiled.unlink()
 
 
 class build_core(build_ext):
@@ -113,6 +120,8 @@ class build_core(build_ext):
         if not flags.is_file() or flags.read_text() != now:
             self.force = True  # no module of other flags stays
             flags.unlink(missing_ok=True)  # written when all is done: a build that breaks off is begun anew
+        for folder in (".", self.build_lib):
+            remove_orphans(folder)
         self._write_c(annotate=False)
         super().run()
         flags.parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +170,7 @@ class annotate_core(build_core):
 
 
 setup(
-    ext_modules=[extension(path) for path in sorted(glob("cython_core/*.pyx"))],
+    ext_modules=[extension(str(path)) for path in SOURCES if path.suffix == ".pyx"],
     cmdclass={"build_ext": build_core, "annotate": annotate_core},
     options={"build_ext": {"parallel": CORES}},
 )

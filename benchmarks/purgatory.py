@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.ladder import Settings
 from benchmarks.peers import KAFKA, PeerMissing, java_classes
 from benchmarks.record import Record, record
-from cython_core.purgatory import DelayedOperation, Purgatory
+from cython_core.timing.purgatory import DelayedOperation, Purgatory
 from pystorm_source.clock import SystemClock
 
 CLOCK = SystemClock()

@@ -58,7 +58,7 @@ def _also_annotate_pxd() -> None:
     def save_annotation(self, source_filename, target_filename, coverage_xml=None):
         original(self, source_filename, target_filename, coverage_xml)
         for name in list(self.code):
-            if name and name.endswith(".pxd") and Path(name).resolve().parent.name == "cython_core":
+            if name and name.endswith(".pxd") and "cython_core" in Path(name).parts:
                 target = Path(target_filename)
                 original(self, name, str(target.with_name(f"{target.stem}.{Path(name).name}.c")), coverage_xml)
 
