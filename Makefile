@@ -12,9 +12,9 @@ ifneq ($(filter environment% command% override,$(origin PYTHON)),)
 ASKED_PYTHON := $(PYTHON)
 endif
 
-PYX := $(wildcard cython_core/*.pyx)
+PYX := $(wildcard cython_core/*.pyx cython_core/*/*.pyx)
 # The core carries the version, and a digest of its sources: it refuses to run beside others.
-CORE_SOURCES := $(PYX) $(wildcard cython_core/*.pxd cython_core/include/*.h) setup.py pystorm_source/version.py \
+CORE_SOURCES := $(PYX) $(wildcard cython_core/*/*.pxd cython_core/*/*.h) setup.py pystorm_source/version.py \
 	cython_core/sources.py
 REQUIREMENTS := $(wildcard requirements/*.txt)
 
@@ -78,7 +78,7 @@ ci: ## everything that .ci/run checks
 
 clean: ## remove whatever was built; .venv stays (rm -rf .venv* for that, too)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks spark-warehouse
-	rm -f cython_core/*.so $(VENV)/.core $(VENV)/.installed
+	rm -f cython_core/*.so cython_core/*/*.so $(VENV)/.core $(VENV)/.installed
 	find cython_core pystorm_source tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.created: $(if $(VENV_WORKS),,FORCE)

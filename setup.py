@@ -1,7 +1,7 @@
 """Builds the compiled messaging core (``cython_core``); everything else is in ``pyproject.toml``.
 
 ``PYSTORM_DEBUG=1`` builds with every Cython check and C assertion switched back on; ``PYSTORM_CFLAGS`` and
-``PYSTORM_LDFLAGS`` are added to the compiler's and the linker's flags; ``PYSTORM_ANNOTATE=1`` writes Cython's HTML.
+``PYSTORM_LDFLAGS`` are added to the compiler's and the linker's flags. ``setup.py annotate`` runs Cython alone.
 Generated C lies in ``build/``, apart for release and debug, so that neither is ever taken for the other.
 """
 
@@ -11,7 +11,6 @@ import re
 import runpy
 import sys
 import threading
-from glob import glob
 from pathlib import Path
 
 if not (3, 11) <= sys.version_info < (3, 14):
@@ -28,7 +27,9 @@ from setuptools.modified import newer_group
 DEBUG = os.environ.get("PYSTORM_DEBUG", "0") not in ("", "0")
 VERSION_FILE, DIGEST_FILE = "pystorm_source/version.py", "cython_core/sources.py"
 VERSION = runpy.run_path(VERSION_FILE)["__version__"]
-SOURCES_DIGEST = runpy.run_path(DIGEST_FILE)["digest"]("cython_core")
+_OF_SOURCES = runpy.run_path(DIGEST_FILE)
+SOURCES = _OF_SOURCES["sources"]("cython_core")
+SOURCES_DIGEST = _OF_SOURCES["digest"]("cython_core")
 
 RELEASE_DIRECTIVES = {
     "language_level": "3",
@@ -60,7 +61,6 @@ COMPILE_ARGS += os.environ.get("PYSTORM_CFLAGS", "").split()
 LINK_ARGS = os.environ.get("PYSTORM_LDFLAGS", "").split()
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-INCLUDE = Path("cython_core/include")
 BUILD_INFO_MACROS = [
     ("PYSTORM_VERSION", f'"{VERSION}"'),
     ("PYSTORM_SOURCES", f'"{SOURCES_DIGEST}"'),
@@ -75,12 +75,8 @@ def extension(path: str) -> Extension:
     return Extension(
         name,
         [path],
-        include_dirs=[str(INCLUDE)],
-        depends=(
-            [VERSION_FILE, DIGEST_FILE, *glob("cython_core/*.p[yx][xd]"), *glob(f"{INCLUDE}/*.h")]
-            if is_build_info
-            else []
-        ),
+        include_dirs=["."],  # headers include each other by "cython_core/…"
+        depends=[VERSION_FILE, DIGEST_FILE, *map(str, SOURCES)] if is_build_info else [],
         define_macros=BUILD_INFO_MACROS if is_build_info else [],
         extra_compile_args=COMPILE_ARGS,
         extra_link_args=LINK_ARGS,
@@ -97,9 +93,16 @@ def with_included(headers: list[str]) -> list[str]:
             continue
         found[path] = None
         if path.endswith(".h"):
-            inner = re.findall(r'^\s*#\s*include\s*"([^"]+)"', Path(path).read_text(), re.MULTILINE)
-            waiting += [str(INCLUDE / name) for name in inner]
+            waiting += re.findall(r'^\s*#\s*include\s*"([^"]+)"', Path(path).read_text(), re.MULTILINE)
     return sorted(found)
+
+
+def remove_orphans(folder: str) -> None:
+    """Removes compiled modules whose source was moved or deleted: they could be imported, and would go into a wheel."""
+    for compiled in Path(folder).glob("cython_core/**/*.so"):
+        source = compiled.relative_to(folder).with_name(compiled.name.split(".")[0] + ".pyx")
+        if not source.exists():
+            compiled.unlink()
 
 
 class build_core(build_ext):
@@ -118,18 +121,20 @@ class build_core(build_ext):
         if not flags.is_file() or flags.read_text() != now:
             self.force = True  # no module of other flags stays
             flags.unlink(missing_ok=True)  # written when all is done: a build that breaks off is begun anew
-        self._write_c()
+        for folder in (".", self.build_lib):
+            remove_orphans(folder)
+        self._write_c(annotate=False)
         super().run()
         flags.parent.mkdir(parents=True, exist_ok=True)
         flags.write_text(now)
 
-    def _write_c(self) -> None:
+    def _write_c(self, annotate: bool) -> None:
         """Runs Cython on what changed. An extension then depends on the headers that it includes, and on no other."""
         written = cythonize(
             self.extensions,
             build_dir="build/cython-debug" if DEBUG else "build/cython",
             compiler_directives=DEBUG_DIRECTIVES if DEBUG else RELEASE_DIRECTIVES,
-            annotate=os.environ.get("PYSTORM_ANNOTATE") == "1",
+            annotate=annotate,
             nthreads=CORES,
             quiet=True,
         )
@@ -156,8 +161,17 @@ class build_core(build_ext):
         return bool(self.force or newer_group([*ext.sources, *ext.depends], self.get_ext_fullpath(ext.name), "newer"))
 
 
+class annotate_core(build_core):
+    """Writes the C and Cython's HTML beside it, and compiles nothing."""
+
+    description = "write the C of the core, and Cython's HTML on what its lines cost, without compiling"
+
+    def run(self) -> None:
+        self._write_c(annotate=True)
+
+
 setup(
-    ext_modules=[extension(path) for path in sorted(glob("cython_core/*.pyx"))],
-    cmdclass={"build_ext": build_core},
+    ext_modules=[extension(str(path)) for path in SOURCES if path.suffix == ".pyx"],
+    cmdclass={"build_ext": build_core, "annotate": annotate_core},
     options={"build_ext": {"parallel": CORES}},
 )

@@ -1,18 +1,24 @@
-"""A digest of the core's sources, to tell a stale compiled core from a fresh one."""
+"""The core's sources, and a digest of them to tell a stale compiled core from a fresh one."""
 
 import hashlib
 from pathlib import Path
 
 
-def digest(directory: str | Path) -> str:
-    """Digest of every ``.pyx``, ``.pxd`` and C header under ``directory`` (16 hex digits).
+def sources(directory: str | Path) -> list[Path]:
+    """Every ``.pyx``, ``.pxd`` and C header under ``directory``, sorted."""
+    return sorted(path for path in Path(directory).rglob("*") if path.suffix in {".pyx", ".pxd", ".h"})
 
-    Empty where there is no ``.pyx``: an installed wheel holds none, so there is nothing to be stale against.
+
+def digest(directory: str | Path) -> str:
+    """Digest of the sources under ``directory`` (16 hex digits).
+
+    Empty if there is no ``.pyx``: an installed wheel holds none, so there is nothing to be stale against.
     """
     root = Path(directory)
-    if not any(root.glob("*.pyx")):
+    found = sources(root)
+    if not any(path.suffix == ".pyx" for path in found):
         return ""
     collected = hashlib.sha256()
-    for path in sorted([*root.glob("*.pyx"), *root.glob("*.pxd"), *root.glob("include/*.h")]):
+    for path in found:
         collected.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return collected.hexdigest()[:16]

@@ -1,6 +1,6 @@
 """What streamparse and pystorm users import from ``.bolt``."""
 
-from cython_core.tuple import Tuple
+from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt

@@ -1,6 +1,6 @@
 """What streamparse and pystorm users import from ``.component``."""
 
-from cython_core.tuple import Tuple
+from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_log import LogStream, StormHandler
 from pystorm_source.errors import StormWentAwayError

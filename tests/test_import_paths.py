@@ -150,4 +150,4 @@ def test_a_topology_of_theirs_compiles_and_travels(tmp_path):
     )
     pickled = run(by_value).strip()
     uses = loads.format(pickled) + "; print(plan.components[1].cls.process.__globals__['streamparse'].Tuple.__module__)"
-    assert run(uses) == "['words', 'counts']\ncython_core.tuple\n"
+    assert run(uses) == "['words', 'counts']\ncython_core.tuples.tuple\n"

@@ -23,16 +23,20 @@ def main(folder: Path) -> list[str]:
     print(f"{wheel.name}: {size:,} bytes")
     wrong = [f"wheel: {size:,} bytes, more than {MAX_WHEEL_BYTES:,}"] if size > MAX_WHEEL_BYTES else []
     wrong += [f"wheel: without {what}" for what in ("LICENSE",) if not any(n.endswith(f"/{what}") for n in in_wheel)]
-    modules = sorted(path.stem for path in ROOT.glob("cython_core/*.pyx"))
-    stems = {Path(name).name.split(".")[0] for name in in_wheel if name.endswith((".so", ".pyd"))}
-    wrong += [f"wheel: cython_core/{stem} is not compiled in it" for stem in modules if stem not in stems]
-    python = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/**/*.py")]
+    modules = sorted(str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.glob("cython_core/**/*.pyx"))
+    compiled = {name.split(".")[0] for name in in_wheel if name.endswith((".so", ".pyd"))}
+    wrong += [f"wheel: {module} is not compiled in it" for module in modules if module not in compiled]
+    wrong += [f"wheel: {module} has no source any more" for module in compiled - set(modules)]
+    packages = [*ROOT.glob("pystorm_source/**/*.py"), *ROOT.glob("cython_core/**/*.py")]
+    python = [path.relative_to(ROOT).as_posix() for path in packages]
     templates = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/**/*.in")]
     presets = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/conf/*.yaml")]
     shipped = [*python, *templates, *presets]
     wrong += [f"wheel: without {name}" for name in [*shipped, "pyspark_pystorm.py"] if name not in in_wheel]
     headers = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("cython_core/**/*.[hp]*") if path.is_file()]
     sources = [name for name in headers if name.endswith((".h", ".pyx", ".pxd", ".pyi"))]
+    to_compile_against = [name for name in sources if not name.endswith(".pyx")]
+    wrong += [f"wheel: without {name}" for name in to_compile_against if name not in in_wheel]
     wrong += [f"sdist: without {name}" for name in [*shipped, *sources, "setup.py", "LICENSE"] if name not in in_sdist]
     wrong += [f"wheel: {name} does not belong in it" for name in in_wheel if name.startswith(("tests/", "benchmarks/"))]
     wrong += [f"wheel: {name} does not belong in it" for name in in_wheel if name.endswith((".c", ".pyx", ".html"))]

@@ -93,9 +93,8 @@ def build_program(name: str, folder: Path) -> Path:
     """Compiles a C program of ``peer_programs`` into the folder. Raises PeerMissing."""
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
     program = folder / name
-    include = ROOT / "cython_core" / "include"
     source = PROGRAMS / f"{name}.c"
-    command = [compiler, "-O3", "-std=c11", "-pthread", f"-I{include}", str(source), "-o", str(program), "-lm"]
+    command = [compiler, "-O3", "-std=c11", "-pthread", f"-I{ROOT}", str(source), "-o", str(program), "-lm"]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
     except (OSError, subprocess.SubprocessError) as error:

@@ -1,9 +1,9 @@
 /* The rings of the core turned by one thread, for callgrind: what an offer and a poll cost in instructions.
  *
  *     ring_turns CASE ITEMS */
-#include "broadcast_ring.h"
-#include "mpsc_ring.h"
-#include "spsc_ring.h"
+#include "cython_core/queues/broadcast_ring.h"
+#include "cython_core/queues/mpsc_ring.h"
+#include "cython_core/queues/spsc_ring.h"
 
 #include <stdio.h>
 

@@ -6,10 +6,10 @@
  * round trips, or nanoseconds for "ping", a cache line's way there and back. The Java program beside answers the same.
  * Threads t0 and t2 run on the first processor, t1 and t3 on the second. */
 #define _GNU_SOURCE
-#include "broadcast_ring.h"
-#include "mpsc_ring.h"
-#include "spsc_ring.h"
-#include "wait.h"
+#include "cython_core/queues/broadcast_ring.h"
+#include "cython_core/queues/mpsc_ring.h"
+#include "cython_core/queues/spsc_ring.h"
+#include "cython_core/primitives/wait.h"
 
 #include <pthread.h>
 #include <sched.h>

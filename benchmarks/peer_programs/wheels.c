@@ -15,8 +15,8 @@
  * The clock is read once for up to 256 events that are due, before each of which the wheel is advanced.
  */
 #define _GNU_SOURCE
-#include "histogram.h"
-#include "timing_wheel.h"
+#include "cython_core/primitives/histogram.h"
+#include "cython_core/timing/timing_wheel.h"
 
 #include <math.h>
 #include <stdio.h>

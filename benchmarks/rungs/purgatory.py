@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.peers import KAFKA, PeerMissing, java_classes
 from benchmarks.harness.record import Record, record
-from cython_core.purgatory import DelayedOperation, Purgatory
+from cython_core.timing.purgatory import DelayedOperation, Purgatory
 from pystorm_source.clock import SystemClock
 
 CLOCK = SystemClock()

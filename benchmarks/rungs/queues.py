@@ -20,8 +20,8 @@ from benchmarks.harness.ladder import Settings
 from benchmarks.harness.peers import DISRUPTOR, JCTOOLS, PeerMissing
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.windows import Bench, Window, at_distance, measure, summary
-from cython_core.mpsc_queue import MpscQueue
-from cython_core.spsc_queue import SpscQueue
+from cython_core.queues.mpsc_queue import MpscQueue
+from cython_core.queues.spsc_queue import SpscQueue
 from pystorm_source.clock import SystemClock
 
 CLOCK = SystemClock()

@@ -1,7 +1,7 @@
 """Bolts that wait for the outside world, for many tuples at a time."""
 
-from cython_core.async_request import AsyncBase
-from cython_core.tuple import Tuple
+from cython_core.executors.async_request import AsyncBase
+from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.bolt import Bolt
 
 

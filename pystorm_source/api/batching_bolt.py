@@ -3,8 +3,8 @@
 from collections.abc import Hashable
 from typing import Any
 
-from cython_core.batching import BatchingBase
-from cython_core.tuple import Tuple
+from cython_core.executors.batching import BatchingBase
+from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.bolt import Bolt
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from cython_core.output_collector import BoltBase
-from cython_core.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick
+from cython_core.routing.output_collector import BoltBase
+from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
 

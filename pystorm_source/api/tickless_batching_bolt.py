@@ -1,6 +1,6 @@
 """Bolts that process tuples in groups, by time."""
 
-from cython_core.tuple import Tuple
+from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.batching_bolt import BatchingBolt
 
 

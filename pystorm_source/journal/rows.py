@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from cython_core.row_batch import RowBatchBuilder, RowView
+from cython_core.arrow.row_batch import RowBatchBuilder, RowView
 from pystorm_source.errors import DataLossError, given
 from pystorm_source.journal.segment import STREAM, Group, StreamBatch
 

@@ -14,7 +14,7 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from cython_core.wait_strategy import ParkWait, ProgressiveWait, UserWait, WaitStrategy
+from cython_core.schedulers.wait_strategy import ParkWait, ProgressiveWait, UserWait, WaitStrategy
 from pystorm_source.errors import OptionError, said
 from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from cython_core.async_executor import AsyncExecutor
-from cython_core.spout_executor import SpoutExecutor
+from cython_core.executors.async_executor import AsyncExecutor
+from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
 from pystorm_source.errors import TopologyError, TupleFailed, given

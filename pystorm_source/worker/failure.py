@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from cython_core.executor import ComponentFailed
+from cython_core.executors.executor import ComponentFailed
 from pystorm_source.errors import TupleFailed, said
 
 LONGEST = 200

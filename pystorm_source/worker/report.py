@@ -7,11 +7,11 @@ the turn that is under way.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cython_core.async_executor import AsyncExecutor
-from cython_core.bolt_executor import BoltExecutor
-from cython_core.executor import Executor
-from cython_core.latency_histogram import LatencyHistogram
-from cython_core.spout_executor import SpoutExecutor
+from cython_core.executors.async_executor import AsyncExecutor
+from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.executor import Executor
+from cython_core.executors.spout_executor import SpoutExecutor
+from cython_core.primitives.latency_histogram import LatencyHistogram
 
 SUMMED = (
     "executed",

@@ -7,11 +7,11 @@ latency: no clock is read per tuple.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from cython_core.bolt_executor import BoltExecutor
-from cython_core.executor import Executor
-from cython_core.latency_histogram import LatencyHistogram
-from cython_core.receive_queue import ReceiveQueue
-from cython_core.spout_executor import SpoutExecutor
+from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.executor import Executor
+from cython_core.executors.spout_executor import SpoutExecutor
+from cython_core.primitives.latency_histogram import LatencyHistogram
+from cython_core.queues.receive_queue import ReceiveQueue
 from pystorm_source.worker.report import NANOS, QUANTILES
 
 _SUB_BITS = 4  # each power of two of a LatencyHistogram is cut into 16 buckets

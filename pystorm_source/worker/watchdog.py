@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Protocol
 
-from cython_core.async_executor import AsyncExecutor
-from cython_core.executor import Executor
+from cython_core.executors.async_executor import AsyncExecutor
+from cython_core.executors.executor import Executor
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import LONGEST_TRACEBACK, cut
 from pystorm_source.worker.failure import place

@@ -4,17 +4,17 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from cython_core.async_executor import AsyncExecutor
-from cython_core.async_request import AsyncBase
-from cython_core.batch_inserter import BatchInserter, PendingEmits
-from cython_core.bolt_executor import BoltExecutor
-from cython_core.broadcast_ring import BroadcastReader, BroadcastRing
-from cython_core.executor import ComponentFailed, Executor
-from cython_core.receive_queue import ReceiveQueue
-from cython_core.row_batch import RowBatchBuilder, RowView
-from cython_core.spout_executor import SpoutExecutor
-from cython_core.stream_router import Route, StreamRouter
-from cython_core.tuple import TupleSource
+from cython_core.arrow.row_batch import RowBatchBuilder, RowView
+from cython_core.executors.async_executor import AsyncExecutor
+from cython_core.executors.async_request import AsyncBase
+from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.executor import ComponentFailed, Executor
+from cython_core.executors.spout_executor import SpoutExecutor
+from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
+from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
+from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.routing.stream_router import Route, StreamRouter
+from cython_core.tuples.tuple import TupleSource
 from pystorm_source.api.component_spec import GlobalStreamId
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan

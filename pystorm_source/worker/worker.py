@@ -10,14 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from cython_core.acker import Acker
-from cython_core.bolt_executor import BoltExecutor
-from cython_core.executor import ComponentFailed, Executor
-from cython_core.inline_scheduler import InlineScheduler
-from cython_core.row_batch import RowBatchBuilder
-from cython_core.spout_executor import SpoutExecutor
-from cython_core.threads_scheduler import ThreadsScheduler
-from cython_core.wait_strategy import WaitStrategy
+from cython_core.acking.acker import Acker
+from cython_core.arrow.row_batch import RowBatchBuilder
+from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.executor import ComponentFailed, Executor
+from cython_core.executors.spout_executor import SpoutExecutor
+from cython_core.schedulers.inline_scheduler import InlineScheduler
+from cython_core.schedulers.threads_scheduler import ThreadsScheduler
+from cython_core.schedulers.wait_strategy import WaitStrategy
 from pystorm_source.api.component_log import ErrorLog
 from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock

@@ -1,5 +1,5 @@
 /* The acker against a naive model: every tree a set of edges, all looked through from one end to the other. */
-#include "acker.h"
+#include "cython_core/acking/acker.h"
 
 #include "check.h"
 

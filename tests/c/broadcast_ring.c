@@ -1,5 +1,5 @@
 /* The ring that everybody reads whole, turned by one thread: claims, gates, readers behind readers, ends of batches. */
-#include "broadcast_ring.h"
+#include "cython_core/queues/broadcast_ring.h"
 
 #include "check.h"
 

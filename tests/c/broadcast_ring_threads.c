@@ -3,7 +3,7 @@
  *
  * With PYSTORM_NEGATIVE_CONTROL (atomics.h) nothing orders the content any more: ThreadSanitizer must say so. */
 #define _DEFAULT_SOURCE
-#include "broadcast_ring.h"
+#include "cython_core/queues/broadcast_ring.h"
 
 #include "stress.h"
 

@@ -1,5 +1,5 @@
 /* The coarse clock never runs backwards, and is at most a few ticks behind the fine one. */
-#include "coarse_clock.h"
+#include "cython_core/timing/coarse_clock.h"
 
 #include "check.h"
 

@@ -1,6 +1,6 @@
 /* The flush timer: who is asked and when, who is left alone, and that it ends; with executors that take all the time. */
 #define _DEFAULT_SOURCE
-#include "flush_timer.h"
+#include "cython_core/queues/flush_timer.h"
 
 #include "stress.h"
 

@@ -1,5 +1,5 @@
 /* The histogram against a model: the sorted list of what was recorded. */
-#include "histogram.h"
+#include "cython_core/primitives/histogram.h"
 
 #include "check.h"
 

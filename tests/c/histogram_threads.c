@@ -3,7 +3,7 @@
  * With PYSTORM_NEGATIVE_CONTROL (atomics.h) a slot no longer vouches for what was written before it was counted:
  * ThreadSanitizer must say so. */
 #define _DEFAULT_SOURCE
-#include "histogram.h"
+#include "cython_core/primitives/histogram.h"
 
 #include "stress.h"
 

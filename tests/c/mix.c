@@ -1,5 +1,5 @@
 /* Hashing reads exactly the bytes that it is given, wherever they lie, and gives the same number everywhere. */
-#include "mix.h"
+#include "cython_core/primitives/mix.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The indices that several producers claim, by one thread: pieces, the limit, and what wraps around. */
-#include "mpsc_indices.h"
+#include "cython_core/queues/mpsc_indices.h"
 
 #include "check.h"
 

@@ -1,5 +1,5 @@
 /* The ring from several threads to one, turned by one, against a model; and a producer that stops half-way. */
-#include "mpsc_ring.h"
+#include "cython_core/queues/mpsc_ring.h"
 
 #include "check.h"
 

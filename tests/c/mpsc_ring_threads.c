@@ -2,8 +2,8 @@
  *
  * With PYSTORM_NEGATIVE_CONTROL (atomics.h) nothing orders the content any more: ThreadSanitizer must say so. */
 #define _DEFAULT_SOURCE
-#include "mpsc_ring.h"
-#include "wait.h"
+#include "cython_core/queues/mpsc_ring.h"
+#include "cython_core/primitives/wait.h"
 
 #include "stress.h"
 

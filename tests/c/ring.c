@@ -1,5 +1,5 @@
 /* The ring against a model: a plain first-in, first-out list of numbers. */
-#include "ring.h"
+#include "cython_core/queues/ring.h"
 
 #include "check.h"
 

@@ -1,5 +1,5 @@
 /* The ring between two threads, turned by one, against a model: a plain first-in, first-out list of numbers. */
-#include "spsc_ring.h"
+#include "cython_core/queues/spsc_ring.h"
 
 #include "check.h"
 

@@ -2,9 +2,9 @@
  *
  * With PYSTORM_NEGATIVE_CONTROL (atomics.h) nothing orders the content any more: ThreadSanitizer must say so. */
 #define _DEFAULT_SOURCE
-#include "atomics.h"
-#include "spsc_ring.h"
-#include "wait.h"
+#include "cython_core/primitives/atomics.h"
+#include "cython_core/queues/spsc_ring.h"
+#include "cython_core/primitives/wait.h"
 
 #include "stress.h"
 

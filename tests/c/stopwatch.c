@@ -1,5 +1,5 @@
 /* The stopwatch: laps follow one another without a gap, and what lies before a start belongs to nobody. */
-#include "stopwatch.h"
+#include "cython_core/timing/stopwatch.h"
 
 #include "check.h"
 

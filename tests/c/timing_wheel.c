@@ -1,5 +1,5 @@
 /* The timing wheel against a model: all timers in an array, looked through from one end to the other. */
-#include "timing_wheel.h"
+#include "cython_core/timing/timing_wheel.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * With PYSTORM_NEGATIVE_CONTROL (atomics.h) nothing orders the content any more: ThreadSanitizer must say so. */
 #define _DEFAULT_SOURCE
-#include "wake_up.h"
+#include "cython_core/primitives/wake_up.h"
 
 #include "stress.h"
 

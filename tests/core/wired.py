@@ -13,16 +13,16 @@ wired.instances("count")[0].seen
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cython_core.acker import Acker
-from cython_core.batch_inserter import BatchInserter, PendingEmits
-from cython_core.bolt_executor import BoltExecutor
-from cython_core.inline_scheduler import InlineScheduler
-from cython_core.output_collector import BoltBase, SpoutBase
-from cython_core.receive_queue import ReceiveQueue
-from cython_core.row_batch import RowBatchBuilder, RowView
-from cython_core.spout_executor import SpoutExecutor
-from cython_core.stream_router import Route, StreamRouter
-from cython_core.tuple import TupleSource
+from cython_core.acking.acker import Acker
+from cython_core.arrow.row_batch import RowBatchBuilder, RowView
+from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.spout_executor import SpoutExecutor
+from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
+from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.routing.output_collector import BoltBase, SpoutBase
+from cython_core.routing.stream_router import Route, StreamRouter
+from cython_core.schedulers.inline_scheduler import InlineScheduler
+from cython_core.tuples.tuple import TupleSource
 
 N = {"default": ("n",)}
 

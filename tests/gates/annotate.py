@@ -43,9 +43,8 @@ def annotate(folder: Path) -> None:
         else:
             shutil.copy(source, target)
     _also_annotate_pxd()
-    os.environ["PYSTORM_ANNOTATE"] = "1"
     os.chdir(folder)
-    sys.argv = ["setup.py", "--quiet", "--name"]
+    sys.argv = ["setup.py", "--quiet", "annotate"]
     runpy.run_path("setup.py", run_name="__main__")
     for html in (folder / "build").rglob("*.html"):
         html.replace(folder / html.name)
@@ -59,7 +58,7 @@ def _also_annotate_pxd() -> None:
     def save_annotation(self, source_filename, target_filename, coverage_xml=None):
         original(self, source_filename, target_filename, coverage_xml)
         for name in list(self.code):
-            if name and name.endswith(".pxd") and Path(name).resolve().parent.name == "cython_core":
+            if name and name.endswith(".pxd") and "cython_core" in Path(name).parts:
                 target = Path(target_filename)
                 original(self, name, str(target.with_name(f"{target.stem}.{Path(name).name}.c")), coverage_xml)
 

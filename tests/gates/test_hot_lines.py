@@ -33,7 +33,7 @@ def hot_lines(source: Path) -> dict[int, str]:
 def test_hot_lines_are_c_alone(annotated):
     folder, _ = annotated
     wrong, unused = [], []
-    for source in sorted([*CORE.glob("*.pyx"), *CORE.glob("*.pxd")]):
+    for source in sorted(CORE.rglob("*.p[yx][xd]")):
         hot = hot_lines(source)
         pages = (
             [folder / f"{source.stem}.html"]
@@ -58,7 +58,7 @@ def test_hot_lines_are_c_alone(annotated):
 
 
 def test_there_are_hot_lines():
-    assert any(hot_lines(source) for source in CORE.glob("*.p[yx][xd]"))
+    assert any(hot_lines(source) for source in CORE.rglob("*.p[yx][xd]"))
 
 
 def test_cython_has_no_performance_hint(annotated):

@@ -63,6 +63,8 @@ _EVERYTHING = {
 MAY_IMPORT["cli"] = _EVERYTHING | {"front"}
 MAY_IMPORT["front"] = _EVERYTHING | {"cli"}
 
+CORE_SUFFIXES = {".py", ".pyx", ".pxd", ".pyi", ".pxi", ".h"}
+
 _LONG_STRING = re.compile(r'"""(?:[^\\]|\\.)*?"""', re.DOTALL)
 _CYTHON_IMPORT = re.compile(r"^\s*(?:from\s+([\w.]+)\s+c?import\s+\(?([^#\n]*)|c?import\s+([\w., ]+))", re.MULTILINE)
 
@@ -80,7 +82,7 @@ class Import(NamedTuple):
 def sources() -> list[Path]:
     """Every source file of the rooms."""
     found = [ROOT / "pyspark_pystorm.py", *ROOT.glob("pystorm_source/**/*.py")]
-    found += [path for path in ROOT.glob("cython_core/**/*") if path.suffix in {".py", ".pyx", ".pxd", ".pyi", ".pxi"}]
+    found += [path for path in ROOT.glob("cython_core/**/*") if path.suffix in CORE_SUFFIXES - {".h"}]
     return sorted(path for path in found if path.is_file())
 
 

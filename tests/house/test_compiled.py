@@ -104,7 +104,9 @@ def test_commands_of_an_uncompiled_checkout(uncompiled):
 def test_digest_follows_every_source(tmp_path):
     assert digest(tmp_path) == ""
     (tmp_path / "a.pyx").write_text("x = 1")
-    (tmp_path / "include").mkdir()
-    before = digest(tmp_path)
-    (tmp_path / "include" / "a.h").write_text("int x;")
-    assert digest(tmp_path) != before
+    (tmp_path / "room").mkdir()
+    seen = {digest(tmp_path)}
+    for name in ("a.h", "b.pyx", "b.pxd"):
+        (tmp_path / "room" / name).write_text("int x;")
+        seen.add(digest(tmp_path))
+    assert len(seen) == 4

@@ -35,8 +35,9 @@ def test_no_ready_made_spout_imports_another_one(path):
 def test_the_reader_of_imports_reads_all_kinds(tmp_path, monkeypatch):
     monkeypatch.setattr(rooms, "ROOT", tmp_path)
     (tmp_path / "pystorm_source" / "api").mkdir(parents=True)
-    (tmp_path / "cython_core").mkdir()
-    (tmp_path / "cython_core" / "tuple.pxd").touch()
+    room = tmp_path / "cython_core" / "tuples"
+    room.mkdir(parents=True)
+    (room / "tuple.pxd").touch()
     python = tmp_path / "pystorm_source" / "api" / "bolt.py"
     python.write_text(
         "import os, pystorm_source.plan.graph as g\nfrom . import spout\nfrom ..errors import UsageError\n"
@@ -50,17 +51,17 @@ def test_the_reader_of_imports_reads_all_kinds(tmp_path, monkeypatch):
         ("pystorm_source.errors", True),
         ("pyspark.sql", False),
     }
-    cython = tmp_path / "cython_core" / "queue.pyx"
+    cython = room / "queue.pyx"
     cython.write_text(
         '"""Example:\n    import pystorm_source.source\n"""\n'
-        "from libc.stdint cimport int64_t\nfrom cython_core cimport tuple\ncimport cython, cpython.list\n"
+        "from libc.stdint cimport int64_t\nfrom cython_core.tuples cimport tuple\ncimport cython, cpython.list\n"
         "cdef f():\n    from pystorm_source.errors import UsageError\nfrom .tuple cimport (Tuple,\n    TupleSource)\n"
     )
     assert [(found.module, found.line) for found in rooms.imports(cython)] == [
         ("libc.stdint", 4),
-        ("cython_core.tuple", 5),
+        ("cython_core.tuples.tuple", 5),
         ("cython", 6),
         ("cpython.list", 6),
         ("pystorm_source.errors", 8),
-        ("cython_core.tuple", 9),
+        ("cython_core.tuples.tuple", 9),
     ]

@@ -25,4 +25,4 @@ def test_the_module_that_holds_the_version_depends_on_it(monkeypatch):
     monkeypatch.setattr(setuptools, "setup", lambda **_: None)
     extension = runpy.run_path("setup.py")["extension"]
     assert "pystorm_source/version.py" in extension("cython_core/build_info.pyx").depends
-    assert extension("cython_core/tuple.pyx").depends == []
+    assert extension("cython_core/tuples/tuple.pyx").depends == []

@@ -35,7 +35,7 @@ def test_the_core_does_not_compile_for_an_interpreter_whose_tuples_keep_their_ha
         pytest.skip("no C compiler")
     (tmp_path / "Python.h").write_text(f"#define PY_VERSION_HEX {version}\n")
     (tmp_path / "structmember.h").touch()
-    source = ROOT / "cython_core/include/values_tuple.h"
+    source = ROOT / "cython_core/tuples/values_tuple.h"
     done = subprocess.run(
         [compiler, "-E", f"-I{tmp_path}", "-x", "c", str(source), "-o", "/dev/null"], capture_output=True, text=True
     )
@@ -50,7 +50,7 @@ def test_every_room_is_packaged():
 
 
 def test_every_folder_with_modules_is_a_package():
-    for path in ROOT.glob("pystorm_source/**/*.py"):
+    for path in [*ROOT.glob("pystorm_source/**/*.py"), *ROOT.glob("cython_core/**/*.pyx")]:
         assert (path.parent / "__init__.py").exists(), path
 
 
@@ -84,7 +84,7 @@ def test_executors_install_four_packages():
 
 
 def test_every_compiled_module_has_a_stub():
-    missing = [path.name for path in ROOT.glob("cython_core/*.pyx") if not path.with_suffix(".pyi").exists()]
+    missing = [path.name for path in ROOT.glob("cython_core/**/*.pyx") if not path.with_suffix(".pyi").exists()]
     assert not missing, f"write the .pyi of {missing}"
 
 

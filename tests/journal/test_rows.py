@@ -4,7 +4,7 @@ import decimal
 import pyarrow as pa
 import pytest
 
-from cython_core.row_error import RowError
+from cython_core.arrow.row_error import RowError
 from pystorm_source.errors import DataLossError
 from pystorm_source.journal.rows import UNTYPED, JournalRows
 

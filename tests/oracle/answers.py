@@ -96,7 +96,7 @@ def _theirs():
 
 
 def _ours():
-    from cython_core.tuple import values_class_of
+    from cython_core.tuples.tuple import values_class_of
 
     def grouping(one):
         return f"fields({list(one.names)!r})" if one.kind == "fields" else one.kind.upper()

@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from cython_core.batch_inserter import PendingEmits
-from cython_core.row_batch import RowBatchBuilder, RowView
-from cython_core.spout_executor import SpoutExecutor
-from cython_core.stream_router import StreamRouter
-from cython_core.tuple import TupleSource
+from cython_core.arrow.row_batch import RowBatchBuilder, RowView
+from cython_core.executors.spout_executor import SpoutExecutor
+from cython_core.queues.batch_inserter import PendingEmits
+from cython_core.routing.stream_router import StreamRouter
+from cython_core.tuples.tuple import TupleSource
 from pystorm_source.api import ComponentSpec, PartitionedSpout
 from pystorm_source.clock import Clock
 from pystorm_source.types.arrow import field_type

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from cython_core.executor import ComponentFailed
+from cython_core.executors.executor import ComponentFailed
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.spouts import FilesSpout
 from pystorm_source.spouts.files.options import FilesOptions

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from cython_core.executor import ComponentFailed
+from cython_core.executors.executor import ComponentFailed
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, OptionError
 from pystorm_source.spouts import FilesSpout

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cython_core.executor import ComponentFailed
-from cython_core.output_collector import BoltBase
+from cython_core.executors.executor import ComponentFailed
+from cython_core.routing.output_collector import BoltBase
 from pystorm_source import BatchingBolt, Bolt, GlobalStreamId, ReliableSpout, Spout, Stream, TicklessBatchingBolt
 from pystorm_source import Grouping as By
 from pystorm_source.clock import ManualClock

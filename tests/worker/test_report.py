@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cython_core.latency_histogram import LatencyHistogram
+from cython_core.primitives.latency_histogram import LatencyHistogram
 from pystorm_source import Bolt, Grouping
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, Worker

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cython_core.latency_histogram import LatencyHistogram
+from cython_core.primitives.latency_histogram import LatencyHistogram
 from pystorm_source import Bolt, Spout
 from pystorm_source.worker.run_counts import _difference
 from tests.sizes import sized

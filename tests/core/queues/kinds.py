@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from cython_core.broadcast_ring import BroadcastRing
-from cython_core.mpsc_queue import MpscQueue
-from cython_core.receive_queue import ReceiveQueue
-from cython_core.spsc_queue import SpscQueue
-from cython_core.tuple import Tuple
+from cython_core.queues.broadcast_ring import BroadcastRing
+from cython_core.queues.mpsc_queue import MpscQueue
+from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.queues.spsc_queue import SpscQueue
+from cython_core.tuples.tuple import Tuple
 
 
 class OneReader:

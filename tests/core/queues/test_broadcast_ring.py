@@ -6,8 +6,8 @@ import weakref
 
 import pytest
 
-from cython_core.broadcast_ring import BroadcastReader, BroadcastRing
-from cython_core.wake_up import WakeUp
+from cython_core.primitives.wake_up import WakeUp
+from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
 from tests.core.queues.test_threads import run
 
 

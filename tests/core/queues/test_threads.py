@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from cython_core.broadcast_ring import BroadcastRing
-from cython_core.mpsc_queue import MpscQueue
+from cython_core.queues.broadcast_ring import BroadcastRing
+from cython_core.queues.mpsc_queue import MpscQueue
 from tests.core.queues.kinds import KINDS
 from tests.sizes import sized
 

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from cython_core.executor import ComponentFailed
+from cython_core.executors.executor import ComponentFailed
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.spouts import KafkaSpout

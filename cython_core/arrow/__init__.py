@@ -1,0 +1,1 @@
+"""Rows become Arrow record batches: converters, column memory, lossless casts."""

@@ -1,6 +1,0 @@
-from cython_core.output_collector cimport BoltBase
-
-
-cdef class BatchingBase(BoltBase):
-    # Has no fields: see output_collector.pyx.
-    pass

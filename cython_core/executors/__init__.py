@@ -1,0 +1,1 @@
+"""Executors of spouts, bolts and async bolts: what one turn does."""

@@ -1,0 +1,49 @@
+cimport cython
+
+from cython_core.executors.async_request cimport AsyncRequest, RequestLine
+from cython_core.executors.bolt_executor cimport BoltExecutor
+from cython_core.timing.purgatory cimport Purgatory
+from cython_core.timing.timer_service cimport TurnTimer
+from cython_core.tuples.tuple cimport Tuple
+
+
+@cython.final
+cdef class AsyncExecutor(BoltExecutor):
+    cdef readonly object loop               # EventLoop, of all async bolts of a thread
+    cdef object monotonic                   # the worker's clock, in seconds
+    cdef readonly long max_pending
+    cdef readonly object request_timeout    # seconds; None: never
+    cdef Purgatory purgatory                # of the requests; their one key is the task
+    cdef double rested                      # seconds that are nobody's: the purgatory's clock is so much behind
+    cdef tuple keys
+    cdef RequestLine line
+    cdef set requests                       # that are under way
+    cdef object in_order                    # deque of requests that have not left yet, oldest first; None: unordered
+    cdef readonly long in_flight            # requests that take one of `max_pending` places
+    cdef bint fresh                         # no turn yet: what servers have closed meanwhile is to be noticed first
+    cdef readonly unsigned long long timed_out
+    cdef readonly unsigned long long cancelled
+    cdef object cancellations               # deque of (when its grace is over, request), oldest first
+    cdef TurnTimer grace_timer              # for the oldest of them
+    cdef long abandoned                     # requests that the log does not speak of yet,
+    cdef long abandonings                   # of so many times that some were
+    cdef TurnTimer look_timer               # when to look for requests whose trees have failed
+    cdef double look_seconds                # from the last look to the next one
+    cdef unsigned long long executed_at_look
+    cdef double requests_due(self) except? -1
+    cdef int rest(self, double seconds) except -1
+    cdef long serve(self) except -1
+    cdef int start_request(self, Tuple tup, object coroutine, str method, double now) except -1
+    cdef long settle_finished(self) except -1
+    cdef int end_request(self, AsyncRequest request) except -1
+    cdef int acknowledge(self, AsyncRequest request) except -1
+    cdef int let_go(self) except -1
+    cdef int lead(self, AsyncRequest request) except -1
+    cdef int request_failed(self, AsyncRequest request, object error) except -1
+    cdef int cancel(self, AsyncRequest request) except -1
+    cdef int abandon_overdue(self) except -1
+    cdef int abandon(self, AsyncRequest request) except -1
+    cdef int cancel_lost(self) except -1
+    cdef int fail_strays(self) except -1
+    cdef int fail_expired(self) except -1
+    cdef int fail_late(self, AsyncRequest request) except -1

@@ -1,0 +1,62 @@
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
+from cython_core.executors.executor cimport Executor, ps_call
+from cython_core.queues.broadcast_ring cimport BroadcastReader
+from cython_core.queues.receive_queue cimport ReceiveQueue
+from cython_core.routing.output_collector cimport BoltOutputCollector
+from cython_core.timing.timer_service cimport TimerService, TurnTimer
+from cython_core.tuples.tuple cimport Tuple, TupleSource
+
+
+cdef class BoltExecutor(Executor):
+    cdef readonly ReceiveQueue queue
+    cdef readonly tuple readers           # of rings, or None
+    cdef bint shares_rings                # has readers
+    cdef Py_ssize_t place                 # polled last: 0 the queue, else a reader
+    cdef BoltOutputCollector collector
+    cdef object call                      # bound process
+    cdef ps_call entry                    # the same, resolved
+    cdef bint auto_ack                    # after process; a batching bolt acks by itself
+    cdef bint auto_fail
+    cdef object batching                  # the instance, where it is a BatchingBase
+    cdef readonly bint has_tick           # the component defines process_tick
+    cdef readonly object tick_frequency   # seconds, as configured; None: no ticks but the final one
+    cdef TupleSource tick_source
+    cdef readonly unsigned long long ticks
+    cdef readonly unsigned long long skipped   # tuples whose trees had failed when they left the queue
+    cdef TimerService timers              # of the thread that takes the turns
+    cdef TurnTimer tick_timer
+    cdef TurnTimer fire_timer             # a batching bolt's
+    cdef unsigned long long executed_at_final_tick
+    cdef unsigned long long emits_at_final_tick
+    cdef unsigned long long emits_at_held_tick
+    cdef bint by_test_clock               # trees time out by a clock that a call may move by any time
+    cdef bint batch_override              # the component has its own process_batches
+    cdef bint final_ticked
+    cdef long work(self, long quota) except -1
+    cdef long feed(self, long quota) except -1
+    cdef uint64_t begin_taking(self) except? 0
+    cdef int end_taking(self, uint64_t began) except -1
+    cdef int skip(self, PyObject *item) except -1
+    cdef long consume(self, long quota) except -1
+    cdef bint empty(self) noexcept
+    cdef void *poll_any(self) noexcept
+    cdef void *poll_ring(self, BroadcastReader reader) noexcept
+    cdef int fail_late_emits(self) except -1
+    cdef int raise_tuple_failed(self, str method, object cause) except -1
+    cdef int fail_current(self, str method, object cause) except -1
+    cdef object interrupted_in(self, str method, object error)
+    cdef int caught(self, str method) except -1
+    cdef int forget_tups(self) except -1
+    cdef int fire_timers(self) except -1
+    cdef int give_tick(self, bint final) except -1
+    cdef Tuple new_tick(self, bint final)
+    cdef int fire_batches(self) except -1
+
+
+cdef inline bint timer_is_due(BoltExecutor bolt) noexcept:
+    return bolt.tick_timer.due or bolt.fire_timer.due
+
+
+cdef BoltExecutor holder_of_what_spouts_await(tuple executors, unsigned long long emits)

@@ -1,0 +1,502 @@
+"""A bolt's turn: the timers that went off (ticks, batches by time), then the tuples of its receive queue.
+
+Threading law: as every executor.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
+from cython_core.acking.acker cimport Acker, ack_edge, ps_acker_take_late
+from cython_core.executors.executor cimport (
+    Executor, late, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
+)
+from cython_core.executors.spout_executor cimport spouts_at_most
+from cython_core.queues.batch_inserter cimport PendingEmits, ps_incref
+from cython_core.queues.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
+from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll, queue_size
+from cython_core.routing.output_collector cimport BoltOutputCollector, enter
+from cython_core.timing.timer_service cimport TimerService, new_timer
+from cython_core.timing.turn_times cimport TurnTimes, end_call
+from cython_core.tuples.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, name_values, new_tuple, ring_edge, take
+
+from cython_core.executors.batching import BatchingBase
+from cython_core.executors.executor import ComponentFailed, logger
+from cython_core.routing.output_collector import BoltBase, SpoutBase
+
+
+# Of the time-out: 1/64. Larger: trees may fail by so much too early. Smaller: turns that are not long look at all open
+# trees, too.
+cdef int LONG_TURN_SHIFT = 6
+
+
+cdef class BoltExecutor(Executor):
+    """Feeds a bolt from its receive queue.
+
+    ``tick_frequency``: seconds between tick tuples, None for none but the final one of a micro-batch. ``readers``: of
+    the rings that it shares with the other tasks of its component (``all`` grouping between threads).
+    """
+
+    def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None,
+                 ReceiveQueue queue not None, tick_frequency=None, tuple readers=()):
+        if not isinstance(instance, BoltBase) or isinstance(instance, SpoutBase):
+            raise TypeError(f"component {component!r} is run as a bolt and must be one; Given: {type(instance)!r}")
+        super().__init__(component, task, instance, pending, routers)
+        self.queue = queue
+        self.readers = readers or None
+        self.shares_rings = self.readers is not None
+        self.collector = BoltOutputCollector(instance, routers)
+        self.collector.component = component
+        self.collector.task = task
+        self.by_test_clock = self.collector.acker is not None and self.collector.acker.monotonic is not None
+        self.tick_frequency = tick_frequency
+        self.tick_source = TupleSource("__system", "__tick", -1, ("rate_secs",))
+        self.batching = None
+        if isinstance(instance, BatchingBase):
+            self.batching = instance
+            self.collector.batching = True
+            instance._reset_batches()
+        self.share_timers(TimerService())
+        self.ready()
+
+    def ready(self):
+        Executor.ready(self)
+        instance = self.instance
+        self.call = instance.process
+        ps_call_resolve(&self.entry, <PyObject *>self.call)
+        self.auto_ack = self.batching is None and bool(getattr(instance, "auto_ack", True))
+        self.auto_fail = bool(getattr(instance, "auto_fail", True))
+        self.collector.auto_anchor = bool(getattr(instance, "auto_anchor", True))
+        self.batch_override = (
+            self.batching is not None and type(instance).process_batches is not BatchingBase.process_batches
+        )
+        base = BoltBase if self.batching is None else BatchingBase
+        self.collector.gathers = self.batching is not None and not self.batch_override
+        # Order: never instance.__dict__, which once asked for keeps CPython from finding the attributes in their slots.
+        self.has_tick = instance.process_tick != base.process_tick.__get__(instance)
+
+    @property
+    def acks(self):
+        """Tuples that were acked."""
+        return self.collector.acks
+
+    @property
+    def fails(self):
+        """Tuples that were failed."""
+        return self.collector.fails
+
+    @property
+    def second_verdicts(self):
+        """Acks and fails of tuples that had their verdict: without effect."""
+        return self.collector.second_verdicts
+
+    @property
+    def unheard_fails(self):
+        """Of the failed tuples, those that no spout can replay: they were emitted without a message id."""
+        return self.collector.unheard_fails
+
+    @property
+    def at_work(self):
+        """(Tuple, offset) that it works on, of a batch the first one; (None, -1) between two calls. Any thread may
+        ask."""
+        cdef Tuple tup = <Tuple>self.collector.batch[0] if self.collector.batch else self.collector.current
+        return (None, -1) if tup is None else (tup, tup.offset)
+
+    def share_timers(self, TimerService timers not None):
+        """Takes the timers of a thread that takes the turns of other executors, too."""
+        self.timers = timers
+        self.tick_timer = new_timer(timers)
+        self.fire_timer = new_timer(timers)
+
+    def begin(self, double now):
+        """A micro-batch begins at this reading of the scheduler's clock: timers start, the final tick is due again."""
+        self.final_ticked = False
+        self.collector.between_runs = False
+        self.ready()
+        self.timers.pass_time(now)
+        self.tick_timer.stop()
+        if self.tick_frequency is not None and (self.has_tick or self.batching is not None):
+            self.tick_timer.start(self.tick_frequency)
+        self.fire_timer.stop()
+        seconds = getattr(self.instance, "secs_between_batches", None) if self.batching is not None else None
+        if seconds is not None:
+            self.fire_timer.start(seconds)
+
+    def end(self):
+        """The micro-batch is over: what the bolt emits until the next one begins belongs to none."""
+        self.collector.between_runs = True
+
+    def discard(self):
+        for error in self.collector.late_emits or ():
+            logger.warning("%s", error)
+        Executor.discard(self)
+
+    cdef int fail_late_emits(self) except -1:
+        """What a thread of the bolt's has emitted between two micro-batches is lost, so it is an exception of the
+        component."""
+        while self.collector.late_emits:
+            error = self.collector.late_emits.pop(0)
+            if self.exits:
+                raise ComponentFailed(self.component, self.task, "emit", None, -1) from error
+            self.survive("emit", None, -1, error)
+        return 0
+
+    cdef long turn(self, long quota) except -1:
+        cdef unsigned long long before = self.executed
+        if self.held_back():
+            return 0
+        if self.collector.late_emits:
+            self.fail_late_emits()
+        if self.collector.failed is not None:  # by a thread, or in initialize
+            self.raise_tuple_failed("fail", None)
+        if not timer_is_due(self) and self.idle():
+            self.flush()
+            return 0
+        self.times.begin_turn()
+        try:
+            return self.work(quota)
+        finally:
+            self.end_turn(self.executed - before)
+
+    cdef long work(self, long quota) except -1:
+        cdef long calls
+        if timer_is_due(self):
+            self.fire_timers()
+            self.times.end_prelude()
+            if self.pending.count > 0:
+                self.flush()
+                return 0
+        # A timer is no progress: what it emitted is in the queues, and timers alone must not keep a run going.
+        calls = self.consume(quota)
+        self.flush()
+        return calls
+
+    cdef long feed(self, long quota) except -1:
+        """A turn that feeds the bolt although emits may be pending. For who resolves a cycle of full queues."""
+        cdef unsigned long long before = self.executed
+        self.times.begin_turn()
+        try:
+            return self.consume(quota)
+        finally:
+            self.end_turn(self.executed - before)
+
+    cdef uint64_t begin_taking(self) except? 0:
+        """Before tuples leave the queue: reads the clock, for the acker too. When the turn is to end; 0: any time."""
+        cdef Acker acker = self.collector.acker
+        if acker is not None and acker.acker.timeout > 0:
+            acker.read_clock_now()
+        return ps_coarse_nanos() + self.patience if self.patience > 0 else 0
+
+    cdef int end_taking(self, uint64_t began) except -1:
+        """After several calls, while the acker's clock may have stood since ``began``. Order: before trees expire."""
+        cdef Acker acker = self.collector.acker
+        if acker is None or acker.acker.timeout == 0 or self.by_test_clock:
+            return 0
+        acker.read_clock_now()
+        if acker.acker.now - began >= acker.acker.timeout >> LONG_TURN_SHIFT:
+            ps_acker_take_late(&acker.acker, began, acker.acker.now)
+        return 0
+
+    cdef int skip(self, PyObject *item) except -1:
+        """A tuple whose trees have all failed while it waited: nothing that the bolt made of it would count."""
+        self.skipped += 1
+        ps_decref(item)
+        return 0
+
+    cdef long consume(self, long quota) except -1:
+        """At most ``quota`` tuples to the bolt, stopping at the first that leaves an emit pending."""
+        cdef long calls = 0
+        cdef void *item
+        cdef PyObject *answer
+        cdef BoltOutputCollector collector = self.collector
+        cdef ReceiveQueue queue = self.queue
+        cdef TurnTimes times = self.times
+        cdef bint shares_rings = self.shares_rings
+        cdef bint by_test_clock = self.by_test_clock
+        cdef uint64_t until, began
+        if self.empty():
+            return 0
+        until = self.begin_taking()
+        began = 0 if collector.acker is None else collector.acker.acker.now
+        enter(collector)
+        while calls < quota:
+            if shares_rings:  # hot
+                item = self.poll_any()
+            else:
+                item = queue_poll(queue)  # hot
+            if item is NULL:
+                break
+            if not take(<Tuple>item):  # hot
+                calls += 1  # room was made: that is progress
+                self.skip(<PyObject *>item)
+                continue
+            # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.
+            collector.current = <Tuple>item
+            name_values(<Tuple>item)
+            answer = ps_call_one(&self.entry, <PyObject *>item)
+            calls += 1
+            self.executed += 1  # hot
+            if answer is NULL:
+                ps_decref(<PyObject *>item)
+                self.caught("process")
+            else:
+                ps_decref(answer)
+                if self.auto_ack:
+                    if (<Tuple>item).verdict == OPEN and (<Tuple>item).roots is None:
+                        (<Tuple>item).verdict = ACKED  # hot
+                        collector.acks += 1  # hot
+                        if (<Tuple>item).root is not NULL:  # hot
+                            ack_edge(
+                                &(<Tuple>item).source.acker.acker, (<Tuple>item).root, (<Tuple>item).attempt,
+                                (<Tuple>item).edge,
+                            )
+                    else:
+                        collector.ack(collector.current)
+                if collector.failed is not None:
+                    ps_decref(<PyObject *>item)
+                    self.raise_tuple_failed("fail", None)
+                # Not where a call of process_batches from elsewhere has put another tuple in its place.
+                if <PyObject *>collector.current is <PyObject *>item:
+                    give_up(<PyObject *>item)
+                else:
+                    ps_decref(<PyObject *>item)
+            if self.batch_override:
+                self.forget_tups()
+            if times.singly:  # hot
+                end_call(times)  # hot
+            if by_test_clock:  # hot
+                collector.acker.read_clock_now()
+            if self.pending.count > 0 or late(self, until, calls):
+                break
+        collector.current = None
+        if calls > 1:
+            self.end_taking(began)
+        return calls
+
+    cdef int caught(self, str method) except -1:
+        """With an exception of the bolt's set."""
+        try:
+            reraise()
+        except Exception as error:
+            self.fail_current(method, error)
+        except BaseException as error:
+            raise self.interrupted_in(method, error)
+        return 0
+
+    cdef object interrupted_in(self, str method, object error):
+        """As ``interrupted``, by the tuple or the batch that it works on."""
+        cdef Tuple tup = self.collector.current
+        broken, self.collector.broken = self.collector.broken, None
+        if broken is not None and broken[0] is error:
+            method = "process_batch"
+            tup = next(iter(broken[1]), None)
+        return self.interrupted(method, tup, -1 if tup is None else tup.offset, error)
+
+    cdef int fail_current(self, str method, object cause) except -1:
+        """Handles an exception of the bolt, inside its ``except``: fails the tuple or the batch that it worked on."""
+        cdef BoltOutputCollector collector = self.collector
+        cdef Tuple tup = collector.current
+        batch, broken = None, collector.broken
+        collector.broken = None
+        if broken is not None and broken[0] is cause:
+            batch, key = broken[1:]
+        elif self.batch_override and getattr(self.instance, "_current_tups", None):
+            batch, key = self.instance._current_tups, getattr(self.instance, "_current_key", None)
+        if batch is not None:
+            method = "process_batch"
+            tup = next((each for each in batch if isinstance(each, Tuple)), None)
+        self.errors += self.exits
+        if not self.exits:
+            self.survive(method, tup, -1 if tup is None else tup.offset, cause)
+        if batch is not None:
+            self.batching._fail_batches(self.exits, key, batch, cause)
+        elif self.auto_fail and tup is not None and tup.verdict == OPEN:
+            collector.fail(tup, method, cause)
+        if self.batch_override:
+            self.forget_tups()
+        if self.exits:
+            raise ComponentFailed(
+                self.component, self.task, method, tup, -1 if tup is None else tup.offset
+            ) from cause
+        if collector.failed is not None:
+            self.raise_tuple_failed(method, cause)
+        collector.current = None
+        return 0
+
+    cdef int forget_tups(self) except -1:
+        """What an override of process_batches said that it works on, it does no more."""
+        if getattr(self.instance, "_current_tups", None):
+            self.instance._current_tups = []
+        return 0
+
+    cdef int raise_tuple_failed(self, str method, object cause) except -1:
+        cdef Tuple failed = <Tuple>self.collector.failed
+        raise ComponentFailed(self.component, self.task, method, failed, failed.offset) from cause
+
+    cdef int fire_timers(self) except -1:
+        if self.tick_timer.due:
+            self.tick_timer.repeat(self.tick_frequency)
+            self.give_tick(False)
+        if self.fire_timer.due:
+            self.fire_timer.start(self.instance.secs_between_batches)
+            self.fire_batches()
+        return 0
+
+    cdef Tuple new_tick(self, bint final):
+        """Its value is the period; 0, which no period is, if the range ends or spouts wait for what the bolt holds."""
+        cdef Tuple tick = new_tuple(self.tick_source, (0 if final else self.tick_frequency,), -1)
+        name_values(tick)
+        self.ticks += 1
+        return tick
+
+    cdef int give_tick(self, bint final) except -1:
+        enter(self.collector)
+        self.collector.current = self.new_tick(final)
+        try:
+            self.instance.process_tick(self.collector.current)
+        except Exception as error:
+            self.fail_current("process_tick", error)
+        except BaseException as error:
+            raise self.interrupted_in("process_tick", error)
+        self.collector.current = None
+        if self.batch_override:
+            self.forget_tups()
+        if self.collector.failed is not None:
+            self.raise_tuple_failed("fail", None)
+        return 0
+
+    cdef int fire_batches(self) except -1:
+        enter(self.collector)
+        if not self.batching._batches:
+            return 0
+        try:
+            self.batching.process_batches()
+            self.batching._tick_counter = 0
+        except Exception as error:
+            self.fail_current("process_batches", error)
+        except BaseException as error:
+            raise self.interrupted_in("process_batches", error)
+        if self.batch_override:
+            self.forget_tups()
+        if self.collector.failed is not None:
+            self.raise_tuple_failed("fail", None)
+        return 0
+
+    def holds_batches(self):
+        """Whether it is a batching bolt and holds some."""
+        return self.batching is not None and len(self.batching._batches) > 0
+
+    def process_held(self, unsigned long long emits):
+        """What it may hold is what a spout waits for: a batching bolt processes its batches; a bolt that holds none
+        gets a tick.
+
+        ``emits``: of all spouts so far.
+        """
+        self.times.begin_turn()
+        try:
+            if self.holds_batches():
+                self.fire_batches()
+            else:
+                self.emits_at_held_tick = emits
+                self.give_tick(True)
+            self.flush()
+        finally:
+            self.end_turn(0)
+
+    def wants_final_tick(self, unsigned long long emits):
+        """Whether the micro-batch's end still owes the bolt something: its tick, or the batches that it holds.
+
+        ``emits``: of all spouts so far. Where one has emitted since the bolt's tick, as in answer to a fail, the
+        bolt gets another. What only goes round in a cycle gives none: each tick could send it round once more.
+        """
+        if self.batching is not None and self.batching._batches:
+            return not self.final_ticked or self.executed != self.executed_at_final_tick
+        return self.has_tick and (not self.final_ticked or self.emits_at_final_tick != emits)
+
+    def final_tick(self, unsigned long long emits):
+        """The tick of the micro-batch's end. A batching bolt processes what it holds, whatever its tick counter says.
+
+        Order: only where the pending emits are drained, as any call of a component.
+        """
+        cdef bint ticks = self.has_tick and (not self.final_ticked or self.emits_at_final_tick != emits)
+        self.emits_at_final_tick = emits
+        self.final_ticked = True
+        self.executed_at_final_tick = self.executed
+        self.times.begin_turn()
+        try:
+            if ticks:
+                self.give_tick(True)
+            # A group that fails is gone and the others stay, so a failure leaves fewer.
+            groups = 0 if self.batching is None else len(self.batching._batches)
+            while groups > 0:
+                self.fire_batches()
+                left = len(self.batching._batches)
+                groups = left if left < groups else 0
+            self.flush()
+        finally:
+            self.end_turn(0)
+
+    cdef bint idle(self) noexcept:
+        return self.pending.count == 0 and self.empty()
+
+    cdef bint empty(self) noexcept:
+        """Whether nothing has come that was not given to the bolt."""
+        cdef BroadcastReader reader
+        if queue_size(self.queue) > 0:
+            return 0
+        if self.readers is not None:
+            for reader in self.readers:
+                if reader_size(reader) > 0:
+                    return 0
+        return 1
+
+    cdef void *poll_any(self) noexcept:
+        """The oldest tuple of the queue or of a ring, in turn, so that a full one does not keep the bolt from others.
+
+        The caller takes over the reference; NULL where nothing is there.
+        """
+        cdef Py_ssize_t places = len(self.readers) + 1
+        cdef void *item = NULL
+        for _place in range(places):
+            self.place = self.place + 1 if self.place + 1 < places else 0
+            if self.place == 0:
+                item = queue_poll(self.queue)
+            else:
+                item = self.poll_ring(<BroadcastReader>self.readers[self.place - 1])
+            if item is not NULL:
+                break
+        return item
+
+    cdef void *poll_ring(self, BroadcastReader reader) noexcept:
+        """A tuple of this bolt's own in place of the ring's: one of the edges that were made when it was emitted."""
+        cdef PyObject *shared = reader_poll(reader)
+        cdef Tuple tup
+        if shared is NULL:
+            return NULL
+        tup = new_tuple((<Tuple>shared).source, (<Tuple>shared).payload, (<Tuple>shared).offset)
+        tup.root = (<Tuple>shared).root
+        tup.attempt = (<Tuple>shared).attempt
+        tup.roots = (<Tuple>shared).roots
+        tup.edge = ring_edge((<Tuple>shared).edge, reader.place)
+        ps_decref(shared)
+        ps_incref(<PyObject *>tup)
+        return <void *>tup
+
+
+cdef BoltExecutor holder_of_what_spouts_await(tuple executors, unsigned long long emits):
+    """The bolt that is to process what it holds, as spouts wait for verdicts and all else is processed; or None.
+
+    ``executors``: most downstream first. A batching bolt that holds batches; if there is none, the most upstream bolt
+    that has had no tick of this kind since a spout has emitted. What it emits is processed before the next one is asked
+    for. Order: by the spouts' emits, as a tick may send round in a cycle what comes back to its bolt.
+    """
+    cdef BoltExecutor bolt
+    if not spouts_at_most(executors):
+        return None
+    bolts = [executor for executor in reversed(executors) if isinstance(executor, BoltExecutor)]
+    for bolt in bolts:
+        if bolt.pending.count == 0 and bolt.holds_batches():
+            return bolt
+    for bolt in bolts:
+        if bolt.pending.count == 0 and bolt.has_tick and bolt.emits_at_held_tick != emits:
+            return bolt
+    return None

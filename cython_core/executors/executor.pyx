@@ -1,0 +1,184 @@
+"""What executors of spouts and bolts share: pending emits, batches, and exceptions that let the run go on.
+
+A turn first drains the pending emits; while any are left the component is not called (STORM-2306 §3.6), so a slow
+bolt holds its producers, and they theirs, up to the spout. Then it makes at most ``quota`` calls and publishes what it
+batched. Looping and waiting are the scheduler's business.
+
+An exception of a component fails the run, unless its ``exit_on_exception`` is false: then it is reported, the tuple is
+failed (``auto_fail``) and the turn goes on. ``sys.exit`` in a component always fails the run: the process is not the
+component's to end. What interrupts from outside (KeyboardInterrupt) goes through, with a note that names the component.
+
+Threading law: an executor's turns are taken by one thread at a time.
+"""
+
+from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
+from cython_core.queues.flush_timer cimport FlushFlag
+from cython_core.routing.output_collector cimport OutputCollector
+from cython_core.routing.stream_router cimport Route, StreamRouter
+from cython_core.timing.turn_times cimport DOWNSTREAM_FULL, StallReason, TurnTimes, ps_stopwatch_stop
+from cython_core.tuples.tuple cimport Tuple
+
+import logging
+from collections import deque
+
+from cython_core.arrow.row_error import shown
+
+
+class ComponentFailed(Exception):
+    """A component raised, or failed a tuple. The cause, where there is one, is the user's exception.
+
+    Attributes: ``component`` (name), ``task`` (id), ``method``, ``tuple`` (a Tuple, or None in a spout), ``offset`` (of
+    the spout tuple; -1: none).
+    """
+
+    def __init__(self, component, task, method, tup, offset):
+        super().__init__(component, task, method, tup, offset)
+        self.component = component
+        self.task = task
+        self.method = method
+        self.tuple = tup
+        self.offset = offset
+
+
+logger = logging.getLogger("pystorm.worker")
+
+cdef int MOST_REPORTED = 100
+cdef Py_ssize_t NOTE_LENGTH = 200   # characters of a tuple's values that a note shows
+
+
+cdef class Executor:
+    """What spout and bolt executors share. ``routers``: stream name → StreamRouter of this task."""
+
+    def __init__(
+        self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None
+    ):
+        self.component = component
+        self.task = task
+        self.instance = instance
+        self.pending = pending
+        for router in routers.values():
+            if not isinstance(router, StreamRouter):
+                raise TypeError(f"routers of {component!r} are StreamRouters; Given: {router!r}")
+        self.routers = routers
+        self.inserters = tuple(
+            inserter
+            for router in routers.values()
+            for route in (<StreamRouter>router).routes
+            for inserter in (<Route>route).inserters
+        )
+        self.writes_output = any([(<StreamRouter>router).view is not None for router in routers.values()])
+        self.exits = True
+        self.reported = deque(maxlen=MOST_REPORTED)
+        self.times = TurnTimes()
+
+    def flush_by(self, FlushFlag flag not None):
+        """What is batched is published in the middle of a turn, too, where the flush timer asks for it."""
+        self.flush_flag_object = flag
+        self.flush_flag = flag.flag
+
+    cdef long turn(self, long quota) except -1:
+        raise NotImplementedError
+
+    cdef bint held_back(self) noexcept:
+        """1 where emits are pending still and the component may not be called: the executor stalls."""
+        if self.pending.count == 0 or self.pending.drain():
+            return 0
+        self.stalls += 1
+        self.times.stall(DOWNSTREAM_FULL)
+        return 1
+
+    cdef void end_turn(self, unsigned long long calls) noexcept:
+        """After a turn that began by ``times.begin_turn`` and made so many calls."""
+        self.times.end_turn(calls)
+        if self.pending.count > 0:
+            self.times.stall(DOWNSTREAM_FULL)
+
+    cdef void stall_begin(self, StallReason reason) noexcept:
+        """Its thread waits from here on. Where the executor stalls already for that reason, this goes on."""
+        self.times.stall(reason)
+        ps_stopwatch_stop(&self.times.stopwatch.watch)
+
+    cdef void stall_end(self) noexcept:
+        """It stalls no more; a turn that does anything ends a stall by itself."""
+        self.times.leave()
+
+    cdef bint flush(self) noexcept:
+        """Non-blocking. Publishes every batch as far as there is room; 1 where nothing is left, pending or batched."""
+        cdef bint clean = self.pending.drain()
+        for inserter in self.inserters:
+            if (<BatchInserter>inserter).count > 0 and not (<BatchInserter>inserter).flush():
+                clean = 0
+        return clean
+
+    cdef bint idle(self) noexcept:
+        """1 where a turn could do nothing and nothing is held back."""
+        return self.pending.count == 0
+
+    cdef bint waits(self) noexcept:
+        """1 where it is not idle, but only the outside world gives it anything to do."""
+        return 0
+
+    def start(self, dict conf, dict context):
+        """Initializes the component. Called by the thread of its turns, as ``clean_up``."""
+        self.instance._start(conf, context)
+
+    def clean_up(self):
+        """The component is given up."""
+        self.instance.cleanup()
+
+    def take_turn(self, long quota=256):
+        """One turn by hand; returns how many calls it made."""
+        return self.turn(quota)
+
+    def ready(self):
+        """Called before the turns of a run: what ``initialize`` has put in the place of a method or flag counts."""
+        self.exits = bool(getattr(self.instance, "exit_on_exception", True))
+
+    def last_report(self):
+        """The newest entry of ``reported``, or None."""
+        for entry in reversed(self.reported):
+            return entry
+        return None
+
+    cdef object survive(self, str method, Tuple tup, long long offset, object error):
+        """Reports an exception that lets the run go on."""
+        failure = ComponentFailed(self.component, self.task, method, tup, offset)
+        failure.__cause__ = error
+        report = getattr(self.instance, "raise_exception", None)
+        if report is not None:
+            last = self.last_report()
+            try:
+                report(error, tup)
+            except Exception:
+                logger.exception("raise_exception() of component %r, task %d raised", self.component, self.task)
+            if self.last_report() is not last:
+                self.reported.pop()  # the component's own entry says less
+        self.errors += 1
+        self.reported.append(failure)
+        return failure
+
+    cdef object interrupted(self, str method, Tuple tup, long long offset, object error):
+        """What to raise for an error of the component that is no Exception."""
+        if isinstance(error, SystemExit):
+            failure = ComponentFailed(self.component, self.task, method, tup, offset)
+            failure.__cause__ = error
+            return failure
+        note = f"Raised in {method}() of component {self.component!r}, task {self.task}"
+        if tup is not None:
+            note += f", tuple {shown(tuple(tup.payload), NOTE_LENGTH)} of {tup.source.component}.{tup.source.stream}"
+        if offset >= 0:
+            note += f", {'offset' if tup is not None else 'last offset'} {offset}"
+        error.add_note(note + ".")
+        return error
+
+    def discard(self):
+        """Drops whatever is pending, batched or queued, and takes no more; for a worker that is given up."""
+        instance_collector = getattr(self.instance, "_pystorm_collector", None)
+        if isinstance(instance_collector, OutputCollector):
+            instance_collector.detach()
+        self.times.leave()
+        self.pending.clear()
+        for inserter in self.inserters:
+            (<BatchInserter>inserter).clear()
+            if (<BatchInserter>inserter).queue is not None:
+                (<BatchInserter>inserter).queue.clear()

@@ -1,0 +1,65 @@
+cimport cython
+from libc.stdint cimport uint32_t, uint64_t
+
+from cython_core.acking.acker cimport Acker, ps_root
+from cython_core.executors.executor cimport Executor, ps_call
+from cython_core.routing.output_collector cimport SpoutOutputCollector
+
+
+@cython.final
+cdef class SpoutExecutor(Executor):
+    cdef SpoutOutputCollector collector
+    cdef object call                      # bound next_tuple, or next_batch
+    cdef ps_call entry                    # the same, resolved
+    cdef bint batched                     # call gives Arrow batches
+    cdef object batch                     # that is being sent to bolts, slice by slice; None
+    cdef Py_ssize_t sent                  # of its rows
+    cdef list rows                        # of its rows, those up to `converted`, as tuples of Python values
+    cdef Py_ssize_t converted
+    cdef readonly bint exhausted
+    cdef bint cut                         # exhausted by deadline or permits: the spout may have more
+    cdef readonly bint until_idle         # the slice ends where the spout has nothing, as the scheduler sees it
+    cdef unsigned long long permits       # unbounded spouts: emits that this slice may still make
+    cdef public long skips                # turns between two that look for verdicts (topology.spout.recvq.skips)
+    cdef long skipped
+    cdef int raises                       # of next_tuple, in a row
+    cdef unsigned long long told_acks
+    cdef unsigned long long discarded     # trees without a verdict when the worker was given up
+    cdef public unsigned long long max_pending     # open trees beyond which it is not asked; 0: any number
+    cdef public object retries            # decides over failed tuples of a range; None: the first one fails the run
+    cdef readonly unsigned long long fails   # trees that have failed
+    cdef int hears(self) except -1
+    cdef bint awaits(self) noexcept
+    cdef bint at_most(self) noexcept
+    cdef int release(self, ps_root *root) except -1
+    cdef int hear(self, ps_root *root) except -1
+    cdef int say(self, str method, object tup_id) except -1
+    cdef object blame_of(self, const ps_root *root)
+    cdef int replay(self, ps_root *root) except -1
+    cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2
+    cdef int rest(self, object values, object tup_id, object where, uint32_t emits, double seconds) except -1
+    cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1
+    cdef int next_batch(self) except -1
+    cdef int send_slice(self, long quota) except -1
+    cdef Py_ssize_t send_rows(self, object batch, list rows, uint32_t emits, bint while_room) except -1
+    cdef long work(self, long quota) except -1
+    cdef long ask(self, long quota, uint64_t until) except -1
+    cdef long ask_batch(self, long quota) except -1
+    cdef long tell(self) except -1
+    cdef int charge(self, unsigned long long emits) noexcept
+    cdef int caught(self, str method) except -1
+    cdef bint over(self) except -1
+
+
+cdef bint trees_to_await(Acker acker, tuple executors) except -1
+cdef bint spouts_at_most(tuple executors) except -1
+cdef unsigned long long emits_of_spouts(tuple executors) except? 0
+
+
+@cython.final
+cdef class Standstill:
+    # A spout waits for verdicts, and nothing that the engine can do brings one.
+    cdef double since       # a reading of the scheduler's clock; below 0: there is none
+    cdef bint told
+    cdef int end(self) noexcept
+    cdef int look(self, tuple executors, object monotonic) except -1

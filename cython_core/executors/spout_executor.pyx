@@ -1,0 +1,576 @@
+"""A spout's turn: the verdicts of its trees first, then calls of ``next_tuple`` or ``next_batch``.
+
+Threading law: as every executor.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport uint32_t, uint64_t
+
+from cython_core.acking.acker cimport (
+    PS_ROOT_ABANDONED, PS_ROOT_ACKED, PS_ROOT_DRAGGED, PS_ROOT_RESTED, PS_ROOT_TIMED_OUT, Acker, anchor_t,
+    ack_edge, let_go, no_anchor, ps_acker_begin_turn, ps_acker_edge, ps_acker_end_turn, ps_acker_fail,
+    ps_acker_keep_settled, ps_acker_keeps_time, ps_acker_release, ps_acker_rest, ps_acker_take_settled, ps_root,
+    ps_verdict, ps_xdecref,
+)
+from cython_core.executors.executor cimport (
+    Executor, late, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
+)
+from cython_core.queues.batch_inserter cimport PendingEmits
+from cython_core.routing.output_collector cimport SpoutOutputCollector, enter
+from cython_core.routing.stream_router cimport StreamRouter
+from cython_core.timing.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTimes, end_call
+
+import pyarrow as pa
+
+from cython_core.arrow.row_error import shown
+from cython_core.executors.executor import ComponentFailed, logger
+from cython_core.routing.output_collector import BoltBase, SpoutBase
+
+
+cdef extern from "Python.h":
+    PyObject *ps_false "Py_False"
+
+
+# Shorter: a bolt that acks by a thread of its own is told of although it works. Longer: a query stands without a word.
+cdef double STANDSTILL_SECONDS = 10
+cdef int MOST_RAISES = 100    # in a row, of a spout that goes on, before it counts as having nothing
+cdef int MOST_REPLAYS = 8
+# Rows of an Arrow batch that are made Python values at a time. More: memory for rows that wait for room. Fewer: the
+# conversion's fixed cost, some microseconds a column, shows.
+cdef Py_ssize_t MOST_CONVERTED = 1024
+cdef long long SOMEWHERE = -2  # the offset of a tuple of a range whose place in it nobody knows
+
+
+@cython.final
+cdef class SpoutExecutor(Executor):
+    """Asks a spout for tuples, and tells it what became of them."""
+
+    def __init__(
+        self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None
+    ):
+        if not isinstance(instance, SpoutBase) or isinstance(instance, BoltBase):
+            raise TypeError(f"component {component!r} is run as a spout and must be one; Given: {type(instance)!r}")
+        super().__init__(component, task, instance, pending, routers)
+        # What begins with __ the engine alone emits.
+        own = {name: router for name, router in routers.items() if not name.startswith("__")}
+        self.collector = SpoutOutputCollector(instance, own)
+        self.collector.last_offset = -1
+        self.collector.tracks = self.collector.acker is not None
+        self.hears()
+        self.exhausted = True
+
+    def ready(self):
+        Executor.ready(self)
+        self.hears()
+
+    cdef int hears(self) except -1:
+        """Whether ``ack`` of the spout does anything; else nobody calls it."""
+        base = SpoutBase.ack.__get__(self.instance)
+        self.collector.roots.hears_acks = self.instance.ack != base
+        return 0
+
+    def open_range(self, long long start, long long end, bint batched):
+        """The next turns read offsets [start, end); next_tuple's tuple ids are checked against them."""
+        self.collector.bounded = 1
+        self.collector.start = start
+        self.collector.end = end
+        self.collector.last_offset = -1
+        self.collector.highest_offset = -1
+        self.until_idle = False
+        self._begin(batched)
+        self.exhausted = start >= end
+
+    def open_slice(self, unsigned long long permits, bint until_idle=False):
+        """The next turns make at most ``permits`` emits of a spout without offsets.
+
+        ``until_idle``: the scheduler's run ends where all queues are empty and the spout has nothing.
+        """
+        self.permits = permits
+        self.until_idle = until_idle
+        self.raises = 0
+        self.cut = False
+        cdef ps_root *root
+        while self.collector.roots.settled > 0:  # these are younger
+            ps_acker_keep_settled(&self.collector.deferred, ps_acker_take_settled(&self.collector.roots))
+        while self.collector.deferred.settled > 0:
+            root = ps_acker_take_settled(&self.collector.deferred)
+            ps_acker_keep_settled(&self.collector.roots, root)
+        self._begin(False)
+
+    def _begin(self, bint batched):
+        self.batched = batched
+        self.batch = self.rows = None
+        self.call = self.instance.next_batch if batched else self.instance.next_tuple
+        ps_call_resolve(&self.entry, <PyObject *>self.call)
+        self.exhausted = False
+
+    def close(self):
+        """No further turn asks the spout, and no offset is in range, until the next open."""
+        self.exhausted = self.cut = True
+        self.batch = self.rows = None
+        self.collector.end = self.collector.start
+
+    @property
+    def at_work(self):
+        """(None, the offset that it has emitted last), below 0 for none. Any thread may ask."""
+        return None, self.collector.last_offset
+
+    @property
+    def emits(self):
+        """Emits that succeeded."""
+        return self.collector.emits
+
+    @property
+    def rooted(self):
+        """Tuples that were emitted with a message id: trees."""
+        return self.collector.rooted
+
+    @property
+    def unsettled(self):
+        """Trees without a verdict yet."""
+        return self.collector.roots.open + self.discarded
+
+    @property
+    def tracks(self):
+        """Whether the spout's tuples have trees (``topology.acker.executors``)."""
+        return self.collector.tracks
+
+    @tracks.setter
+    def tracks(self, bint tracks):
+        self.collector.tracks = tracks and self.collector.acker is not None
+
+    @property
+    def acks(self):
+        """Trees that were acked, and whose spout was told so where it listens."""
+        return self.told_acks + self.collector.roots.acked + self.collector.untracked
+
+    def discard(self):
+        """Of the spout's trees nothing is kept, either."""
+        Executor.discard(self)
+        if self.collector.acker is not None:
+            while ps_acker_take_settled(&self.collector.roots) or ps_acker_take_settled(&self.collector.deferred):
+                pass
+            self.discarded += self.collector.roots.open
+            self.collector.roots.open = 0
+            self.collector.acker.close()
+
+    cdef bint awaits(self) noexcept:
+        """Whether trees of its range have no verdict yet."""
+        return self.collector.bounded and self.collector.roots.open > 0
+
+    cdef bint at_most(self) noexcept:
+        """Whether as many trees are open as may be (``topology.max.spout.pending``)."""
+        cdef SpoutOutputCollector collector = self.collector
+        if self.max_pending > 0 and collector.roots.open + collector.roots.settled >= self.max_pending:
+            return True
+        return collector.tracks and collector.acker.acker.next - collector.acker.acker.oldest >= collector.acker.span
+
+    cdef long turn(self, long quota) except -1:
+        cdef unsigned long long before = self.executed
+        if self.held_back() or (self.exhausted and self.collector.roots.settled == 0):
+            return 0
+        cdef Acker acker = self.collector.acker
+        cdef bint timed = acker is not None and acker.acker.timeout > 0
+        if timed:
+            acker.read_clock_now()
+            ps_acker_begin_turn(&acker.acker, &self.collector.roots)
+        self.times.begin_turn()
+        try:
+            return self.work(quota)
+        finally:
+            self.end_turn(self.executed - before)
+            if timed:
+                acker.read_clock_now()
+                ps_acker_end_turn(&acker.acker, &self.collector.roots)
+
+    cdef long work(self, long quota) except -1:
+        cdef long told = 0
+        cdef long asked
+        cdef unsigned long long before
+        cdef uint64_t until = ps_coarse_nanos() + self.patience if self.patience > 0 else 0
+        self.skipped += 1
+        if self.collector.roots.settled > 0 and (self.skipped > self.skips or self.exhausted):
+            self.skipped = 0
+            before = self.collector.emits
+            told = self.tell()
+            self.charge(self.collector.emits - before)
+            self.times.end_prelude()
+        if self.pending.count == 0 and not self.exhausted:
+            if self.at_most():
+                self.skipped = self.skips
+                self.times.stall(MAX_SPOUT_PENDING)
+            else:
+                enter(self.collector)
+                asked = self.ask_batch(quota) if self.batched else self.ask(quota, until)
+                if asked == 0:
+                    self.skipped = self.skips  # it has time to listen
+                told += asked
+        self.flush()
+        return told
+
+    cdef long ask(self, long quota, uint64_t until) except -1:
+        """At most ``quota`` calls of next_tuple, stopping at the first that leaves an emit pending or emits nothing."""
+        cdef long calls = 0
+        cdef unsigned long long before
+        cdef PyObject *answer
+        cdef TurnTimes times = self.times
+        while calls < quota:
+            before = self.collector.emits
+            answer = ps_call_none(&self.entry)
+            calls += 1
+            self.executed += 1  # hot
+            if answer is NULL:
+                self.caught("next_tuple")
+                self.raises += 1
+                if self.raises <= MOST_RAISES:
+                    break  # it is asked again: a spout that has raised may have more
+            else:
+                self.raises = 0
+                ps_decref(answer)
+                if answer is ps_false:
+                    self.exhausted = True
+                    break
+            if self.collector.emits == before:
+                calls -= 1
+                self.executed -= 1
+                if self.collector.bounded and self.collector.highest_offset == self.collector.end - 1:
+                    self.exhausted = True
+                elif calls == 0:
+                    times.stall(NOTHING_TO_EMIT)
+                break
+            if times.singly:  # hot
+                end_call(times)  # hot
+            self.charge(self.collector.emits - before)
+            if self.exhausted:
+                break
+            if self.pending.count > 0 or late(self, until, calls) or self.at_most():
+                break
+        return calls
+
+    cdef int charge(self, unsigned long long emits) noexcept:
+        """A slice pays for its emits, and ends where it cannot."""
+        if not self.collector.bounded and not self.exhausted:
+            if self.permits <= emits:
+                self.exhausted = self.cut = True
+            else:
+                self.permits -= emits
+        return 0
+
+    cdef long tell(self) except -1:
+        """Tells the spout the verdicts of its trees, oldest first, until one of its answers finds no room.
+
+        Once its slice was cut off by deadline or permits, what it emits in answer is new: its acks wait for the next
+        slice, and so do its fails from the ``MOST_REPLAYS``th replay on, or a spout that always answers would never let
+        the slice end.
+        """
+        cdef SpoutOutputCollector collector = self.collector
+        cdef ps_root *root
+        cdef long told = 0
+        # Order: those of now; what an answer settles at once comes with the next turn.
+        cdef uint64_t left = collector.roots.settled
+        enter(collector)
+        try:
+            while left > 0:
+                left -= 1
+                root = ps_acker_take_settled(&collector.roots)
+                if root.verdict == PS_ROOT_ABANDONED:
+                    self.release(root)
+                    continue
+                if self.cut and root.generation > (0 if root.verdict == PS_ROOT_ACKED else MOST_REPLAYS):
+                    ps_acker_keep_settled(&collector.deferred, root)
+                    continue
+                told += 1
+                collector.generation = root.generation + 1 if self.cut else 0
+                self.hear(root)
+                if self.pending.count > 0:
+                    break
+        finally:
+            collector.generation = 0
+        return told
+
+    cdef int release(self, ps_root *root) except -1:
+        let_go(root)
+        ps_acker_release(&self.collector.acker.acker, root)
+        return 0
+
+    cdef int hear(self, ps_root *root) except -1:
+        """The verdict of one tree. Its slot is free before any code of the spout's runs."""
+        cdef object tup_id = <object>root.id
+        if root.verdict == PS_ROOT_ACKED:
+            self.told_acks += 1
+            self.release(root)
+            if self.collector.roots.hears_acks:
+                self.say("ack", tup_id)
+            return 0
+        if root.verdict == PS_ROOT_RESTED:
+            return self.replay(root)
+        self.fails += 1
+        if self.collector.bounded:
+            return self.replay(root)
+        if self.retries is not None:
+            self.retries.blame(self.blame_of(root))
+        self.release(root)
+        self.say("fail", tup_id)
+        return 0
+
+    cdef int say(self, str method, object tup_id) except -1:
+        try:
+            getattr(self.instance, method)(tup_id)
+        except ComponentFailed:
+            raise  # it was given up, and with it the run
+        except Exception as error:
+            if self.exits:
+                raise ComponentFailed(self.component, self.task, method, None, -1) from error
+            self.survive(method, None, -1, error)
+        except BaseException as error:
+            raise self.interrupted(method, None, -1, error)
+        return 0
+
+    cdef object blame_of(self, const ps_root *root):
+        """Who has failed it: component, task, method, tuple, exception; None: its time was out."""
+        if root.verdict == PS_ROOT_TIMED_OUT:
+            return None
+        return (self.component, self.task, "fail", None, None) if root.reason is NULL else <object>root.reason
+
+    cdef int replay(self, ps_root *root) except -1:
+        """Emits a tuple of a range again, at once or after a while, or gives it up. Who fails because another one has
+        loses no try by it."""
+        cdef object values = <object>root.values
+        cdef object tup_id = <object>root.id
+        cdef object where = None if root.where is NULL else <object>root.where
+        cdef object blame = self.blame_of(root)
+        cdef long long offset = root.offset
+        cdef uint32_t emits = root.emits
+        cdef ps_verdict verdict = root.verdict
+        cdef double seconds = 0
+        self.release(root)
+        if verdict == PS_ROOT_DRAGGED:
+            if self.retries is not None:
+                self.retries.retries += 1
+        elif verdict != PS_ROOT_RESTED:
+            seconds = self.delay_of(values, where, offset, emits, blame)
+            if seconds < 0:
+                return 0
+            emits += 1
+        self.collector.last_offset = offset
+        if seconds > 0:
+            return self.rest(values, tup_id, where, emits, seconds)
+        return self.emit_again(values, tup_id, where, emits)
+
+    cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2:
+        """Seconds before a tuple that has failed is emitted again; below 0: never."""
+        if self.retries is not None:
+            return self.retries.again(values, None if where is None else where[0], offset, emits, blame)
+        if blame is None:
+            raise ComponentFailed(self.component, self.task, "timeout", None, offset)
+        component, task, method, tup, cause = blame
+        raise ComponentFailed(component, task, method, tup, offset) from cause
+
+    cdef int rest(self, object values, object tup_id, object where, uint32_t emits, double seconds) except -1:
+        """Its next attempt begins now and has no tuples yet."""
+        cdef Acker acker = self.collector.acker
+        cdef uint64_t edge = ps_acker_edge(&acker.acker)
+        cdef ps_root *root
+        acker.read_clock_now()
+        root = self.collector.open_root(<PyObject *>values, <PyObject *>tup_id, <PyObject *>where, edge, emits)
+        if ps_acker_rest(&acker.acker, root, acker.acker.now + <uint64_t>(seconds * 1e9)) < 0:
+            raise MemoryError("no memory for a timer")
+        return 0
+
+    cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1:
+        if isinstance(values, pa.RecordBatch):
+            self.send_rows(values, rows_of(values), emits, False)
+        else:
+            self.collector.emit_rooted(values, tup_id, where, emits, False)
+        return 0
+
+    def emit_dead_letter(self, tuple row not None):
+        """A row of the stream ``__dead_letter``, in no tree, in a turn of the spout; whether anybody takes it."""
+        cdef StreamRouter router = self.routers["__dead_letter"]
+        cdef anchor_t anchor = no_anchor(-1)
+        router.route(row, &anchor, None)
+        return len(router.routes) > 0 or router.view is not None or router.tapped is not None
+
+    cdef int caught(self, str method) except -1:
+        """With an exception of the spout's set. A range that cannot be read wholly always fails the run."""
+        try:
+            reraise()
+        except Exception as error:
+            if self.exits or self.collector.bounded:
+                raise ComponentFailed(self.component, self.task, method, None, self.collector.last_offset) from error
+            self.survive(method, None, -1, error)
+        except BaseException as error:
+            raise self.interrupted(method, None, self.collector.last_offset, error)
+        return 0
+
+    cdef long ask_batch(self, long quota) except -1:
+        """Sends a slice of the batch that was not wholly sent, or else asks for the next one."""
+        try:
+            if self.batch is None:
+                self.next_batch()
+            if self.batch is not None:
+                self.send_slice(quota)
+        except Exception as error:
+            raise ComponentFailed(self.component, self.task, "next_batch", None, -1) from error
+        except BaseException as error:
+            raise self.interrupted("next_batch", None, -1, error)
+        return not self.exhausted
+
+    cdef int next_batch(self) except -1:
+        """Asks for a batch: it goes to the output as it is, or is kept to be sent to bolts."""
+        cdef StreamRouter router = self.collector.router_of("default")
+        batch = self.call()
+        if batch is None:
+            self.exhausted = True
+            return 0
+        if not isinstance(batch, pa.RecordBatch):
+            raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {shown(batch)}")
+        self.executed += 1
+        if router.view is not None and router.tapped is None:
+            router.view.builder.add_batch(router.view, batch)
+            router.emitted += batch.num_rows
+        elif batch.num_rows > 0:
+            self.batch = batch
+            self.sent = self.converted = 0
+        return 0
+
+    cdef int send_slice(self, long quota) except -1:
+        """The next rows of the batch, at most ``quota``, up to the first that leaves an emit pending: one tree.
+
+        A whole batch at once would fill memory with pending emits, and one failed row would send all of it again.
+        """
+        cdef Py_ssize_t end
+        if self.sent == self.converted:
+            chunk = self.batch.slice(self.sent, MOST_CONVERTED)
+            self.rows = rows_of(chunk)
+            self.converted += chunk.num_rows
+        end = min(self.converted, self.sent + quota)
+        first = len(self.rows) - (self.converted - self.sent)
+        rows = self.rows[first:first + end - self.sent]
+        self.collector.last_offset = SOMEWHERE
+        self.sent += self.send_rows(self.batch.slice(self.sent, end - self.sent), rows, 1, True)
+        if self.sent == self.batch.num_rows:
+            self.batch = self.rows = None
+        return 0
+
+    cdef bint over(self) except -1:
+        """Whether the run need not wait for this spout, which has just had nothing to emit."""
+        if self.exhausted:
+            return True
+        # A spout of the test kit may be in a pause and say so.
+        return self.until_idle and not getattr(self.instance, "_pystorm_waits", False)
+
+    cdef Py_ssize_t send_rows(self, object batch, list rows, uint32_t emits, bint while_room) except -1:
+        """The rows of a batch as tuples of one tree, which keeps that batch for a retry; how many were sent.
+
+        ``while_room``: up to the first that leaves an emit pending; the tree keeps what was sent.
+        """
+        cdef SpoutOutputCollector collector = self.collector
+        cdef anchor_t anchor = no_anchor(SOMEWHERE)
+        cdef ps_root *root = NULL
+        cdef uint64_t edge = 0
+        cdef Py_ssize_t sent = 0
+        if collector.tracks and collector.router_of("default").routes:
+            edge = ps_acker_edge(&collector.acker.acker)
+            root = collector.open_root(<PyObject *>batch, <PyObject *>None, <PyObject *>None, edge, emits)
+            anchor.root, anchor.attempt = root, root.attempt
+            collector.rooted += 1
+        try:
+            for values in rows:
+                collector.send(values, None, &anchor, None)
+                sent += 1
+                if while_room and self.pending.count > 0:
+                    break
+            if root is not NULL and sent < batch.num_rows:
+                keep_values(root, batch.slice(0, sent))
+        except BaseException:
+            if root is not NULL:
+                ps_acker_fail(&collector.acker.acker, root, anchor.attempt, PS_ROOT_ABANDONED)
+            raise
+        if root is not NULL:
+            ack_edge(&collector.acker.acker, root, anchor.attempt, edge)
+        return sent
+
+    cdef bint idle(self) noexcept:
+        return self.pending.count == 0 and self.collector.roots.settled == 0
+
+
+cdef list rows_of(object batch):
+    """The rows of a batch as tuples of Python values."""
+    if batch.num_columns == 0:
+        return [()] * batch.num_rows
+    return list(zip(*[column.to_pylist() for column in batch.columns]))
+
+
+cdef int keep_values(ps_root *root, object values) except -1:
+    """In place of those that it has kept. Order: by the thread of its spout, which alone releases it."""
+    cdef PyObject *before = root.values
+    Py_INCREF(values)
+    root.values = <PyObject *>values
+    ps_xdecref(before)
+    return 0
+
+
+cdef bint trees_to_await(Acker acker, tuple executors) except -1:
+    """Whether trees of a spout's range have no verdict, and time may give them one."""
+    if acker is None or not ps_acker_keeps_time(&acker.acker):
+        return False
+    for executor in executors:
+        if isinstance(executor, SpoutExecutor) and (<SpoutExecutor>executor).awaits():
+            return True
+    return False
+
+
+cdef bint spouts_at_most(tuple executors) except -1:
+    """Whether a spout is not asked because as many of its trees are open as may be."""
+    for executor in executors:
+        if isinstance(executor, SpoutExecutor) and not (<SpoutExecutor>executor).exhausted:
+            if (<SpoutExecutor>executor).at_most():
+                return True
+    return False
+
+
+cdef unsigned long long emits_of_spouts(tuple executors) except? 0:
+    """How many tuples all spouts have emitted so far."""
+    cdef unsigned long long emits = 0
+    for executor in executors:
+        if isinstance(executor, SpoutExecutor):
+            emits += (<SpoutExecutor>executor).collector.emits
+    return emits
+
+
+@cython.final
+cdef class Standstill:
+    """Tells of a spout that is not asked any more because bolts keep its tuples without a verdict, which without
+    time-outs may last for ever."""
+
+    def __cinit__(self):
+        self.since = -1
+
+    cdef int end(self) noexcept:
+        """Something has moved."""
+        self.since = -1
+        return 0
+
+    cdef int look(self, tuple executors, object monotonic) except -1:
+        """Nothing moves; ``monotonic``: the scheduler's clock."""
+        cdef double now
+        if self.told or not spouts_at_most(executors):
+            return 0
+        now = monotonic()
+        if self.since < 0:
+            self.since = now
+        if now - self.since < STANDSTILL_SECONDS:
+            return 0
+        self.told = True
+        for executor in executors:
+            if isinstance(executor, SpoutExecutor) and (<SpoutExecutor>executor).at_most():
+                logger.warning(
+                    "component %r, task %d: the spout has waited for %g s, as %d of its tuples are neither acked nor "
+                    "failed and nothing else is left to process. A bolt with auto_ack = False keeps them: ack them in "
+                    "process or process_tick, or allow for more by topology.max.spout.pending",
+                    executor.component, executor.task, now - self.since, executor.unsettled,
+                )
+        return 0

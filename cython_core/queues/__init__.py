@@ -1,0 +1,1 @@
+"""Rings between threads, receive queues of tuples, batches towards them and the timer that flushes batches."""

@@ -1,0 +1,61 @@
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
+from cython_core.queues.broadcast_ring cimport BroadcastRing
+from cython_core.queues.receive_queue cimport ReceiveQueue, queue_capacity, queue_size
+from cython_core.tuples.tuple cimport Tuple
+
+
+cdef extern from "Python.h":
+    void ps_incref "Py_INCREF"(PyObject *)
+
+
+@cython.final
+cdef class BatchInserter:
+    # The one level of batching: what one producer has for one destination and has not published yet.
+    cdef readonly ReceiveQueue queue  # the destination,
+    cdef readonly BroadcastRing ring  # or the one that all of several read
+    cdef readonly int task          # the destination's task id; of a ring, its first reader's
+    cdef PyObject **items           # owned references, oldest first; NULL where tuples go straight in
+    cdef uint64_t count             # at most `limit`
+    cdef readonly uint64_t limit    # tuples that make a batch full now; 0: they go straight in
+    cdef readonly uint64_t size     # most that `limit` may be
+    cdef readonly bint dynamic      # `limit` follows the load
+    # Counters, read from outside.
+    cdef readonly unsigned long long published   # tuples
+    cdef readonly unsigned long long refusals    # publishes that left tuples behind: the queue was full
+    cdef unsigned long long batches              # publishes of a batch that took something
+    cdef bint flush(self) noexcept
+    cdef uint64_t offer(self, PyObject **items, uint64_t count) noexcept
+    cdef list blocked(self)
+    cdef bint insert_at_limit(self, Tuple tup) noexcept
+
+
+cdef inline bint insert(BatchInserter batch, Tuple tup) noexcept:
+    # Non-blocking, producer's thread only. 0 where both the batch and the queue are full; the tuple is then not taken.
+    if batch.count == batch.limit:  # hot
+        return batch.insert_at_limit(tup)  # hot
+    ps_incref(<PyObject *>tup)  # hot
+    batch.items[batch.count] = <PyObject *>tup  # hot
+    batch.count += 1  # hot
+    if batch.count == batch.limit:  # hot
+        batch.flush()  # hot
+    return 1  # hot
+
+
+cdef inline bint queue_has_room(BatchInserter batch) noexcept nogil:
+    # Whether the destination's queue took something now. Of a ring, nobody knows without the interpreter's lock: 0.
+    return batch.queue is not None and queue_size(batch.queue) < queue_capacity(batch.queue)
+
+
+@cython.final
+cdef class PendingEmits:
+    # What one call of a component emitted beyond a full queue, in order (STORM-2306 §3.6). FIFO, one per executor.
+    cdef PyObject **entries         # pairs: inserter (borrowed: the router owns it), tuple (owned)
+    cdef uint64_t capacity          # of pairs, a power of two
+    cdef uint64_t first
+    cdef uint64_t count
+    cdef readonly uint64_t high_mark
+    cdef int push(self, BatchInserter inserter, Tuple tup) except -1
+    cdef bint drain(self) noexcept

@@ -1,0 +1,80 @@
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
+from cython_core.acking.acker cimport anchor_t
+from cython_core.arrow.row_batch cimport RowView
+from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, insert
+from cython_core.tuples.tuple cimport Tuple, TupleSource, new_edge
+
+
+cdef enum GroupingKind:
+    GROUPING_SHUFFLE
+    GROUPING_FIELDS
+    GROUPING_ALL
+    GROUPING_GLOBAL
+    GROUPING_NONE
+    GROUPING_DIRECT
+    GROUPING_PARTIAL_KEY
+    GROUPING_CUSTOM
+
+
+@cython.final
+cdef class Route:
+    # One subscription: a grouping and the tasks it distributes among.
+    cdef GroupingKind kind
+    cdef readonly tuple inserters      # keeps `targets` alive, in task order
+    cdef PyObject **targets            # BatchInserter, borrowed from `inserters`
+    cdef Py_ssize_t fan                # how many
+    cdef Py_ssize_t *positions         # fields and partial key: indices of the selected values
+    cdef Py_ssize_t selected
+    cdef Py_ssize_t widest             # values that an emit must have at least
+    cdef Py_ssize_t turn               # shuffle: next target
+    cdef bint java                     # fields: hash as Storm does
+    cdef uint64_t state                # none: xorshift state
+    cdef uint64_t *chosen              # partial key: how often each target was chosen
+    cdef readonly object custom        # custom: the object that chooses, else None
+    cdef dict by_task                  # direct, custom: task id → BatchInserter
+    cdef BatchInserter choose(self, object payload)
+    cdef Py_ssize_t less_chosen(self, uint64_t key) noexcept
+
+
+@cython.final
+cdef class StreamRouter:
+    # One stream of one producer task: who gets what is emitted on it.
+    cdef readonly TupleSource source
+    cdef readonly Py_ssize_t arity
+    cdef readonly PendingEmits pending
+    cdef readonly tuple routes
+    cdef BatchInserter only            # the sole subscribing task, or None
+    cdef bint straight                 # there is one, and neither output nor tap: `send_straight` will do
+    cdef readonly bint copies          # every tuple gets values of its own
+    cdef readonly bint direct          # the producer names the task: route_direct and not route
+    cdef readonly RowView view         # the output that takes this open stream, or None
+    # Counters, read from outside.
+    cdef readonly unsigned long long emitted
+    cdef readonly unsigned long long transferred
+    cdef list tapped                   # collects every emit's values, or None
+    cdef int route(self, object values, const anchor_t *anchor, list task_ids) except -1
+    cdef int put_out(self, object values, const anchor_t *anchor) except -1
+    cdef int route_to_all(self, object payload, const anchor_t *anchor, list task_ids) except -1
+    cdef int route_to_ring(self, BatchInserter inserter, object payload, const anchor_t *anchor,
+                           list task_ids) except -1
+    cdef int route_custom(self, Route route, object payload, const anchor_t *anchor, list task_ids) except -1
+    cdef object copied(self, object payload)
+    cdef object wrong_answer(self, Route route, str wanted, object answer)
+    cdef int refuse(self, str why, object given) except -1
+    cdef int send_direct(self, object values, const anchor_t *anchor, object task) except -1
+
+
+cdef inline int transfer(PendingEmits pending, BatchInserter inserter, Tuple tup) except -1:
+    if pending.count == 0 and insert(inserter, tup):  # hot
+        return 0  # hot
+    return pending.push(inserter, tup)
+
+
+cdef inline int send_straight(StreamRouter router, object payload, const anchor_t *anchor) except -1:
+    # An emit on a stream that is `straight`.
+    router.emitted += 1  # hot
+    router.transferred += 1  # hot
+    return transfer(router.pending, router.only, new_edge(router.source, payload, anchor))

@@ -1,0 +1,53 @@
+from typing import Any, Self, final
+
+from cython_core.arrow.row_batch import RowView
+from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
+from cython_core.tuples.tuple import TupleSource
+
+@final
+class Route:
+    def __new__(
+        cls,
+        grouping: str,
+        inserters: tuple[BatchInserter, ...],
+        positions: tuple[int, ...] = (),
+        seed: int = 0,
+        java: bool = False,
+        custom: Any = None,
+    ) -> Self: ...
+    @property
+    def inserters(self) -> tuple[BatchInserter, ...]: ...
+    @property
+    def custom(self) -> Any: ...
+
+@final
+class StreamRouter:
+    def __init__(
+        self,
+        source: TupleSource,
+        pending: PendingEmits,
+        routes: tuple[Route, ...] = (),
+        view: RowView | None = None,
+        direct: bool = False,
+        copies: bool = False,
+    ) -> None: ...
+    def route_direct(self, values: tuple[Any, ...] | list[Any], offset: int, task: int) -> int: ...
+    @property
+    def source(self) -> TupleSource: ...
+    @property
+    def arity(self) -> int: ...
+    @property
+    def pending(self) -> PendingEmits: ...
+    @property
+    def routes(self) -> tuple[Route, ...]: ...
+    @property
+    def view(self) -> RowView | None: ...
+    tap: list[tuple[Any, ...]] | None
+    @property
+    def copies(self) -> bool: ...
+    @property
+    def direct(self) -> bool: ...
+    @property
+    def emitted(self) -> int: ...
+    @property
+    def transferred(self) -> int: ...

@@ -1,0 +1,349 @@
+"""Routing of emitted values to the tasks that subscribe to a stream.
+
+    emit(values) ──► StreamRouter ─┬─ no subscriber, selected for output ──► RowView (an Arrow row)
+                                   ├─ one subscribing task ───────────────► its batch
+                                   └─ else: each Route's grouping chooses ─► a Tuple per chosen task ──► batches
+
+Groupings follow Storm: shuffle is an exactly even round-robin, fields is ``hash mod n`` over the sorted target tasks
+(with a hash that is stable across processes), global is the lowest task id, all is every task, none is uniform random
+(seeded by the task id). Partial key is that one of the key's two candidate tasks which this producer has chosen less
+often, direct the task that the producer names, custom what a user's object answers. Shuffle, none and partial key carry
+on from range to range: a replay gives the same tuples, by other ways perhaps. Local-or-shuffle is shuffle: all targets
+are in this worker.
+
+Threading law: producer's thread only.
+"""
+
+from copy import deepcopy
+
+cimport cython
+from cpython.list cimport PyList_CheckExact
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_ITEM
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free
+
+from cython_core.acking.acker cimport LOST, Roots, anchor_t, attempt_of_row, no_anchor, ps_acker_edge
+from cython_core.arrow.row_batch cimport RowView
+from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
+from cython_core.routing.java_hash cimport java_hash_of_all
+from cython_core.routing.stable_hash cimport stable_hash
+from cython_core.tuples.tuple cimport Tuple, TupleSource, add_edge, named_values, new_edge, new_tuple, ring_edge
+
+from cython_core.arrow.row_error import shown
+
+
+cdef extern from "cython_core/primitives/mix.h" nogil:
+    uint64_t ps_mix64(uint64_t x)
+
+
+cdef dict KINDS = {
+    "shuffle": GROUPING_SHUFFLE,
+    "local_or_shuffle": GROUPING_SHUFFLE,
+    "fields": GROUPING_FIELDS,
+    "all": GROUPING_ALL,
+    "global": GROUPING_GLOBAL,
+    "none": GROUPING_NONE,
+    "direct": GROUPING_DIRECT,
+    "partial_key": GROUPING_PARTIAL_KEY,
+    "custom": GROUPING_CUSTOM,
+}
+
+cdef uint64_t SECOND_HASH = 0xA0761D6478BD642F
+
+
+@cython.final
+cdef class Route:
+    """``Route(grouping, inserters, positions, seed, java, custom)``.
+
+    ``grouping``: shuffle, local_or_shuffle, fields, all, global, none, direct, partial_key or custom. ``inserters``:
+    one per subscribing task, in order of task ids, at least one. ``positions``: indices of the values that a fields or
+    partial key grouping selects. ``seed``: the producer's task id. ``java``: a fields grouping hashes as Storm does.
+    ``custom``: what has ``choose_tasks(task, values)``.
+    """
+
+    def __cinit__(
+        self,
+        str grouping not None,
+        tuple inserters not None,
+        tuple positions=(),
+        int seed=0,
+        bint java=False,
+        object custom=None,
+    ):
+        if grouping not in KINDS:
+            raise ValueError(f"a grouping is one of {', '.join(KINDS)}; Given: {grouping!r}")
+        if not inserters or not all(isinstance(inserter, BatchInserter) for inserter in inserters):
+            raise ValueError(f"a route leads to at least one BatchInserter; Given: {inserters!r}")
+        if (grouping == "custom") != (custom is not None):
+            raise ValueError(f"a custom route, and no other, has an object that chooses; Given: {custom!r}")
+        self.kind = KINDS[grouping]
+        self.java = java
+        self.custom = custom
+        if self.kind == GROUPING_DIRECT or self.kind == GROUPING_CUSTOM:
+            self.by_task = {(<BatchInserter>inserter).task: inserter for inserter in inserters}
+        self.inserters = inserters
+        self.fan = len(inserters)
+        self.selected = len(positions)
+        self.turn = <uint64_t>seed % <uint64_t>self.fan
+        self.state = ps_mix64(<uint64_t>seed + <uint64_t>0x9E3779B97F4A7C15)
+        self.targets = <PyObject **>calloc(self.fan, sizeof(PyObject *))
+        self.positions = <Py_ssize_t *>calloc(max(1, self.selected), sizeof(Py_ssize_t))
+        if self.kind == GROUPING_PARTIAL_KEY:
+            self.chosen = <uint64_t *>calloc(self.fan, sizeof(uint64_t))
+            if self.chosen is NULL:
+                raise MemoryError("no memory for a route")
+        if self.targets is NULL or self.positions is NULL:
+            raise MemoryError("no memory for a route")
+        for i, inserter in enumerate(inserters):
+            self.targets[i] = <PyObject *>inserter
+        for i, position in enumerate(positions):
+            if position < 0:
+                raise ValueError(f"a grouping selects values by their index, 0 or more; Given: {positions!r}")
+            self.positions[i] = position
+            self.widest = max(self.widest, position + 1)
+
+    def __dealloc__(self):
+        free(self.targets)
+        free(self.positions)
+        free(self.chosen)
+
+    cdef BatchInserter choose(self, object payload):
+        """The one target of a grouping other than all, direct and custom."""
+        cdef uint64_t key
+        cdef Py_ssize_t i
+        if self.fan == 1 or self.kind == GROUPING_GLOBAL:
+            return <BatchInserter>self.targets[0]
+        if self.kind == GROUPING_SHUFFLE:
+            i = self.turn
+            self.turn = i + 1 if i + 1 < self.fan else 0
+            return <BatchInserter>self.targets[i]
+        if self.kind == GROUPING_FIELDS and self.java:
+            i = java_hash_of_all(payload, self.positions, self.selected) % self.fan
+            return <BatchInserter>self.targets[i if i >= 0 else i + self.fan]
+        if self.kind == GROUPING_FIELDS or self.kind == GROUPING_PARTIAL_KEY:
+            key = 0
+            for i in range(self.selected):
+                key = key * 31 + stable_hash(<object>PyTuple_GET_ITEM(payload, self.positions[i]))
+            if self.kind == GROUPING_PARTIAL_KEY:
+                return <BatchInserter>self.targets[self.less_chosen(key)]
+            return <BatchInserter>self.targets[key % <uint64_t>self.fan]
+        self.state ^= self.state << 13
+        self.state ^= self.state >> 7
+        self.state ^= self.state << 17
+        return <BatchInserter>self.targets[self.state % <uint64_t>self.fan]
+
+    cdef Py_ssize_t less_chosen(self, uint64_t key) noexcept:
+        """Which of the key's two candidates, two different targets, was chosen less often; the first where equal."""
+        cdef Py_ssize_t first = <Py_ssize_t>(key % <uint64_t>self.fan)
+        cdef Py_ssize_t second = <Py_ssize_t>(ps_mix64(key ^ SECOND_HASH) % <uint64_t>(self.fan - 1))
+        if second >= first:
+            second += 1
+        if self.chosen[second] < self.chosen[first]:
+            first = second
+        self.chosen[first] += 1
+        return first
+
+
+@cython.final
+cdef class StreamRouter:
+    """``StreamRouter(source, pending, routes, view, direct, copies)``: without routes and view, emits are only counted.
+
+    ``direct``: the producer names the task of each tuple. A plain emit is then refused, and a direct one elsewhere.
+    ``copies``: the values are deep-copied for every tuple that is sent, so that a bolt that changes them harms nobody.
+    """
+
+    def __init__(
+        self,
+        TupleSource source not None,
+        PendingEmits pending not None,
+        tuple routes=(),
+        RowView view=None,
+        bint direct=False,
+        bint copies=False,
+    ):
+        cdef Route route
+        self.source = source
+        self.arity = len(source.fields)
+        self.pending = pending
+        self.direct = direct
+        self.copies = copies
+        for entry in routes:
+            if not isinstance(entry, Route):
+                raise TypeError(f"routes of {source!r} are Routes; Given: {entry!r}")
+            route = <Route>entry
+            if route.widest > self.arity:
+                raise ValueError(f"a route of {source!r} selects value {route.widest - 1}; Given: {source.fields!r}")
+            if (route.kind == GROUPING_DIRECT) != direct:
+                raise ValueError(
+                    f"direct routes belong to streams declared with direct=True, and no others do; "
+                    f"Given: {source!r} with direct={bool(direct)}"
+                )
+        self.routes = routes
+        self.view = view
+        if len(routes) == 1 and not direct and not copies:
+            route = <Route>routes[0]
+            ring = (<BatchInserter>route.inserters[0]).ring
+            if route.fan == 1 and route.kind != GROUPING_CUSTOM and ring is None:
+                self.only = route.inserters[0]
+        self.straight = self.only is not None and self.view is None
+
+    @property
+    def tap(self):
+        """A list that collects the values of every emit as plain tuples, or None."""
+        return self.tapped
+
+    @tap.setter
+    def tap(self, list values):
+        self.tapped = values
+        self.straight = self.only is not None and self.view is None and values is None
+
+    cdef int route(self, object values, const anchor_t *anchor, list task_ids) except -1:
+        """Takes one emit. `values`: tuple or list of the stream's arity. `anchor`: what each of its tuples is an edge
+        of. `task_ids`: collects the targets, or None."""
+        cdef object payload
+        if self.direct:
+            return self.refuse(
+                "is direct: name a task that subscribes, emit(values, direct_task=3); a plain emit reaches nobody",
+                values,
+            )
+        self.emitted += 1  # hot
+        if self.tapped is not None:  # hot
+            self.tapped.append(tuple(values))
+        if self.view is not None:
+            return self.put_out(values, anchor)
+        payload = named_values(values, self.source.values_class) if PyList_CheckExact(values) else values
+        if self.only is not None and task_ids is None:
+            self.transferred += 1
+            return transfer(self.pending, self.only, new_edge(self.source, payload, anchor))
+        return self.route_to_all(payload, anchor, task_ids)
+
+    cdef int put_out(self, object values, const anchor_t *anchor) except -1:
+        """An emit becomes a row of the output, unless the attempt that it belongs to has failed already."""
+        cdef uint64_t attempt = attempt_of_row(anchor)
+        if attempt != LOST:
+            self.view.append(values, anchor.offset, attempt)
+        return 0
+
+    cdef int route_to_all(self, object payload, const anchor_t *anchor, list task_ids) except -1:
+        cdef Route route
+        cdef BatchInserter inserter
+        cdef Py_ssize_t i
+        for entry in self.routes:
+            route = <Route>entry
+            if route.kind == GROUPING_ALL:
+                for i in range(route.fan):
+                    inserter = <BatchInserter>route.targets[i]
+                    if inserter.ring is not None:
+                        self.route_to_ring(inserter, payload, anchor, task_ids)
+                        continue
+                    self.transferred += 1
+                    transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
+                    if task_ids is not None:
+                        task_ids.append(inserter.task)
+            elif route.kind == GROUPING_CUSTOM:
+                self.route_custom(route, payload, anchor, task_ids)
+            else:
+                inserter = route.choose(payload)
+                self.transferred += 1
+                transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
+                if task_ids is not None:
+                    task_ids.append(inserter.task)
+        return 0
+
+    cdef int route_to_ring(self, BatchInserter inserter, object payload, const anchor_t *anchor,
+                           list task_ids) except -1:
+        """One tuple for all readers of a ring: each takes a copy, which is an edge of its own."""
+        cdef Tuple tup = new_tuple(self.source, payload, anchor.offset)
+        cdef Py_ssize_t i
+        tup.root = anchor.root
+        tup.attempt = anchor.attempt
+        tup.roots = None if anchor.roots is NULL else <Roots>anchor.roots
+        tup.edge = ps_acker_edge(&self.source.acker.acker) if anchor.root is not NULL or tup.roots is not None else 0
+        for i in range(len(inserter.ring.names)):
+            self.transferred += 1
+            add_edge(tup, ring_edge(tup.edge, i))
+            if task_ids is not None:
+                task_ids.append(int(inserter.ring.names[i]))
+        return transfer(self.pending, inserter, tup)
+
+    cdef int route_custom(self, Route route, object payload, const anchor_t *anchor, list task_ids) except -1:
+        """Sends to the tasks that the route's object answers: each of them is a target, or nothing is sent."""
+        cdef BatchInserter inserter
+        cdef list inserters = []
+        answer = route.custom.choose_tasks(self.source.task, payload)
+        if not isinstance(answer, (list, tuple)):
+            raise self.wrong_answer(route, "a list of task ids", answer)
+        for task in answer:
+            try:
+                inserters.append(route.by_task[task])
+            except (KeyError, TypeError):  # TypeError: it does not hash
+                raise self.wrong_answer(route, f"some of the task ids {sorted(route.by_task)}", answer) from None
+        for entry in inserters:
+            inserter = <BatchInserter>entry
+            self.transferred += 1
+            transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
+            if task_ids is not None:
+                task_ids.append(inserter.task)
+        return 0
+
+    cdef object copied(self, object payload):
+        """The values that one of several tuples carries: the very same, unless each gets its own."""
+        if not self.copies:
+            return payload
+        try:
+            return deepcopy(payload)
+        except Exception as error:
+            raise TypeError(
+                f"topology.testing.always.try.serialize: the values of stream {self.source.stream!r} of "
+                f"{self.source.component!r} cannot be copied ({type(error).__name__}: {error}): emit plain data; "
+                f"Given: {shown(payload)}"
+            ) from error
+
+    cdef object wrong_answer(self, Route route, str wanted, object answer):
+        kind = TypeError if not isinstance(answer, (list, tuple)) else ValueError
+        return kind(
+            f"{type(route.custom).__name__}.choose_tasks, the grouping of stream {self.source.stream!r} of "
+            f"{self.source.component!r}, must answer {wanted}; Given: {shown(answer)}"
+        )
+
+    def route_direct(self, values, long long offset, task):
+        """An emit of no tree to ``task`` on a direct stream, by hand. Returns and raises as the engine's own."""
+        cdef anchor_t anchor = no_anchor(offset)
+        return self.send_direct(values, &anchor, task)
+
+    cdef int send_direct(self, object values, const anchor_t *anchor, object task) except -1:
+        """Takes one direct emit: sends to ``task`` where it subscribes. Returns how many tuples were sent.
+
+        Raises ValueError for a stream that is not direct, TypeError for a task that is no int. A selected output gets
+        its row whatever the task is.
+        """
+        cdef Route route
+        cdef BatchInserter inserter
+        cdef object payload, target
+        cdef int sent = 0
+        if not self.direct:
+            self.refuse("is not direct: declare it with Stream(..., direct=True) or emit without direct_task", task)
+        if type(task) is not int:
+            raise TypeError(
+                f"a direct task is a task id, an int, as in [int(task) for task in context['task->component']]; "
+                f"Given: {task!r}"
+            )
+        self.emitted += 1
+        if self.tapped is not None:
+            self.tapped.append(tuple(values))
+        if self.view is not None:
+            return self.put_out(values, anchor)
+        payload = named_values(values, self.source.values_class) if PyList_CheckExact(values) else values
+        for entry in self.routes:
+            route = <Route>entry
+            target = route.by_task.get(task)
+            if target is not None:
+                self.transferred += 1
+                inserter = <BatchInserter>target
+                transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
+                sent += 1
+        return sent
+
+    cdef int refuse(self, str why, object given) except -1:
+        raise ValueError(f"stream {self.source.stream!r} of {self.source.component!r} {why}; Given: {shown(given)}")

@@ -1,0 +1,51 @@
+cimport cython
+from libc.stdint cimport uint64_t
+
+from cython_core.timing.timing_wheel cimport ps_timer, ps_wheel
+
+
+cdef enum Outcome:
+    PENDING = 0
+    COMPLETED = 1
+    EXPIRED = 2
+    CANCELLED = 3
+
+
+@cython.final
+cdef class Ward:
+    # The wheel and the counts of a purgatory. Refers to no object: it outlives all operations that refer to it.
+    cdef ps_wheel wheel
+    cdef Py_ssize_t pending     # operations that are watched and have no outcome
+    cdef Py_ssize_t watched     # operations that a list of watchers holds, each once
+
+
+cdef class DelayedOperation:
+    cdef ps_timer timer
+    cdef Ward ward              # of the purgatory that it was put into; None: of none
+    cdef double timeout         # seconds; infinity: never
+    cdef int watches            # lists that hold it
+    cdef Outcome outcome
+    cpdef bint try_complete(self) except -1
+    cpdef object on_complete(self)
+    cpdef object on_expiration(self)
+    cdef bint settle(self, Outcome outcome) noexcept
+
+
+@cython.final
+cdef class Watchers:
+    cdef list operations        # oldest first
+    cdef int scans              # that go on; the list only grows meanwhile
+
+
+@cython.final
+cdef class Purgatory:
+    cdef Ward ward
+    cdef dict lists             # key → Watchers
+    cdef readonly Py_ssize_t purge_interval
+    cdef readonly unsigned long long purges
+    cdef uint64_t now           # nanoseconds, as last told
+    cdef uint64_t told(self, object now) except? 0
+    cdef int watch(self, DelayedOperation operation, object key) except -1
+    cdef int start_timer(self, DelayedOperation operation) except -1
+    cdef int tidy(self, object key, Watchers watchers) except -1
+    cdef int purge_where_due(self) except -1

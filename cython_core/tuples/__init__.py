@@ -1,0 +1,1 @@
+"""The tuple that bolts get, and the named values that it carries."""

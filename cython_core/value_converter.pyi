@@ -1,8 +1,0 @@
-from collections.abc import Callable
-from typing import Any
-
-import pyarrow as pa
-
-from cython_core.scalar_converter import Misfit as Misfit
-
-def converter(type: pa.DataType, nullable: bool = True) -> Callable[[Any], Any]: ...
