@@ -68,11 +68,11 @@ RULES: Mapping[str, Rule] = {
     ),
     "exact-schedule": Rule("few tasks are scheduled exactly", ((task_schedule, "EXACT_TASKS", 0),)),
     "rotation": Rule(
-        "tasks take turns in going on to the end",
+        "which task goes on to the end changes",
         ((batch_budget, "task_times", lambda *given: task_schedule.task_times(*given[:5], 0)),),
     ),
-    "partitions-in-turn": Rule(
-        "of very many partitions some are read, in turn", ((batch_budget, "LEAST_IN_TURN", 10**9),)
+    "round-robin": Rule(
+        "of very many partitions some are read, round robin", ((batch_budget, "LEAST_PER_SLOT", 10**9),)
     ),
     "as-much-again": Rule(
         "tasks have at least the time that they cost",
@@ -89,7 +89,9 @@ RULES: Mapping[str, Rule] = {
     "stalls-again": Rule(
         "a sink that stalls again and again has no slope", ((overhead, "_between_stalls", lambda *given: ()),)
     ),
-    "surprise": Rule("after a surprise less is read", ((overhead, "SURPRISE", NEVER),)),
+    "innovation": Rule(
+        "after one that takes much longer than predicted less is read", ((overhead, "INNOVATION", NEVER),)
+    ),
     "memory": Rule("lone micro-batches are outvoted", ((overhead, "MEMORY", 2),)),
     "steepness": Rule("another slope must fit clearly better", ((overhead, "STEEPNESS", 0.0),)),
     "cold-start": Rule("the first micro-batch tells nothing of time", ((controller, "COLD_BATCHES", 0),)),
