@@ -60,7 +60,7 @@ RULES: Mapping[str, Rule] = {
         ((controller, "MOST_TASK_OVERHEAD", controller.TASK_OVERHEAD), (rate_samples, "MOST_TASK_OVERHEAD", 0.01)),
     ),
     "task-fixed": Rule(
-        "what a task costs besides its offsets is told from its rate",
+        "what a task costs besides its offsets is separated from its rate",
         ((rate_estimator.RateEstimator, "_task_fixed", lambda self, *given: 0.0),),
     ),
     "task-fixed-test": Rule(
@@ -84,7 +84,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "unset-target": Rule("an unset target grows under pressure", ((overhead, "SMALL_SHARE", NEVER),)),
     "most-fixed": Rule("a fixed cost counts up to 20 seconds", ((overhead, "MOST_FIXED", NEVER),)),
-    "slope": Rule("what grows with the work is told from what is fixed", ((overhead, "MOST_SLOPE", 1.0),)),
+    "slope": Rule("what grows with the work is separated from what is fixed", ((overhead, "MOST_SLOPE", 1.0),)),
     "proven": Rule("a fixed cost is proven before the target gives way to it", ((overhead, "UNPROVEN", NEVER),)),
     "stalls-again": Rule(
         "a sink that stalls again and again has no slope", ((overhead, "_between_stalls", lambda *given: ()),)
