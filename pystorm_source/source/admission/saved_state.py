@@ -80,7 +80,8 @@ def state_of(section: Mapping[str, Any]) -> AdmissionState:
             overhead = replace(overhead, fixed=notes["fixedMicros"] / MICROS, proven=notes["fixedMicros"] / MICROS)
         if _number(notes.get("slopePercent"), 100 * MOST_SLOPE):
             overhead = replace(overhead, slope=max(notes["slopePercent"] / 100, 1.0))
-    rates = RateEstimator(common=common, saved=others, task_fixed=task_fixed, drift=Drift(math.inf))
+    drift = Drift(math.inf if common else 0.0)
+    rates = RateEstimator(common=common, saved=others, task_fixed=task_fixed, drift=drift)
     return AdmissionState(rates, slots, task_overhead, overhead)
 
 

@@ -275,6 +275,13 @@ def test_a_restart_goes_on_from_the_offset_alone(rates, slots, fixed, task_overh
     assert given_to(after, ENDLESS).reason is not Reason.FIRST_BATCH
 
 
+def test_a_new_query_whose_rate_stays_makes_no_test():
+    state = decide(state_of({}), Observation(0.0, 0.123, names(2), np.zeros(2, np.int64)), ONE)[0]
+    for _ in range(10):
+        assert not state.rates.drift.is_test_due
+        state = after(state, played([450] * 2, [0.45] * 2))
+
+
 @pytest.mark.parametrize("section", [{}, {"s": 5}, {"s": {"common": 0}}, {"s": {"common": "x", "others": 3}}])
 def test_a_section_that_makes_no_sense_begins_anew(section):
     observed = Observation(0.0, 0.123, names(1), np.array([ENDLESS]))
