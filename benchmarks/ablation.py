@@ -60,7 +60,7 @@ RULES: Mapping[str, Rule] = {
         ((controller, "MOST_TASK_OVERHEAD", controller.TASK_OVERHEAD), (rate_samples, "MOST_TASK_OVERHEAD", 0.01)),
     ),
     "task-fixed": Rule(
-        "what a task costs besides its offsets is told from its rate",
+        "what a task costs besides its offsets is separated from its rate",
         ((rate_estimator.RateEstimator, "_task_fixed", lambda self, *given: 0.0),),
     ),
     "task-fixed-test": Rule(
@@ -68,11 +68,11 @@ RULES: Mapping[str, Rule] = {
     ),
     "exact-schedule": Rule("few tasks are scheduled exactly", ((task_schedule, "EXACT_TASKS", 0),)),
     "rotation": Rule(
-        "tasks take turns in going on to the end",
+        "which task goes on to the end changes",
         ((batch_budget, "task_times", lambda *given: task_schedule.task_times(*given[:5], 0)),),
     ),
-    "partitions-in-turn": Rule(
-        "of very many partitions some are read, in turn", ((batch_budget, "LEAST_IN_TURN", 10**9),)
+    "round-robin": Rule(
+        "of very many partitions some are read, round robin", ((batch_budget, "LEAST_PER_SLOT", 10**9),)
     ),
     "as-much-again": Rule(
         "tasks have at least the time that they cost",
@@ -84,12 +84,14 @@ RULES: Mapping[str, Rule] = {
     ),
     "unset-target": Rule("an unset target grows under pressure", ((overhead, "SMALL_SHARE", NEVER),)),
     "most-fixed": Rule("a fixed cost counts up to 20 seconds", ((overhead, "MOST_FIXED", NEVER),)),
-    "slope": Rule("what grows with the work is told from what is fixed", ((overhead, "MOST_SLOPE", 1.0),)),
+    "slope": Rule("what grows with the work is separated from what is fixed", ((overhead, "MOST_SLOPE", 1.0),)),
     "proven": Rule("a fixed cost is proven before the target gives way to it", ((overhead, "UNPROVEN", NEVER),)),
     "stalls-again": Rule(
         "a sink that stalls again and again has no slope", ((overhead, "_between_stalls", lambda *given: ()),)
     ),
-    "surprise": Rule("after a surprise less is read", ((overhead, "SURPRISE", NEVER),)),
+    "innovation": Rule(
+        "after one that takes much longer than predicted less is read", ((overhead, "INNOVATION", NEVER),)
+    ),
     "memory": Rule("lone micro-batches are outvoted", ((overhead, "MEMORY", 2),)),
     "steepness": Rule("another slope must fit clearly better", ((overhead, "STEEPNESS", 0.0),)),
     "cold-start": Rule("the first micro-batch tells nothing of time", ((controller, "COLD_BATCHES", 0),)),

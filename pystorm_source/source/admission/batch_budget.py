@@ -10,10 +10,11 @@ from pystorm_source.source.admission.rate_samples import Flags
 from pystorm_source.source.admission.task_schedule import Floats, Ints, task_times
 
 OVERHEAD_SHARE = 0.25
-"""Share of the time that tasks may cost besides their work; of more partitions only so many are read, in turn. Too
-large: a query of many partitions does little but start tasks. Too small: a partition waits long for its turn."""
-LEAST_IN_TURN = 16
-"""Partitions per slot that are read in any case. Too large, too small: as before."""
+"""Share of the time that tasks may cost besides their work; of more partitions only so many are read, round robin.
+Too large: a query of many partitions does little but start tasks. Too small: a partition waits long to be read."""
+LEAST_PER_SLOT = 16
+"""Partitions per slot that are read in any case. Too large: tasks that are dear to start take longer than the target.
+Too small: a partition waits long to be read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +62,14 @@ class BatchBudget:
 
 @dataclass(frozen=True)
 class TaskTime:
-    """What tasks have: ``seconds`` until all of them are to end, ``slots`` that run them, ``each``: seconds that a task
-    costs besides its work. ``turn``: counts micro-batches, ``first_row``: the one with which this one begins."""
+    """What tasks have: ``seconds`` until all of them are to end, ``slots`` that run them, ``task_overhead``: seconds
+    that a task costs besides its work. ``rotation``: counts micro-batches; ``first_row``: the one with which this one
+    begins."""
 
     seconds: float
     slots: int
-    each: float
-    turn: int = 0
+    task_overhead: float
+    rotation: int = 0
     first_row: int = 0
 
 
@@ -76,34 +78,34 @@ def batch_budget(rates: RateEstimator, waiting: Ints, time: TaskTime) -> BatchBu
     rate = rates.in_use
     rows = np.flatnonzero(waiting > 0)
     wished = waiting[rows] / rate[rows]
-    pressure = float((wished + time.each * rates.splits[rows]).sum()) / (time.slots * time.seconds)
-    in_turn, next_row = _in_turn(rows, wished, time)
-    wished, splits = waiting[in_turn] / rate[in_turn], rates.splits[in_turn]
-    seconds = task_times(wished, splits, time.slots, time.each, _available(time, splits), time.turn)
+    pressure = float((wished + time.task_overhead * rates.splits[rows]).sum()) / (time.slots * time.seconds)
+    chosen, next_row = _round_robin(rows, wished, time)
+    wished, splits = waiting[chosen] / rate[chosen], rates.splits[chosen]
+    seconds = task_times(wished, splits, time.slots, time.task_overhead, _available(time, splits), time.rotation)
     granted, offsets = np.zeros(len(waiting)), np.zeros(len(waiting), np.int64)
-    granted[in_turn] = seconds
-    some = np.minimum(np.maximum(rate[in_turn] * seconds, 1.0), waiting[in_turn])
-    offsets[in_turn] = np.where(seconds < wished, some, waiting[in_turn])
+    granted[chosen] = seconds
+    some = np.minimum(np.maximum(rate[chosen] * seconds, 1.0), waiting[chosen])
+    offsets[chosen] = np.where(seconds < wished, some, waiting[chosen])
     reasons = np.where(offsets < waiting, rates.reason, Reason.NONE)
     return BatchBudget(offsets, granted, reasons, pressure, next_row)
 
 
-def most_in_a_row(partitions: int, slots: int) -> int:
+def most_per_slot(partitions: int, slots: int) -> int:
     """Tasks of so many partitions that a slot is given at least, one behind the other."""
-    return min(-(-partitions // slots), LEAST_IN_TURN)
+    return min(-(-partitions // slots), LEAST_PER_SLOT)
 
 
 def _available(time: TaskTime, splits: Ints) -> float:
     """If tasks cost more than their work they have as much again: reading next to nothing would cost the same."""
-    return max(time.seconds, 2 * time.each * -(-int(splits.sum()) // time.slots))
+    return max(time.seconds, 2 * time.task_overhead * -(-int(splits.sum()) // time.slots))
 
 
-def _in_turn(rows: npt.NDArray[np.intp], wished: Floats, time: TaskTime) -> tuple[npt.NDArray[np.intp], int]:
+def _round_robin(rows: npt.NDArray[np.intp], wished: Floats, time: TaskTime) -> tuple[npt.NDArray[np.intp], int]:
     """Those of ``rows`` that this micro-batch reads, and with which row the next one begins: all, unless so many tasks
     would cost too much of the time."""
     tasks_time = time.slots * time.seconds
-    fitting = tasks_time / (time.each + float(wished.mean())) if len(rows) else 0.0
-    most = int(max(LEAST_IN_TURN * time.slots, OVERHEAD_SHARE * tasks_time / time.each, fitting))
+    fitting = tasks_time / (time.task_overhead + float(wished.mean())) if len(rows) else 0.0
+    most = int(max(LEAST_PER_SLOT * time.slots, OVERHEAD_SHARE * tasks_time / time.task_overhead, fitting))
     if len(rows) <= most:
         return rows, time.first_row
     first = int(np.searchsorted(rows, time.first_row))

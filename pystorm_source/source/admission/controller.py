@@ -7,7 +7,7 @@
                                                                             ↑ what waits
 
 A partition is not given a number of offsets but a time: the seconds that its task may run. All are given the same, so
-that one which is 50 times slower than the others reads a fiftieth, and takes nothing from them. Its offsets are that
+that one that is 50 times slower than the others reads a fiftieth, and takes nothing from them. Its offsets are that
 time by its rate, which is measured. How long the tasks may run is what is left of the target: less what a micro-batch
 costs besides its tasks, shared out over the slots on which they were seen to run (``task_schedule``).
 
@@ -30,7 +30,7 @@ import numpy as np
 from pystorm_source.clock import Clock
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import Plan
-from pystorm_source.source.admission.batch_budget import BatchBudget, TaskTime, batch_budget, most_in_a_row
+from pystorm_source.source.admission.batch_budget import BatchBudget, TaskTime, batch_budget, most_per_slot
 from pystorm_source.source.admission.overhead import Overhead, Target, WorkTime
 from pystorm_source.source.admission.rate_estimator import FIRST_GROWTH, GROWTH, TEST_CUT, RateEstimator, Reason
 from pystorm_source.source.admission.rate_samples import (
@@ -54,7 +54,7 @@ LONGEST_TARGET = 5.0
 query follows a change of capacity late. Too small: it could read more."""
 TASK_OVERHEAD = 0.005
 """Seconds that a task is taken to cost besides its work, until it is measured. Too large: many small partitions are
-read in turn for no reason. Too small: the first micro-batch of many partitions overruns."""
+read round robin for no reason. Too small: the first micro-batch of many partitions overruns."""
 YOUNG_QUERY = 10
 """Micro-batches within which the interval of a trigger shows. Too large: what shows later is chance. Too small: a
 trigger that the query waits for is taken for work."""
@@ -65,8 +65,9 @@ RAMP = 5
 """Micro-batches of a run within which rates may grow quicker. Too large: as with FIRST_GROWTH. Too small: a quick query
 takes long to be quick."""
 OVERRUN = 1.25
-"""A micro-batch takes so many times longer than its tasks explain if that is said to be the reason."""
-NOBODY = np.empty(0, np.bool_)
+"""Times that a micro-batch takes what its tasks explain, from which on that is said to be the reason. Too large: a user
+looks for slow bolts when stages behind the source are slow. Too small: noise is said to be the reason."""
+NO_FLAGS = np.empty(0, np.bool_)
 
 
 class Settings(NamedTuple):
@@ -108,7 +109,7 @@ class AdmissionState:
 
     ``slots``: tasks that run at once, 0: not known; ``task_overhead``: seconds that a task costs besides its work;
     ``overhead``: what a micro-batch takes besides its tasks; ``batches``: how many there were in this run;
-    ``asked``: monotonic seconds of the last question, None before the first; ``next_row``: where those in turn begin;
+    ``asked``: monotonic seconds of the last question, None before the first; ``next_row``: where round robin goes on;
     ``tasks_fixed``: seconds that the tasks of a slot take besides their offsets, by their own reports.
     """
 
@@ -131,19 +132,19 @@ def decide(state: AdmissionState, seen: Observation, settings: Settings) -> tupl
     if seen.planned is not None and state.asked is not None:
         state = replace(_after_batch(state, seen, seen.planned, settings), next_row=state.after_next_row)
     rates = state.rates.of(seen.names, settings.initial)
-    paced = _paced(seen.names, settings.initial)
+    controlled = _controlled(seen.names, settings.initial)
     slots = max(state.slots, 1)
-    waiting = np.where(paced, seen.waiting, 0)
-    tasks = rates.task_fixed * most_in_a_row(int((waiting > 0).sum()), slots)
-    each = state.task_overhead + rates.task_fixed
-    time = TaskTime(state.overhead.work_within(target, tasks), slots, each, state.batches, state.next_row)
+    waiting = np.where(controlled, seen.waiting, 0)
+    tasks = rates.task_fixed * most_per_slot(int((waiting > 0).sum()), slots)
+    task_overhead = state.task_overhead + rates.task_fixed
+    time = TaskTime(state.overhead.work_within(target, tasks), slots, task_overhead, state.batches, state.next_row)
     made = batch_budget(rates, waiting, time)
     made = replace(made, reasons=_reasons(made.reasons, state.overhead, target, tasks))
     if rates.drift.is_test_due:
         made = made.cut(TEST_CUT)
     made = replace(
         made,
-        offsets=np.where(paced, made.offsets, -1),
+        offsets=np.where(controlled, made.offsets, -1),
         target=state.overhead.target_in_force(target, tasks),
     )
     return replace(state, rates=rates, asked=seen.now, after_next_row=made.next_row, tasks_fixed=tasks), made
@@ -156,8 +157,8 @@ def _target(state: AdmissionState, settings: Settings) -> Target:
     return Target(max(TARGET, interval), interval or LONGEST_TARGET)
 
 
-def _paced(names: Names, initial: Mapping[str, float]) -> Flags:
-    return np.concatenate([np.full(len(mine), name in initial) for name, mine in names.items()] or [NOBODY])
+def _controlled(names: Names, initial: Mapping[str, float]) -> Flags:
+    return np.concatenate([np.full(len(mine), name in initial) for name, mine in names.items()] or [NO_FLAGS])
 
 
 def _with_trigger(state: AdmissionState, seen: Observation) -> AdmissionState:
@@ -168,7 +169,7 @@ def _with_trigger(state: AdmissionState, seen: Observation) -> AdmissionState:
 
 
 def _idle(state: AdmissionState, seen: Observation) -> float:
-    """Seconds up to now in which no work was seen; 0.0 if nobody has reported of the last micro-batch."""
+    """Seconds up to now in which no work was seen; 0.0 if no task has reported of the last micro-batch."""
     if state.asked is None:
         return 0.0
     if seen.planned is None:
@@ -181,7 +182,7 @@ def _after_batch(state: AdmissionState, seen: Observation, planned: PlannedBatch
     """What is known after a micro-batch, with or without reports."""
     target = _target(state, settings)
     waited = state.trigger.waited or not settings.is_timed
-    ends = np.where(_paced(state.rates.names, settings.initial), planned.ends, planned.starts)
+    ends = np.where(_controlled(state.rates.names, settings.initial), planned.ends, planned.starts)
     batch = BatchSeen(
         planned.batch, state.rates.names, planned.starts, ends, state.asked or 0.0, seen.now, waited, seen.reports
     )
@@ -201,13 +202,13 @@ def _after_batch(state: AdmissionState, seen: Observation, planned: PlannedBatch
 def _timed(state: AdmissionState, batch: BatchSeen, samples: RateSamples, target: Target) -> AdmissionState:
     """Slots, and what the micro-batch took besides its tasks."""
     slots = max(samples.slots, state.slots)  # slots that were lost show as a slope
-    each = state.task_overhead
+    task_overhead = state.task_overhead
     if samples.gap is not None:
-        each = min(max(samples.gap, SHORTEST), MOST_TASK_OVERHEAD)
-    state = replace(state, slots=slots, task_overhead=each)
+        task_overhead = min(max(samples.gap, SHORTEST), MOST_TASK_OVERHEAD)
+    state = replace(state, slots=slots, task_overhead=task_overhead)
     if state.batches < COLD_BATCHES:
         return state
-    work = makespan(samples.times + each, slots)
+    work = makespan(samples.times + task_overhead, slots)
     took = samples.ended - batch.planned if batch.waited else batch.elapsed
     if not samples.is_whole or (batch.waited and took < state.overhead.fixed + state.overhead.slope * work):
         return state  # how much of the rest was work cannot be seen
@@ -215,7 +216,7 @@ def _timed(state: AdmissionState, batch: BatchSeen, samples: RateSamples, target
 
 
 def _unreported(state: AdmissionState, batch: BatchSeen, target: Target) -> AdmissionState:
-    """After a micro-batch that nobody has reported of: its work is what the rates make of it, and a slope is theirs."""
+    """After a micro-batch that no task reported of: its work is what the rates make of it, and a slope is theirs."""
     rows = batch.offsets > 0
     tasks = batch.offsets[rows] / state.rates.in_use[rows] + state.task_overhead + state.rates.task_fixed
     work = makespan(tasks, max(state.slots, 1))
@@ -252,14 +253,14 @@ class AdmissionController:
         cls, plan: Plan, options: SourceOptions, clock: Clock, state: AdmissionState | None = None
     ) -> "AdmissionController | None":
         """For the spouts of a plan that have offsets of their own; None if there are none."""
-        paced = [spout for spout in plan.spouts if spout.is_partitioned and spout.wrapper is None]
-        if not paced:
+        controlled = [spout for spout in plan.spouts if spout.is_partitioned and spout.wrapper is None]
+        if not controlled:
             return None
         given = options.initial_rate
-        initial = {spout.name: float(given or spout.runs_as.initial_rate) for spout in paced}  # type: ignore[attr-defined]
+        initial = {spout.name: float(given or spout.runs_as.initial_rate) for spout in controlled}  # type: ignore[attr-defined]
         millis = options.batch_target_millis
         target = millis / 1000 if millis is not None else None
-        return cls(Settings(target, initial, is_timed=len(paced) == len(plan.spouts)), clock, state)
+        return cls(Settings(target, initial, is_timed=len(controlled) == len(plan.spouts)), clock, state)
 
     def decide(self, names: Names, waiting: Ints, reports: Sequence[Report]) -> BatchBudget:
         """What the next micro-batch should read of ``waiting``. ``reports``: what has come since the last question."""

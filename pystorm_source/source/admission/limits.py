@@ -2,7 +2,7 @@
 
 Each partition is wished the same share (water-filling: one that has less waiting leaves the rest to the others). What
 is left over when shares are whole numbers goes round: the order of the partitions is rotated by the sum of their
-starts, so that a limit smaller than the number of partitions serves them in turn, without memory. Three partitions,
+starts, so that a limit smaller than the number of partitions serves them round robin, without memory. Three partitions,
 10, 1 and 10 offsets waiting, a limit of 12 for the micro-batch:
 
     level 5: 5 + 1 + 5 = 11, and one left over       →  6, 1, 5     or, when the starts add up otherwise, 5, 1, 6
@@ -13,8 +13,8 @@ for the micro-batch every partition has its whole budget.
 A spout may know that a range cannot be cut just anywhere (``align``: a file is cut between lines). A cut that comes out
 earlier than wished is taken. One that lies beyond the wish would break the limit or the budget, so the partition is
 held back, and tried again with what the others left. Only a partition that cannot move within the whole limit may
-exceed it, and then it moves alone: where nothing else moves, or else when its turn comes (about every fourth
-micro-batch, by a hash of the starts), so that it cannot be held back for ever by others that always have enough.
+exceed it, and then it moves alone: if nothing else moves, or else in about every fourth micro-batch (by a hash of the
+starts), so that it cannot be held back for ever by others that always have enough.
 """
 
 import zlib
@@ -36,7 +36,9 @@ Align: TypeAlias = Callable[[str, int, int], int]
 """Partition, start, wished end → the cut that the spout takes instead."""
 Rows: TypeAlias = npt.NDArray[np.intp]
 NOWHERE: Mapping[str, Align] = MappingProxyType({})
-TURN = 4
+ALONE_EVERY = 4
+"""One micro-batch in so many reads a partition alone whose next cut lies beyond the limit. Too large: it waits long.
+Too small: the others do."""
 UNBOUNDED = 2**63 - 1
 """The ReadMaxRows that is none: it stands for limits that Spark has no word for."""
 
@@ -87,7 +89,7 @@ def admit(
     above). ``aligns``: the ``align`` of each spout that has one of its own; never asked about a head, which is a cut
     already.
 
-    Raises TopologyError where ``align`` answers outside of [start, head].
+    Raises TopologyError if ``align`` answers outside of [start, head].
     """
     most = None if limits.total is None else min(limits.total, MOST - 1)
     room = waits.head - waits.start
@@ -107,7 +109,7 @@ def _rotated(rows: Rows, starts: Column) -> Rows:
 
 
 def _fill(room: Column, most: int | None) -> Column:
-    """Water-filling: everyone gets min(room, level), the rest goes to the first that want more."""
+    """Water-filling: each partition gets min(room, level), the rest goes to the first that want more."""
     if most is None or total(room) <= most:
         return room
     # The level is what remains for each when all that want less have been served. What is added up beyond the first
@@ -122,7 +124,7 @@ def _fill(room: Column, most: int | None) -> Column:
 
 
 def _rows_to_align(waits: Waiting, order: Rows, ends: Column, aligns: Mapping[str, Align]) -> Rows:
-    """Those of ``order`` that are cut, and whose spout wants to be asked where."""
+    """Those of ``order`` that are cut, and whose spout chooses the cut."""
     asks = np.zeros(len(ends), np.bool_)
     for component in aligns:
         asks[waits.index.rows_of(component)] = True
@@ -149,9 +151,9 @@ def _aligned(cuts: "_Cuts", ends: Column, room: Column, rows: Rows, most: int | 
                 ends[row] = cut
                 spare -= cut - start
                 held.remove(row)
-    turn = zlib.crc32(starts.tobytes())
-    if held and (turn % TURN == 0 or np.array_equal(ends, starts)):
-        row = held[turn // TURN % len(held)]
+    draw = zlib.crc32(starts.tobytes())
+    if held and (draw % ALONE_EVERY == 0 or np.array_equal(ends, starts)):
+        row = held[draw // ALONE_EVERY % len(held)]
         step = int(room[row]) if most is None else min(int(room[row]), most)
         ends = starts.copy()
         ends[row] = cuts.first_at(row, step)

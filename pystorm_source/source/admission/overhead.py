@@ -9,14 +9,15 @@ and reports that hide something are the slope. Both are read off a line through 
 the least sum of absolute deviations, so that a lone micro-batch that took minutes moves it nowhere. A line with another
 slope than before must fit clearly better: a slope is believed only if reading less has made a micro-batch shorter.
 
-One micro-batch alone cannot tell the two apart. So after a surprise the next one reads less, whatever the reason:
+One micro-batch alone cannot tell the two apart. So if one takes much longer than predicted (a large
+innovation, in the words of the Kalman filter) the next one reads less, whatever the reason:
 
     target 1 s, fixed 0.1 s, work 0.9 s a micro-batch; the sink begins to take 2 s more
-    work 0.9 s took 2.9 s       a surprise, 2.9 times what was expected: back-off factor 2.9
+    work 0.9 s took 2.9 s       2.9 times what was predicted: back-off factor 2.9
     work 0.3 s took 2.3 s       reading less made it no shorter: fixed 2 s, slope 1, target in force 4.4 s
 
-A fixed cost that creeps up is proven in the same way before the target gives way to it. Several sources of one query,
-each of which takes the others' tasks for a fixed cost, are surprised together and read less together: they see a slope.
+A fixed cost that creeps up is proven in the same way before the target gives way to it. Several sources of one query
+each take the others' tasks for a fixed cost. They see the same innovation and read less together: they find a slope.
 
 A sink that stalls every second or third micro-batch does so whatever was read. Such micro-batches tell nothing of the
 slope, and the fixed cost is the mean of all.
@@ -42,11 +43,12 @@ MOST_FIXED = 20.0
 for ever, and several sources of one query, each of which takes the others' tasks for a fixed cost, drive each other up.
 Too small: a sink that really takes so long starves the query."""
 MOST_SLOPE = 10_000.0
-"""Too large: nonsense in reports stops a query. Too small: what a sink takes for each row is booked as fixed, and the
-target gives way to it."""
+"""Times that a micro-batch takes what its tasks explain, at most. Too large: nonsense in reports stops a query. Too
+small: what a sink takes for each row is booked as fixed, and the target gives way to it."""
 LEAST_WORK = 0.001
-"""Share of the target from which on less work than that of the last micro-batch is given after a surprise. Too large: a
-sink that is slow for each row is given more of them. Too small: a micro-batch without work stops a query."""
+"""Share of the target that the work of the last micro-batch counts as at least, when the next one reads less than it.
+Too large: a sink that is slow for each row is given more of them. Too small: a micro-batch without work stops a
+query."""
 MEMORY = 5
 """Micro-batches that the line goes through; three of them outvote the others. Too large: a cost that has vanished is
 remembered. Too small: two outliers are believed."""
@@ -67,12 +69,12 @@ AS_LONG = 0.5
 stalls that differ some are taken for a slope. Too small: all is a stall."""
 AS_MUCH = 0.8
 """Share of its work that is as much. Too large: noise hides a stall. Too small: what a slope explains is a stall."""
-SURPRISE = 1.25
-"""A micro-batch that takes so many times what was expected is a surprise. Too large: overruns go on. Too small: noise
-makes micro-batches short."""
+INNOVATION = 1.25
+"""Times that a micro-batch takes what was predicted, from which on the next one reads less. Too large: overruns go on.
+Too small: noise makes micro-batches short."""
 MOST_BACK_OFF = 4.0
-"""Too large: a lone outlier costs the whole next micro-batch. Too small: too little changes to tell work from fixed
-cost."""
+"""Times that it reads less at most. Too large: a lone outlier costs the whole next micro-batch. Too small: too little
+changes to tell work from fixed cost."""
 
 
 class Target(NamedTuple):
@@ -93,9 +95,9 @@ class WorkTime(NamedTuple):
 @dataclass(frozen=True)
 class Overhead:
     """``fixed``: seconds; ``slope``: at least 1 if tasks report; ``recent``: the last micro-batches, the newest first;
-    ``back_off``: the factor by which the next one reads less, 1 unless the last one was a surprise; ``proven``: seconds
-    of the fixed cost that reading less has not made shorter; ``history``: the last micro-batches, the newest first,
-    with those of before a change."""
+    ``back_off``: the factor by which the next one reads less, 1 unless the last one took much longer than predicted;
+    ``proven``: seconds of the fixed cost that reading less has not made shorter; ``history``: the last micro-batches,
+    the newest first, with those of before a change."""
 
     fixed: float = FIXED
     slope: float = 1.0
@@ -132,14 +134,14 @@ class Overhead:
         quick = _between_stalls(history, AGAIN * target.wished)
         if quick and least_slope >= 1.0:  # without reports a stall may be work
             slope = self._fitted(quick, STEEPNESS * in_force, least_slope).slope
-            fixed = max(0.0, statistics.fmean(each.took - slope * each.work for each in history))
+            fixed = max(0.0, statistics.fmean(batch.took - slope * batch.work for batch in history))
             return Overhead(fixed, slope, recent, proven=fixed)
         line = self.fixed + self.slope * seen.work
         is_held_back = self.fixed > FIXED_SHARE * in_force  # the target has not given way to all of it
-        expected = in_force if is_held_back and self.fixed <= MOST_FIXED else max(line, in_force)
-        if self.back_off == 1.0 and seen.took > SURPRISE * expected:
-            return replace(self, recent=recent, back_off=min(seen.took / expected, MOST_BACK_OFF))
-        if self.back_off > 1.0 and abs(seen.took - line) > (SURPRISE - 1) * in_force:
+        predicted = in_force if is_held_back and self.fixed <= MOST_FIXED else max(line, in_force)
+        if self.back_off == 1.0 and seen.took > INNOVATION * predicted:
+            return replace(self, recent=recent, back_off=min(seen.took / predicted, MOST_BACK_OFF))
+        if self.back_off > 1.0 and abs(seen.took - line) > (INNOVATION - 1) * in_force:
             recent = recent[:2]  # no lone outlier: something has changed, and what was before tells nothing any more
         fitted = self._fitted(recent, STEEPNESS * in_force, least_slope)
         proven = max(FIXED, fitted.fixed) if self.back_off > 1.0 else min(self.proven, max(FIXED, fitted.fixed))
@@ -147,21 +149,21 @@ class Overhead:
 
     def with_work(self, factor: float) -> "Overhead":
         """The same once it turns out that all work takes so many times longer than was thought: that is no slope."""
-        recent = tuple(WorkTime(factor * each.work, each.took) for each in self.recent)
-        history = tuple(WorkTime(factor * each.work, each.took) for each in self.history)
+        recent = tuple(WorkTime(factor * batch.work, batch.took) for batch in self.recent)
+        history = tuple(WorkTime(factor * batch.work, batch.took) for batch in self.history)
         return replace(self, slope=self.slope / factor, recent=recent, history=history)
 
     def _fitted(self, recent: tuple[WorkTime, ...], steepness: float, least: float) -> "Overhead":
         """The line that fits best, of those through two micro-batches, and through one with the fixed cost or the slope
         of before."""
         slopes = {1.0, self.slope}
-        slopes |= {each.took / each.work for each in recent if each.work}
-        slopes |= {(each.took - self.fixed) / each.work for each in recent if each.work}
+        slopes |= {batch.took / batch.work for batch in recent if batch.work}
+        slopes |= {(batch.took - self.fixed) / batch.work for batch in recent if batch.work}
         slopes |= {(b.took - a.took) / (b.work - a.work) for a, b in combinations(recent, 2) if a.work != b.work}
         fits = []
         for slope in {min(max(slope, least), MOST_SLOPE) for slope in slopes}:
-            fixed = max(0.0, statistics.median_low(each.took - slope * each.work for each in recent))
-            off = sum(abs(each.took - fixed - slope * each.work) for each in recent)
+            fixed = max(0.0, statistics.median_low(batch.took - slope * batch.work for batch in recent))
+            off = sum(abs(batch.took - fixed - slope * batch.work) for batch in recent)
             fits.append((off + steepness * abs(math.log(slope / self.slope)), fixed, slope))
         _, fixed, slope = min(fits)
         return Overhead(fixed, slope, recent)
@@ -169,16 +171,16 @@ class Overhead:
 
 def _between_stalls(seen: tuple[WorkTime, ...], margin: float) -> tuple[WorkTime, ...]:
     """The micro-batches between and beside those that have stalled again; none if no stall has come again."""
-    surely = [each.took - each.work for each in seen if _has_stalled(each, seen, margin)]
-    stalls = [each.took - each.work >= AS_LONG * min(surely, default=math.inf) for each in seen]
+    surely = [batch.took - batch.work for batch in seen if _has_stalled(batch, seen, margin)]
+    stalls = [batch.took - batch.work >= AS_LONG * min(surely, default=math.inf) for batch in seen]
     if sum(stalls) < 2:
         return ()
     first, last = stalls.index(True), len(stalls) - 1 - stalls[::-1].index(True)
     if all(stalls[first : last + 1]):
         return ()  # something has changed, once
-    return tuple(each for each, stalled in zip(seen, stalls, strict=True) if not stalled)
+    return tuple(batch for batch, stalled in zip(seen, stalls, strict=True) if not stalled)
 
 
 def _has_stalled(one: WorkTime, seen: tuple[WorkTime, ...], margin: float) -> bool:
     """Whether as much work was done in clearly less time."""
-    return any(each.work >= AS_MUCH * one.work and each.took < one.took - margin for each in seen)
+    return any(batch.work >= AS_MUCH * one.work and batch.took < one.took - margin for batch in seen)

@@ -22,7 +22,8 @@ from pystorm_source.source.admission.rate_samples import Flags, Names, RateSampl
 from pystorm_source.source.admission.task_schedule import Floats, Ints
 
 SLOWEST, FASTEST = 1e-3, 1e12
-"""Bounds of a rate, in offsets per second: what is divided by it, and multiplied with a target, stays finite."""
+"""Bounds of a rate, in offsets per second: what is divided by it, and multiplied by a target, stays finite. Range too
+large: it overflows 64 bits. Too small: a partition that really is so slow overruns, one that is so quick waits."""
 NOISE = 1.2
 """A rate that falls by less than this factor is noise. Too large: a slower partition overruns the next micro-batches.
 Too small: budgets are made of chance, and micro-batches end late."""
@@ -42,7 +43,8 @@ BACK_OFF, RECOVERY = 2.0, 0.1
 """Factor by which a failing partition is given less, and share that it gets back with each clean micro-batch. Too
 large: the service breaks down again. Too small: a partition that has recovered waits."""
 MOST_BACK_OFF = 8.0
-"""Too large: a partition that always fails some tuples starves. Too small: what fails is asked for all the time."""
+"""Times that a failing partition is given less at most. Too large: one that always fails some tuples starves. Too
+small: what fails is asked for all the time."""
 
 
 LEAST_MOVED, MOVED = 0.3, 1.2
@@ -103,10 +105,10 @@ class Drift:
         """Whether the next micro-batch is a test."""
         return self.batches >= DRIFTED_FOR
 
-    def after(self, rate: float, was_told: bool, has_fixed: bool) -> "Drift":
-        """After a micro-batch. ``rate``: the median now; ``was_told``: whether the micro-batch told the fixed cost from
-        the rate; ``has_fixed``: whether there is one, as only then a rate that rises may hide that it shrinks."""
-        if was_told or self.is_test_due or not self.rate or (rate > DRIFTED * self.rate and not has_fixed):
+    def after(self, rate: float, was_separated: bool, has_fixed: bool) -> "Drift":
+        """After a micro-batch. ``rate``: the median now; ``was_separated``: whether the micro-batch told the fixed cost
+        from the rate; ``has_fixed``: whether there is one, as only then a rate that rises may hide that it shrinks."""
+        if was_separated or self.is_test_due or not self.rate or (rate > DRIFTED * self.rate and not has_fixed):
             return Drift(rate)
         if max(rate, self.rate) < DRIFTED * min(rate, self.rate):
             return replace(self, batches=0)
@@ -185,17 +187,17 @@ class RateEstimator:
         ``growth``: times that a rate grows at most."""
         rows = np.flatnonzero(seen.reported)
         tasks = seen.reported[rows]
-        each_offsets, each_seconds = seen.offsets[rows] / tasks, seen.seconds[rows] / tasks
-        found = self._task_fixed(rows, each_offsets, each_seconds)
+        task_offsets, task_seconds = seen.offsets[rows] / tasks, seen.seconds[rows] / tasks
+        found = self._task_fixed(rows, task_offsets, task_seconds)
         task_fixed = self.task_fixed if found is None else found
-        sample = each_offsets / np.maximum(each_seconds - task_fixed, LEAST_SHARE * each_seconds)
+        sample = task_offsets / np.maximum(task_seconds - task_fixed, LEAST_SHARE * task_seconds)
         rate, splits, share, reason = self.rate.copy(), self.splits.copy(), self.share.copy(), self.reason.copy()
         change = np.log(np.maximum(sample, SLOWEST) / rate[rows])
         change = np.where((change < -np.log(NOISE)) | (growth > GROWTH), change, GAIN * change)
         rate[rows] = np.clip(rate[rows] * np.exp(np.minimum(change, np.log(growth))), SLOWEST, FASTEST)
         splits[rows] = tasks
         offsets, seconds = self.offsets.copy(), self.seconds.copy()
-        offsets[rows], seconds[rows] = each_offsets, each_seconds
+        offsets[rows], seconds[rows] = task_offsets, task_seconds
         failing = seen.failing[rows] > FAILING
         share[rows] = np.where(
             failing, np.maximum(share[rows] / BACK_OFF, 1 / MOST_BACK_OFF), np.minimum(share[rows] + RECOVERY, 1)
@@ -222,7 +224,7 @@ class RateEstimator:
         )._with_common()
 
     def _task_fixed(self, rows: npt.NDArray[np.intp], offsets: Floats, seconds: Floats) -> float | None:
-        """Seconds that reading less has not made shorter, nor more longer: of the middle partition, as all of them tell
+        """Seconds that reading less has not made shorter, nor more longer: of the middle partition, as all of them show
         more than one."""
         before = self.offsets[rows]
         known = before > 0
@@ -236,7 +238,7 @@ class RateEstimator:
         return share * float(np.median(seconds[known])) if share > CLEAR_SHARE else 0.0
 
     def slower(self, factor: float, planned: Flags) -> "RateEstimator":
-        """After a micro-batch that nobody reported of: its partitions take so many times longer than was thought."""
+        """After a micro-batch that no task reported of: its partitions take so many times longer than was thought."""
         rate = np.where(planned, np.clip(self.rate / factor, SLOWEST, FASTEST), self.rate)
         return replace(self, rate=rate, reason=np.where(planned, Reason.NO_REPORT, self.reason))._with_common()
 

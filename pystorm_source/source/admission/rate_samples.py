@@ -224,7 +224,7 @@ def _gap(began: Floats, ended: Floats, slots: int) -> float | None:
 
 
 def _hidden(seen: BatchSeen, tasks: _Tasks, took: Floats, rate: Floats, slots: int, gap: float) -> Floats:
-    """Seconds that tasks have taken and not told of: a slot is never empty for long while a task is still to begin.
+    """Seconds that tasks have taken and not reported: a slot is never empty for long while a task is still to begin.
 
     Once the last one has begun, slots are empty in their own right."""
     began = tasks.arrived - took

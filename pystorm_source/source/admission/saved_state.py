@@ -26,9 +26,9 @@ from pystorm_source.source.admission.rate_samples import MOST_TASK_OVERHEAD, SHO
 DEVIATES = 1.25
 """Factor beyond which a partition is named. Too large: a slow one overruns after a restart. Too small: long offsets."""
 MICROS = 1_000_000
-MOST_SLOTS = 1_000_000
-MOST_FIXED = 3600.0
-"""Seconds: an offset that claims more makes no sense."""
+MOST_SLOTS, MOST_FIXED = 1_000_000, 3600.0
+"""Slots, and seconds of a fixed cost, beyond which an offset makes no sense. Too large: nonsense plans a micro-batch of
+hours. Too small: a large cluster, or a slow sink, is learned anew after each restart."""
 
 
 def section_of(state: AdmissionState) -> dict[str, dict[str, Any]]:
@@ -62,7 +62,7 @@ def state_of(section: Mapping[str, Any]) -> AdmissionState:
     """The controller as far as an offset tells. Whatever makes no sense is passed over."""
     common: dict[str, float] = {}
     others: dict[str, dict[str, float]] = {}
-    slots, each, task_fixed, overhead = 0, TASK_OVERHEAD, 0.0, Overhead()
+    slots, task_overhead, task_fixed, overhead = 0, TASK_OVERHEAD, 0.0, Overhead()
     for component, notes in section.items():
         if not isinstance(notes, Mapping) or not _number(notes.get("common"), FASTEST):
             continue
@@ -73,15 +73,16 @@ def state_of(section: Mapping[str, Any]) -> AdmissionState:
         if _number(notes.get("slots"), MOST_SLOTS):
             slots = notes["slots"]
         if _number(notes.get("taskMicros"), MOST_TASK_OVERHEAD * MICROS):
-            each = max(notes["taskMicros"] / MICROS, SHORTEST)
+            task_overhead = max(notes["taskMicros"] / MICROS, SHORTEST)
         if _number(notes.get("taskFixedMicros"), MOST_FIXED * MICROS):
             task_fixed = notes["taskFixedMicros"] / MICROS
         if _number(notes.get("fixedMicros"), MOST_FIXED * MICROS):
             overhead = replace(overhead, fixed=notes["fixedMicros"] / MICROS, proven=notes["fixedMicros"] / MICROS)
         if _number(notes.get("slopePercent"), 100 * MOST_SLOPE):
             overhead = replace(overhead, slope=max(notes["slopePercent"] / 100, 1.0))
-    rates = RateEstimator(common=common, saved=others, task_fixed=task_fixed, drift=Drift(math.inf))
-    return AdmissionState(rates, slots, each, overhead)
+    drift = Drift(math.inf if common else 0.0)
+    rates = RateEstimator(common=common, saved=others, task_fixed=task_fixed, drift=drift)
+    return AdmissionState(rates, slots, task_overhead, overhead)
 
 
 def _number(value: Any, most: float) -> bool:

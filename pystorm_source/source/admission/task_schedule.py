@@ -5,7 +5,7 @@ Bounds for Certain Multiprocessing Anomalies, 1966). All are granted the same ti
 their number is no multiple of the slots, some slots end early: the last task of such a slot may go on until the end.
 Three tasks on two slots, one second:
 
-    slot 1   p0 0.5 | p2 0.5        p2 starts behind whoever of p0 and p1 ends first; they take turns in going on
+    slot 1   p0 0.5 | p2 0.5        p2 starts behind the first of p0 and p1 to end: which one, changes
     slot 2   p1 1.0
 """
 
@@ -20,8 +20,8 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 EXACT_TASKS = 2048
 EXACT_WAVES = 32
-"""Beyond either, an upper bound is taken for the schedule: it is at most one task in so many too high. Too large:
-planning takes longer than the tasks. Too small: slots stay empty at the end of a micro-batch."""
+"""Tasks, and tasks per slot. Beyond either, an upper bound is taken for the schedule: it is at most one task in so many
+too high. Too large: planning takes longer than the tasks. Too small: slots stay empty at the end of a micro-batch."""
 HALVINGS = 24
 """Of the time that is searched for. Too large: planning takes long. Too small: micro-batches end early."""
 
@@ -38,28 +38,31 @@ def makespan(seconds: Floats, slots: int) -> float:
     return min(waves * longest, float(seconds.sum()) / slots + longest * (1 - 1 / slots))
 
 
-def task_times(wished: Floats, splits: Ints, slots: int, each: float, available: float, turn: int = 0) -> Floats:
+def task_times(
+    wished: Floats, splits: Ints, slots: int, task_overhead: float, available: float, rotation: int = 0
+) -> Floats:
     """Seconds of work that each partition may be given, at most those ``wished``, such that all end within
     ``available`` seconds.
 
-    ``splits``: into how many tasks, of one length, a partition is split. ``each``: what a task costs besides. ``turn``
-    decides who goes on where slots end early. All zero where ``available`` does not hold what the tasks cost besides.
+    ``splits``: into how many tasks, of one length, a partition is split. ``task_overhead``: what a task costs besides.
+    ``rotation`` decides which task goes on if slots end early. All zero if ``available`` does not hold what the tasks
+    cost besides.
     """
 
     def lasts(level: float) -> float:
-        return makespan(_tasks(np.minimum(wished, level), splits) + each, slots)
+        return makespan(_tasks(np.minimum(wished, level), splits) + task_overhead, slots)
 
     most = float(wished.max(initial=0.0))
     if lasts(most) <= available:
         return wished
-    low, high = 0.0, min(most, max(0.0, available - each) * int(splits.max(initial=1)))
+    low, high = 0.0, min(most, max(0.0, available - task_overhead) * int(splits.max(initial=1)))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if lasts(middle) <= available else (low, middle)
     granted: Floats = np.minimum(wished, low)
     tasks = int(splits.sum())
     if tasks == len(wished) and slots < tasks and _is_small(tasks, slots):
-        schedule = _Slots(granted + each, slots, turn)
+        schedule = _Slots(granted + task_overhead, slots, rotation)
         for task, end in zip(schedule.last, schedule.ends, strict=True):
             granted[task] = min(wished[task], granted[task] + max(0.0, available - end))
     return granted
@@ -76,10 +79,10 @@ def _is_small(tasks: int, slots: int) -> bool:
 class _Slots:
     """The schedule of more tasks than slots: when each slot ends, and its last task."""
 
-    def __init__(self, seconds: Floats, slots: int, turn: int = 0):
+    def __init__(self, seconds: Floats, slots: int, rotation: int = 0):
         times = seconds.tolist()
         self.last = list(range(slots))
-        free = [(times[slot], (slot - turn) % slots, slot) for slot in range(slots)]
+        free = [(times[slot], (slot - rotation) % slots, slot) for slot in range(slots)]
         heapq.heapify(free)
         for task in range(slots, len(times)):
             now, rank, slot = free[0]

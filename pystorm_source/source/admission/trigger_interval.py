@@ -1,4 +1,4 @@
-"""Finds out the interval of a processing-time trigger, which a source is not told.
+"""Finds out the interval of a processing-time trigger, which no source is given.
 
 Spark fires such a trigger at multiples of its interval since 1970, unless a micro-batch took longer: then at once.
 A query that had nothing to do for a while and is asked again just behind such a multiple, several times in a row, has

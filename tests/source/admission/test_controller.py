@@ -28,7 +28,7 @@ ENDLESS = 2**62
 RATES = st.lists(st.floats(0.5, 1e7), min_size=1, max_size=20)
 
 
-def known(rates, slots=2, fixed=0.0, each=1e-5):
+def known(rates, slots=2, fixed=0.0, task_overhead=1e-5):
     """A controller that has measured these rates, and ``fixed`` seconds that a micro-batch costs besides."""
     rate = np.array(rates, np.float64)
     count = len(rates)
@@ -43,7 +43,7 @@ def known(rates, slots=2, fixed=0.0, each=1e-5):
         seconds=np.zeros(count),
         common={SPOUT: float(np.median(rate))},
     )
-    return AdmissionState(estimator, slots, each, Overhead(fixed), batches=9, asked=0.0)
+    return AdmissionState(estimator, slots, task_overhead, Overhead(fixed), batches=9, asked=0.0)
 
 
 def after(state, batch, settings=ONE):
@@ -129,7 +129,7 @@ def test_a_new_partition_begins_at_the_common_rate():
 
 
 def test_of_more_partitions_than_their_tasks_leave_time_for_each_has_its_turn():
-    state = known([1000.0] * 100, slots=1, each=0.02)
+    state = known([1000.0] * 100, slots=1, task_overhead=0.02)
     waiting, zero = np.full(100, ENDLESS), np.zeros(100, np.int64)
     read, planned = np.zeros(100), None
     for turn in range(10):
@@ -261,8 +261,8 @@ def test_equal_histories_give_equal_states(rates, seconds):
     st.floats(0.0001, 0.05),
     st.sampled_from([0.0, 0.1, 30.0]),
 )
-def test_a_restart_goes_on_from_the_offset_alone(rates, slots, fixed, each, task_fixed):
-    before = known(rates, slots, fixed=fixed, each=each)
+def test_a_restart_goes_on_from_the_offset_alone(rates, slots, fixed, task_overhead, task_fixed):
+    before = known(rates, slots, fixed=fixed, task_overhead=task_overhead)
     before = replace(before, rates=replace(before.rates, task_fixed=task_fixed))
     section = json.loads(json.dumps(section_of(before)))
     after = state_of(section)
@@ -273,6 +273,13 @@ def test_a_restart_goes_on_from_the_offset_alone(rates, slots, fixed, each, task
     assert after.rates.task_fixed == pytest.approx(task_fixed, rel=0.06, abs=1e-6)
     assert after.rates.rate == pytest.approx(before.rates.rate, rel=0.35)
     assert given_to(after, ENDLESS).reason is not Reason.FIRST_BATCH
+
+
+def test_a_new_query_whose_rate_stays_makes_no_test():
+    state = decide(state_of({}), Observation(0.0, 0.123, names(2), np.zeros(2, np.int64)), ONE)[0]
+    for _ in range(10):
+        assert not state.rates.drift.is_test_due
+        state = after(state, played([450] * 2, [0.45] * 2))
 
 
 @pytest.mark.parametrize("section", [{}, {"s": 5}, {"s": {"common": 0}}, {"s": {"common": "x", "others": 3}}])

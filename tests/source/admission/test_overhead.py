@@ -37,7 +37,7 @@ def test_the_target_in_force_is_at_least_twice_the_fixed_cost(fixed):
     assert overhead.slope == pytest.approx(1.0)
 
 
-def test_after_a_surprise_less_is_read_whatever_the_reason():
+def test_after_a_large_innovation_less_is_read_whatever_the_reason():
     overhead = Overhead().after(WorkTime(0.9, 2.9), ONE)
     assert overhead.target_in_force(ONE) == 1.0
     assert overhead.work_within(ONE) < 0.4
