@@ -199,7 +199,7 @@ class Round:
             self._claimed.add(self._cache.key(file))
             return True
         self._claimed.add(self._cache.key(file))
-        if file.inode in self._notes.inodes:
+        if self._cache.number(file) in self._notes.inodes:
             self._answer.waited(file)
         if head.between:
             self._lose(
@@ -355,7 +355,7 @@ class Round:
         """A file may be what a known one has become, or another one of the same text. ``by_birth``: birth times would
         tell.
         """
-        why = "The file system tells no birth times, which would say it (files.identity=path does without). "
+        why = "The file system tells no birth times, which would say it. "
         remedy = f"call it {hint + '.gz'!r}" if file.gzipped else "remove it"
         remedy = f"{why if by_birth else ''}If it is the same, {remedy}; if not"
         self._lose(
@@ -408,7 +408,7 @@ class Round:
             return ""
         return (
             "Or it was removed, and a new file of the same name got its inode, which cannot be told apart as the file "
-            "system tells no birth times: give new files new names, or set files.identity=path. "
+            "system tells no birth times: give new files new names. "
         )
 
     def _vanished(self, which: Known) -> None:
@@ -434,7 +434,7 @@ class Round:
 
     def _meet(self, file: FileEntry) -> None:
         """A file that is not known: new, empty, a copy, finished long ago, or come back."""
-        read_elsewhere = self._answer.waited(file) if file.inode in self._notes.inodes else None
+        read_elsewhere = self._answer.waited(file) if self._cache.number(file) in self._notes.inodes else None
         if file.changed_ns <= self._notes.watermark and read_elsewhere is None:
             return
         born = self._cache.born(file)
