@@ -9,6 +9,8 @@ import pytest
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError
 from pystorm_source.spouts import FilesSpout
+from pystorm_source.spouts.files.heirs import Heirs
+from pystorm_source.spouts.files.text import FileText
 from tests.spouts.drive import Driven, Query
 
 HOUR = 3600.0
@@ -195,3 +197,55 @@ def test_a_task_takes_no_file_of_another_directory_for_a_copy(query, tmp_path):
     put(tmp_path / "b" / "app.log.1", ["started", "six", "ten"])
     with pytest.raises(DataLossError, match=r"a/app\.log"):
         query.read(ranges)
+
+
+def counted(monkeypatch, owner, name):
+    """A list that has an element for each call."""
+    calls, real = [], getattr(owner, name)
+
+    def count(*arguments, **named):
+        calls.append(None)
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, count)
+    return calls
+
+
+def test_copies_are_compared_in_proportion_with_files_that_begin_alike(tmp_path, clock, monkeypatch):
+    opened = counted(monkeypatch, FileText, "__init__")
+
+    def opens(number):
+        folder = tmp_path / str(number)
+        for n in range(number):
+            put(folder / f"{n}.log", [*LONG, str(n)])
+        query = made(folder, clock)
+        query.drain()
+        for n in range(number):
+            pack(folder / f"copy-of-{n}.gz", [*LONG, str(n + number // 2)])
+        opened.clear()
+        assert len(query.plan()) == number // 2  # the others are copies
+        return len(opened)
+
+    few, many = opens(20), opens(80)
+    assert many <= 5 * few
+
+
+def test_vanished_files_of_one_text_are_looked_for_in_proportion(tmp_path, clock, monkeypatch):
+    asked = counted(monkeypatch, Heirs, "_fits_times"), counted(monkeypatch, Heirs, "_may_inherit")
+
+    def asks(number):
+        folder = tmp_path / str(number)
+        for n in range(number):
+            put(folder / f"app.log.{n}", LONG)
+        query = made(folder, clock)
+        query.drain()
+        for n in range(number):
+            os.remove(folder / f"app.log.{n}")
+            pack(folder / f"app.log.{n + 1000}.gz", [*LONG, f"last of {n}"])
+        for calls in asked:
+            calls.clear()
+        assert len(query.drain()) == number
+        return sum(map(len, asked))
+
+    few, many = asks(20), asks(80)
+    assert many <= 5 * few

@@ -10,7 +10,7 @@ import pytest
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts import FilesSpout
-from pystorm_source.spouts.files import birth_time, catalog, notes
+from pystorm_source.spouts.files import birth_time, catalog, crowd, notes
 from tests.spouts.drive import Driven, Query
 from tests.spouts.warp import WarpedClock, WarpedFiles
 
@@ -209,6 +209,66 @@ def test_the_notes_of_vanished_files_are_bounded(logs, monkeypatch):
     append(logs / "last.log", "last")
     query.drain()
     assert sum(note.startswith("gone") for note in query.state) == 3
+    assert sum(note.startswith("crowd") for note in query.state) == 1
+
+
+@pytest.mark.parametrize("identity", ["inode", "path"])
+def test_files_that_vanish_in_a_crowd_go_on_where_they_were(logs, tmp_path, monkeypatch, identity):
+    """Their directory was not mounted for a while, or is removed by retention, which looks the same."""
+    monkeypatch.setattr(notes, "MOST_GONE", 3)
+    clock = WarpedClock(tmp_path / "probe")
+    query = Query(Driven(WarpedFiles.spec(path=logs / "*" / "*"), {"files.identity": identity}, clock=clock))
+    for day in (1, 2):
+        (logs / f"day={day}").mkdir()
+    for n in range(30):
+        append(logs / "day=1" / f"{n}.log", "same", f"first of {n}")
+    append(logs / "day=2" / "a.log", "two")
+    assert len(query.drain()) == 61
+    clock.advance(HOUR + 1)
+    os.rename(logs / "day=1", tmp_path / "aside")
+    append(logs / "day=2" / "a.log", "three")
+    assert words(query.drain()) == ["three"]
+    assert len(query.known) == 1 and len(query.state) < 10
+    os.rename(tmp_path / "aside", logs / "day=1")
+    for n in range(0, 30, 3):
+        append(logs / "day=1" / f"{n}.log", f"late of {n}")
+    query.restart()
+    assert words(query.drain()) == sorted(f"late of {n}" for n in range(0, 30, 3))
+    append(logs / "day=1" / "0.log", "more")
+    append(logs / "day=1" / "new.log", "same")
+    assert words(query.drain()) == ["more", "same"]
+    assert not any(note.startswith(("gone", "crowd")) for note in query.state)
+
+
+def test_a_crowd_that_is_too_large_is_named_before_its_files_are_read_twice(logs, monkeypatch, caplog):
+    monkeypatch.setattr(notes, "MOST_GONE", 3)
+    monkeypatch.setattr(crowd, "MOST", 4)
+    query = made(logs)
+    append(logs / "stays.log", "one")
+    for n in range(8):
+        append(logs / f"{n}.log", str(n))
+    query.drain()
+    for n in range(8):
+        os.remove(logs / f"{n}.log")
+    append(logs / "stays.log", "two")
+    query.drain()
+    assert "forgotten" in caplog.text
+
+
+def test_thousands_of_files_that_are_away_are_one_warning(logs, tmp_path, caplog):
+    query = made(logs / "*" / "*", failOnDataLoss="false")
+    for folder in ("a", "b"):
+        (logs / folder).mkdir()
+    for n in range(40):
+        append(logs / "a" / f"{n}.log", str(n))
+    append(logs / "b" / "0.log", "one")
+    query.drain()
+    os.rename(logs / "a", tmp_path / "aside")
+    append(logs / "b" / "0.log", "two")
+    caplog.clear()
+    assert words(query.drain()) == ["two"]
+    (said,) = {message for message in caplog.messages if "mounted" in message}
+    assert "39 others" in said
 
 
 @pytest.fixture
@@ -425,7 +485,7 @@ def test_a_file_written_anew_under_its_name_is_an_error_that_names_the_missing_b
     append(logs / "app.log", "one", "two")
     query.drain()
     (logs / "app.log").write_text("other\n")
-    with pytest.raises(DataLossError, match=r"app\.log.*no birth times.*files\.identity=path"):
+    with pytest.raises(DataLossError, match=r"app\.log.*no birth times.*new names"):
         query.plan()
 
 

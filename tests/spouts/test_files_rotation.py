@@ -536,10 +536,10 @@ def test_a_folder_in_which_files_always_come_and_go_is_read(query, tmp_path, mon
 )
 def test_a_new_file_of_the_text_of_one_that_was_removed_is_new(query, tmp_path, names):
     """A spool whose files are removed behind the reader: a heartbeat a file."""
-    for name in names:
-        aside = tmp_path.parent / "aside"
-        append(aside, "ping")
-        aside.rename(tmp_path / name)
+    for n in range(len(names)):  # before any is removed: none gets the inode of one that was made in the same tick
+        append(tmp_path.parent / f"{tmp_path.name}-{n}", "ping")
+    for n, name in enumerate(names):
+        (tmp_path.parent / f"{tmp_path.name}-{n}").rename(tmp_path / name)
         assert words(query.drain()) == ["ping"], name
         if names.count(name) == 1:
             os.remove(tmp_path / name)
@@ -608,6 +608,38 @@ def test_copytruncate_may_put_its_number_before_the_extension(query, tmp_path):
     os.truncate(log, 0)
     append(log, "four")
     assert words(query.drain()) == ["four"]
+
+
+@pytest.mark.parametrize("is_anew", [True, False])
+@pytest.mark.parametrize("name", ["app.log-20240229", "app-2024-02-29.log", "app.log.1", "app.log-20240229.gz"])
+def test_a_file_known_by_path_is_followed_to_the_name_that_rotation_gives_it(tmp_path, clock, name, is_anew):
+    query = Query(Driven(FilesSpout.spec(path=tmp_path), {"files.identity": "path"}, clock))
+    append(tmp_path / "app.log", "one", "two")
+    query.drain()
+    append(tmp_path / "app.log", "three")
+    os.rename(tmp_path / "app.log", tmp_path / name.removesuffix(".gz"))
+    if name.endswith(".gz"):
+        pack(tmp_path / name.removesuffix(".gz"))
+    if is_anew:
+        append(tmp_path / "app.log", "four")
+    query.restart()
+    query.drain()
+    append(tmp_path / "app.log", "five")
+    query.drain()
+    assert sorted(words(query.rows)) == sorted(["one", "two", "three", "five", *(["four"] if is_anew else [])])
+
+
+def test_files_known_by_path_that_are_renamed_in_a_row_are_data_loss(tmp_path, clock):
+    query = Query(Driven(FilesSpout.spec(path=tmp_path), {"files.identity": "path"}, clock))
+    for number in (1, 2):
+        append(tmp_path / "app.log", f"of {number}")
+        query.drain()
+        if number == 2:
+            os.rename(tmp_path / "app.log.1", tmp_path / "app.log.2")
+        os.rename(tmp_path / "app.log", tmp_path / "app.log.1")
+    append(tmp_path / "app.log", "of 3")
+    with pytest.raises(DataLossError, match=r"app\.log.* was truncated or written anew"):
+        query.plan()
 
 
 @pytest.mark.parametrize("alike", [True, False])

@@ -20,7 +20,7 @@ class Answer:
         self.retired: set[str] = set()
         self.where: dict[str, tuple[FileEntry, int]] = {}
         self.followed: list[FollowedFile] = []
-        self.notes = NewNotes()
+        self.notes = NewNotes(before.crowd)
         self._cache = cache
         self._before = before
         self._copies: dict[str, tuple[FileEntry, int]] = {}
@@ -57,10 +57,13 @@ class Answer:
     def note(self, file: FileEntry) -> str:
         """What a file is called in the notes."""
         mark = birth_mark(self._cache.born(file))
-        return f"{file.inode:x}" if mark is None else f"{file.inode:x}-{mark:08x}"
+        number = self._cache.number(file)
+        return f"{number:x}" if mark is None else f"{number:x}-{mark:08x}"
 
     def keep_unlisted(self) -> None:
         """Keeps the notes of files that wait but were not among the listed ones, unless they are gone."""
+        if self._cache.by_path:
+            return  # what is not listed under its name is gone
         waiting = self._before.waiting
         rest = {int(note.partition("-")[0], 16): note for note in waiting if note not in self._waited}
         for inode in self._cache.catalog.find_all(dict.fromkeys(rest, "")) if rest else ():

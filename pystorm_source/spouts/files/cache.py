@@ -1,5 +1,7 @@
 """What the driver remembers of listed files from look to look. A cache: an empty one leads to the same answers."""
 
+import hashlib
+import os
 from typing import NamedTuple
 
 from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
@@ -46,6 +48,12 @@ class FileCache:
     def key(self, file: FileEntry) -> object:
         """What a file is called here."""
         return file.name if self.by_path else (file.device, file.inode)
+
+    def number(self, file: FileEntry) -> int:
+        """What a file is called in the notes of files that wait: its inode, or a digest of the name it is known by."""
+        if not self.by_path:
+            return file.inode
+        return int.from_bytes(hashlib.blake2b(os.fsencode(file.name), digest_size=8).digest(), "big")
 
     def born(self, file: FileEntry) -> int | None:
         """Birth time in ns; for files known by path, of which what changed is new whatever its birth, for ever ahead.

@@ -96,7 +96,7 @@ class Heirs:
         orphans = list(orphans)
         self._wanted = frozenset(orphan.which.identity.crc for orphan in orphans)
         # Of these plain copies may have been made; other plain files are not even opened.
-        self._copied = {family(one.which.identity.hint) for one in orphans if one.file or one.reused}
+        self._copied = {family(one.which.identity.hint) for one in orphans if one.file or one.reused or cache.by_path}
 
     def find(self, orphan: Orphan, reach: Place) -> Found:
         """What has become of it. ``reach``: how far away an heir may lie."""
@@ -223,8 +223,9 @@ class Heirs:
             or place_of(file.name, identity.hint) is Place.ELSEWHERE
         ):
             return False
-        # A plain copy is made by copytruncate, which leaves the file. One that is away was removed or replaced.
-        return file.gzipped or orphan.file is not None or orphan.reused is not None
+        # A plain copy is made by copytruncate, which leaves the file. One that is away was removed or replaced; or, if
+        # files are known by their names, it was renamed.
+        return file.gzipped or orphan.file is not None or orphan.reused is not None or self._cache.by_path
 
     def _fits_times(self, file: FileEntry, which: Known) -> bool:
         """Whether it, and its text, are not older than the file."""

@@ -18,6 +18,7 @@ from pystorm_source.spouts.files.copies import (
     place_of,
 )
 from pystorm_source.spouts.files.identity import PREFIX_BYTES, family
+from pystorm_source.spouts.files.leads import LEAD, Leads
 from pystorm_source.spouts.files.text import FileText
 
 
@@ -30,6 +31,7 @@ class Originals:
         self._by_name: dict[str, FileEntry] = {}
         self._by_begin: dict[bytes, list[FileEntry]] = defaultdict(list)
         self._begins: dict[object, bytes] = {}
+        self._leads: dict[bytes, Leads] = defaultdict(Leads)
 
     def add(self, file: FileEntry, begin: bytes) -> None:
         """A plain file that is read; ``begin``: its first bytes, when it was looked at."""
@@ -47,7 +49,7 @@ class Originals:
         unclear = None
         with FileText(file.path, file.inode) as copy:
             prefix = copy.prefix()
-            for original in self._candidates(file, prefix, shorter):
+            for original in self._candidates(file, copy, prefix, shorter):
                 length = self._length_if_copy_of(file, copy, prefix, original)
                 if length is not None and self._is_unclear(file, original, length):
                     unclear = unclear or original
@@ -55,7 +57,9 @@ class Originals:
                     return length, None
         return None, unclear
 
-    def _candidates(self, file: FileEntry, prefix: bytes, shorter: list[FileEntry]) -> Iterator[FileEntry]:
+    def _candidates(
+        self, file: FileEntry, copy: FileText, prefix: bytes, shorter: list[FileEntry]
+    ) -> Iterator[FileEntry]:
         """Those of which it may be a copy by its name, then those that begin with the same kilobyte."""
         named = set()
         beside = self._listed.get(file.name.removesuffix(".gz")) if file.gzipped else None
@@ -64,7 +68,7 @@ class Originals:
             yield original
         if len(prefix) < PREFIX_BYTES:
             return
-        for original in self._by_begin.get(prefix, ()):
+        for original in self._alike(copy, prefix):
             if original.name in named or original.name == file.name:
                 continue
             place = place_of(file.name, original.name)
@@ -75,6 +79,23 @@ class Originals:
                 fits = not is_other_date(file.name, original.name)
             if fits:
                 yield original
+
+    def _alike(self, copy: FileText, prefix: bytes) -> Iterable[FileEntry]:
+        """Those that begin with the same kilobyte, and go on alike as far as it is cheap to see."""
+        group = self._by_begin.get(prefix, [])
+        if len(group) < 2:
+            return group
+        leads = self._leads[prefix]
+        for file in group[len(leads) :]:
+            leads.add(self._lead(file), file)
+        return leads.alike(copy.first(LEAD))
+
+    def _lead(self, file: FileEntry) -> bytes:
+        with FileText(file.path, file.inode) as text:
+            lead = text.first(LEAD)
+        if not lead.startswith(self._begins[self._cache.key(file)]):
+            raise FileNotFoundError(f"{file.path!r} was truncated")
+        return lead
 
     def _shorter_names(self, file: FileEntry) -> list[FileEntry]:
         """Those to whose name its own adds something, in its directory or one above."""

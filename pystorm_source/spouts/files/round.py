@@ -7,10 +7,12 @@ lives on in it, or turn out to be a copy of a file that is still there (``copies
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.spouts.files import crowd
 from pystorm_source.spouts.files.answer import Answer
 from pystorm_source.spouts.files.cache import FileCache
 from pystorm_source.spouts.files.catalog import FileEntry
@@ -37,8 +39,8 @@ _SAME_BIRTH_NS = 1_000_000_000
 class Round:
     """``Round(cache, files, known, state, now_ns)``. ``files``: as they were listed.
 
-    ``is_doubtful``: whether it saw what a second listing must confirm. ``warnings``: what is to be logged if it does.
-    Raises FileNotFoundError if files are not as listed.
+    ``is_doubtful``: whether it saw what a second listing must confirm. Raises FileNotFoundError if files are not as
+    they were listed.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class Round:
         now_ns: int,
     ):
         self.is_doubtful = False
-        self.warnings: list[str] = []
+        self._warnings: dict[str, list[str]] = defaultdict(list)
         self._cache = cache
         self._catalog = cache.catalog
         self._options = cache.options
@@ -65,6 +67,14 @@ class Round:
         self._answer = Answer(cache, self._notes)
         finished_before = now_ns - self._options.finished_after_ns
         self._folders = Folders(self._catalog, self._notes.folders, cache.by_path, finished_before)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is to be logged if a second listing confirms this round: a message for each cause."""
+        return [
+            messages[0] if len(messages) == 1 else f"{messages[0]} (The same holds for {len(messages) - 1} others.)"
+            for messages in self._warnings.values()
+        ]
 
     @property
     def where(self) -> dict[str, tuple[FileEntry, int]]:
@@ -84,7 +94,14 @@ class Round:
             if self._cache.key(file) not in self._claimed:
                 self._meet(file)
         self._answer.keep_unlisted()
-        return self._answer.snapshot(self._folders.notes())
+        snapshot = self._answer.snapshot(self._folders.notes())
+        if self._answer.notes.forgotten:
+            self._warn(
+                "forgotten",
+                f"more than {crowd.MOST} files below {self._catalog.root!r} have vanished of late: those that vanished "
+                f"first are forgotten, and are read again if they return",
+            )
+        return snapshot
 
     def is_as_listed(self) -> bool:
         """Whether a second listing finds the same under the names on which this round rests.
@@ -145,11 +162,22 @@ class Round:
     def _claim(self, file: FileEntry) -> Known | None:
         """What is known of this file, taken out of ``_known``."""
         group = self._known.of(file.name if self._cache.by_path else file.inode)
-        if not group:
+        if not group and not self._notes.crowd:
             return None
         born = None if self._cache.by_path else birth_mark(self._cache.born(file))
         same = [which for which in group if _is_same(which.identity, born)]
-        return self._known.take(file, same) if same else None
+        return self._known.take(file, same) if same else self._returned(file, born)
+
+    def _returned(self, file: FileEntry, born: int | None) -> Known | None:
+        """What the crowd remembers of a file, as if it had a note."""
+        inode = 0 if self._cache.by_path else file.inode
+        found = self._notes.crowd.find(file.name, inode, born)
+        if found is None:
+            return None
+        self._notes.crowd.leave(file.name, inode, born)
+        identity = FileIdentity(file.name, inode, born, found.crc)
+        gone = Gone(found.offset, found.offset, found.since)
+        return Known(str(identity), identity, found.offset, found.offset, gone, file.name)
 
     def _is_finished(self, file: FileEntry) -> bool:
         return self._now_ns - file.changed_ns >= self._options.finished_after_ns
@@ -171,15 +199,16 @@ class Round:
             self._claimed.add(self._cache.key(file))
             return True
         self._claimed.add(self._cache.key(file))
-        if file.inode in self._notes.inodes:
+        if self._cache.number(file) in self._notes.inodes:
             self._answer.waited(file)
         if head.between:
             self._lose(
+                "cut",
                 f"offset {offset} of {file.path!r} lies inside a line. The file was truncated and written anew (let "
                 f"rotation rename files); or its last line was read without its end, because the file had not changed "
                 f"for files.finished.after={self._options.finished_after}, and grew later (raise that); or "
                 f"startingOffsets named an offset at which no line begins. With failOnDataLoss=false reading goes on "
-                f"with the next line."
+                f"with the next line.",
             )
         renamed = self._stronger(file, which, head) if matches else None
         if renamed is not None:
@@ -326,13 +355,14 @@ class Round:
         """A file may be what a known one has become, or another one of the same text. ``by_birth``: birth times would
         tell.
         """
-        why = "The file system tells no birth times, which would say it (files.identity=path does without). "
+        why = "The file system tells no birth times, which would say it. "
         remedy = f"call it {hint + '.gz'!r}" if file.gzipped else "remove it"
         remedy = f"{why if by_birth else ''}If it is the same, {remedy}; if not"
         self._lose(
+            "unclear",
             f"{file.path!r} {likeness}. It may be the same file, which rotation has renamed or copied, or a new one of "
             f"the same text: its name does not say which. {remedy}, let failOnDataLoss=false read it as a new file. "
-            f"Given: {given!r}"
+            f"Given: {given!r}",
         )
 
     def _inherit(self, which: Known, heirs: list[FileEntry]) -> None:
@@ -349,9 +379,10 @@ class Round:
                 self._hold(other, length)
             elif length < which.offset:
                 self._lose(
+                    "several",
                     f"{first.path!r} and {other.path!r} may both be what {which.identity.hint!r} has become, and they "
                     f"differ behind offset {length}, before offset {which.offset}, up to which that was read: remove "
-                    f"the wrong one. With failOnDataLoss=false the first one is read. Given: {which.partition!r}"
+                    f"the wrong one. With failOnDataLoss=false the first one is read. Given: {which.partition!r}",
                 )
         self.is_doubtful = True
         if which.gone is None:
@@ -362,11 +393,12 @@ class Round:
 
     def _truncated(self, file: FileEntry, which: Known) -> None:
         self._lose(
+            "truncated",
             f"{file.path!r} was truncated or written anew: it was read up to offset {which.offset}, now it has "
             f"{file.size} bytes, or begins with other ones, and no copy of what it was is beside it; what was written "
             f"to it after that offset may be lost. {self._no_birth_times(which)}Let rotation rename files (logrotate: "
             f"create instead of copytruncate), or keep the copies for longer. With failOnDataLoss=false reading goes "
-            f"on with the new content."
+            f"on with the new content.",
         )
         self._answer.retired.add(which.partition)
 
@@ -376,7 +408,7 @@ class Round:
             return ""
         return (
             "Or it was removed, and a new file of the same name got its inode, which cannot be told apart as the file "
-            "system tells no birth times: give new files new names, or set files.identity=path. "
+            "system tells no birth times: give new files new names. "
         )
 
     def _vanished(self, which: Known) -> None:
@@ -385,6 +417,7 @@ class Round:
         path = self._folders.lacking(hint, self._lost)
         if path is not None:
             self._lose(
+                f"folder {path}",
                 f"the directory {path!r} is not there, or is empty and another one than before: was it renamed, or is "
                 f"it not mounted? Files in it were being read; bring it back, or let the query go on without them by "
                 f"failOnDataLoss=false. Given: {which.partition!r}",
@@ -401,17 +434,18 @@ class Round:
 
     def _meet(self, file: FileEntry) -> None:
         """A file that is not known: new, empty, a copy, finished long ago, or come back."""
-        read_elsewhere = self._answer.waited(file) if file.inode in self._notes.inodes else None
+        read_elsewhere = self._answer.waited(file) if self._cache.number(file) in self._notes.inodes else None
         if file.changed_ns <= self._notes.watermark and read_elsewhere is None:
             return
         born = self._cache.born(file)
         if read_elsewhere is None and born is not None and born <= self._notes.watermark:
             self._lose(
+                "returned",
                 f"{file.path!r} changed after it was finished: it had not changed for files.finished.after="
                 f"{self._options.finished_after} and had left the offset; or an old file was moved here. How much of "
                 f"it was read is not known. Raise files.finished.after above any pause of its writer; copy old files "
                 f"instead of moving them. With failOnDataLoss=false it is read again as a whole if it was written to "
-                f"since, else passed over."
+                f"since, else passed over.",
             )
             if file.modified_ns <= self._notes.watermark:
                 self._answer.followed.append(FollowedFile(file.changed_ns, self._is_finished(file), None, "", None))
@@ -421,9 +455,10 @@ class Round:
             return
         head = self._cache.heads.look(self._cache.key(file), file, self._is_finished(file))
         if head.is_gzip and not file.gzipped:
-            self.warnings.append(
+            self._warn(
+                "gzip",
                 f"{file.path!r} is a gzip file by its first bytes and is not called *.gz: it is not read under this "
-                f"name. Rename it, or give a glob that leaves it out."
+                f"name. Rename it, or give a glob that leaves it out.",
             )
             self._answer.wait(file, born, self._is_finished(file))
             return
@@ -469,11 +504,15 @@ class Round:
         if not file.gzipped:
             self._originals.add(file, head.prefix)
 
-    def _lose(self, message: str, kind: type[WorldError] = DataLossError) -> None:
+    def _lose(self, cause: str, message: str, kind: type[WorldError] = DataLossError) -> None:
+        """``cause``: thousands of files may share one."""
         if self._options.fail_on_data_loss:
             raise kind(message)
         self.is_doubtful = True
-        self.warnings.append(message)
+        self._warn(cause, message)
+
+    def _warn(self, cause: str, message: str) -> None:
+        self._warnings[cause].append(message)
 
 
 def _is_same(identity: FileIdentity, born: int | None) -> bool:

@@ -55,11 +55,15 @@ class FileText:
 
     def prefix(self) -> bytes:
         """The first bytes of the text; what can be unpacked of them while a gzip file is incomplete."""
+        return self.first(PREFIX_BYTES)
+
+    def first(self, count: int) -> bytes:
+        """As ``prefix``, of ``count`` bytes."""
         if not self.packed:
-            return self.raw_prefix()
+            return os.pread(self.fd, count, 0)
         text = b""
         try:
-            while len(text) < PREFIX_BYTES and (piece := self.read(PREFIX_BYTES - len(text), len(text))):
+            while len(text) < count and (piece := self.read(count - len(text), len(text))):
                 text += piece
         except (EOFError, zlib.error):
             pass
