@@ -47,15 +47,19 @@ JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """The one Spark session of this run: two cores, three attempts per task, no UI, all files in a temporary folder."""
+    """The one Spark session of this run: two cores, three attempts per task, no UI, all files in a temporary folder.
+
+    With PYSTORM_SPARK_CONNECT=1 it is a client of Spark Connect, whose server runs on this machine.
+    """
     from pyspark.sql import SparkSession
 
     from pystorm_source.cli.java import ensure_java
 
     ensure_java()
     folder = tmp_path_factory.mktemp("spark")
+    connect = os.environ.get("PYSTORM_SPARK_CONNECT") == "1"
     session = (
-        SparkSession.builder.master("local[2,3]")
+        (SparkSession.builder.remote if connect else SparkSession.builder.master)("local[2,3]")
         .appName("pystorm-source tests")
         .config("spark.driver.memory", "1g")
         .config("spark.driver.extraJavaOptions", JVM)
@@ -69,7 +73,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("ERROR")
+    if not connect:
+        session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
 

@@ -95,7 +95,7 @@ def test_changelog_speaks_of_this_version():
 def test_requirements_are_pinned_once():
     pins: dict[str, str] = {}
     for path in sorted(ROOT.glob("requirements/*.txt")):
-        if path.name in {"spark40.txt", "constraints.txt"}:
+        if path.name == "constraints.txt":
             continue
         for line in path.read_text().splitlines():
             if line and not line.startswith(("#", "-")):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.harness.spark_session import UNPACED
+from tests.source.notebook import Notebook
 
 TOPOLOGIES = "tests.source.topologies"
 
@@ -46,3 +47,8 @@ def world(tmp_path):
     folder = tmp_path / "world"
     folder.mkdir()
     return World(folder)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    return Notebook(monkeypatch)

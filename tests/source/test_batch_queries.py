@@ -1,6 +1,5 @@
 """Batch queries, SQL, registration, types and refusals through Spark."""
 
-import sys
 import uuid
 
 import pytest
@@ -8,9 +7,8 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row
 
 from pystorm_source.errors import TopologyError
-from pystorm_source.source.register import read, read_stream, register
+from pystorm_source.source.register import read, register
 from tests.source import topologies
-from tests.source.queries import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.spark40]
 
@@ -163,57 +161,6 @@ def test_table(spark, world):
         spark.sql(f"DROP TABLE {name}")
 
 
-NOTEBOOK = """
-from pystorm_source.api import Bolt, PartitionedSpout, Topology
-
-FACTOR = 3
-
-class CellSpout(PartitionedSpout):
-    outputs = ["n long"]
-    def partitions(self): return ["only"]
-    def latest(self, partition): return 4
-    def open(self, partition, start, end): self.at, self.end = start, end
-    def next_tuple(self):
-        if self.at >= self.end: return False
-        self.emit((self.at,), tup_id=self.at)
-        self.at += 1
-
-class CellBolt(Bolt):
-    outputs = ["times long"]
-    def process(self, tup): self.emit((tup.values.n * FACTOR,))
-
-class CellTopology(Topology):
-    numbers = CellSpout.spec()
-    times = CellBolt.spec(inputs=[numbers])
-"""
-
-
-@pytest.fixture
-def notebook(monkeypatch):
-    """Runs the text of a cell in `__main__`, as a notebook does, and gives the topology."""
-    main = sys.modules["__main__"]
-
-    def run(text):
-        before = set(vars(main))
-        exec(text, vars(main))
-        for name in set(vars(main)) - before:
-            monkeypatch.setattr(main, name, vars(main)[name])  # so that it goes again
-        return main.CellTopology
-
-    return run
-
-
-def test_classes_of_a_notebook(spark, notebook, tmp_path):
-    topology = notebook(NOTEBOOK)
-    assert topology.__module__ == "__main__"
-    assert register(spark, topology) == "pystorm_celltopology"
-    assert rows(spark.read.format("pystorm_celltopology").load()) == [(0,), (3,), (6,), (9,)]
-    query = Query(tmp_path)
-    assert query.follow(read_stream(spark, topology, maxOffsetsPerTrigger=3)) == [[(0,), (3,), (6,)], [(9,)]]
-    edited = notebook(NOTEBOOK.replace("FACTOR = 3", "FACTOR = 5"))
-    assert rows(read(spark, edited)) == [(0,), (5,), (10,), (15,)]
-
-
 def test_an_options_table_of_a_notebook_is_refused_before_it_loses_its_fields(spark, notebook):
     topology = notebook(
         """
@@ -222,7 +169,7 @@ from pystorm_source.options import Options
 class CellOptions(Options, frozen=True, kw_only=True):
     total: int = 4
 """
-        + NOTEBOOK.replace("(PartitionedSpout):", "(PartitionedSpout):\n    Options = CellOptions")
+        + notebook.text.replace("(PartitionedSpout):", "(PartitionedSpout):\n    Options = CellOptions")
     )
     assert topology.specs[0].component_cls.Options.__module__ == "__main__"
     with pytest.raises(TopologyError, match=r"options table of 'numbers'.*module.*Given: CellOptions"):

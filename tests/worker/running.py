@@ -39,7 +39,7 @@ class Batches(Numbers):
         if self.at == self.end:
             return None
         stop = min(self.at + 100, self.end)
-        batch = pa.record_batch({"n": pa.array(range(self.at, stop), pa.int64())})
+        batch = pa.RecordBatch.from_pydict({"n": pa.array(range(self.at, stop), pa.int64())})
         self.at = stop
         return batch
 

@@ -113,12 +113,12 @@ def test_a_row_of_a_spout_without_offsets():
 
 def test_a_batch_of_arrow_is_a_row_with_all_of_its_rows():
     wired = Wired(dead_letter="stream")
-    wired.again(values=pa.record_batch({"a": [1, 2], "b": ["x", None]}), offset=-2)
+    wired.again(values=pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", None]}), offset=-2)
     assert (wired.rows[0][4], json.loads(wired.rows[0][5])) == (None, [[1, "x"], [2, None]])
 
 
 def test_the_error_of_a_batch_of_arrow_names_the_row_that_a_bolt_has_failed():
-    batch = pa.record_batch({"n": range(70_000)})
+    batch = pa.RecordBatch.from_pydict({"n": range(70_000)})
     with pytest.raises(GivenUp) as caught:
         Wired().again(4, ("b", 2, "process", Tuple(5, "s", "default", 1, (5,)), BROKE), batch, -2)
     assert "; tuple (5,) of s.default, of a batch of 70000 rows of words.default; 4 attempts; " in str(

@@ -322,7 +322,7 @@ class OneBatch(PartitionedSpout):
         return 1 << 40
 
     def open(self, partition, start, end):
-        self.left = [pa.record_batch({"n": pa.array(range(start, end), pa.int64())})]
+        self.left = [pa.RecordBatch.from_pydict({"n": pa.array(range(start, end), pa.int64())})]
 
     def next_batch(self):
         return self.left.pop() if self.left else None

@@ -438,7 +438,7 @@ def test_no_tree_times_out_while_the_last_rows_wait_to_be_taken():
             """The driver asks for it when it looks whether all is drained."""
             if threading.current_thread() is driver and held and not finished:
                 finished.append(True)
-                worker._builder.done.append(pa.record_batch({"n": pa.array([7], pa.int64())}))
+                worker._builder.done.append(pa.RecordBatch.from_pydict({"n": pa.array([7], pa.int64())}))
             return False
 
     class Keeps(Bolt):

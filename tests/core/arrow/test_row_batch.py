@@ -217,7 +217,7 @@ def test_no_columns_at_all(metadata):
     builder, view = opened(pa.schema([], metadata=metadata), [-1], max_rows=3)
     for _ in range(5):
         view.append_row((1,))
-    builder.add_batch(view, pa.record_batch({"x": [1, 2]}))
+    builder.add_batch(view, pa.RecordBatch.from_pydict({"x": [1, 2]}))
     assert [batch.num_rows for batch in builder.done] == [3, 2, 2]
     assert all(batch.schema.equals(builder.schema, check_metadata=True) for batch in builder.done)
 
@@ -360,8 +360,10 @@ def test_ready_batch_is_conformed():
     )
     builder, view = opened(schema, [3, -1], constants={0: 7, 4: (3,)}, offset_column=2, partition_column=1)
     view.set_partition("p1")
-    builder.add_batch(view, pa.record_batch({"a": pa.array([1, None], pa.int64()), "b": ["unused", "unused"]}))
-    builder.add_batch(view, pa.record_batch({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())}))
+    builder.add_batch(
+        view, pa.RecordBatch.from_pydict({"a": pa.array([1, None], pa.int64()), "b": ["unused", "unused"]})
+    )
+    builder.add_batch(view, pa.RecordBatch.from_pydict({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())}))
     assert rows_of(builder) == [(7, "p1", None, 1, {"x": 3}), (7, "p1", None, None, {"x": 3})]
     same = pa.array([5, 6], pa.int32())
     builder.add_batch(view, pa.record_batch([same, pa.nulls(2)], names=["a", "b"]))
@@ -372,15 +374,15 @@ def test_ready_batch_that_does_not_fit():
     builder, view = opened()
     view.append_row(("kept", 0))
     with pytest.raises(RowError, match=r"field 'n' \(int64\) of count.default can not hold .*Given: 1.5") as caught:
-        builder.add_batch(view, pa.record_batch({"w": ["a", "b"], "n": [1.0, 1.5]}))
+        builder.add_batch(view, pa.RecordBatch.from_pydict({"w": ["a", "b"], "n": [1.0, 1.5]}))
     assert (caught.value.field, caught.value.value) == ("n", 1.5)
     with pytest.raises(RowError, match="may not be null"):
-        builder.add_batch(view, pa.record_batch({"w": ["a"], "n": pa.array([None], pa.int64())}))
+        builder.add_batch(view, pa.RecordBatch.from_pydict({"w": ["a"], "n": pa.array([None], pa.int64())}))
     with pytest.raises(ValueError, match=r"has 2 columns.*Given: \['w'\]"):
-        builder.add_batch(view, pa.record_batch({"w": ["a"]}))
+        builder.add_batch(view, pa.RecordBatch.from_pydict({"w": ["a"]}))
     with pytest.raises(ValueError, match="another builder"):
-        RowBatchBuilder(SCHEMA).add_batch(view, pa.record_batch({"w": ["a"]}))
+        RowBatchBuilder(SCHEMA).add_batch(view, pa.RecordBatch.from_pydict({"w": ["a"]}))
     without_n = RowView(builder, [0], offset_column=1, label="count.default")
     with pytest.raises(RowError, match="'n'.*may not be null and a batch brings nothing"):
-        builder.add_batch(without_n, pa.record_batch({"w": ["a"]}))
+        builder.add_batch(without_n, pa.RecordBatch.from_pydict({"w": ["a"]}))
     assert rows_of(builder) == [("kept", 0)]

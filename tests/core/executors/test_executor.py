@@ -288,7 +288,7 @@ class Batches(Numbers):
         if self.at >= self.end:
             return None
         stop = min(self.at + 3, self.end)
-        batch = pa.record_batch({"n": list(range(self.at, stop))})
+        batch = pa.RecordBatch.from_pydict({"n": list(range(self.at, stop))})
         self.at = stop
         return batch
 
@@ -309,7 +309,14 @@ def test_batches_go_out_as_they_are():
 
 @pytest.mark.parametrize(
     "given",
-    [[1, 2], pa.table({"n": [1]}), "x", pa.record_batch({"n": [1], "m": [2]}), pa.record_batch({}), 5],
+    [
+        [1, 2],
+        pa.table({"n": [1]}),
+        "x",
+        pa.RecordBatch.from_pydict({"n": [1], "m": [2]}),
+        pa.RecordBatch.from_pydict({}),
+        5,
+    ],
     ids=["list", "table", "text", "two columns", "no column", "int"],
 )
 @pytest.mark.parametrize("out", [True, False])
