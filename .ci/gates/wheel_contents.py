@@ -38,7 +38,11 @@ def main(folder: Path) -> list[str]:
     to_compile_against = [name for name in sources if not name.endswith(".pyx")]
     wrong += [f"wheel: without {name}" for name in to_compile_against if name not in in_wheel]
     wrong += [f"sdist: without {name}" for name in [*shipped, *sources, "setup.py", "LICENSE"] if name not in in_sdist]
-    wrong += [f"wheel: {name} does not belong in it" for name in in_wheel if name.startswith(("tests/", "benchmarks/"))]
+    wrong += [
+        f"wheel: {name} does not belong in it"
+        for name in in_wheel
+        if name.startswith(("tests/", "testbed/", "benchmarks/"))
+    ]
     wrong += [f"wheel: {name} does not belong in it" for name in in_wheel if name.endswith((".c", ".pyx", ".html"))]
     wrong += [f"sdist: {name} does not belong in it" for name in in_sdist if name.endswith((".so", ".c", ".html"))]
     return wrong

@@ -25,13 +25,14 @@ from benchmarks.harness import components as c
 from benchmarks.harness.floor import bolt_nanos, spout_nanos
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.pairs import SCHEMA
-from benchmarks.harness.peers import BYTEWAX, PROGRAMS, PYSTORM, Peer, PeerMissing
+from benchmarks.harness.peers import BYTEWAX, PROGRAMS, PYSTORM, Peer
 from benchmarks.harness.pystorm_pipe import run_id_bolt
 from benchmarks.harness.record import Record, record
 from pystorm_source.api import PartitionedSpout, Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from testbed.maven import PeerMissing
 
 CLOCK = SystemClock()
 HOUR_MILLIS = 3_600_000

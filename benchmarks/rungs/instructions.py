@@ -22,10 +22,10 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.harness.ladder import Settings
-from benchmarks.harness.peers import PeerMissing
 from benchmarks.harness.record import ROOT, Record, record
 from benchmarks.harness.windows import build_program
 from benchmarks.rungs.core import CASES, send
+from testbed.maven import PeerMissing
 
 FEW = 30_000
 

@@ -31,8 +31,9 @@ from benchmarks.harness.ladder import Settings
 from benchmarks.harness.overloaded import Overloaded, service_rate
 from benchmarks.harness.process_memory import sampled
 from benchmarks.harness.record import Record, record
-from benchmarks.harness.spark_session import UNPACED, spark_session
-from benchmarks.simulate import settling
+from benchmarks.harness.spark_session import spark_session
+from testbed.simulate import settling
+from testbed.unpaced import UNPACED
 
 SLOTS = 2
 RATE = 8_000

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks.harness.ladder import Settings
-from benchmarks.harness.peers import KAFKA, PeerMissing, java_classes
+from benchmarks.harness.peers import KAFKA, java_classes
 from benchmarks.harness.record import Record, record
 from cython_core.timing.purgatory import DelayedOperation, Purgatory
 from pystorm_source.clock import SystemClock
+from testbed.maven import PeerMissing
 
 CLOCK = SystemClock()
 SIZES = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000}

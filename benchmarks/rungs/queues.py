@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from benchmarks.harness.ladder import Settings
-from benchmarks.harness.peers import DISRUPTOR, JCTOOLS, PeerMissing
+from benchmarks.harness.peers import DISRUPTOR, JCTOOLS
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.windows import Bench, Window, at_distance, measure, summary
 from cython_core.queues.mpsc_queue import MpscQueue
 from cython_core.queues.spsc_queue import SpscQueue
 from pystorm_source.clock import SystemClock
+from testbed.maven import PeerMissing
 
 CLOCK = SystemClock()
 BATCH = 100

@@ -26,13 +26,14 @@ from typing import NamedTuple
 from benchmarks.harness import components as c
 from benchmarks.harness.floor import bolt_nanos, spout_nanos
 from benchmarks.harness.ladder import Settings
-from benchmarks.harness.peers import STORM, PeerMissing, java_classes
+from benchmarks.harness.peers import STORM, java_classes
 from benchmarks.harness.record import Record, cores, record, rounded, spread
 from benchmarks.harness.windows import Program
 from benchmarks.rungs.core import NO_OUTPUT, ROW, SENTENCE, WORD, WORDS, Case, tuples_per_second
 from pystorm_source.api import Bolt, Spout
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import Worker
+from testbed.maven import PeerMissing
 
 JAVA_FLAGS = ("-XX:+UseParallelGC", "-Xms2g", "-Xmx2g")
 WARM_UP_MILLIS = 15_000
