@@ -77,7 +77,7 @@ ci: ## everything that .ci/run checks
 clean: ## remove whatever was built; .venv stays (rm -rf .venv* for that, too)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks spark-warehouse
 	rm -f cython_core/*.so $(VENV)/.core $(VENV)/.installed
-	find cython_core pystorm_source tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find cython_core pystorm_source testbed tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.created: $(if $(VENV_WORKS),,FORCE)
 	@.ci/make-venv $(VENV) "$(ASKED_PYTHON)"

@@ -1,4 +1,4 @@
-"""The controller in the simulation of ``benchmarks.simulate``: how soon it follows a change, and who pays for whom.
+"""The controller in the simulation of ``testbed.simulate``: how soon it follows a change, and who pays for whom.
 
 step-N              capacity by four up, down to a quarter, with N partitions: micro-batches until three in a row
                     are within a fifth of the target, and by how much those exceed it that knew of the change
@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.ladder import Settings
 from benchmarks.record import Record, record
-from benchmarks.simulate import Run, Scenario, figures, scenarios
-from benchmarks.simulate import run as play
+from testbed.simulate import Run, Scenario, figures, scenarios
+from testbed.simulate import run as play
 
 SETTLED, OVERSHOOT, OTHERS, LATE = 5, 0.25, 0.95, 1.25
 GOODPUT, FIRST, QUICK = 0.45, 2.0, 0.9

@@ -25,13 +25,14 @@ from benchmarks import components as c
 from benchmarks.floor import bolt_nanos, spout_nanos
 from benchmarks.ladder import Settings
 from benchmarks.pairs import SCHEMA
-from benchmarks.peers import BYTEWAX, PROGRAMS, PYSTORM, Peer, PeerMissing
+from benchmarks.peers import BYTEWAX, PROGRAMS, PYSTORM, Peer
 from benchmarks.pystorm_pipe import run_id_bolt
 from benchmarks.record import Record, record
 from pystorm_source.api import PartitionedSpout, Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from testbed.maven import PeerMissing
 
 CLOCK = SystemClock()
 HOUR_MILLIS = 3_600_000

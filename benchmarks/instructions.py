@@ -23,9 +23,9 @@ from types import MappingProxyType
 
 from benchmarks.core import CASES, send
 from benchmarks.ladder import Settings
-from benchmarks.peers import PeerMissing
 from benchmarks.record import ROOT, Record, record
 from benchmarks.windows import build_program
+from testbed.maven import PeerMissing
 
 FEW = 30_000
 

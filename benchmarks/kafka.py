@@ -34,9 +34,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import functions
 
 from benchmarks.ladder import Settings
-from benchmarks.peers import SPARK_KAFKA, PeerMissing, java_jars
+from benchmarks.peers import SPARK_KAFKA
 from benchmarks.record import Record, record
-from benchmarks.spark_session import UNPACED, spark_session
+from benchmarks.spark_session import spark_session
 from pystorm_source import Bolt, Topology
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
@@ -44,7 +44,9 @@ from pystorm_source.spouts.kafka.consumers import CHUNK, DEFAULTS
 from pystorm_source.spouts.kafka.spout import BATCH_ROWS
 from pystorm_source.worker.output import OutputPlan, ViewPlan
 from pystorm_source.worker.worker import Worker
-from tests.kafka_broker import KafkaCluster, kafka_cluster
+from testbed.kafka_broker import KafkaCluster, kafka_cluster
+from testbed.maven import PeerMissing, java_jars
+from testbed.unpaced import UNPACED
 
 TOPIC = "records"
 PARTITIONS = 2

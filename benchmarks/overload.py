@@ -31,8 +31,9 @@ from benchmarks.ladder import Settings
 from benchmarks.overloaded import Overloaded, service_rate
 from benchmarks.process_memory import sampled
 from benchmarks.record import Record, record
-from benchmarks.simulate import settling
-from benchmarks.spark_session import UNPACED, spark_session
+from benchmarks.spark_session import spark_session
+from testbed.simulate import settling
+from testbed.unpaced import UNPACED
 
 SLOTS = 2
 RATE = 8_000

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks.ladder import Settings
-from benchmarks.peers import KAFKA, PeerMissing, java_classes
+from benchmarks.peers import KAFKA, java_classes
 from benchmarks.record import Record, record
 from cython_core.purgatory import DelayedOperation, Purgatory
 from pystorm_source.clock import SystemClock
+from testbed.maven import PeerMissing
 
 CLOCK = SystemClock()
 SIZES = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000}

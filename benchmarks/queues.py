@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from benchmarks.ladder import Settings
-from benchmarks.peers import DISRUPTOR, JCTOOLS, PeerMissing
+from benchmarks.peers import DISRUPTOR, JCTOOLS
 from benchmarks.record import Record, record
 from benchmarks.windows import Bench, Window, at_distance, measure, summary
 from cython_core.mpsc_queue import MpscQueue
 from cython_core.spsc_queue import SpscQueue
 from pystorm_source.clock import SystemClock
+from testbed.maven import PeerMissing
 
 CLOCK = SystemClock()
 BATCH = 100

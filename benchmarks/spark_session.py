@@ -9,9 +9,6 @@ from typing import Any
 
 from benchmarks.record import ROOT
 
-UNPACED = {"batch.target.millis": 600_000, "backpressure.initialRate": 1_000_000_000}
-"""Options of ours with which tasks report, and micro-batches are as large as the other limits let them be."""
-
 
 @contextlib.contextmanager
 def spark_session(master: str = "local[2]", jars: Path | None = None) -> Iterator[tuple[Any, Path]]:

@@ -24,8 +24,9 @@ from benchmarks import components as c
 from benchmarks.bare_sources import PARTITIONS, BareBatches, BareTuples
 from benchmarks.ladder import Settings
 from benchmarks.record import Record, record
-from benchmarks.spark_session import UNPACED, spark_session
+from benchmarks.spark_session import spark_session
 from pystorm_source.api import Topology
+from testbed.unpaced import UNPACED
 
 # The best of 10, 20, 50 and 100 thousand for the bare source; ours gets the same.
 BATCH_ROWS = 100_000

@@ -27,12 +27,13 @@ from benchmarks import components as c
 from benchmarks.core import NO_OUTPUT, ROW, SENTENCE, WORD, WORDS, Case, tuples_per_second
 from benchmarks.floor import bolt_nanos, spout_nanos
 from benchmarks.ladder import Settings
-from benchmarks.peers import STORM, PeerMissing, java_classes
+from benchmarks.peers import STORM, java_classes
 from benchmarks.record import Record, cores, record, rounded, spread
 from benchmarks.windows import Program
 from pystorm_source.api import Bolt, Spout
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import Worker
+from testbed.maven import PeerMissing
 
 JAVA_FLAGS = ("-XX:+UseParallelGC", "-Xms2g", "-Xmx2g")
 WARM_UP_MILLIS = 15_000

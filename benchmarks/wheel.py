@@ -30,10 +30,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.ladder import Settings
-from benchmarks.peers import KAFKA, NETTY, Jar, PeerMissing, java_classes
+from benchmarks.peers import KAFKA, NETTY, java_classes
 from benchmarks.record import Record, record
 from benchmarks.windows import OTHERS, Program, build_program, busy
 from pystorm_source.clock import SystemClock
+from testbed.maven import Jar, PeerMissing
 
 CLOCK = SystemClock()
 SIZES = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000, "5m": 5_000_000}

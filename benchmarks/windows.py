@@ -17,9 +17,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.peers import DISRUPTOR, JCTOOLS, PROGRAMS, PeerMissing, java_classes
+from benchmarks.peers import DISRUPTOR, JCTOOLS, PROGRAMS, java_classes
 from benchmarks.record import ROOT, rounded
 from pystorm_source.clock import SystemClock
+from testbed.maven import PeerMissing
 
 CLOCK = SystemClock()
 NEAR_NS = 200

@@ -84,8 +84,8 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """A broker. Where it cannot be had the test fails with CI=true, else it is skipped."""
     if os.environ.get("CI") != "true":
         pytest.importorskip("confluent_kafka")
-    from benchmarks.peers import PeerMissing
-    from tests.kafka_broker import kafka_cluster
+    from testbed.kafka_broker import kafka_cluster
+    from testbed.maven import PeerMissing
 
     try:
         with kafka_cluster(tmp_path_factory.mktemp("kafka"), secured=True) as cluster:

@@ -34,7 +34,11 @@ def main(folder: Path) -> list[str]:
     headers = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("cython_core/**/*.[hp]*") if path.is_file()]
     sources = [name for name in headers if name.endswith((".h", ".pyx", ".pxd", ".pyi"))]
     wrong += [f"sdist: without {name}" for name in [*shipped, *sources, "setup.py", "LICENSE"] if name not in in_sdist]
-    wrong += [f"wheel: {name} does not belong in it" for name in in_wheel if name.startswith(("tests/", "benchmarks/"))]
+    wrong += [
+        f"wheel: {name} does not belong in it"
+        for name in in_wheel
+        if name.startswith(("tests/", "testbed/", "benchmarks/"))
+    ]
     wrong += [f"wheel: {name} does not belong in it" for name in in_wheel if name.endswith((".c", ".pyx", ".html"))]
     wrong += [f"sdist: {name} does not belong in it" for name in in_sdist if name.endswith((".so", ".c", ".html"))]
     return wrong

@@ -22,7 +22,7 @@ from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.options import parse
 from pystorm_source.types.arrow import arrow_type, ddl_of
-from tests.certificates import self_signed
+from testbed.certificates import self_signed
 from tests.formats.decoded import agreed, ddl_and_values
 from tests.formats.schema_registry import schema_registry
 

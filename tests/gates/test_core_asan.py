@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.gate, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).resolve().parents[2]
 SANITIZE = "-O0 -g1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-COPIED = ["cython_core", "pystorm_source", "tests", "setup.py", "pyproject.toml", "pyspark_pystorm.py"]
+COPIED = ["cython_core", "pystorm_source", "testbed", "tests", "setup.py", "pyproject.toml", "pyspark_pystorm.py"]
 
 
 @pytest.fixture(scope="module")

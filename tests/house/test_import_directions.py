@@ -32,6 +32,19 @@ def test_no_ready_made_spout_imports_another_one(path):
     assert own == "__init__" or not others, f"{path.name} of {own} imports {sorted(others)}"
 
 
+def test_tests_and_benchmarks_meet_in_the_testbed():
+    """Only tests of the benchmarks import these. What both need lies in ``testbed``, which imports neither."""
+    for folder, refused in {
+        "tests": {"benchmarks"},
+        "benchmarks": {"tests"},
+        "testbed": {"tests", "benchmarks"},
+    }.items():
+        for path in sorted((rooms.ROOT / folder).rglob("*.py")):
+            if (rooms.ROOT / "tests/benchmarks") not in path.parents:
+                tops = {found.module.split(".")[0] for found in rooms.imports(path)}
+                assert not tops & refused, f"{path.relative_to(rooms.ROOT)} imports {sorted(tops & refused)}"
+
+
 def test_the_reader_of_imports_reads_all_kinds(tmp_path, monkeypatch):
     monkeypatch.setattr(rooms, "ROOT", tmp_path)
     (tmp_path / "pystorm_source" / "api").mkdir(parents=True)

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from benchmarks.spark_session import UNPACED
+from testbed.unpaced import UNPACED
 from tests.kills.session import CLUSTER, LOCAL, TWO_HOSTS
 from tests.kills.topologies import AFTER_EMIT, AFTER_FLUSH, BEFORE_EMIT, BEFORE_FLUSH, MID_DRAIN
 

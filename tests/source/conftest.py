@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.spark_session import UNPACED
+from testbed.unpaced import UNPACED
 from tests.source.notebook import Notebook
 
 TOPOLOGIES = "tests.source.topologies"

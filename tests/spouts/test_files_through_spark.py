@@ -6,7 +6,7 @@ import os
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from benchmarks.spark_session import UNPACED
+from testbed.unpaced import UNPACED
 from tests.source.queries import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.ablation import without
-from benchmarks.simulate import Scenario, constant, figures, losing, run, scenarios, stepping
 from pystorm_source.source.admission import BatchBudget, Reason, section_of, state_of
 from pystorm_source.source.admission.controller import (
     AdmissionState,
@@ -21,6 +19,8 @@ from pystorm_source.source.admission.controller import (
 from pystorm_source.source.admission.overhead import Overhead
 from pystorm_source.source.admission.rate_estimator import GROWTH, RateEstimator
 from pystorm_source.source.admission.trigger_interval import TriggerInterval
+from testbed.ablation import without
+from testbed.simulate import Scenario, constant, figures, losing, run, scenarios, stepping
 from tests.source.micro_batches import SPOUT, TaskSaid, names, played, seen
 
 ONE = Settings(1.0, {SPOUT: 10_000.0})

@@ -11,7 +11,7 @@ from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from pystorm_source.spouts import KafkaBatchSpout
-from tests.kafka_broker import kafka_cluster
+from testbed.kafka_broker import kafka_cluster
 from tests.spouts.kafka.topic import Topic, numbers, until, values_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -79,7 +79,7 @@ def test_a_broker_dies_with_the_process_that_has_started_it(tmp_path, slow):
         late.chmod(0o755)
         os.mkfifo(tmp_path / "go")
     program = (
-        "import sys, time\nfrom pathlib import Path\nfrom tests.kafka_broker import KafkaCluster\n"
+        "import sys, time\nfrom pathlib import Path\nfrom testbed.kafka_broker import KafkaCluster\n"
         "broker = KafkaCluster(Path(sys.argv[1])).brokers[0]\nbroker.start()\n"
         "print(broker.pid, flush=True)\ntime.sleep(60)\n"
     )

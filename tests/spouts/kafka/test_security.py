@@ -7,9 +7,9 @@ import pytest
 from pystorm_source.errors import WorldError
 from pystorm_source.spouts import KafkaSpout
 from pystorm_source.spouts.kafka.options import KafkaOptions
-from tests.certificates import self_signed
+from testbed.certificates import self_signed
+from testbed.kafka_broker import PASSWORD, USER
 from tests.docs.pages import ROOT, blocks
-from tests.kafka_broker import PASSWORD, USER
 from tests.spouts.drive import Driven
 from tests.spouts.kafka.topic import Topic, values_of
 

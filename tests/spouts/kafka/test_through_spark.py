@@ -6,7 +6,7 @@ import json
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from benchmarks.spark_session import UNPACED
+from testbed.unpaced import UNPACED
 from tests.source.queries import Query
 from tests.spouts.kafka.topic import Topic, numbers
 

@@ -11,7 +11,7 @@ needed, too, with ``USER`` and ``PASSWORD``, any token that is not signed, or wh
 
 KRaft: the first broker is the controller, too. Brokers end with the context, and also where the process that started
 them is killed: the kernel ends them then (``PR_SET_PDEATHSIG``, by ``setpriv``). The jars come by Maven into the
-ignored folder of the benchmarks' peers.
+ignored folder ``.peers/``.
 """
 
 import os
@@ -32,9 +32,11 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from benchmarks.peers import BROKER, java_jars
 from pystorm_source.cli.java import ensure_java
-from tests.certificates import self_signed
+from testbed.certificates import self_signed
+from testbed.maven import Jar, java_jars
+
+BROKER = Jar("org.apache.kafka", "kafka_2.13", "4.1.1")
 
 STARTING_SECONDS = 60
 USER, PASSWORD = "reader", "correct-horse"

@@ -1,7 +1,7 @@
-"""What each rule of the admission controller is worth: ``python -m benchmarks.ablation [RULE ...]``.
+"""What each rule of the admission controller is worth: ``python -m testbed.ablation [RULE ...]``.
 
-Every scenario of ``benchmarks.simulate`` but the largest is played with all rules, and without one after the other. A
-rule is worth the share of the score (``benchmarks.simulate.score``) that is lost without it: on average over the
+Every scenario of ``testbed.simulate`` but the largest is played with all rules, and without one after the other. A
+rule is worth the share of the score (``testbed.simulate.score``) that is lost without it: on average over the
 scenarios, and in the one that needs it most. A rule that no scenario needs for 5 % is to be deleted.
 """
 
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import simulate
 from pystorm_source.source.admission import (
     batch_budget,
     controller,
@@ -24,6 +23,7 @@ from pystorm_source.source.admission import (
     task_schedule,
     trigger_interval,
 )
+from testbed import simulate
 
 NEVER = 1e12
 MOST_PARTITIONS = 10_000
@@ -127,7 +127,7 @@ def _scored(seeds: range, scenario: simulate.Scenario) -> float:
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints a row of a Markdown table per rule."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m testbed.ablation", description=__doc__.splitlines()[0])
     parser.add_argument("rules", nargs="*", help="rules to switch off; all where none is named")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each scenario")
     asked = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""Drives the source's controller through scenarios, in simulated time: ``python -m benchmarks.simulate [NAME ...]``.
+"""Drives the source's controller through scenarios, in simulated time: ``python -m testbed.simulate [NAME ...]``.
 
 A simulated query has slots, a processing-time trigger or none, fixed costs per task and per micro-batch, and partitions
 whose service rates change; the controller is the one of the source, with its clock. One JSON line per scenario:
@@ -481,7 +481,7 @@ def scenarios() -> Iterator[Scenario]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints a line per scenario."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.simulate", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m testbed.simulate", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="scenarios; all where none is named")
     parser.add_argument("--batches", action="store_true", help="every micro-batch as well: time, offsets, reason")
     parser.add_argument("--without", metavar="RULE", action="append", default=[], help="switches a rule off")
@@ -491,7 +491,7 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = sorted(set(asked.names) - set(known))
     if unknown:
         parser.error(f"there is no such scenario; there are {', '.join(known)}. Given: {unknown!r}")
-    from benchmarks.ablation import RULES, without  # which imports this module
+    from testbed.ablation import RULES, without  # which imports this module
 
     strange = sorted(set(asked.without) - set(RULES))
     if strange:

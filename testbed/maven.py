@@ -1,0 +1,68 @@
+"""Released jars by Maven, in the ignored folder ``.peers/``."""
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = Path(__file__).resolve().parent.parent / ".peers"
+"""For the peers of benchmarks that are no jars, too."""
+
+
+class PeerMissing(Exception):
+    """The peer cannot be had here; says why."""
+
+
+class Jar(NamedTuple):
+    """A released artifact of Maven Central."""
+
+    group: str
+    name: str
+    version: str
+    alone: bool = False
+    """Whether it is fetched without what it needs."""
+
+    def as_dependency(self) -> str:
+        """Its entry in a pom."""
+        return _DEPENDENCY.format(self.group, self.name, self.version, _ALONE if self.alone else "")
+
+
+def java_jars(*jars: Jar) -> Path:
+    """The folder that holds these jars and what they need. Raises PeerMissing."""
+    digest = hashlib.sha256(repr(jars).encode()).hexdigest()[:12]
+    return fetched(jars[0].name, digest, jars) / "jars"
+
+
+def fetched(name: str, digest: str, jars: tuple[Jar, ...], *commands: list[str]) -> Path:
+    """The folder into which Maven has copied these jars, and where the commands were run after it."""
+    home = FOLDER / f"{name}-{digest}"
+    if not (home / ".ready").exists():
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir(parents=True)
+        (home / "pom.xml").write_text(_POM.format("".join(jar.as_dependency() for jar in jars)))
+        copy = ["mvn", "-q", "-B", "-f", "pom.xml", "dependency:copy-dependencies", "-DoutputDirectory=jars"]
+        for command in (copy, *commands):
+            try:
+                subprocess.run(command, cwd=home, check=True, capture_output=True, text=True, timeout=300)
+            except subprocess.CalledProcessError as error:
+                why = last_line(error.stdout or error.stderr)
+                raise PeerMissing(f"{name} cannot be built here: {command[0]}: {why}") from error
+            except (OSError, subprocess.TimeoutExpired) as error:
+                raise PeerMissing(f"{name} cannot be built here: {error}") from error
+        (home / ".ready").touch()
+    return home
+
+
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>\n"
+_ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>benchmarks</groupId><artifactId>peers</artifactId><version>1</version>
+<dependencies>{}</dependencies></project>
+"""
+
+
+def last_line(text: str) -> str:
+    """What a program that failed says at last."""
+    lines = [line for line in text.strip().splitlines() if line]
+    return lines[-1] if lines else "no reason given"
