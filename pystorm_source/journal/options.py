@@ -15,6 +15,8 @@ from pystorm_source.redaction import without_credentials
 class JournalOptions(Options, frozen=True, kw_only=True):
     """Where what spouts without offsets emit is written down, and when it is on disk for sure."""
 
+    common = ("journal.path",)
+
     path: Annotated[
         str,
         Meta(

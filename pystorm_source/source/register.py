@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, SchemaError, TopologyError
+from pystorm_source.options import shown
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.source.data_source import PystormDataSource
@@ -17,8 +18,12 @@ from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.worker_python import ensure_worker_python
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from pystorm_source.options.typed import ReadOptions
 
 PREFIX = "pystorm_"
 
@@ -37,29 +42,42 @@ def register(spark: "SparkSession", topology: type[Topology] | str, name: str | 
 
 
 def read_stream(
-    spark: "SparkSession", topology: type[Topology] | str, *, schema: "StructType | str | None" = None, **options: Any
+    spark: "SparkSession",
+    topology: type[Topology] | str,
+    *,
+    schema: "StructType | str | None" = None,
+    options: "ReadOptions | Mapping[str, Any] | None" = None,
+    **keywords: "Unpack[ReadOptions]",
 ) -> "DataFrame":
-    """Registers ``topology`` and gives its streaming DataFrame.
+    """Registers ``topology`` and gives its streaming DataFrame::
 
-    ``options``: those of the source, as keywords; dotted ones by ``**{"topology.debug": True}``. A dict or list is
-    passed as JSON, None is left out. ``schema``: where the topology declares no types, or others are wanted.
+        read_stream(spark, Words, maxOffsetsPerTrigger=500, options={"topology.scheduler": "threads"})
+
+    ``keywords`` and ``options`` are the same: an editor completes the former, the latter take names with dots and keys
+    that are open, such as ``kafka.*`` or those of a spout of your own. A dict or list is passed as JSON, None is left
+    out. ``schema``: where the topology declares no types, or others are wanted.
 
     Raises OptionError, TopologyError or SchemaError before Spark is asked: where it is given a schema, it would tell
     none of these before the query starts.
     """
     plan, name = _planned(topology)
-    texts = _texts(options)
+    texts = _texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(plan, name, texts, schema).check_streaming()
     return _loaded(spark.readStream.format(_registered(spark, plan, name)), schema, texts)
 
 
 def read(
-    spark: "SparkSession", topology: type[Topology] | str, *, schema: "StructType | str | None" = None, **options: Any
+    spark: "SparkSession",
+    topology: type[Topology] | str,
+    *,
+    schema: "StructType | str | None" = None,
+    options: "ReadOptions | Mapping[str, Any] | None" = None,
+    **keywords: "Unpack[ReadOptions]",
 ) -> "DataFrame":
     """``read_stream`` as a batch: what is there now, once."""
     plan, name = _planned(topology)
-    texts = _texts(options)
+    texts = _texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(plan, name, texts, schema).check_batch()
     return _loaded(spark.read.format(_registered(spark, plan, name)), schema, texts)
@@ -82,10 +100,19 @@ def _registered(spark: "SparkSession", plan: Plan, name: str) -> str:
     return name
 
 
-def _texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options as Spark hands them on; keys as they were typed, which Spark does not keep."""
-    texts = {}
+def _texts(keywords: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, str]:
+    """The options as Spark hands them on; keys as they were typed, which Spark does not keep.
+
+    Raises OptionError for a key that is in both.
+    """
+    named = {key.lower() for key in keywords}
     for key, value in options.items():
+        if key.lower() in named:
+            raise OptionError(
+                f"option {key!r} is given as a keyword and in `options`: keep one. Given: {shown(key, value)}"
+            )
+    texts = {}
+    for key, value in [*keywords.items(), *options.items()]:
         if isinstance(value, (dict, list)):
             texts[key] = json.dumps(value)
         elif value is not None:
