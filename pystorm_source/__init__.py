@@ -71,6 +71,11 @@ __all__ = [
 _SPARK_DOOR = ("read", "read_stream", "register")
 
 
+def __dir__() -> list[str]:
+    """What is there for users: neither the modules that are imported by now nor what this one needs."""
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name in _SPARK_DOOR:
         from pystorm_source.source import register as door

@@ -1,0 +1,3 @@
+"""The command ``pystorm-source``, a file for each of its sub-commands, and ``option_pages``, which prints pages."""
+
+__all__: list[str] = []

@@ -1,62 +1,79 @@
-"""Prints the option tables: ``pystorm_source/conf/defaults.yaml`` and ``docs/OPTIONS.md`` come from here.
+"""Prints the option tables: ``conf/defaults.yaml``, ``options/typed.py`` and ``docs/OPTIONS.md`` come from here.
 
-``python -m pystorm_source.cli.option_pages --write`` writes both; ``yaml`` or ``markdown`` prints one.
+``python -m pystorm_source.cli.option_pages --write`` writes them; ``yaml``, ``typed`` or ``markdown`` prints one.
 """
 
 import argparse
-import inspect
 import json
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
 from pystorm_source import spouts
-from pystorm_source.api import Spout
 from pystorm_source.journal.options import JournalOptions
-from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, meaning_of
+from pystorm_source.options import EngineOptions, Options, SourceOptions, declared_by, fields_of, meaning_of
 
-PAGES = {"pystorm_source/conf/defaults.yaml": "yaml", "docs/OPTIONS.md": "markdown"}
+PAGES = {
+    "pystorm_source/conf/defaults.yaml": "yaml",
+    "pystorm_source/options/typed.py": "typed",
+    "docs/OPTIONS.md": "markdown",
+}
+TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions, JournalOptions)
 GENERATED = "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/options/` instead."
 
 
 class Section(NamedTuple):
-    """One table as it is shown: a heading, where its keys are set, and the table."""
+    """Keys that are shown together: a heading, where they are set, and key → field."""
 
     title: str
     how: str
-    table: type[Options]
+    fields: Mapping[str, msgspec.structs.FieldInfo]
+
+    @classmethod
+    def of(cls, title: str, how: str, table: type[Options]) -> "Section":
+        """What a table has beyond the common keys, which stand before it."""
+        return cls(title, how, {key: field for key, field in fields_of(table).items() if key not in table.common})
 
 
 def sections() -> list[Section]:
-    """The tables of the source and the engine, then those of the ready-made spouts by name."""
+    """The common keys, then those of the source and the engine, then those of the ready-made spouts by name."""
     found = [
         Section(
+            "Common",
+            "What most jobs set. Options of the reader; `topology.*` also in the `config` option or `Topology.config`.",
+            {key: fields_of(table)[key] for table in TABLES for key in table.common},
+        ),
+        Section.of(
             "Source", 'Options of the reader: `spark.readStream.format("pystorm").option(key, value)`.', SourceOptions
         ),
-        Section(
+        Section.of(
             "Engine",
             "Options of the reader, keys of the `config` option, or of `Topology.config` in the class; the first wins.",
             EngineOptions,
         ),
-        Section(
+        Section.of(
             "Journal",
             "Options of the reader, or keys of `config`: for every spout without offsets of the topology.",
             JournalOptions,
         ),
     ]
+    for table, names in _of_spouts().items():
+        how = f"Options of the reader, config of a topology, or of the component: `{names[-1]}.spec(config={{...}})`."
+        found.append(Section.of(", ".join(names), how, table))
+    return found
+
+
+def _of_spouts() -> dict[type[Options], list[str]]:
+    """Table → the ready-made spouts that have it."""
     named: dict[type[Options], list[str]] = {}
     for name in sorted(spouts.__all__):
-        spout = getattr(spouts, name)
-        if inspect.isclass(spout) and issubclass(spout, Spout) and hasattr(spout, "Options"):
-            named.setdefault(spout.Options, []).append(name)
-    for table, names in named.items():
-        how = f"Options of the reader, config of a topology, or of the component: `{names[-1]}.spec(config={{...}})`."
-        found.append(Section(", ".join(names), how, table))
-    return found
+        for table in declared_by(getattr(spouts, name)):
+            named.setdefault(table, []).append(name)
+    return named
 
 
 def type_of(field: msgspec.structs.FieldInfo) -> str:
@@ -104,7 +121,7 @@ def yaml() -> str:
     lines = ["# Every option with its default.", f"# {GENERATED.replace('`', '')}"]
     for section in sections():
         lines += ["", f"# --- {section.title}: {section.how.replace('`', '')}"]
-        for key, field in fields_of(section.table).items():
+        for key, field in section.fields.items():
             if key in shown:
                 continue
             shown.add(key)
@@ -131,7 +148,7 @@ def markdown() -> str:
             "| key | type | default | bounds | meaning |",
             "|---|---|---|---|---|",
         ]
-        for key, field in fields_of(section.table).items():
+        for key, field in section.fields.items():
             default = (
                 "needed" if field.required else "" if field.default in (None, "") else f"`{json.dumps(field.default)}`"
             )
@@ -139,6 +156,50 @@ def markdown() -> str:
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
     return "\n".join(lines)
+
+
+def typed() -> str:
+    """A module with a type of the keyword arguments of ``read_stream``: key → type of its values."""
+    hints: dict[str, dict[str, None]] = {}
+    for table in (*TABLES, *_of_spouts()):
+        for key, field in fields_of(table).items():
+            if not key.endswith(".*") and key != "topology":  # which is an argument of its own
+                hints.setdefault(key, {}).update(dict.fromkeys(_hints(field.type)))
+                hints[key].update(dict.fromkeys(("dict[str, Any]",) if key in table.takes_json else ()))
+    rows = (f'        "{key}": {" | ".join([*found, "None"])},' for key, found in sorted(hints.items()))
+    return f'''"""The keyword arguments of ``read_stream`` and ``read``, for editors and type checkers.
+
+{GENERATED}
+"""
+
+from typing import Any, Literal, TypedDict
+
+ReadOptions = TypedDict(
+    "ReadOptions",
+    {{
+{chr(10).join(rows)}
+    }},
+    total=False,
+)
+"""Key → value. None is left out. Keys of a family, such as ``kafka.*``, and of a spout of your own are not among them:
+they go into ``read_stream(..., options={{...}})``."""
+
+__all__ = ["ReadOptions"]
+'''
+
+
+def _hints(hint: Any) -> Iterator[str]:
+    """As it stands in a source, without None."""
+    origin = typing.get_origin(hint)
+    if origin is Annotated:
+        yield from _hints(typing.get_args(hint)[0])
+    elif origin is Literal:
+        yield f"Literal[{', '.join(json.dumps(word) for word in typing.get_args(hint))}]"
+    elif origin in (typing.Union, types.UnionType):
+        for part in typing.get_args(hint):
+            yield from _hints(part)
+    elif hint is not type(None):
+        yield hint.__name__
 
 
 def main() -> None:

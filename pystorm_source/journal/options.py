@@ -15,6 +15,8 @@ from pystorm_source.redaction import without_credentials
 class JournalOptions(Options, frozen=True, kw_only=True):
     """Where tuples of spouts without offsets are journaled, and when the journal is forced to disk."""
 
+    common = ("journal.path",)
+
     path: Annotated[
         str,
         Meta(

@@ -68,6 +68,13 @@ class WaitOptions(NamedTuple):
 class EngineOptions(Options, frozen=True, kw_only=True):
     """How a topology runs inside one Spark task; set by option or in ``Topology.config``."""
 
+    common = (
+        "topology.scheduler",
+        "topology.message.timeout.secs",
+        "topology.max.spout.retries",
+        "topology.dead.letter",
+    )
+
     scheduler: Annotated[
         Literal["inline", "threads"],
         Meta(

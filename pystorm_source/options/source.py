@@ -16,6 +16,18 @@ _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 class SourceOptions(Options, frozen=True, kw_only=True):
     """Options of ``spark.readStream.format("pystorm")`` and ``spark.read.format("pystorm")``."""
 
+    common = (
+        "topology",
+        "config",
+        "startingOffsets",
+        "maxOffsetsPerTrigger",
+        "batch.target.millis",
+        "minPartitions",
+        "failOnDataLoss",
+        "delivery.guarantee",
+    )
+    takes_json = frozenset(("config", "startingOffsets", "endingOffsets"))
+
     topology: Annotated[str, Meta(description="The topology as package.module:Class.")] = ""
     config: Annotated[
         str,

@@ -26,6 +26,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     for_batches: ClassVar[frozenset[str]] = frozenset()
     """The keys that end a batch read: a stream refuses them."""
+    common: ClassVar[tuple[str, ...]] = ()
+    """The keys that most jobs look at, in the order in which the pages show them, before all others."""
+    takes_json: ClassVar[frozenset[str]] = frozenset()
+    """The keys whose text may be JSON: ``read_stream`` takes a dict for them."""
 
     def __repr__(self) -> str:
         values = (f"{each.name}={shown(key, getattr(self, each.name))}" for key, each in fields_of(type(self)).items())

@@ -12,3 +12,5 @@
 
 Each imports what lies below it, never what lies above (``tests/house/test_source_rooms.py``).
 """
+
+__all__: list[str] = []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, SchemaError, TopologyError
+from pystorm_source.options import shown
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.source.data_source import PystormDataSource
@@ -17,8 +18,12 @@ from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.worker_python import ensure_worker_python
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from pystorm_source.options.typed import ReadOptions
 
 PREFIX = "pystorm_"
 
@@ -58,7 +63,12 @@ def register(spark: "SparkSession", topology: type[Topology] | str, name: str | 
 
 
 def read_stream(
-    spark: "SparkSession", topology: type[Topology] | str, *, schema: "StructType | str | None" = None, **options: Any
+    spark: "SparkSession",
+    topology: type[Topology] | str,
+    *,
+    schema: "StructType | str | None" = None,
+    options: "ReadOptions | Mapping[str, Any] | None" = None,
+    **keywords: "Unpack[ReadOptions]",
 ) -> "DataFrame":
     """Registers ``topology`` and returns its streaming DataFrame.
 
@@ -69,8 +79,10 @@ def read_stream(
         topology (type[Topology] | str): the class, or "package.module:Class".
         schema (StructType | str): columns, if the topology declares no types or others are wanted. Defaults to what
             the open stream declares.
-        **options (Any): options of the source (docs/OPTIONS.md); dotted ones by ``**{"topology.debug": True}``. A dict
-            or list is passed as JSON, None is left out.
+        options (ReadOptions | Mapping[str, Any]): options of the source (docs/OPTIONS.md), also with dots in their
+            names (``{"topology.scheduler": "threads"}``) and open keys such as ``kafka.*``. A dict or list is passed as
+            JSON, None is left out. Defaults to none.
+        **keywords (Unpack[ReadOptions]): more options; editors complete them.
 
     Returns:
         DataFrame: a streaming DataFrame.
@@ -91,14 +103,19 @@ def read_stream(
         2
     """
     plan, name = _planned(topology)
-    texts = _texts(options)
+    texts = _texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(plan, name, texts, schema).check_streaming()
     return _loaded(spark.readStream.format(_registered(spark, plan, name)), schema, texts)
 
 
 def read(
-    spark: "SparkSession", topology: type[Topology] | str, *, schema: "StructType | str | None" = None, **options: Any
+    spark: "SparkSession",
+    topology: type[Topology] | str,
+    *,
+    schema: "StructType | str | None" = None,
+    options: "ReadOptions | Mapping[str, Any] | None" = None,
+    **keywords: "Unpack[ReadOptions]",
 ) -> "DataFrame":
     """Registers ``topology`` and returns a batch DataFrame of what is there now.
 
@@ -106,7 +123,8 @@ def read(
         spark (SparkSession): the session.
         topology (type[Topology] | str): the class, or "package.module:Class".
         schema (StructType | str): as in ``read_stream``. Defaults to what the open stream declares.
-        **options (Any): as in ``read_stream``.
+        options (ReadOptions | Mapping[str, Any]): as in ``read_stream``. Defaults to none.
+        **keywords (Unpack[ReadOptions]): as in ``read_stream``.
 
     Returns:
         DataFrame: a batch DataFrame. Each action reads anew.
@@ -125,7 +143,7 @@ def read(
         ['cow', 'dog']
     """
     plan, name = _planned(topology)
-    texts = _texts(options)
+    texts = _texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(plan, name, texts, schema).check_batch()
     return _loaded(spark.read.format(_registered(spark, plan, name)), schema, texts)
@@ -148,10 +166,19 @@ def _registered(spark: "SparkSession", plan: Plan, name: str) -> str:
     return name
 
 
-def _texts(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options as Spark hands them on; keys as they were typed, which Spark does not keep."""
-    texts = {}
+def _texts(keywords: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, str]:
+    """The options as Spark hands them on; keys as they were typed, which Spark does not keep.
+
+    Raises OptionError for a key that is in both.
+    """
+    named = {key.lower() for key in keywords}
     for key, value in options.items():
+        if key.lower() in named:
+            raise OptionError(
+                f"option {key!r} is given as a keyword and in `options`: keep one. Given: {shown(key, value)}"
+            )
+    texts = {}
+    for key, value in [*keywords.items(), *options.items()]:
         if isinstance(value, (dict, list)):
             texts[key] = json.dumps(value)
         elif value is not None:

@@ -1,9 +1,10 @@
-"""pystorm_source/conf/ and docs/OPTIONS.md say what the option tables say."""
+"""conf/defaults.yaml, options/typed.py and docs/OPTIONS.md say what the option tables say."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ import yaml
 from pystorm_source.cli import option_pages
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import TABLES, EngineOptions, SourceOptions, fields_of, parse
+from pystorm_source.options.typed import ReadOptions
 from pystorm_source.options.wait_strategy import check_wait_strategies
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
@@ -27,8 +29,32 @@ def test_what_is_committed_is_what_the_table_prints(path, page):
     assert (ROOT / path).read_text(encoding="utf-8") == getattr(option_pages, page)(), REMEDY
 
 
-def test_every_table_has_a_section():
-    assert {section.table for section in option_pages.sections()} == set(ALL)
+def test_every_key_of_every_table_is_in_a_section():
+    shown = {key: section for section in option_pages.sections() for key in section.fields}
+    assert set(shown) == {key for table in ALL for key in fields_of(table)}
+
+
+def test_the_common_keys_come_first_and_are_few():
+    common, *others = option_pages.sections()
+    assert common.title == "Common"
+    assert list(common.fields) == [key for table in (*TABLES, JournalOptions) for key in table.common]
+    assert 10 <= len(common.fields) <= 14
+    assert not set(common.fields) & {key for section in others[:3] for key in section.fields}
+
+
+def test_what_a_table_says_of_its_keys_is_said_of_keys_that_it_has():
+    for table in ALL:
+        assert {*table.common, *table.takes_json, *table.for_batches} <= set(fields_of(table))
+
+
+def test_the_typed_options_are_those_of_the_tables():
+    keys = {key for table in ALL for key in fields_of(table) if not key.endswith(".*")}
+    assert set(ReadOptions.__annotations__) == keys - {"topology"}
+    assert not ReadOptions.__required_keys__
+    hints = ReadOptions.__annotations__
+    assert hints["topology.scheduler"] == Literal["inline", "threads"] | None
+    assert hints["topology.message.timeout.secs"] == float | None
+    assert hints["startingOffsets"] == str | dict[str, Any] | None
 
 
 def test_defaults_are_the_defaults():
@@ -57,7 +83,7 @@ def test_every_key_is_a_row_of_its_table():
     page = (ROOT / "docs/OPTIONS.md").read_text()
     for section in option_pages.sections():
         rows = re.search(rf"^## {section.title}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)[1]
-        assert re.findall(r"^\| `([\w.*]+)` \|", rows, re.MULTILINE) == list(fields_of(section.table))
+        assert re.findall(r"^\| `([\w.*]+)` \|", rows, re.MULTILINE) == list(section.fields)
         widths = {len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines() if row.startswith("|")}
         assert widths == {6}
 
@@ -82,4 +108,5 @@ def test_the_command_line_prints_and_refuses():
 
     assert run("markdown").stdout == option_pages.markdown()
     assert run("yaml").stdout == option_pages.yaml()
+    assert run("typed").stdout == option_pages.typed()
     assert run().returncode == run("html").returncode == 2

@@ -49,10 +49,18 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("reading", [read, read_stream])
+@pytest.mark.parametrize("by", ["keyword", "options"])
 @pytest.mark.parametrize(("topology", "schema", "options", "error", "says"), REFUSED)
-def test_is_refused_before_spark_is_asked(reading, topology, schema, options, error, says):
+def test_is_refused_before_spark_is_asked(reading, by, topology, schema, options, error, says):
+    given = options if by == "keyword" else {"options": options}
     with pytest.raises(error, match=f"(?s){says}"):
-        reading(NoSpark(), topology, schema=schema, **options)
+        reading(NoSpark(), topology, schema=schema, **given)
+
+
+@pytest.mark.parametrize("reading", [read, read_stream])
+def test_a_key_is_given_once(reading):
+    with pytest.raises(OptionError, match=r"'MINpartitions' is given as a keyword and in `options`.*Given: 3"):
+        reading(NoSpark(), topologies.Numbers, minPartitions=2, options={"MINpartitions": 3})
 
 
 def test_each_refuses_what_is_the_others():

@@ -92,6 +92,15 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     ] = msgspec.field(name="fetchOffset.retryIntervalMs", default=1000)
 
     for_batches = frozenset({"endingTimestamp", "endingOffsetsByTimestamp"})
+    takes_json = frozenset(
+        (
+            "assign",
+            "startingOffsetsByTimestamp",
+            "endingOffsetsByTimestamp",
+            "key.avro.reader.schema",
+            "value.avro.reader.schema",
+        )
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
