@@ -96,6 +96,8 @@ cdef class InlineScheduler:
             executor.times.share(self.stopwatch)
             if isinstance(executor, BoltExecutor):
                 executor.share_timers(self.timers)
+                if acker is not None:
+                    executor.share_acker(acker)
         self.output = output
         self.acker = acker
         self.monotonic = monotonic
@@ -280,7 +282,8 @@ cdef class InlineScheduler:
         finally:
             self.in_turns = False
         if calls == 0:
-            # A microsecond more: what is due at a time is over only behind it, and a clock that stands would never get there.
+            # A microsecond more: what is due at a time is over only behind it, and a clock that stands would never get
+            # there.
             ticks = max(0.0, self.timers.next_due() - self.monotonic()) + 1e-6
             self.sleep(min(self.acker.seconds_to_wait(), ticks))
         return True

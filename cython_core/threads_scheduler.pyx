@@ -98,6 +98,8 @@ cdef class ThreadsScheduler:
         ])
         for executor in executors:
             executor.patience = <unsigned long long>(patience * 1e9)
+            if acker is not None and isinstance(executor, BoltExecutor):
+                executor.share_acker(acker)
         self.flush_nanos = flush_nanos if any([executor.inserters for executor in executors]) else 0
         if self.flush_nanos > 0:
             self.timer = FlushTimer()
@@ -259,7 +261,8 @@ cdef class ThreadsScheduler:
         self.acker.none_waits()
         if self.acker.expire() == 0:
             # Order: not beyond a tick, which may bring the verdict that is waited for.
-            # A microsecond more: what is due at a time is over only behind it, and a clock that stands would never get there.
+            # A microsecond more: what is due at a time is over only behind it, and a clock that stands would never get
+            # there.
             due = max(0.0, self.next_due - self.monotonic()) + 1e-6
             self.sleep(min(self.acker.seconds_to_wait(), due))
             self.acker.expire()

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from cython_core.acker import Acker
-from cython_core.bolt_executor import BoltExecutor
+from cython_core.bolt_executor import BoltExecutor, end_bolts
 from cython_core.executor import ComponentFailed, Executor
 from cython_core.inline_scheduler import InlineScheduler
 from cython_core.row_batch import RowBatchBuilder
@@ -267,9 +267,6 @@ class Worker:
             self._scheduler.halt()
             self._close_quietly()
             self._error_log.tell()
-        for executor in self.executors:
-            if isinstance(executor, BoltExecutor):
-                executor.end()
         self._seconds = self.clock.monotonic() - began
         self.broken = False
         self._warn()
@@ -282,8 +279,10 @@ class Worker:
         self._scheduler.begin()
         yield from self._drained(deadline)
         self._end_spouts()
-        # What a spout emitted when it was closed belongs to this micro-batch, too.
+        # What a spout emitted when it was closed belongs to this micro-batch, too, and what a thread of a bolt's did.
         yield from self._drained(deadline)
+        while not end_bolts(self.executors):
+            yield from self._drained(deadline)
         self._builder.seal()
         # What bolts keep of a spout without offsets beyond the micro-batch holds back no row of it.
         self._builder.release(undecided=True)
