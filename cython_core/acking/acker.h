@@ -75,7 +75,7 @@ struct ps_root {
     ps_timer timer;             /* order: first */
     uint64_t edges;             /* XOR of the ids of the edges without verdict */
     uint64_t attempt;           /* 0: settled or free */
-    uint64_t taken;             /* nanoseconds: when a bolt last took a tuple of it */
+    uint64_t taken;             /* nanoseconds: when a bolt last took a tuple of it; odd: put off by its turn's end */
     uint32_t waiting;           /* tuples of it in queues, batches and pending emits */
     uint64_t dragged;           /* the attempt that it had, until it is told that it was dragged; else 0 */
     uint64_t deadline;          /* nanoseconds; PS_NO_TIMEOUT: never */
@@ -323,16 +323,19 @@ static inline void ps_acker_add(ps_root *root, uint64_t attempt, uint64_t edge) 
 static inline bool ps_acker_take(const ps_acker *acker, ps_root *root, uint64_t attempt) {
     if (root->attempt != attempt) return false;
     if (root->waiting) root->waiting--; /* 0: it was found in the hands of a bolt (ps_acker_none_waits) */
-    root->taken = acker->now;
+    root->taken = acker->now & ~UINT64_C(1);
     return true;
 }
 
 /* A long turn is over, in which the clock stood at `began`: what bolts took since then counts as taken `now`. Too late
- * by a turn at most, where the first reading would be too early by so much: a tree would fail in a bolt's hands. */
+ * by a turn at most, where the first reading would be too early by so much: a tree would fail in a bolt's hands.
+ *
+ * Once for each tuple that is taken, hence the odd readings: turns follow one another within a tick of the clock and,
+ * between threads, overlap, so a tuple that a bolt keeps would be put off by every one of them. */
 static inline void ps_acker_take_late(ps_acker *acker, uint64_t began, uint64_t now) {
     for (uint64_t attempt = acker->oldest; attempt < acker->next; attempt++) {
         ps_root *root = acker->window[attempt & acker->mask];
-        if (root && root->taken >= began && root->taken < now) root->taken = now;
+        if (root && !(root->taken & 1) && root->taken + 1 >= began && root->taken < now) root->taken = now | 1;
     }
 }
 

@@ -31,6 +31,7 @@ cdef class BoltExecutor(Executor):
     cdef unsigned long long executed_at_final_tick
     cdef unsigned long long emits_at_final_tick
     cdef unsigned long long emits_at_held_tick
+    cdef unsigned long long executed_at_kept_batches   # when it was to process them and did not; -1: never
     cdef bint by_test_clock               # trees time out by a clock that a call may move by any time
     cdef bint batch_override              # the component has its own process_batches
     cdef bint final_ticked
@@ -39,6 +40,7 @@ cdef class BoltExecutor(Executor):
     cdef uint64_t begin_taking(self) except? 0
     cdef int end_taking(self, uint64_t began) except -1
     cdef int skip(self, PyObject *item) except -1
+    cdef bint gives_batches(self) except -1
     cdef long consume(self, long quota) except -1
     cdef bint empty(self) noexcept
     cdef void *poll_any(self) noexcept

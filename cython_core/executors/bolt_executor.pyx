@@ -11,7 +11,7 @@ from cython_core.executors.executor cimport (
     Executor, late, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
 )
 from cython_core.executors.spout_executor cimport spouts_at_most
-from cython_core.queues.batch_inserter cimport PendingEmits, ps_incref
+from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, ps_incref
 from cython_core.queues.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll, queue_size
 from cython_core.routing.output_collector cimport BoltOutputCollector, enter
@@ -51,6 +51,7 @@ cdef class BoltExecutor(Executor):
         self.tick_frequency = tick_frequency
         self.tick_source = TupleSource("__system", "__tick", -1, ("rate_secs",))
         self.batching = None
+        self.executed_at_kept_batches = <unsigned long long>-1
         if isinstance(instance, BatchingBase):
             self.batching = instance
             self.collector.batching = True
@@ -107,6 +108,12 @@ cdef class BoltExecutor(Executor):
         self.tick_timer = new_timer(timers)
         self.fire_timer = new_timer(timers)
 
+    def share_acker(self, Acker acker not None):
+        """Takes the acker of the worker: a bolt without streams has none from its routers, and takes tuples of trees
+        all the same."""
+        self.collector.acker = acker
+        self.by_test_clock = acker.monotonic is not None
+
     def begin(self, double now):
         """A micro-batch begins at this reading of the scheduler's clock: timers start, the final tick is due again."""
         self.final_ticked = False
@@ -120,10 +127,6 @@ cdef class BoltExecutor(Executor):
         seconds = getattr(self.instance, "secs_between_batches", None) if self.batching is not None else None
         if seconds is not None:
             self.fire_timer.start(seconds)
-
-    def end(self):
-        """The micro-batch is over: what the bolt emits until the next one begins belongs to none."""
-        self.collector.between_runs = True
 
     def discard(self):
         for error in self.collector.late_emits or ():
@@ -385,16 +388,24 @@ cdef class BoltExecutor(Executor):
         """Whether it is a batching bolt and holds some."""
         return self.batching is not None and len(self.batching._batches) > 0
 
+    cdef bint gives_batches(self) except -1:
+        """Whether it holds batches and has not kept them, with nothing new since, when it was last to process them."""
+        return self.holds_batches() and self.executed != self.executed_at_kept_batches
+
     def process_held(self, unsigned long long emits):
-        """What it may hold is what a spout waits for: a batching bolt processes its batches; a bolt that holds none
-        gets a tick.
+        """What it may hold is what a spout waits for: a batching bolt processes its batches; a bolt that holds none, or
+        keeps them, gets a tick.
 
         ``emits``: of all spouts so far.
         """
         self.times.begin_turn()
         try:
-            if self.holds_batches():
+            if self.gives_batches():
+                groups = len(self.batching._batches)
                 self.fire_batches()
+                # An override of process_batches may keep them, or raise before it comes to them.
+                if len(self.batching._batches) >= groups:
+                    self.executed_at_kept_batches = self.executed
             else:
                 self.emits_at_held_tick = emits
                 self.give_tick(True)
@@ -482,6 +493,26 @@ cdef class BoltExecutor(Executor):
         return <void *>tup
 
 
+def end_bolts(list executors not None):
+    """The micro-batch is over, unless something is under way still (False): what bolts emit until the next one begins
+    belongs to none.
+
+    Order: no Python code, so that what a thread of a bolt's emits comes before it all, or is refused.
+    """
+    cdef Executor executor
+    cdef BatchInserter inserter
+    for executor in executors:
+        if not executor.idle():
+            return False
+        for inserter in executor.inserters:
+            if inserter.count > 0:
+                return False
+    for executor in executors:
+        if isinstance(executor, BoltExecutor):
+            (<BoltExecutor>executor).collector.between_runs = True
+    return True
+
+
 cdef BoltExecutor holder_of_what_spouts_await(tuple executors, unsigned long long emits):
     """The bolt that is to process what it holds, as spouts wait for verdicts and all else is processed; or None.
 
@@ -494,7 +525,7 @@ cdef BoltExecutor holder_of_what_spouts_await(tuple executors, unsigned long lon
         return None
     bolts = [executor for executor in reversed(executors) if isinstance(executor, BoltExecutor)]
     for bolt in bolts:
-        if bolt.pending.count == 0 and bolt.holds_batches():
+        if bolt.pending.count == 0 and bolt.gives_batches():
             return bolt
     for bolt in bolts:
         if bolt.pending.count == 0 and bolt.has_tick and bolt.emits_at_held_tick != emits:

@@ -225,6 +225,7 @@ cdef class SpoutExecutor(Executor):
                 self.caught("next_tuple")
                 self.raises += 1
                 if self.raises <= MOST_RAISES:
+                    self.charge(self.collector.emits - before)
                     break  # it is asked again: a spout that has raised may have more
             else:
                 self.raises = 0

@@ -180,7 +180,11 @@ cdef class ExecutorThread:
         self.blocked_on = None
         if self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED:
             ps_wake(&self.run.driver.place)
-            return self.park(None, FOREVER, None, OUTPUT_FULL)
+            try:
+                return self.park(None, FOREVER, None, OUTPUT_FULL)
+            except BaseException as error:  # of a request that is under way, in whose loop it sleeps
+                self.run.fail(error)
+                return 0
         self.turns += 1
         self.busy = True
         try:
@@ -280,23 +284,25 @@ cdef class ExecutorThread:
             ps_wake_write_to(&self.wake_up.place, self.requests.loop.wake_fd)
         ps_wake_prepare(&self.wake_up.place)
         # Order: prepared, then looked once more.
-        if not self.has_work(full):
-            if self.may_be_the_last() and self.run.all_parked():
-                ps_wake(&self.run.driver.place)
-            if reason != NOT_STALLED and self.run.running:
-                self.executor.stall_begin(reason)
+        try:
+            if not self.has_work(full):
+                if self.may_be_the_last() and self.run.all_parked():
+                    ps_wake(&self.run.driver.place)
+                if reason != NOT_STALLED and self.run.running:
+                    self.executor.stall_begin(reason)
+                if in_loop:
+                    self.sleep_in_loop(most)
+                elif strategy is None:
+                    with nogil:
+                        ps_wake_park(&self.wake_up.place, most)
+                else:
+                    self.sleep_by(strategy, most, full)
+        finally:  # also if a request exits: the loop's file may be another one's when the thread is woken next
+            ps_wake_cancel(&self.wake_up.place)
             if in_loop:
-                self.sleep_in_loop(most)
-            elif strategy is None:
-                with nogil:
-                    ps_wake_park(&self.wake_up.place, most)
-            else:
-                self.sleep_by(strategy, most, full)
-        ps_wake_cancel(&self.wake_up.place)
-        if in_loop:
-            ps_wake_write_to(&self.wake_up.place, -1)
-        if full is not None and self.wake_up in full.blocked():
-            full.blocked().remove(self.wake_up)
+                ps_wake_write_to(&self.wake_up.place, -1)
+            if full is not None and self.wake_up in full.blocked():
+                full.blocked().remove(self.wake_up)
         return 0
 
     cdef int sleep_in_loop(self, int64_t most) except -1:

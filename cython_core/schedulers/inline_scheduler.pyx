@@ -96,6 +96,8 @@ cdef class InlineScheduler:
             executor.times.share(self.stopwatch)
             if isinstance(executor, BoltExecutor):
                 executor.share_timers(self.timers)
+                if acker is not None:
+                    executor.share_acker(acker)
         self.output = output
         self.acker = acker
         self.monotonic = monotonic

@@ -98,6 +98,8 @@ cdef class ThreadsScheduler:
         ])
         for executor in executors:
             executor.patience = <unsigned long long>(patience * 1e9)
+            if acker is not None and isinstance(executor, BoltExecutor):
+                executor.share_acker(acker)
         self.flush_nanos = flush_nanos if any([executor.inserters for executor in executors]) else 0
         if self.flush_nanos > 0:
             self.timer = FlushTimer()

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cython_core.acking.acker import Acker
 from cython_core.arrow.row_batch import RowBatchBuilder
-from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.bolt_executor import BoltExecutor, end_bolts
 from cython_core.executors.executor import ComponentFailed, Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.schedulers.inline_scheduler import InlineScheduler
@@ -268,9 +268,6 @@ class Worker:
             self._scheduler.halt()
             self._close_quietly()
             self._error_log.tell()
-        for executor in self.executors:
-            if isinstance(executor, BoltExecutor):
-                executor.end()
         self._seconds = self.clock.monotonic() - began
         self.broken = False
         self._warn()
@@ -283,8 +280,10 @@ class Worker:
         self._scheduler.begin()
         yield from self._drained(deadline)
         self._end_spouts()
-        # Tuples that a spout emits when it is closed belong to this micro-batch, too.
+        # Tuples that a spout emits when it is closed belong to this micro-batch, too, and those of a bolt's own threads.
         yield from self._drained(deadline)
+        while not end_bolts(self.executors):
+            yield from self._drained(deadline)
         self._builder.seal()
         # Trees of a spout without offsets that bolts keep beyond the micro-batch hold back no row of it.
         self._builder.release(undecided=True)

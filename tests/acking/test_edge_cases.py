@@ -609,6 +609,26 @@ def test_resetting_a_settled_tuple_changes_nothing():
     assert result.errors == []
 
 
+def test_the_time_of_a_tree_begins_at_the_tick_that_processes_its_batch():
+    """Not when the clock was last looked at, which between threads is up to 32 ms before: the acker's wheel is."""
+
+    class Groups(BatchingBolt):
+        ticks_between_batches = 0
+
+        def group_key(self, tup):
+            return 0
+
+        def process_batch(self, key, tups):
+            pass
+
+    heard = Heard()
+    spout = feeder(heard, [0], PAUSE(30))
+    forgets = settling({0: "never"}).spec(inputs=[spout])
+    groups = Groups.spec(inputs=[spout], config={"topology.tick.tuple.freq.secs": 2.483})
+    run(heard, {"topology.message.timeout.secs": 10.5}, spout=spout, forgets=forgets, groups=groups)
+    assert heard.at["fail", 0] == pytest.approx(2.483 + 10.5, abs=0.003)
+
+
 def test_a_reset_counts_for_every_tree_of_the_tuple():
     class ResetsOnce(Held):
         def process(self, tup):

@@ -19,6 +19,7 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.testing import run_topology
 from pystorm_source.worker import OutputPlan, Worker
 from tests.worker.running import Numbers, numbers, topology, worker_of
+from tests.worker.test_threads import until
 
 UNTRACKED = {"topology.acker.executors": 0}  # rows leave before their tuples are through
 ORDERED = pytest.mark.parametrize("ordered", [False, True])
@@ -584,6 +585,37 @@ def test_an_exit_in_a_coroutine_names_its_tuple():
     result = run_topology(line(Leaves))
     (error,) = result.errors
     assert "component 'b0', task 2: process() raised SystemExit: 7; tuple (3,) of s.default" in str(error)
+
+
+@pytest.mark.threads
+def test_an_exit_while_the_thread_waits_for_its_rows_to_be_taken_fails_the_task():
+    """Finished batches wait for Spark, so that the thread sleeps in the loop, and there the request exits."""
+    may_exit, exits = asyncio.Event(), threading.Event()
+
+    class Leaves(AsyncBolt):
+        outputs = ["n long"]
+
+        async def process(self, tup):
+            self.emit(tup.values)
+            if tup.values.n == 0:
+                self.loop = asyncio.get_running_loop()
+                await may_exit.wait()
+                exits.set()
+                raise SystemExit(7)
+
+    s = Numbers.spec()
+    config = {**UNTRACKED, "topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
+    worker = worker_of(topology(s=s, b=Leaves.spec(inputs=[s])), "b", overrides=config, batch_rows=1)
+    batches = worker.run("s", "p", 0, 100)
+    next(batches)
+    (bolt,) = [each.instance for each in worker.executors if each.component == "b"]
+    (thread,) = [each for each in worker._scheduler.threads if each.thread.name == "pystorm-b-2"]
+    until(lambda: thread.parked and len(worker._builder.done) >= 4, "rows that nobody takes")
+    bolt.loop.call_soon_threadsafe(may_exit.set)
+    assert exits.wait(10)
+    with pytest.raises(TupleFailed, match=r"component 'b', task 2: process\(\) raised SystemExit: 7; tuple \(0,\)"):
+        list(batches)
+    worker.stop()
 
 
 def test_an_emit_behind_the_end_of_its_process_is_an_error_that_names_the_tuple():

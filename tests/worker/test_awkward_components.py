@@ -404,6 +404,36 @@ def test_an_override_of_process_batches_may_survive_its_exceptions():
     assert [(failure.method, str(failure.__cause__)) for failure in worker.errors] == [("process", "no group for 3")]
 
 
+@pytest.mark.parametrize("raises", [True, False])
+def test_batches_that_an_override_of_process_batches_keeps_are_not_asked_for_again_and_again(raises):
+    """As the spout waits for them, until their trees time out."""
+    calls = []
+
+    class Keeps(BatchingBolt):
+        outputs = ["n long"]
+        exit_on_exception = False
+
+        def group_key(self, tup):
+            return 0
+
+        def process_batches(self):
+            calls.append(len(self._batches[0]))
+            if raises:
+                raise ValueError("before it comes to them")
+
+    config = {
+        "topology.max.spout.pending": 5,
+        "topology.message.timeout.secs": 0.2,
+        "topology.max.spout.retries": 0,
+        "topology.dead.letter": "drop",
+    }
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=Keeps.spec(inputs=[s])), "b", overrides=config)
+    assert numbers(worker.run("s", "p", 0, 15)) == []
+    assert sorted(set(calls)) == [5, 10, 15]
+    assert len(calls) < 10
+
+
 @pytest.mark.parametrize("anchors", [True, False])
 @pytest.mark.parametrize(("raises", "verdict"), [(True, "fail"), (False, "ack")])
 def test_a_batch_keeps_its_tuples_whatever_the_bolt_does_to_the_list(raises, verdict, anchors):
@@ -556,6 +586,20 @@ def test_an_emit_between_two_micro_batches_is_an_error_that_names_bolt_and_value
     assert "Given: (77,)" in str(error)
     with pytest.raises(TupleFailed, match=r"component 'b', task 2: emit\(\) raised RuntimeError.*\(77,\)"):
         list(worker.run("s", "p", 3, 6))
+    worker.stop()
+
+
+def test_an_emit_while_spark_has_the_last_rows_is_an_error():
+    """The micro-batch is sealed: what is emitted now would be in the next one, or lost."""
+    s = Numbers.spec()
+    worker = worker_of(topology(s=s, b=EmitsLater.spec(inputs=[s])), "b", batch_rows=10)
+    (bolt,) = [each.instance for each in worker.executors if each.component == "b"]
+    given, errors = [], []
+    for batch in worker.run("s", "p", 0, 15):
+        given += numbers([batch])
+        errors.append(bolt.later(100 + len(given), anchors=[]))
+    assert given == [*range(10), 110, *range(10, 15)] or given == [*range(15), 110]
+    assert [LATE in str(error) for error in errors] == [False, True]
     worker.stop()
 
 

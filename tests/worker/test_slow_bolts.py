@@ -9,7 +9,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from pystorm_source import BatchingBolt, Bolt, PartitionedSpout
+from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Stream
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import TupleFailed
 from pystorm_source.plan import compile_plan
@@ -397,6 +397,40 @@ def test_a_tuple_that_is_taken_late_in_a_long_turn_has_its_whole_time():
     assert counts["s"]["retries"] == 0
 
 
+def test_so_it_has_in_a_bolt_without_streams():
+    clock = ManualClock()
+
+    class KeepsTheLast(Bolt):
+        auto_ack = False
+
+        def process(self, tup):
+            if 0 < tup.values.n <= 4:
+                clock.advance(0.7)
+            if tup.values.n == 4:
+                self.kept = tup
+            else:
+                self.ack(tup)
+
+        def process_tick(self, tup):
+            self.ack(self.kept)
+
+    class Shows(Pass):
+        outputs = [Stream(["n long"], name="default"), Stream(["n long"], name="to")]
+
+        def process(self, tup):
+            super().process(tup)
+            self.emit(tup.values, stream="to")
+
+    s = Numbers.spec()
+    shows = Shows.spec(inputs=[s])
+    bolt = KeepsTheLast.spec(inputs=[shows["to"]], config={"topology.tick.tuple.freq.secs": 2.4})
+    made = topology(s=s, shows=shows, b=bolt)
+    worker = worker_of(made, "shows", overrides={"topology.message.timeout.secs": 2}, clock=clock)
+    rows, counts = run(worker, 5)
+    assert rows == [0, 1, 2, 3, 4]
+    assert counts["s"]["retries"] == 0
+
+
 def test_so_it_has_by_the_machines_clock():
     s = Numbers.spec()
     bolt = keeps_the_last(s, lambda: time.sleep(0.4), 1.25)
@@ -404,6 +438,34 @@ def test_so_it_has_by_the_machines_clock():
     rows, counts = run(worker, 5)
     assert rows == [0, 1, 2, 3, 4]
     assert counts["s"]["retries"] == 0
+
+
+def test_a_tuple_that_a_bolt_keeps_times_out_while_long_turns_go_on():
+    """Turns of two bolts, each longer than 1/64 of the time-out, one behind the other or side by side."""
+    seen = []
+
+    class KeepsTheFirst(Bolt):
+        auto_ack = False
+
+        def process(self, tup):
+            seen.append(tup.values.n)
+            time.sleep(0.008)
+            if tup.values.n != 0 or seen.count(0) == 2:
+                self.ack(tup)
+
+    class Works(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            time.sleep(0.008)
+
+    s = Numbers.spec()
+    made = topology(s=s, keeps=KeepsTheFirst.spec(inputs=[s]), works=Works.spec(inputs=[s]))
+    config = {"topology.message.timeout.secs": 0.2, "topology.max.spout.pending": 4}
+    rows, counts = run(worker_of(made, "works", overrides=config), 100)
+    assert rows == []
+    assert counts["s"]["retries"] == 1
+    assert seen.index(0, 1) < 60  # 25 calls in that time
 
 
 def test_the_time_of_a_group_begins_with_its_own_call():

@@ -278,6 +278,22 @@ def test_a_call_that_emits_beyond_the_permits_ends_the_slice():
     assert len(wired.instances("b")[0].values) == 6
 
 
+@pytest.mark.parametrize("raises", [1, 3])
+def test_what_a_call_emits_before_it_raises_uses_up_permits(raises):
+    class Raises(Endless):
+        exit_on_exception = False
+
+        def next_tuple(self):
+            super().next_tuple()
+            if self.at % raises == 0:
+                raise ValueError("behind its emit")
+
+    wired = spout_and_sink(Raises)
+    wired.named["s"][0].open_slice(10)
+    wired.run()
+    assert len(wired.instances("b")[0].values) == 10
+
+
 # --- Arrow batches ---
 
 
