@@ -280,7 +280,7 @@ class Worker:
         self._scheduler.begin()
         yield from self._drained(deadline)
         self._end_spouts()
-        # Tuples that a spout emits when it is closed belong to this micro-batch, too, and those of a bolt's own threads.
+        # Tuples that a spout emits when it is closed belong to this micro-batch, too, as do those of bolts' threads.
         yield from self._drained(deadline)
         while not end_bolts(self.executors):
             yield from self._drained(deadline)
