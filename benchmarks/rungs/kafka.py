@@ -46,7 +46,7 @@ from pystorm_source.worker.output import OutputPlan, ViewPlan
 from pystorm_source.worker.worker import Worker
 from testbed.kafka_broker import KafkaCluster, kafka_cluster
 from testbed.maven import PeerMissing, java_jars
-from testbed.unpaced import UNPACED
+from testbed.uncontrolled import UNCONTROLLED
 
 TOPIC = "records"
 PARTITIONS = 2
@@ -103,7 +103,7 @@ def _ours(topology: type[Topology]) -> Callable[[Any, dict[str, Any]], Any]:
     def load(spark: Any, options: dict[str, Any]) -> Any:
         from pystorm_source import read_stream
 
-        return read_stream(spark, topology, **options, **UNPACED)
+        return read_stream(spark, topology, **options, **UNCONTROLLED)
 
     return load
 

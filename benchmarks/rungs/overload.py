@@ -33,7 +33,7 @@ from benchmarks.harness.process_memory import sampled
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from testbed.simulate import settling
-from testbed.unpaced import UNPACED
+from testbed.uncontrolled import UNCONTROLLED
 
 SLOTS = 2
 RATE = 8_000
@@ -245,7 +245,7 @@ def _fixed_batches(spark: Any, folder: Path, feedback: str, step: int, batches: 
 
     total = step * (1 + batches)
     config = {"benchmark.rows": total, "benchmark.partitions": SLOTS}
-    frame = read_stream(spark, c.PairOut, config=config, maxOffsetsPerTrigger=step, feedback=feedback, **UNPACED)
+    frame = read_stream(spark, c.PairOut, config=config, maxOffsetsPerTrigger=step, feedback=feedback, **UNCONTROLLED)
     checkpoint = tempfile.mkdtemp(prefix="no-pressure", dir=folder)
     query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
     try:

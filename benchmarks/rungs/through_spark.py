@@ -26,7 +26,7 @@ from benchmarks.harness.ladder import Settings
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from pystorm_source.api import Topology
-from testbed.unpaced import UNPACED
+from testbed.uncontrolled import UNCONTROLLED
 
 # The best of 10, 20, 50 and 100 thousand for the bare source; ours gets the same.
 BATCH_ROWS = 100_000
@@ -71,7 +71,7 @@ def _ours(topology: type[Topology]) -> Callable[[Any, Load], Any]:
             "benchmark.partitions": PARTITIONS,
             "benchmark.batch.rows": BATCH_ROWS,
         }
-        return read_stream(spark, topology, config=config, maxOffsetsPerTrigger=rows.step, **UNPACED)
+        return read_stream(spark, topology, config=config, maxOffsetsPerTrigger=rows.step, **UNCONTROLLED)
 
     return load
 

@@ -1,4 +1,4 @@
-"""Bolts that wait for the outside world, for many tuples at a time."""
+"""Bolts that wait for external systems, for many tuples at a time."""
 
 from cython_core.executors.async_request import AsyncBase
 from cython_core.tuples.tuple import Tuple

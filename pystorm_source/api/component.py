@@ -1,4 +1,4 @@
-"""What spouts and bolts have in common: lifecycle, identity, logging."""
+"""The common base of spouts and bolts: lifecycle, identity, logging."""
 
 import logging
 import os
@@ -65,8 +65,8 @@ class Component:
     pid: int
     serializer: str = "json"
 
-    # The engine's: name → count, last and sum of what report_metric was given; what raise_exception was given; where
-    # it is logged.
+    # The engine's: name → count, last and sum of report_metric's values; arguments of raise_exception; the log for
+    # them.
     _pystorm_metrics: dict[str, dict[str, Any]] | None = None
     _pystorm_reported: list[tuple[BaseException, Any]] | None = None
     _pystorm_errors: ErrorLog | None = None  # of the worker

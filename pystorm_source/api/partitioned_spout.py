@@ -1,4 +1,4 @@
-"""Spouts whose tuples have offsets: what Spark can replay."""
+"""Spouts whose tuples have offsets, so that Spark can replay them."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple

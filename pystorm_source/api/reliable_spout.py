@@ -74,7 +74,7 @@ class ReliableSpout(Spout):
                 f"You must provide a tuple ID when emitting with a ReliableSpout: {type(self).__name__}.emit(values, "
                 f"tup_id=...). Given: {given(tup_id)}"
             )
-        # Order: kept before the emit, which acks at once where nobody subscribes.
+        # Order: kept before the emit, which acks at once if the stream has no subscriber.
         kept = self.unacked_tuples.get(tup_id)
         self.unacked_tuples[tup_id] = (tup, stream, direct_task, need_task_ids)
         try:

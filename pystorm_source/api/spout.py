@@ -1,4 +1,4 @@
-"""Spouts: where tuples enter a topology."""
+"""Spouts: they bring tuples into a topology."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class Spout(Component, SpoutBase):
         [('hello',), ('world',)]
     """
 
-    # The engine's: what becomes of tuples that are given up; None in no topology.
+    # The engine's: its retries and dead letters; None outside of a topology.
     _pystorm_retries: Any = None
 
     def next_tuple(self) -> Any:

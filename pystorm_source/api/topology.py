@@ -13,7 +13,7 @@ from pystorm_source.redaction import redacted
 
 
 class Subscription(NamedTuple):
-    """A bolt's input with everything found: who emits, which stream, by which grouping."""
+    """A resolved input of a bolt: producer, stream, grouping."""
 
     producer: ComponentSpec
     stream: Stream
@@ -21,7 +21,7 @@ class Subscription(NamedTuple):
 
 
 class _Thrift:
-    """An attribute of streamparse's topologies that is not here: AttributeError, with what to use instead."""
+    """An attribute of streamparse's topologies that is not here: AttributeError, which names the replacement."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -91,7 +91,7 @@ class Topology:
                     )
                 if isinstance(value, ComponentSpec):
                     specs[attribute] = value.named(attribute)
-                else:  # what a subclass sets to something else is no component any more
+                else:  # a subclass that sets it to something else removes the component
                     specs.pop(attribute, None)
         return tuple(specs.values())
 
@@ -116,7 +116,7 @@ class Topology:
 
     @classmethod
     def subscriptions(cls, spec: ComponentSpec) -> tuple[Subscription, ...]:
-        """What a component of this topology subscribes to, each stream once.
+        """The subscriptions of a component of this topology, each stream once.
 
         A grouping that was not given is DIRECT for a direct stream, else SHUFFLE.
 

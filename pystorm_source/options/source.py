@@ -51,13 +51,13 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     starting_offsets: Annotated[
         str,
         Meta(
-            description='Where a new query begins: earliest, latest, or JSON {"spout": {"partition": offset}}; '
+            description='Start of a new query: earliest, latest, or JSON {"spout": {"partition": offset}}; '
             "-2 is earliest, -1 latest."
         ),
     ] = msgspec.field(name="startingOffsets", default="earliest")
     ending_offsets: Annotated[
         str,
-        Meta(description='Where a batch read ends: latest, or JSON {"spout": {"partition": offset}}. Not for streams.'),
+        Meta(description='End of a batch read: latest, or JSON {"spout": {"partition": offset}}. Not for streams.'),
     ] = msgspec.field(name="endingOffsets", default="latest")
     max_offsets_per_trigger: Annotated[
         Annotated[int, Meta(ge=1)] | None,
@@ -135,7 +135,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="feedback.port", default=0)
 
     @property
-    def slice_millis(self) -> int:
+    def poll_millis(self) -> int:
         """How long a micro-batch polls spouts without offsets."""
         return 1000 if self.batch_target_millis is None else self.batch_target_millis
 

@@ -1,13 +1,13 @@
 """Wait strategies by the keys ``topology.{spout,bolt,backpressure}.wait.*``: Storm's two, or a class of the user's.
 
-A class of the user's is built without arguments, once per executor and situation, and has what Storm's interface
-``IWaitStrategy`` asks for:
+A class of the user's is built without arguments, once per executor and situation, and has the methods of Storm's
+interface ``IWaitStrategy``:
 
     class Patient:
         def prepare(self, conf: dict, situation: WaitSituation) -> None: ...
         def idle(self, idle_counter: int) -> int:
-            time.sleep(0.01)             # nothing else ends this wait, a stop of the worker neither
-            return idle_counter + 1      # what the next call in a row gets; the first one gets 0
+            time.sleep(0.01)             # nothing else ends this wait, not even a stop of the worker
+            return idle_counter + 1      # passed to the next call in a row; the first one gets 0
 """
 
 import enum

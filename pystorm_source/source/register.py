@@ -193,7 +193,7 @@ def _is_ours_to_check(spark: "SparkSession", texts: Mapping[str, str]) -> bool:
 
 
 def _checked(plan: Plan, name: str, texts: Mapping[str, str], schema: "StructType | str | None") -> ReadRequest:
-    """What Spark will ask for. Looks at declarations alone: no component is made."""
+    """The request that Spark will make. Checks declarations alone: no component is made."""
     request = ReadRequest.of(texts, name, plan)
     if schema is None:
         request.rows.schema()
@@ -256,7 +256,7 @@ def _source_named(name: str) -> type[PystormDataSource]:
 
 
 def _use_this_python(spark: "SparkSession") -> None:
-    """Where nobody chose a Python and all runs on this machine, the session runs this one instead of ``python3`` of
+    """If the user chose no Python and all runs on this machine, the session runs this one instead of ``python3`` of
     PATH."""
     if "PYSPARK_PYTHON" not in ensure_worker_python():
         return

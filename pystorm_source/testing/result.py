@@ -1,4 +1,4 @@
-"""What a run of a topology gave."""
+"""The result of a run of a topology."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -16,7 +16,7 @@ from pystorm_source.errors import TupleFailed
 from tests.core.wired import Numbers as Offsets
 from tests.core.wired import Part, Wired, slice_of
 from tests.worker.running import Batches, Numbers, Pass, numbers, topology, worker_of
-from tests.worker.test_ticks_and_batches import EVERY_SECOND, FailsOften, Grouping, Odd, Paced, played
+from tests.worker.test_ticks_and_batches import EVERY_SECOND, FailsOften, Gradual, Grouping, Odd, played
 
 
 class Fails(Bolt):
@@ -149,11 +149,11 @@ def test_emits_of_a_batch_without_auto_anchor_belong_to_nothing(base):
         def process_batch(self, key, tups):
             self.emit((len(tups),))
 
-    worker = above_a_bolt_that_fails(Unanchored, type("S", (Paced,), {"script": [1, 2, 3], "clock": ManualClock()}))
+    worker = above_a_bolt_that_fails(Unanchored, type("S", (Gradual,), {"script": [1, 2, 3], "clock": ManualClock()}))
     list(worker.run_round({}))
     counts = worker.report()["components"]
     assert counts["f"]["failed"] == counts["b"]["emitted"] > 0
-    assert sorted(worker.executors[0].instance.told) == [("ack", 1), ("ack", 2), ("ack", 3)]
+    assert sorted(worker.executors[0].instance.verdicts) == [("ack", 1), ("ack", 2), ("ack", 3)]
 
 
 def test_the_warning_of_a_failed_tuple_of_a_tick_names_the_tick(caplog):
@@ -180,7 +180,7 @@ def test_the_copy_of_a_tuple_is_acked():
         def process(self, tup):
             self.ack(copy.copy(tup))
 
-    assert played([1, 2], Copies)[1].told == [("ack", 1), ("ack", 2)]
+    assert played([1, 2], Copies)[1].verdicts == [("ack", 1), ("ack", 2)]
 
 
 def test_tuples_held_from_one_micro_batch_to_the_next_stay_unsettled():
@@ -272,7 +272,7 @@ def test_a_timer_slower_than_its_period_lets_the_micro_batch_end(seconds):
             self.clock.advance(0.06)
             super().process_batches()
 
-    assert played([1, 2], Slow, secs_between_batches=seconds)[1].told == [("ack", 1), ("ack", 2)]
+    assert played([1, 2], Slow, secs_between_batches=seconds)[1].verdicts == [("ack", 1), ("ack", 2)]
 
 
 @pytest.mark.timeout(20)
@@ -281,7 +281,7 @@ def test_a_tick_slower_than_its_period_lets_the_micro_batch_end():
         def process_tick(self, tup):
             self.clock.advance(1.5)
 
-    assert played([1, 2], Slow, EVERY_SECOND)[1].told == [("ack", 1), ("ack", 2)]
+    assert played([1, 2], Slow, EVERY_SECOND)[1].verdicts == [("ack", 1), ("ack", 2)]
 
 
 @pytest.mark.timeout(20)
@@ -337,7 +337,7 @@ def test_a_spout_that_answers_each_verdict_with_an_emit_lets_the_slice_end(judge
 
 
 def test_a_spout_that_raises_and_goes_on_is_asked_on():
-    class Raises(Paced):
+    class Raises(Gradual):
         exit_on_exception = False
 
         def next_tuple(self):
@@ -346,7 +346,7 @@ def test_a_spout_that_raises_and_goes_on_is_asked_on():
             super().next_tuple()
 
     worker, spout, _ = played(["bad", "bad", 1, "bad", "bad", 2], Pass, spout=Raises)
-    assert spout.told == [("ack", 1), ("ack", 2)]
+    assert spout.verdicts == [("ack", 1), ("ack", 2)]
     assert worker.report()["components"]["s"]["errors"] == 4
 
 
@@ -357,14 +357,14 @@ def test_a_value_that_does_not_print_fails_its_tuple_alone():
 
     value = Unprintable()
     worker, spout, _ = played([value, 1], Odd)
-    assert spout.told == [("fail", value), ("ack", 1)]
+    assert spout.verdicts == [("fail", value), ("ack", 1)]
     assert len(worker.errors) == 1
 
 
 def test_an_emit_that_raised_half_way_leaves_no_tree_behind():
     """The bolt before the one whose key cannot be hashed got its tuple."""
 
-    class Tries(Paced):
+    class Tries(Gradual):
         def next_tuple(self):
             try:
                 super().next_tuple()
@@ -400,7 +400,7 @@ def test_an_override_of_process_batches_may_survive_its_exceptions():
                 raise LookupError("one")
 
     worker, spout, _ = played([1, 2, 3, 4], Survives, exit_on_exception=False, tuples_between_batches=2)
-    assert spout.told == [("fail", 3), ("ack", 4)]
+    assert spout.verdicts == [("fail", 3), ("ack", 4)]
     assert [(failure.method, str(failure.__cause__)) for failure in worker.errors] == [("process", "no group for 3")]
 
 
@@ -447,7 +447,7 @@ def test_a_batch_keeps_its_tuples_whatever_the_bolt_does_to_the_list(raises, ver
                 raise LookupError("replaced")
 
     worker, spout, _ = played([1, 2], Replaces, exit_on_exception=False, auto_anchor=anchors)
-    assert spout.told == [(verdict, 1), (verdict, 2)]
+    assert spout.verdicts == [(verdict, 1), (verdict, 2)]
     assert [str(failure.__cause__) for failure in worker.errors] == ["replaced"] * raises
 
 
@@ -471,12 +471,12 @@ def test_what_a_partitioned_spout_emits_when_it_is_closed_belongs_to_the_micro_b
 
 
 def test_so_does_what_a_spout_emits_when_it_is_deactivated():
-    class Late(Paced):
+    class Late(Gradual):
         def deactivate(self):
             self.emit((1,), 1)
 
     worker, spout, _ = played([], Odd, spout=Late)
-    assert spout.told == [("ack", 1)]
+    assert spout.verdicts == [("ack", 1)]
     assert worker.report()["components"]["b"]["executed"] == 1
 
 
@@ -548,7 +548,7 @@ def test_process_batches_may_be_called_from_a_thread_of_the_bolts_own():
     everything = list(range(1, 41))
     _, spout, bolt = played(everything, Threaded)
     assert bolt.seen == [(n, [(n,)]) for n in everything]
-    assert spout.told == [("ack", n) for n in everything]
+    assert spout.verdicts == [("ack", n) for n in everything]
 
 
 class EmitsLater(Bolt):

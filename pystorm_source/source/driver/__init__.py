@@ -1,3 +1,3 @@
-"""Runs on the driver: what Spark asks of a reader, the spouts that it asks in turn, ranges, progress."""
+"""Runs on the driver: Spark's calls of a reader, the spouts that it calls, ranges, progress."""
 
 __all__: list[str] = []

@@ -1,3 +1,3 @@
-"""The way back from a task to the driver: what a task reports, how it is sent, received and added up."""
+"""The way back from a task to the driver: a task's report, its sending, its receipt and the sum of all."""
 
 __all__: list[str] = []

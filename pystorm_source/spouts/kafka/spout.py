@@ -46,7 +46,7 @@ class _Kafka(PartitionedSpout):
         fields: list[str] | None = None,
         include_headers: bool = False,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options.
+        """This spout for a Topology; arguments win over the reader's options.
 
         Args:
             name (str): as in ``Spout.spec``.
