@@ -226,9 +226,9 @@ class PacedSpout(Spout):
     rows: tuple[str, ...] = ("some data",)
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
-        self.pace(conf.get("benchmark.rate", 0))
+        self.limit_rate(conf.get("benchmark.rate", 0))
 
-    def pace(self, rate: float) -> None:
+    def limit_rate(self, rate: float) -> None:
         """So many rows a second from now on."""
         self.turns = cycle(self.rows)
         self.latencies = array("q")

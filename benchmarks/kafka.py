@@ -36,7 +36,7 @@ from pyspark.sql import functions
 from benchmarks.ladder import Settings
 from benchmarks.peers import SPARK_KAFKA, PeerMissing, java_jars
 from benchmarks.record import Record, record
-from benchmarks.spark_session import UNPACED, spark_session
+from benchmarks.spark_session import UNCONTROLLED, spark_session
 from pystorm_source import Bolt, Topology
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
@@ -101,7 +101,7 @@ def _ours(topology: type[Topology]) -> Callable[[Any, dict[str, Any]], Any]:
     def load(spark: Any, options: dict[str, Any]) -> Any:
         from pystorm_source import read_stream
 
-        return read_stream(spark, topology, **options, **UNPACED)
+        return read_stream(spark, topology, **options, **UNCONTROLLED)
 
     return load
 

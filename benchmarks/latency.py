@@ -1,6 +1,6 @@
 """How long a spout tuple takes from its emit to its ack, at half of what the topology can do; against Storm.
 
-    null, id-null, word-count    as in ``topologies``, the spout paced, every tuple measured: the 99th percentile
+    null, id-null, word-count    as in ``topologies`` at half the throughput, every tuple measured: the 99th percentile
     -storm                       the same beside Storm's, with one acker, at half of what Storm does in the same run
 
 Both begin with the emit and end in the spout's ``ack``. Our spout listens for acks in every turn
@@ -34,7 +34,7 @@ class LatencyCase(NamedTuple):
     topology: type[Topology]
     storm: StormCase
     emits: int
-    """Of the spout, when it is not paced."""
+    """Of the spout, without a limit."""
     fan_out: float
     """Tuples at the last bolt of one of the spout's."""
 
@@ -107,7 +107,7 @@ def measured(case: LatencyCase, small: int) -> Seen:
         began = CLOCK.monotonic()
         _feed(worker, emits)
         load = emits / (CLOCK.monotonic() - began) / 2
-        spout.pace(load)
+        spout.limit_rate(load)
         _feed(worker, int(load * 2 / small))
         latencies = sorted(spout.latencies)
     finally:

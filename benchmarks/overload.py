@@ -32,7 +32,7 @@ from benchmarks.overloaded import Overloaded, service_rate
 from benchmarks.process_memory import sampled
 from benchmarks.record import Record, record
 from benchmarks.simulate import settling
-from benchmarks.spark_session import UNPACED, spark_session
+from benchmarks.spark_session import UNCONTROLLED, spark_session
 
 SLOTS = 2
 RATE = 8_000
@@ -244,7 +244,7 @@ def _fixed_batches(spark: Any, folder: Path, feedback: str, step: int, batches: 
 
     total = step * (1 + batches)
     config = {"benchmark.rows": total, "benchmark.partitions": SLOTS}
-    frame = read_stream(spark, c.PairOut, config=config, maxOffsetsPerTrigger=step, feedback=feedback, **UNPACED)
+    frame = read_stream(spark, c.PairOut, config=config, maxOffsetsPerTrigger=step, feedback=feedback, **UNCONTROLLED)
     checkpoint = tempfile.mkdtemp(prefix="no-pressure", dir=folder)
     query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
     try:

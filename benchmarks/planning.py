@@ -2,7 +2,7 @@
 
     trigger-N          N partitions of one spout, most of which have moved a little since the last trigger
     trigger-N-limited  the same with ``maxOffsetsPerTrigger``: half of what waits
-    trigger-N-paced    the same with the controller, which hears nothing from tasks and goes by time
+    trigger-N-controlled    the same with the controller, which hears nothing from tasks and goes by time
     pickle-N           pickling the N input partitions, one by one, as pyspark does it
 
 A trigger is what pyspark's runner makes of it: ``latestOffset`` of the start as ``json.loads`` gives it, ``json.dumps``
@@ -79,13 +79,13 @@ class Cost(NamedTuple):
 
 
 class Query:
-    """Spark's side of a query over a world of ``size`` partitions. ``limit``: ``maxOffsetsPerTrigger``. ``paced``:
+    """Spark's side of a query over a world of ``size`` partitions. ``limit``: ``maxOffsetsPerTrigger``. ``controlled``:
     whether the controller measures micro-batches out."""
 
-    def __init__(self, size: int, limit: int | None = None, paced: bool = False):
+    def __init__(self, size: int, limit: int | None = None, controlled: bool = False):
         given = {} if limit is None else {"maxoffsetspertrigger": str(limit)}
         request = ReadRequest.of(given, "planning", compile_plan(Planned))
-        self._reader = PystormStreamReader(request, request.rows.output(request.rows.schema()), paced=paced)
+        self._reader = PystormStreamReader(request, request.rows.output(request.rows.schema()), controlled=controlled)
         self._limit = self._reader.getDefaultReadLimit()
         self._random = random.Random(size)
         self._heads = {f"part-{number:06d}": (0, self._random.randrange(10**9)) for number in range(size)}
@@ -116,9 +116,13 @@ def run(settings: Settings) -> Iterator[Record]:
     for size in QUICK_SIZES if settings.quick else SIZES:
         asked = ASKED_MILLIS.get(size)
         runs = settings.runs_of(15 if size >= 100_000 else 40)
-        for kind, limit, paced in (("", None, False), ("-limited", size * STEP // 4, False), ("-paced", None, True)):
+        for kind, limit, controlled in (
+            ("", None, False),
+            ("-limited", size * STEP // 4, False),
+            ("-controlled", None, True),
+        ):
             if settings.wants(case := f"trigger-{size}{kind}"):
-                yield _told(case, _triggers(Query(size, limit, paced), runs), size, asked)
+                yield _told(case, _triggers(Query(size, limit, controlled), runs), size, asked)
         if settings.wants(case := f"pickle-{size}"):
             yield _told(case, _pickles(Query(size), runs), size)
 

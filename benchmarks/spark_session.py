@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.record import ROOT
 
-UNPACED = {"batch.target.millis": 600_000, "backpressure.initialRate": 1_000_000_000}
+UNCONTROLLED = {"batch.target.millis": 600_000, "backpressure.initialRate": 1_000_000_000}
 """Options of ours with which tasks report, and micro-batches are as large as the other limits let them be."""
 
 

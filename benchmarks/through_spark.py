@@ -24,7 +24,7 @@ from benchmarks import components as c
 from benchmarks.bare_sources import PARTITIONS, BareBatches, BareTuples
 from benchmarks.ladder import Settings
 from benchmarks.record import Record, record
-from benchmarks.spark_session import UNPACED, spark_session
+from benchmarks.spark_session import UNCONTROLLED, spark_session
 from pystorm_source.api import Topology
 
 # The best of 10, 20, 50 and 100 thousand for the bare source; ours gets the same.
@@ -70,7 +70,7 @@ def _ours(topology: type[Topology]) -> Callable[[Any, Load], Any]:
             "benchmark.partitions": PARTITIONS,
             "benchmark.batch.rows": BATCH_ROWS,
         }
-        return read_stream(spark, topology, config=config, maxOffsetsPerTrigger=rows.step, **UNPACED)
+        return read_stream(spark, topology, config=config, maxOffsetsPerTrigger=rows.step, **UNCONTROLLED)
 
     return load
 

@@ -127,7 +127,7 @@ class Storm:
     def latencies(self, rate: float) -> tuple[float, float]:
         """Median and 99th percentile from emit to ack, in seconds, of so many spout tuples a second."""
         self._program.send_signal(signal.SIGCONT)
-        self._program.ask("pace", round(rate))
+        self._program.ask("rate", round(rate))
         self._program.ask("settle", self._window_millis // 2)
         median, tail, _ = self._program.ask("latency", self._window_millis)
         self._program.send_signal(signal.SIGSTOP)

@@ -11,7 +11,8 @@ from pystorm_source import compiled
 from pystorm_source.version import __version__
 
 if compiled.complaint():
-    compiled.explain_imports()  # whatever needs the core says what is wrong; `pystorm-source check` does not need it
+    # An import of the core then raises the remedy; `pystorm-source check` does not need the core.
+    compiled.explain_imports()
 else:
     from pystorm_source.api import (
         AsyncBolt,

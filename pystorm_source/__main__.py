@@ -6,7 +6,7 @@ NEEDED = ("rich", "typer")  # the extra `cli` of pyproject.toml; executors do wi
 
 
 def main() -> None:
-    """Runs the command line; ends with exit status 2 and what to install, if a package that it needs is missing."""
+    """Runs the command line; ends with exit status 2 and the package to install, if one is missing."""
     try:
         from pystorm_source.cli.main import app
     except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""What streamparse and pystorm users import from ``.bolt``."""
+"""The names that streamparse and pystorm users import from ``.bolt``."""
 
 from cython_core.tuple import Tuple
 from pystorm_source.api.async_bolt import AsyncBolt

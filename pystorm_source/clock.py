@@ -1,4 +1,4 @@
-"""The only place that reads time. Whatever needs a clock takes one as an argument; tests pass one that they advance."""
+"""The only module that reads time. Other code takes a clock as an argument; tests pass one that they advance."""
 
 import time
 from typing import Protocol
@@ -7,7 +7,8 @@ from pystorm_source.errors import given
 
 
 class Clock(Protocol):
-    """Seconds: ``monotonic`` for durations, ``wall`` (since 1970, UTC) for what is shown or compared with the world.
+    """Seconds: ``monotonic`` for durations, ``wall`` (since 1970, UTC) for display and for comparison with external
+    times.
 
     ``sleep`` lets at least that many of them pass.
     """
@@ -33,7 +34,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """Stands still until advanced; who sleeps by it advances it."""
+    """Stands still until advanced; a sleep by it advances it."""
 
     def __init__(self, now: float = 0.0):
         self.now = now

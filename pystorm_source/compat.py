@@ -1,4 +1,5 @@
-"""``install()`` lets ``import streamparse`` and ``import pystorm`` find this package, for code that nobody edits."""
+"""``install()`` lets ``import streamparse`` and ``import pystorm`` find this package, for code that cannot be
+edited."""
 
 import importlib
 import importlib.util
@@ -45,7 +46,7 @@ class _Alias(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"pystorm_source has no {name!r} for {self.__name__!r}; docs/MIGRATING.md says what is kept and what is not"
+            f"pystorm_source has no {name!r} for {self.__name__!r}; docs/MIGRATING.md lists the names that are kept"
         )
 
     def __reduce__(self) -> Any:
@@ -57,7 +58,7 @@ def install() -> None:
 
     Call it before the first such import, in every process that imports the code: at the top of the module or of its
     package's ``__init__``, so that Spark's workers do it too. A second call does nothing. Raises UsageError if the
-    real ones are imported or could be: a program must not have half of each.
+    real ones are imported or could be: a program must not mix both.
     """
     for package in _PACKAGES:
         present = sys.modules.get(package)
@@ -78,7 +79,7 @@ def _alias(name: str) -> ModuleType:
     if isinstance(known, _Alias):
         return known
     alias = _Alias(name, importlib.import_module(ALIASES[name]))
-    if known is not None:  # where a pickled alias arrives beside the real one, this one stays unnamed
+    if known is not None:  # if a pickled alias arrives beside the real one, this one stays unnamed
         return alias
     sys.modules[name] = alias
     parent, dot, child = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Whether the compiled core is there, and what to run if it is not."""
+"""Checks that the compiled core can be imported, and names the remedy if not."""
 
 import importlib.machinery
 import importlib.util
@@ -13,7 +13,7 @@ REMEDY = "Run `make build` in a checkout, or install it: `pip install .`"
 
 
 def require_core() -> None:
-    """Returns where the compiled core can be imported; costs nothing the second time.
+    """Returns if the compiled core can be imported; costs nothing the second time.
 
     Raises:
         ImportError: it was not compiled, or for another Python only, or it does not load; says which and the remedy.
@@ -25,7 +25,7 @@ def require_core() -> None:
 
 
 def complaint() -> str:
-    """What is wrong with the compiled core, without the remedy; empty if it can be imported."""
+    """The fault of the compiled core, without the remedy; empty if it can be imported."""
     try:
         import cython_core.build_info  # noqa: F401
     except ImportError as error:
@@ -34,13 +34,13 @@ def complaint() -> str:
 
 
 def explain_imports() -> None:
-    """From now on every import of the compiled core says what ``require_core`` says."""
+    """From now on every import of the compiled core raises the error of ``require_core``."""
     if not any(isinstance(finder, _Explaining) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Explaining())
 
 
 class _Explaining(MetaPathFinder):
-    """Finds nothing; asked for a compiled module, it raises what is wrong with it."""
+    """Finds nothing; for a compiled module it raises the error of ``require_core``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,4 +1,4 @@
-"""What streamparse and pystorm users import from ``.component``."""
+"""The names that streamparse and pystorm users import from ``.component``."""
 
 from cython_core.tuple import Tuple
 from pystorm_source.api.component import Component

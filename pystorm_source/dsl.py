@@ -1,4 +1,4 @@
-"""What streamparse users import from ``.dsl``: topologies, streams, groupings."""
+"""The names that streamparse users import from ``.dsl``: topologies, streams, groupings."""
 
 from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
 from pystorm_source.api.grouping import Grouping

@@ -5,7 +5,7 @@ from pystorm_source.source.worker_python import ensure_worker_python
 
 
 def prepare_spark() -> Java:
-    """What must be so before this process starts Spark: a fit Java, and workers that run this Python.
+    """Prepares this process for Spark: a suitable Java, and workers that run this Python.
 
     Raises:
         WorldError: there is no Java >= 17; the message says how to get one.

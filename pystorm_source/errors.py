@@ -1,10 +1,10 @@
 """Every error of this package, in one tree, by whose fault it is.
 
-``UsageError`` is the topology's, the option's or the caller's; ``WorldError`` is the outside world's and may pass on
-a retry; ``TupleFailed`` is one tuple's, raised by user code; ``InternalError`` is ours.
+``UsageError``: the topology, an option or a call is wrong. ``WorldError``: an external system failed; a retry may help.
+``TupleFailed``: user code raised for one tuple. ``InternalError``: a fault of this package.
 
-Values, exceptions and tracebacks of the user's come into messages by ``given``, ``said`` and ``traced``: whatever their
-size is, and whether or not they print.
+Messages show the user's values, exceptions and tracebacks by ``given``, ``said`` and ``traced``: these cut any size,
+and bear with objects that do not print.
 """
 
 import traceback
@@ -16,7 +16,7 @@ LONGEST_GIVEN = 500
 """Characters of one value in a message. Less: one does not see which value it was. More: it hides the remedy."""
 LONGEST_TRACEBACK = 20_000
 """Characters of a traceback in a message or a line of the log. Less: frames of a deep stack are missing."""
-_ROOM_FOR_WORDS = 40  # that say how much is left out; so that what was cut is not cut again
+_ROOM_FOR_WORDS = 40  # for the words that say how much is left out, so that a cut text is not cut again
 
 
 def cut(text: str, most: int = LONGEST_MESSAGE) -> str:
@@ -29,8 +29,8 @@ def cut(text: str, most: int = LONGEST_MESSAGE) -> str:
 
 
 def given(value: object, most: int = LONGEST_GIVEN) -> str:
-    """How a message shows a value: as it prints, cut; one that does not print by its type. Never raises."""
-    if isinstance(value, (str, bytes)) and len(value) > most:  # no need to print what is cut away
+    """A value for a message: its repr, cut; its type if it does not print. Never raises."""
+    if isinstance(value, (str, bytes)) and len(value) > most:  # the rest would be cut anyway
         kind = "characters" if isinstance(value, str) else "bytes"
         return f"{value[:most]!r}… ({len(value) - most} more {kind})"
     try:
@@ -40,7 +40,7 @@ def given(value: object, most: int = LONGEST_GIVEN) -> str:
 
 
 def said(error: BaseException, most: int = LONGEST_MESSAGE) -> str:
-    """The exception's type and what it says, cut. Never raises: an exception of a user's may not print."""
+    """The exception's type and message, cut. Never raises: a user's exception may not print."""
     name = type(error).__name__
     try:
         return f"{name}: {cut(str(error), most)}"
@@ -86,7 +86,7 @@ class WorldError(PystormError):
 
 
 class DataLossError(WorldError):
-    """Data between two offsets is gone; raised where ``failOnDataLoss`` is true."""
+    """Data between two offsets is gone; raised if ``failOnDataLoss`` is true."""
 
 
 class TupleFailed(PystormError):

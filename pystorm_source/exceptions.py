@@ -1,4 +1,4 @@
-"""What pystorm users import from ``.exceptions``."""
+"""The names that pystorm users import from ``.exceptions``."""
 
 from pystorm_source.errors import StormWentAwayError
 

@@ -10,8 +10,8 @@ from pystorm_source.errors import OptionError, said
 def load_named(key: str, given: str, form: str, otherwise: str = "", dots: bool = False) -> tuple[ModuleType, Any]:
     """The module, and the object in it; None if the module has no such object.
 
-    ``key``: of the option; ``form``: what it wants, as the error says it: "a class as module:Class, such as …";
-    ``otherwise``: what helps besides installing the module; ``dots``: module.Class is right, too. Raises OptionError if
+    ``key``: of the option; ``form``: the expected form, as the error shows it: "a class as module:Class, such as …";
+    ``otherwise``: a remedy besides installing the module; ``dots``: module.Class is right, too. Raises OptionError if
     the text has another form, or the import raises anything.
     """
     module_name, colon, path = given.partition(":")

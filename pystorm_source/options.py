@@ -515,7 +515,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="feedback.port", default=0)
 
     @property
-    def slice_millis(self) -> int:
+    def poll_millis(self) -> int:
         """How long a micro-batch polls spouts without offsets."""
         return 1000 if self.batch_target_millis is None else self.batch_target_millis
 

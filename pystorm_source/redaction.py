@@ -1,7 +1,7 @@
-"""What a repr, a message or a record may show of options: everything but secrets.
+"""Options as a repr, a message or a record may show them: without secrets.
 
-A secret is what its key names as one, at any depth, and whatever stands in a URI for a password. Used by every class
-that holds options and by every message that quotes one.
+A value is a secret if its key says so, at any depth; so is the password in a URI. Used by every class that holds
+options and by every message that quotes one.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ _INLINE = re.compile(
 
 
 def redacted(key: str, value: Any) -> Any:
-    """The value of an option as it may be shown: ``(redacted)`` stands for what a key names as a secret.
+    """The value of an option as it may be shown: ``(redacted)`` replaces secrets.
 
     Looks into mappings, lists, items of a configuration (pairs of key and value), JSON objects as text, and URIs.
     """

@@ -1,4 +1,4 @@
-"""What streamparse and pystorm users import from ``.spout``."""
+"""The names that streamparse and pystorm users import from ``.spout``."""
 
 from pystorm_source.api.component import Component
 from pystorm_source.api.foreign_components import JavaSpout, ShellSpout

@@ -1,4 +1,4 @@
-"""What streamparse users import from ``.storm``: every kind of component."""
+"""The names that streamparse users import from ``.storm``: every kind of component."""
 
 from pystorm_source.bolt import BatchingBolt, Bolt, JavaBolt, ShellBolt, TicklessBatchingBolt
 from pystorm_source.component import Component, StormHandler, Tuple

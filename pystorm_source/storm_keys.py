@@ -1,6 +1,6 @@
 """The ``topology.*`` keys of Storm itself: users bring whole configurations, of which this engine knows a part.
 
-Names from Storm 2's ``defaults.yaml`` and ``Config``, and from 1.x what Python topologies still set.
+Names from Storm 2's ``defaults.yaml`` and ``Config``, and those of 1.x that Python topologies still set.
 """
 
 import difflib
@@ -47,7 +47,7 @@ STORM_KEYS = frozenset(
     f"topology.{name}"
     for name in [
         *_NAMES.split(),
-        *(f"{who}.wait.{what}" for who in ("spout", "bolt", "backpressure") for what in _WAITING.split()),
+        *(f"{situation}.wait.{what}" for situation in ("spout", "bolt", "backpressure") for what in _WAITING.split()),
     ]
 )
 

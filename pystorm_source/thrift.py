@@ -1,4 +1,4 @@
-"""What streamparse users import from ``.thrift``; no Thrift is behind it."""
+"""The names that streamparse users import from ``.thrift``; Thrift is not used."""
 
 from typing import Any, NoReturn
 

@@ -1,13 +1,13 @@
 """Wait strategies by the keys ``topology.{spout,bolt,backpressure}.wait.*``: Storm's two, or a class of the user's.
 
-A class of the user's is built without arguments, once per executor and situation, and has what Storm's interface
-``IWaitStrategy`` asks for:
+A class of the user's is built without arguments, once per executor and situation, and has the methods of Storm's
+interface ``IWaitStrategy``:
 
     class Patient:
         def prepare(self, conf: dict, situation: WaitSituation) -> None: ...
         def idle(self, idle_counter: int) -> int:
-            time.sleep(0.01)             # nothing else ends this wait, a stop of the worker neither
-            return idle_counter + 1      # what the next call in a row gets; the first one gets 0
+            time.sleep(0.01)             # nothing else ends this wait, not even a stop of the worker
+            return idle_counter + 1      # passed to the next call in a row; the first one gets 0
 """
 
 import enum
@@ -24,7 +24,7 @@ _STORMS = ("WaitStrategyProgressive", "WaitStrategyPark")
 
 
 class WaitSituation(enum.Enum):
-    """What is waited for, by Storm's names. The value is the part of the keys that names it."""
+    """The situations of a wait, by Storm's names. The value is the part of the keys that names it."""
 
     SPOUT_WAIT = "spout"
     BOLT_WAIT = "bolt"
@@ -39,8 +39,8 @@ class WaitSituation(enum.Enum):
 def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStrategy:
     """A new strategy for one executor, by the keys of the situation in its configuration.
 
-    Raises OptionError for a wrong value, a class that is not found or is no wait strategy, and where it or its
-    ``prepare`` raises.
+    Raises OptionError for a wrong value, a class that is not found or is no wait strategy, and if it or its ``prepare``
+    raises.
     """
     options = parse(EngineOptions, conf).wait_options(situation.value)
     backs_off = situation is WaitSituation.SPOUT_WAIT
@@ -64,7 +64,7 @@ def wait_strategy(situation: WaitSituation, conf: Mapping[str, Any]) -> WaitStra
 
 
 def check_wait_strategies(conf: Mapping[str, Any]) -> None:
-    """Raises OptionError if a wait strategy of this configuration cannot be had. Builds none."""
+    """Raises OptionError if a wait strategy of this configuration cannot be built. Builds none."""
     engine = parse(EngineOptions, conf)
     for situation in WaitSituation:
         name = engine.wait_options(situation.value).strategy

@@ -21,7 +21,7 @@ import org.apache.storm.tuple.Tuple;
 /**
  * A topology of Storm in its LocalCluster, without a network: "StormPeers case batch parkMicros pending row...".
  * pending: topology.max.spout.pending, one acker and message ids; 0: nothing is acked. Says "ready" once tuples arrive;
- * answers each line "case milliseconds" with "tuples seconds", taken by the last bolt. "pace N" has the spout emit N
+ * answers each line "case milliseconds" with "tuples seconds", taken by the last bolt. "rate N" has the spout emit N
  * tuples a second, each with the time as its id; "latency milliseconds" answers "p50 p99 acked" from emit to ack, in
  * microseconds.
  */
@@ -32,7 +32,7 @@ public final class StormPeers {
     static volatile long taken;
 
     /** Nanoseconds between two emits; 0: as many as go. */
-    static volatile double pace;
+    static volatile double interval_nanos;
 
     /** How many tuples took so many tens of microseconds from emit to ack; written by the spout's one task alone. */
     static final long[] latencies = new long[100_000];
@@ -59,7 +59,7 @@ public final class StormPeers {
 
         @Override
         public void nextTuple() {
-            double interval = pace;
+            double interval = interval_nanos;
             if (interval > 0) {
                 nextPaced(interval);
                 return;
@@ -245,8 +245,8 @@ public final class StormPeers {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             long millis = Long.parseLong(line.split(" ")[1]);
-            if (line.startsWith("pace ")) {
-                pace = 1e9 / millis;
+            if (line.startsWith("rate ")) {
+                interval_nanos = 1e9 / millis;
                 answers.println("0");
                 continue;
             }

@@ -1,4 +1,4 @@
-"""What a user subclasses and writes."""
+"""The classes that users subclass and configure."""
 
 from cython_core.tuple import Tuple
 from pystorm_source.api.async_bolt import AsyncBolt

@@ -13,11 +13,11 @@ class BatchingBolt(BatchingBase, Bolt):
 
     The batches are processed at a tick (``topology.tick.tuple.freq.secs``) once more than ``ticks_between_batches``
     ticks were counted since the last time, so by default at every second one; as soon as ``tuples_between_batches``
-    tuples are held, where that is set; and when the micro-batch ends, whatever was counted.
+    tuples are held, if that is set; and when the micro-batch ends, whatever was counted.
 
     Emits in ``process_batch`` are anchored to every tuple of the group; afterwards all of them are acked
-    (``auto_ack``). An exception fails (``auto_fail``) every tuple held where it ends the task, and those of its own
-    group where ``exit_on_exception`` is False; the other groups are then processed the next time.
+    (``auto_ack``). An exception fails (``auto_fail``) every held tuple if it ends the task, and those of its own group
+    if ``exit_on_exception`` is False; the other groups are then processed the next time.
     """
 
     ticks_between_batches: int = 1

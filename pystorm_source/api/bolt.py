@@ -1,4 +1,4 @@
-"""Bolts: what is done to tuples."""
+"""Bolts: they process tuples."""
 
 from typing import Any
 

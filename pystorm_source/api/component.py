@@ -1,4 +1,4 @@
-"""What spouts and bolts have in common: lifecycle, identity, logging."""
+"""The common base of spouts and bolts: lifecycle, identity, logging."""
 
 import logging
 import os
@@ -39,8 +39,8 @@ class Component:
     pid: int
     serializer: str = "json"
 
-    # The engine's: name → count, last and sum of what report_metric was given; what raise_exception was given; where
-    # it is logged.
+    # The engine's: name → count, last and sum of report_metric's values; arguments of raise_exception; the log for
+    # them.
     _pystorm_metrics: dict[str, dict[str, Any]] | None = None
     _pystorm_reported: list[tuple[BaseException, Any]] | None = None
     _pystorm_errors: ErrorLog | None = None  # of the worker
@@ -63,10 +63,11 @@ class Component:
         has_subclass(cls)
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
-        """Called once before the first tuple, positionally. ``conf``: merged configuration; ``context``: who we are."""
+        """Called once before the first tuple, positionally. ``conf``: merged configuration; ``context``: this task's
+        identity."""
 
     def cleanup(self) -> None:
-        """Called once when the task's worker is given up; not called if the process is killed."""
+        """Called once when the task's worker stops; not called if the process is killed."""
 
     def log(self, message: Any, level: str | None = None) -> None:
         """Logs the message to ``pystorm.component.<name>``, whatever ``pystorm.log.level`` is.
@@ -87,7 +88,7 @@ class Component:
     def report_metric(self, name: str, value: Any) -> None:
         """Adds a value to a metric of this task: how often, the last value and, of numbers, the sum are reported.
 
-        Raises TypeError for a name that is no str.
+        Raises TypeError for a name that is not a str.
         """
         if not isinstance(name, str):
             raise TypeError(f"the name of a metric must be a str. Given: {given(name)}")
@@ -139,8 +140,8 @@ class Component:
         )
 
     def send_message(self, message: dict[str, Any]) -> None:
-        """A seam for unit tests written for pystorm: where a test replaces this method, on a component that is in no
-        topology, it gets what pystorm would send. Raises NotImplementedError if it is called as it is."""
+        """A seam for unit tests written for pystorm: if a test replaces this method, on a component that is in no
+        topology, it gets the messages that pystorm would send. Not replaced, it raises NotImplementedError."""
         raise NotImplementedError(
             "there is no pipe to Storm: call emit, ack, fail, log or report_metric; in a test, replace send_message or "
             f"run the topology. Given: {given(message)}"

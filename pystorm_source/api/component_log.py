@@ -1,10 +1,10 @@
-"""Where components log to: Python's logging, under ``pystorm.component.<name>``.
+"""Logging of components: Python's logging, under ``pystorm.component.<name>``.
 
     self.logger ──► pystorm.component.<name> ──► pystorm ──► root        as every logger of a program
-         └► a file of the task's own, where ``pystorm.log.path`` is set
+         └► a file of the task's own, if ``pystorm.log.path`` is set
 
-Where nothing handles the records of this process, as in a Spark Python worker, they go to its standard error, which is
-the log of the executor.
+If this process has no handler for the records, as a Spark Python worker, they go to its standard error, which is the
+log of the executor.
 """
 
 import logging
@@ -24,14 +24,15 @@ FIRST = 3
 SECONDS_BETWEEN = 60.0
 """Between two counts of a kind. Less: they fill the log. More: one learns late that it goes on."""
 MOST_KINDS = 1_000
-"""Kinds that are told apart. Fewer: a kind that was forgotten is logged whole again. More: code that is made up at run
+"""Kinds that are distinguished. Fewer: a forgotten kind is logged whole again. More: code that is generated at run
 time, each time under a new name, fills the memory."""
 
 FORMAT = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
 
 
 class StormHandler(logging.Handler):
-    """A handler under streamparse's name: what it sent to Storm goes to standard error, the log of the executor."""
+    """A handler under streamparse's name: its records go to standard error, the log of the executor, instead of
+    Storm."""
 
     def __init__(self, serializer: Any = None):
         """Takes streamparse's argument and ignores it."""
@@ -48,8 +49,8 @@ class StormHandler(logging.Handler):
 
 
 class LogStream:
-    """A text stream whose lines are logged, under streamparse's name. Nothing here replaces ``sys.stdout`` by it:
-    what a component prints disturbs no protocol."""
+    """A text stream whose lines are logged, under streamparse's name. It does not replace ``sys.stdout`` here: prints
+    of a component disturb no protocol."""
 
     def __init__(self, logger: logging.Logger):
         self.logger = logger
@@ -70,8 +71,8 @@ class _Kind:
         self.logger = logger
         self.name = name
         self.count = 0
-        self.untold = 0
-        self.told_at = 0.0
+        self.unlogged = 0
+        self.logged_at = 0.0
         self.last = ""
 
 
@@ -88,7 +89,7 @@ class ErrorLog:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A component's state may be pickled: what the engine has put beside it stays where it is."""
+        """A component's state may be pickled: the engine's own attributes are left out."""
         return type(None), ()
 
     def takes(self, component: str, logger: Any, error: BaseException) -> bool:
@@ -98,43 +99,43 @@ class ErrorLog:
             kind = self._kinds.get(key)
             if kind is None:
                 if len(self._kinds) >= MOST_KINDS:
-                    self._tell(self._kinds.pop(next(iter(self._kinds))))
+                    self._log_count(self._kinds.pop(next(iter(self._kinds))))
                 kind = self._kinds[key] = _Kind(logger, f"component {component!r}: {key[1]} at {key[2]}")
             kind.count += 1
             if kind.count <= FIRST:
-                kind.told_at = self._clock.monotonic()
+                kind.logged_at = self._clock.monotonic()
                 return True
-            kind.untold += 1
+            kind.unlogged += 1
             kind.last = said(error, LONGEST_GIVEN)
-            if self._clock.monotonic() - kind.told_at >= SECONDS_BETWEEN:
-                self._tell(kind)
+            if self._clock.monotonic() - kind.logged_at >= SECONDS_BETWEEN:
+                self._log_count(kind)
             return False
 
-    def tell(self, everything: bool = False) -> None:
+    def log_counts(self, everything: bool = False) -> None:
         """Logs the counts that are a minute old; with ``everything`` all of them."""
         now = self._clock.monotonic()
         with self._lock:
             for kind in self._kinds.values():
-                if everything or now - kind.told_at >= SECONDS_BETWEEN:
-                    self._tell(kind)
+                if everything or now - kind.logged_at >= SECONDS_BETWEEN:
+                    self._log_count(kind)
 
-    def _tell(self, kind: _Kind) -> None:
-        if kind.untold == 0:
+    def _log_count(self, kind: _Kind) -> None:
+        if kind.unlogged == 0:
             return
         now = self._clock.monotonic()
         kind.logger.error(
             "%s: %d more in %.0f s, %d in all; the last one: %s",
             kind.name,
-            kind.untold,
-            now - kind.told_at,
+            kind.unlogged,
+            now - kind.logged_at,
             kind.count,
             kind.last,
         )
-        kind.untold, kind.told_at = 0, now
+        kind.unlogged, kind.logged_at = 0, now
 
 
 def _line_of(error: BaseException) -> str:
-    """Where it was raised, as file:line."""
+    """The place that raised it, as file:line."""
     trace = error.__traceback__
     if trace is None:
         return "no line"
@@ -144,7 +145,7 @@ def _line_of(error: BaseException) -> str:
 
 
 class _LastResort(StormHandler):
-    """Writes where nobody else would: silent as soon as the root logger has a handler."""
+    """Writes if no other handler would: silent as soon as the root logger has a handler."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if not logging.getLogger().handlers:
@@ -168,7 +169,7 @@ class _TaskLogger(logging.Logger):
             handler.close()
 
     def isEnabledFor(self, level: int) -> bool:
-        # The base class caches the answer, and only registered loggers are told when it changes.
+        # The base class caches the answer, and only registered loggers are notified when it changes.
         return self.manager.disable < level and level >= self.getEffectiveLevel()
 
 

@@ -14,8 +14,8 @@ from pystorm_source.redaction import redacted
 
 @dataclass(frozen=True, init=False)
 class GlobalStreamId:
-    """A stream of a component: what a subscription names. ``component`` is a spec, or the name of a component or of its
-    attribute in the Topology, which may be declared later: so a cycle is wired.
+    """A stream of a component, as subscriptions name it. ``component`` is a spec, or the name of a component or of its
+    attribute in the Topology, which may be declared later: this is how to wire a cycle.
 
     ``componentId`` and ``streamId`` are the names that Storm has for the two. Raises TypeError for others than these.
     """
@@ -91,7 +91,7 @@ class ComponentSpec:
         return twin
 
     def named(self, attribute: str) -> "ComponentSpec":
-        """This spec, which knows now what its attribute is called; its name too, unless it was given one."""
+        """This spec with the name of its attribute, which also becomes its own name unless it has one."""
         self.attribute = self.attribute or attribute
         if self.name is None:
             self.name = attribute
@@ -99,8 +99,8 @@ class ComponentSpec:
 
     @property
     def inputs(self) -> dict[GlobalStreamId, Grouping]:
-        """What this component subscribes to. A grouping that was not given is DIRECT for a direct stream of a spec,
-        else SHUFFLE; ``Topology.subscriptions`` knows the components that are given by name, too."""
+        """The subscriptions of this component. The default grouping is DIRECT for a direct stream of a spec, else
+        SHUFFLE; ``Topology.subscriptions`` also resolves components that are given by name."""
         return {source: grouping or self._default_grouping(source) for source, grouping in self.subscriptions}
 
     @staticmethod

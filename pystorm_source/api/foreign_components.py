@@ -1,12 +1,12 @@
-"""streamparse's components that run outside of Python: names to import, refused where they are used."""
+"""streamparse's components that run outside of Python: importable names, refused when they are used."""
 
 from typing import Any, NoReturn
 
 from pystorm_source.api.component import Component
 
 _REMEDY = (
-    "write it as a Bolt or Spout in Python, which may start a program of its own; what is written in Java belongs "
-    "behind this source, in Spark"
+    "write it as a Bolt or Spout in Python, which may start a program of its own; Java code belongs after this "
+    "source, in Spark"
 )
 
 

@@ -21,8 +21,8 @@ class Grouping:
 
     Groupings distribute among the ``par`` tasks inside one Spark task. Across Spark partitions, group in Spark.
 
-    Raises ValueError for an unknown kind and for a missing field, TypeError for names that are no str, for names or an
-    object where the kind takes none, and for an object that cannot choose.
+    Raises ValueError for an unknown kind and for a missing field, TypeError for names that are not str, for names or an
+    object if the kind takes none, and for an object that cannot choose.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class Grouping:
     def partial_key(cls, *fields: Any) -> "Grouping":
         """As ``fields``, but the same values go to the less used of two tasks: a frequent key does not fill one task.
 
-        The bolt sees a part of a key's tuples only; add the parts up behind it. Raises as ``fields`` does.
+        The bolt sees a part of a key's tuples only; add the parts up after it. Raises as ``fields`` does.
         """
         return cls("partial_key", _listed(fields))
 
@@ -83,7 +83,7 @@ class Grouping:
     def custom(cls, obj: Any) -> "Grouping":
         """``obj.choose_tasks(task, values)`` answers the list of task ids that get a tuple; ``task`` is the producer's.
 
-        ``obj.prepare(context, stream, targets)``, where there is one, is called first: with the producer's context, the
+        ``obj.prepare(context, stream, targets)``, if defined, is called first: with the producer's context, the
         stream (``.component``, ``.stream``) and the task ids that subscribe, ascending. The object travels to the Spark
         tasks with the topology: it must pickle. Raises TypeError for an object without ``choose_tasks``.
         """

@@ -1,4 +1,4 @@
-"""Spouts whose tuples have offsets: what Spark can replay."""
+"""Spouts whose tuples have offsets, so that Spark can replay them."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -8,7 +8,7 @@ from pystorm_source.errors import TopologyError
 
 
 class Snapshot(NamedTuple):
-    """What a partitioned spout sees of the outside world at one moment.
+    """The state of a partitioned spout's source at one moment.
 
     ``heads``: partition → (earliest, latest), both offsets that exist now, latest exclusive. ``state``: the spout's own
     small notes (str → int or str) that travel inside the Spark offset and come back with the next ``snapshot``.
@@ -38,9 +38,9 @@ class PartitionedSpout(Spout):
     def named_offsets(cls, given: Mapping[str, Any]) -> Mapping[str, int] | None:
         """Driver. ``startingOffsets`` or ``endingOffsets`` in a form of the spout's own, as partition → offset.
 
-        Asked where the option's JSON names no spout of the topology, such as Spark's ``{"topic": {"0": 23}}``, and
-        where what stands under this spout's name is not partition → offset. -2 is earliest, -1 latest. None: this is no
-        form of ours. May raise OptionError, for one that is but makes no sense.
+        Called if the option's JSON names no spout of the topology, such as Spark's ``{"topic": {"0": 23}}``, and if the
+        value under this spout's name is not partition → offset. -2 is earliest, -1 latest. None: the spout does not
+        know this form. May raise OptionError for a known form with wrong content.
         """
         return None
 
@@ -57,7 +57,7 @@ class PartitionedSpout(Spout):
         raise NotImplementedError(f"{type(self).__name__} must define latest(partition) or snapshot()")
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
-        """Driver. Everything at once; override it where one request answers for all partitions.
+        """Driver. Everything at once; override it if one request answers for all partitions.
 
         ``known``: partition → offset up to which Spark has planned; empty before the first batch. ``state``: the notes
         of the last snapshot that made it into an offset.

@@ -8,12 +8,12 @@ from pystorm_source.errors import given
 
 
 class ReliableSpout(Spout):
-    """A spout in streamparse's shape that keeps what it has emitted until it is acked, and emits it again on a fail.
+    """A spout in streamparse's shape that keeps each tuple until it is acked, and emits it again on a fail.
 
     ``max_fails``: how often a tuple is emitted again; the next fail makes it a dead letter (``topology.dead.letter``:
     the task fails, unless that is ``stream`` or ``drop``), and then as if it were acked, with a line in the log.
     ``unacked_tuples``: message id → (values, stream, direct_task, need_task_ids); ``failed_tuples``: message id → fails
-    so far. Like any ``Spout`` it has no offsets: what it holds is lost with the process.
+    so far. Like any ``Spout`` it has no offsets: its tuples are lost with the process.
     """
 
     max_fails: int = 3
@@ -37,7 +37,7 @@ class ReliableSpout(Spout):
                 f"You must provide a tuple ID when emitting with a ReliableSpout: {type(self).__name__}.emit(values, "
                 f"tup_id=...). Given: {given(tup_id)}"
             )
-        # Order: kept before the emit, which acks at once where nobody subscribes.
+        # Order: kept before the emit, which acks at once if the stream has no subscriber.
         kept = self.unacked_tuples.get(tup_id)
         self.unacked_tuples[tup_id] = (tup, stream, direct_task, need_task_ids)
         try:

@@ -1,4 +1,4 @@
-"""What a spout may answer when it is asked for a snapshot."""
+"""The check of a spout's answer to ``snapshot``."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
@@ -40,7 +40,7 @@ def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
 
 
 def _bounds(heads: Mapping[str, tuple[int, int]]) -> npt.NDArray[np.int64] | None:
-    """The offsets as an array, None if a head makes no sense: all looked at together, for there may be many."""
+    """The offsets as an array, None if a head makes no sense: all checked together, for there may be many."""
     pairs = list(heads.values())
     if not _are_all(str, heads) or not _are_all(tuple, pairs) or not set(map(len, pairs)) <= {2}:
         return None

@@ -1,4 +1,4 @@
-"""Spouts: where tuples enter a topology."""
+"""Spouts: they bring tuples into a topology."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ class Spout(Component, SpoutBase):
     """A spout in streamparse's shape: ``next_tuple`` emits zero or more tuples and must not block.
 
     It has no offsets, so Spark cannot ask it again: in a streaming query it runs with the option ``journal.path``,
-    which has its tuples written down and replayed from there, or with ``delivery.guarantee=best-effort``, without
-    replay. Where the outside world can be read again, write a ``PartitionedSpout``.
+    which keeps its tuples for a replay, or with ``delivery.guarantee=best-effort``, without replay. If the external
+    system can be read again, write a ``PartitionedSpout``.
     """
 
-    # The engine's: what becomes of tuples that are given up; None in no topology.
+    # The engine's: its retries and dead letters; None outside of a topology.
     _pystorm_retries: Any = None
 
     def next_tuple(self) -> Any:
-        """Emits what there is; returning without an emit says that there is nothing now."""
+        """Emits the next tuple; a return without an emit means that there is none now."""
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple()")
 
     def activate(self) -> None:

@@ -105,4 +105,4 @@ DEAD_LETTER = Stream(
     ],
     name="__dead_letter",
 )
-"""Every spout's stream of the tuples that no retry is left for, where ``topology.dead.letter`` is ``stream``."""
+"""Every spout's stream of dead letters, if ``topology.dead.letter`` is ``stream``."""

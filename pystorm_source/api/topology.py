@@ -13,7 +13,7 @@ from pystorm_source.redaction import redacted
 
 
 class Subscription(NamedTuple):
-    """A bolt's input with everything found: who emits, which stream, by which grouping."""
+    """A resolved input of a bolt: producer, stream, grouping."""
 
     producer: ComponentSpec
     stream: Stream
@@ -21,7 +21,7 @@ class Subscription(NamedTuple):
 
 
 class _Thrift:
-    """An attribute of streamparse's topologies that is not here: AttributeError, with what to use instead."""
+    """An attribute of streamparse's topologies that is not here: AttributeError, which names the replacement."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -43,8 +43,8 @@ class Topology:
 
     ``config`` is a dict for all components. Subclasses inherit components and may replace them. A class without a
     component is a base for others. Raises ValueError for a name used twice, a bolt without inputs, a spout without
-    outputs, no spout, an unknown stream or field; TypeError for an instance instead of a spec and a config that is no
-    dict.
+    outputs, no spout, an unknown stream or field; TypeError for an instance instead of a spec and a config that is not
+    a dict.
     """
 
     config: ClassVar[dict[str, Any]] = {}
@@ -73,7 +73,7 @@ class Topology:
                     )
                 if isinstance(value, ComponentSpec):
                     specs[attribute] = value.named(attribute)
-                else:  # what a subclass sets to something else is no component any more
+                else:  # a subclass that sets it to something else removes the component
                     specs.pop(attribute, None)
         return tuple(specs.values())
 
@@ -98,9 +98,9 @@ class Topology:
 
     @classmethod
     def subscriptions(cls, spec: ComponentSpec) -> tuple[Subscription, ...]:
-        """What a component of this topology subscribes to, each stream once.
+        """The subscriptions of a component of this topology, each stream once.
 
-        Where no grouping was given it is DIRECT for a direct stream, else SHUFFLE. Raises ValueError for an unknown
+        The default grouping is DIRECT for a direct stream, else SHUFFLE. Raises ValueError for an unknown
         component, stream or field, for a direct stream with another grouping and the reverse, and for one stream with
         two groupings.
         """

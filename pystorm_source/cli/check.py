@@ -1,4 +1,4 @@
-"""``pystorm-source check``: is there all that a streaming query with this source needs, and if not, what to do."""
+"""``pystorm-source check``: checks the requirements of a streaming query with this source, and names the remedies."""
 
 import importlib.util
 import json
@@ -69,7 +69,7 @@ def findings() -> Iterator[Finding]:
 
 
 def topology_findings(reference: str, environment: str = "") -> Iterator[Finding]:
-    """Looks at a topology: whether it compiles, and what it may mean otherwise than it says. Nothing of it is run."""
+    """Checks a topology: whether it compiles, and whether it may do something unexpected. Nothing of it is run."""
     if compiled.complaint():
         yield Finding("topology", "FAIL", "cannot be looked at without the compiled core", compiled.REMEDY)
         return
@@ -94,16 +94,16 @@ def topology_findings(reference: str, environment: str = "") -> Iterator[Finding
 
 
 def _rows_of(plan: "Plan") -> Iterator[Finding]:
-    """What Spark will refuse, or refuse without an option of the reader's."""
+    """Topologies that Spark refuses, or refuses without an option of the reader's."""
     streams = {f"{component.name}.{stream.name}": stream for component, stream in plan.open_streams}
     if not streams:
         remedy = "give the last bolt `outputs`, such as outputs = ['written long']; a stream need not emit"
         yield Finding("open stream", "FAIL", "no stream leaves this topology, so it has no rows for Spark", remedy)
     elif len(streams) > 1:
-        # Dead letters come first, as spouts do, and are not what is meant.
+        # Dead letters come first, as spouts do, but they are rarely the wanted stream.
         meant = min(streams, key=lambda name: streams[name].name.startswith("__"))
         remedy = f"on the reader, option stream={meant}, or streams=all"
-        yield Finding("open streams", "warn", f"{', '.join(streams)}: Spark is to be told which", remedy)
+        yield Finding("open streams", "warn", f"{', '.join(streams)}: the reader must name one", remedy)
     yield from _misspelt_types(plan, set(streams))
     for name, stream in streams.items():
         untyped = [field for field, ddl in zip(stream.fields, stream.types, strict=True) if ddl is None]
@@ -114,7 +114,7 @@ def _rows_of(plan: "Plan") -> Iterator[Finding]:
     for spout in plan.spouts:
         if not spout.is_partitioned:
             remedy = "on the reader, option journal.path or delivery.guarantee=best-effort; or write a PartitionedSpout"
-            found = f"{spout.name}: {spout.cls.__name__} has no offsets: what a failed task had read is lost"
+            found = f"{spout.name}: {spout.cls.__name__} has no offsets: the tuples of a failed task are lost"
             yield Finding("delivery", "warn", found, remedy)
 
 
@@ -137,7 +137,7 @@ def _misspelt_types(plan: "Plan", leaving: set[str]) -> Iterator[Finding]:
 
 
 def ask(executable: str, path: str = "") -> dict[str, Any]:
-    """What ``source/probe.py`` answers when ``executable`` runs it; a dict with only ``error`` where it cannot.
+    """The answer of ``source/probe.py`` when ``executable`` runs it; a dict with only ``error`` if it cannot.
 
     ``path`` goes before ``PYTHONPATH``.
     """
@@ -156,7 +156,7 @@ def ask(executable: str, path: str = "") -> dict[str, Any]:
 
 
 def _spark_path() -> str:
-    """What Spark puts on the path of its Python processes: with it they have pyspark, whatever they run."""
+    """The path that Spark gives its Python processes, so that they have pyspark, whatever they run."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.origin:
         return ""
@@ -209,7 +209,7 @@ def _pyspark(here: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("admission control", "ok", "Spark hands read limits to the source")
     else:
         found = "this Spark has none for Python sources: the source bounds micro-batches itself, see docs/ADMISSION.md"
-        yield Finding("admission control", "warn", found, "pip install 'pyspark>=4.2' where you can choose")
+        yield Finding("admission control", "warn", found, "pip install 'pyspark>=4.2' if you can choose")
 
 
 def _java() -> Finding:
@@ -225,7 +225,7 @@ def _java() -> Finding:
 
 def _spark_processes(here: dict[str, Any]) -> Iterator[Finding]:
     """The Python of Spark's own processes, and whether they find this source."""
-    runs, answer = "PYSPARK_PYTHON", here  # what this package sets where nothing is set
+    runs, answer = "PYSPARK_PYTHON", here  # this package sets it if nothing is set
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         chosen = os.environ.get(name)
         if name == "PYSPARK_DRIVER_PYTHON" and not chosen:
@@ -262,7 +262,7 @@ def _misfit(answer: dict[str, Any], here: dict[str, Any]) -> str:
 
 
 def _lookup(answer: dict[str, Any], runs: str) -> Iterator[Finding]:
-    """Does what Spark's look-up of Python data sources does in the interpreter that runs it."""
+    """Repeats Spark's look-up of Python data sources in the interpreter that runs it."""
     modules: dict[str, dict[str, str | None]] = answer["modules"]
     ours = modules.get("pyspark_pystorm")
     item = 'format("pystorm")'

@@ -55,7 +55,7 @@ def _run(files: GrowingFiles, folder: Path, checkpoint: Path, quiet: bool) -> di
             query.wait(POLL_SECONDS)
             state = query.state()
             if state["batches"] and not files.begun:
-                files.start()  # what is appended from now on is appended under a running query
+                files.start()  # from now on lines are appended under a running query
             line = _progress_line(state)
             if not quiet and line != shown:
                 _show_progress(line)

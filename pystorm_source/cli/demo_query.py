@@ -1,4 +1,4 @@
-"""The streaming query of the demo and what its progress says."""
+"""The streaming query of the demo and its progress."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ class Query:
         )
 
     def wait(self, seconds: float) -> None:
-        """Blocking, at most ``seconds``. Raises what ended the query, where something did."""
+        """Blocking, at most ``seconds``. Raises the error that ended the query, if there was one."""
         if self._query.awaitTermination(seconds):
             raise RuntimeError("the demo's query ended by itself")
 

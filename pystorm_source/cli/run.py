@@ -40,11 +40,11 @@ def run(
 ) -> None:
     """Run a topology here, without Spark, until Ctrl-C, and show what each component does.
 
-    Exit status 1 where a component fails.
+    Exit status 1 if a component fails.
     """
     clock = SystemClock()
     failure = ""
-    # Components print what they like: with --json, stdout is for the object alone.
+    # Components may print: with --json, stdout is for the object alone.
     with usage_errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         seconds = parse_duration("--for", duration) if duration else float("inf")
         plan = plan_here(topology, environment, config_of(options or []))
@@ -78,13 +78,13 @@ def follow(
     end: float,
     once: bool,
     beat: Callable[[], None],
-    slice_seconds: float = 1.0,
+    round_seconds: float = 1.0,
     poll_seconds: float = 0.2,
 ) -> None:
     """Blocking, until ``end`` (a reading of the clock); with ``once`` until nothing is left, if that is earlier.
 
-    Spouts without offsets are listened to for ``slice_seconds`` at a time; ranges are cut so that a micro-batch takes
-    about as long. ``beat`` is called after each.
+    Spouts without offsets are polled for ``round_seconds`` at a time; ranges are cut so that a micro-batch takes about
+    as long. ``beat`` is called after each.
     """
     listens = bool(local.without_offsets)
     most = FIRST_RANGE
@@ -92,12 +92,12 @@ def follow(
         unread = local.unread.look()
         idle = True
         if unread or listens:
-            idle = local.round(local.unread.next_ranges(most), min(slice_seconds, end - began), until_idle=once)
+            idle = local.round(local.unread.next_ranges(most), min(round_seconds, end - began), until_idle=once)
             took = clock.monotonic() - began
-            if took < slice_seconds / 4:
+            if took < round_seconds / 4:
                 most *= 2
-            elif took > slice_seconds:
-                most = max(1, int(most * slice_seconds / took))
+            elif took > round_seconds:
+                most = max(1, int(most * round_seconds / took))
         elif not once:
             clock.sleep(min(poll_seconds, max(0.0, end - began)))
         beat()

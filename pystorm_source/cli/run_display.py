@@ -1,4 +1,4 @@
-"""What ``pystorm-source run`` shows: a live table, lines where there is no terminal, or one JSON object at the end."""
+"""The display of ``pystorm-source run``: a live table, lines if there is no terminal, or one JSON object at the end."""
 
 import json
 from types import TracebackType
@@ -21,7 +21,7 @@ WIDE = 100  # columns of a terminal that has room for times, too
 
 
 class Row(NamedTuple):
-    """One component's counts since the begin; ``rate`` is its work per second: what it emitted or, a bolt, executed.
+    """One component's counts since the start; ``rate`` is its work per second: tuples emitted, or executed by a bolt.
 
     ``capacity``: the share of the time that its tasks were busy. ``latency``: of its calls, as in a worker's report.
     """
@@ -72,7 +72,7 @@ class Display:
             del tuples[self.most_rows :]
 
     def show_end(self, failure: str) -> None:
-        """The last picture; ``failure``, where one ended the run, goes to stderr."""
+        """The last picture; ``failure``, if one ended the run, goes to stderr."""
         raise NotImplementedError
 
     @property
@@ -196,7 +196,7 @@ class TableDisplay(LinesDisplay):
 
 
 def _json(value: Any) -> Any:
-    """The value where JSON can hold it, else as it prints."""
+    """The value if JSON can hold it, else its repr."""
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

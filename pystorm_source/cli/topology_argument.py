@@ -1,4 +1,4 @@
-"""The topology that a command is given, and how a command says that what the user wrote is wrong."""
+"""The topology argument of a command, and its errors for wrong input."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from pystorm_source.errors import UsageError
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.storm_keys import check_topology_keys
 
-Reference = Annotated[str, typer.Argument(metavar="PACKAGE.MODULE:TOPOLOGY", help="The class, by where it is defined.")]
+Reference = Annotated[str, typer.Argument(metavar="PACKAGE.MODULE:TOPOLOGY", help="The class and its module.")]
 
 Environment = Annotated[
     str,
@@ -37,7 +37,7 @@ def plan_here(reference: str, environment: str = "", overrides: Mapping[str, Any
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """What a UsageError says goes to stderr; the command exits with status 2."""
+    """Prints the message of a UsageError to stderr; the command exits with status 2."""
     try:
         yield
     except UsageError as error:

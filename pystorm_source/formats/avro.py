@@ -1,7 +1,7 @@
 """Avro, written by Confluent's serializers: a zero byte, the id of the schema in four bytes, the value.
 
 Values are read by fastavro, schemas by Confluent's client. Confluent's ``AvroDeserializer`` joins the two as well, but
-takes more than three times as long for a record, ignores bytes behind the value, and knows no declared type.
+takes more than three times as long for a record, ignores bytes after the value, and knows no declared type.
 """
 
 import functools
@@ -34,9 +34,9 @@ class Avro:
     """``Avro(type, side, options)``. ``type``: of the column, None for that of the reader schema, or none at all.
 
     The schema that a record was written with is fetched by its id, when the first such record comes. Its fields go by
-    name: others than the declared ones are ignored, declared ones that it does not have are null (a reader schema
-    says other defaults). A schema that can have values which the declared type cannot hold is refused as a whole:
-    its records cannot be decoded. Raises OptionError for a reader schema that is none, or does not fit the type.
+    name: others than the declared ones are ignored, declared ones that it does not have are null (a reader schema may
+    set other defaults). A schema that can have values which the declared type cannot hold is refused as a whole: its
+    records cannot be decoded. Raises OptionError for a reader schema that is none, or does not fit the type.
     """
 
     def __init__(self, type: pa.DataType | None, side: str, options: DecodingOptions):
@@ -78,15 +78,15 @@ class Avro:
             value = schemaless_reader(rest, schema, None if self._reader is None else self._reader.parsed)
         except EOFError:
             raise Malformed("it ends within a value") from None
-        except Exception as error:  # fastavro raises whatever comes up if bytes are not of their schema
+        except Exception as error:  # fastavro raises any exception if bytes do not fit their schema
             raise Malformed(f"{type(error).__name__}: {error}") from None
         if rest.tell() != len(data):
-            raise Malformed(f"{len(data) - rest.tell()} bytes are left over behind the value")
+            raise Malformed(f"{len(data) - rest.tell()} bytes are left over after the value")
         return value if self._form is None or value is None else self._form(value)
 
     def _schema(self, id: int, unknown: dict[int, str]) -> Any:
-        """What fastavro reads records of this id by. ``unknown``: ids of which it is known that they have none, and
-        why; they are asked for again with the next batch."""
+        """The schema for records of this id. ``unknown``: ids without one, and why; the registry is asked again with
+        the next batch."""
         schema = self._schemas.get(id)
         if schema is None:
             if id not in unknown:

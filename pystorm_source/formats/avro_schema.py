@@ -79,7 +79,7 @@ class AvroSchema:
             _read_whole_decimals(self.parsed)
         except Malformed:
             raise
-        except Exception as error:  # fastavro raises whatever comes up if a schema is none
+        except Exception as error:  # fastavro raises any exception if a schema is invalid
             raise Malformed(f"the schema cannot be read: {type(error).__name__}: {error}") from None
 
     def type(self) -> pa.DataType:
@@ -202,7 +202,7 @@ def _holds(wanted: pa.DataType, given: pa.DataType) -> bool:
 
 
 def _parts(schema: Any) -> Iterator[Any]:
-    """The schema and all that it is made of, each where it is defined."""
+    """The schema and all its parts, each at its definition."""
     yield schema
     if isinstance(schema, list):
         for branch in schema:
@@ -220,7 +220,7 @@ def _definitions(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def _check_part(part: Any) -> None:
-    """Raises Malformed for what fastavro lets pass and Avro does not."""
+    """Raises Malformed for schemas that fastavro accepts although Avro forbids them."""
     if isinstance(part, list) and any(isinstance(branch, list) for branch in part):
         raise Malformed("the schema has a union within a union")
     if not isinstance(part, dict):

@@ -24,7 +24,7 @@ class Malformed(Exception):
 
 
 class LineFormat(Protocol):
-    """What a reader does with the lines of one file."""
+    """Reads the lines of one file."""
 
     def begin(self, path: str, first_line: bytes) -> None:
         """A range of this file comes next; ``first_line``: of the file, not of the range."""
@@ -99,7 +99,7 @@ class Unreadable(NamedTuple):
         return f"malformed line in {self.path!r} at byte {self.offset}: {self.reason}"
 
     def error(self) -> SchemaError:
-        """What the task fails with."""
+        """The error that fails the task."""
         return SchemaError(
             f"{self.message}. Correct it, or set files.malformed=skip, or dead-letter with topology.dead.letter=stream "
             f"or drop. Given: {self.line[:SHOWN]!r}"
@@ -107,8 +107,8 @@ class Unreadable(NamedTuple):
 
 
 class Faults:
-    """What happens to malformed lines, by ``files.malformed``: they raise; or are counted, the first of each range
-    logged, and the sum; or go to ``bury``, which answers whether a row is made of it, and may raise.
+    """The fate of malformed lines, by ``files.malformed``: they raise; or are counted, the first of each range logged,
+    and the sum; or go to ``bury``, which returns whether it made a row, and may raise.
     """
 
     def __init__(self, policy: str, logger: logging.Logger, bury: Callable[[Unreadable], bool]):

@@ -25,10 +25,10 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Registry:
-    """``Registry(conf)``: configuration of Confluent's client. Blocking, any thread. What was fetched is kept for good:
+    """``Registry(conf)``: configuration of Confluent's client. Blocking, any thread. Fetched schemas are kept for good:
     the schema of an id never changes.
 
-    Use ``registry_of``. Raises OptionError for what the client refuses.
+    Use ``registry_of``. Raises OptionError for settings that the client refuses.
     """
 
     def __init__(self, conf: dict[str, Any]):
@@ -73,7 +73,7 @@ class Registry:
                     f"another of its credentials. Given: {self._url!r}"
                 ) from None
             raise self._unreachable(what, error) from error
-        except Exception as error:  # the client passes on whatever its HTTP library raises
+        except Exception as error:  # the client passes on any exception of its HTTP library
             raise self._unreachable(what, error) from error
 
     def _unreachable(self, what: str, error: Exception) -> WorldError:

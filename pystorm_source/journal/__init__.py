@@ -1,3 +1,4 @@
-"""A journal around any spout without offsets: what Spark can replay. ``spout`` begins, ``log`` draws the folder."""
+"""A journal around any spout without offsets, so that Spark can replay it. ``spout`` begins, ``log`` draws the
+folder."""
 
 __all__: list[str] = []

@@ -32,7 +32,7 @@ is four requests. Too large: a commit that met a twin waits for nothing."""
 
 
 class Ballot(NamedTuple):
-    """What an attempt has promised (``promised``: round and attempt), accepted and for which value."""
+    """An attempt's promise (``promised``: round and attempt), its accepted round and value."""
 
     promised: tuple[int, str]
     accepted: tuple[int, str] | None = None
@@ -45,7 +45,7 @@ class Ballot(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes, where: str) -> "Ballot":
-        """Raises DataLossError for what is no ballot."""
+        """Raises DataLossError for bytes that are no ballot."""
         try:
             promised, accepted, value, _ = json.loads(data)
             ballot = cls(_number(promised), None if accepted is None else _number(accepted), base64.b64decode(value))

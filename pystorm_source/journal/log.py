@@ -1,4 +1,4 @@
-"""The journal of one spout of one query: its head, its batches, and what is trimmed.
+"""The journal of one spout of one query: its head, its batches, and trimming.
 
     journal.path / spout / id / journal.json           {"crc", "id", "spout", "trimmed", "version"}
                               / <range>.<attempt>.N.segment
@@ -7,7 +7,7 @@
 
 A batch without a manifest was not committed: segments that lie there were written by attempts that were killed, and are
 *orphaned* (``orphans``). A manifest that was deleted must not look like that, for the tuples of its segments
-were acked and nobody sends them again. So the manifest has copies: behind each segment, or in the ballots.
+were acked and will not be delivered again. So the manifest has copies: after each segment, or in the ballots.
 """
 
 import logging
@@ -35,11 +35,11 @@ OLDER_CHECKPOINT = (
     "it and with this journal"
 )
 OLDER_JOURNAL = "the journal is older than the checkpoint: it was restored from a backup, or files of it were deleted"
-LET_GO = "or let the query go on without what is gone with option failOnDataLoss=false"
+GO_ON = "or let the query go on without the lost tuples with option failOnDataLoss=false"
 
 
 class Journal:
-    """``id``: the partition's name. Raises CheckpointError if it is no journal's."""
+    """``id``: the partition's name. Raises CheckpointError if it is not a journal's id."""
 
     def __init__(self, options: JournalOptions, spout: str, id: str, clock: Clock | None = None):
         if not re.fullmatch(r"[0-9a-f]{32}", id):
@@ -82,14 +82,14 @@ class Journal:
             # manifest, and no segments: it fails, and Spark takes no notice.
             self._delete(rest)
             self.found(max(offset, trimmed or 0))
-        # Order: manifests last. What is left by a crash in between is whole, or has no manifest and no segment.
+        # Order: manifests last. A batch that a crash in between leaves is whole, or has no manifest and no segment.
         self._delete(rest)
         self._delete(manifests)
         self._delete([name for name in names if name.startswith(f"{HEAD}.")])  # of a driver that was killed
 
     def reconcile(self, offset: int, fail_on_data_loss: bool) -> int:
-        """Driver: compares the journal with the checkpoint, of which everything below ``offset`` is finished. A head
-        that is lost is made again. From where the journal can still be read.
+        """Driver: compares the journal with the checkpoint, of which everything below ``offset`` is finished. A lost
+        head is made again. Returns the offset from which the journal can still be read.
 
         Raises CheckpointError if the checkpoint is older than the journal.
         """
@@ -108,7 +108,7 @@ class Journal:
         if trimmed > offset and fail_on_data_loss:
             raise CheckpointError(
                 f"{OLDER_CHECKPOINT}. The checkpoint ends at offset {offset} of spout {self._spout!r}, and what the "
-                f"journal held below {trimmed} is finished and deleted: bring back a newer checkpoint, {LET_GO}. "
+                f"journal held below {trimmed} is finished and deleted: bring back a newer checkpoint, {GO_ON}. "
                 f"Given: {self.where(HEAD)!r}"
             )
         return trimmed
@@ -174,7 +174,7 @@ class Journal:
             yield from content.groups
 
     def where(self, name: str) -> str:
-        """A file as messages name it."""
+        """A file's path for messages."""
         return f"{self.store.folder}/{name}"
 
     def _delete(self, names: list[str]) -> None:
@@ -215,28 +215,29 @@ class Journal:
             return None
         manifest = Manifest.parse(data, batch, self.where(batch.manifest))
         logger.warning(
-            "%s was missing or damaged. It is made again from a copy; nothing is lost by that",
+            "%s was missing or damaged. It is made again from a copy; nothing is lost",
             self.where(batch.manifest),
         )
         self.store.replace(batch.manifest, data)
         return manifest
 
     def _lost(self, batch: BatchRange, shares: int, trimmed: int | None, names: list[str]) -> Exception | None:
-        """What shows that a batch without a manifest was finished or committed before, or is another journal's."""
+        """The error if a batch without a manifest was finished or committed before, or is another journal's; else
+        None."""
         where = f"Given: {self.where(HEAD)!r}"
         if trimmed is None:
             return DataLossError(
                 f"there is no journal of spout {self._spout!r}, or its head is damaged: {SAME_FOLDER}; bring it back "
-                f"from a copy, {LET_GO}. {where}"
+                f"from a copy, {GO_ON}. {where}"
             )
         if trimmed > batch.start:
             return CheckpointError(
                 f"offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} were finished before, and "
-                f"the journal is trimmed up to {trimmed}: {OLDER_CHECKPOINT}; bring back a newer checkpoint, {LET_GO}. "
+                f"the journal is trimmed up to {trimmed}: {OLDER_CHECKPOINT}; bring back a newer checkpoint, {GO_ON}. "
                 "If this attempt comes late, after its micro-batch was finished, nothing of it counts and Spark takes "
                 f"no notice. {where}"
             )
-        # A share may come before those of the same micro-batch that stand before it, and after those behind it.
+        # A share may be read before earlier shares of the same micro-batch, and after later ones.
         others = (shares - 1) * (batch.end - batch.start + 1)
         committed = sorted(of for name in names if (of := BatchRange.of_name(name)) and name == of.manifest)
         reached = trimmed
@@ -247,6 +248,6 @@ class Journal:
             return DataLossError(
                 f"{OLDER_JOURNAL}. Offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} have no "
                 f"manifest, and those beside them do not fit: it goes on from {reached} and ends at {latest}. "
-                f"{SAME_FOLDER}; bring the files back from a copy, {LET_GO}. {where}"
+                f"{SAME_FOLDER}; bring the files back from a copy, {GO_ON}. {where}"
             )
         return None

@@ -42,7 +42,7 @@ class Head(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes, id: str) -> "Head | None":
-        """Reads what ``to_bytes`` wrote for the journal ``id``; None for anything else."""
+        """Reads the result of ``to_bytes`` for the journal ``id``; None for anything else."""
         try:
             given = json.loads(data)
             head = cls(given["id"], given["spout"], given["trimmed"])
@@ -60,7 +60,7 @@ class BatchRange(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """What the names of its files begin with."""
+        """The prefix of its files' names."""
         return f"{self.start:019d}-{self.end:019d}."
 
     @property
@@ -116,7 +116,7 @@ class Manifest:
 
     @classmethod
     def parse(cls, data: bytes, batch: BatchRange, where: str) -> "Manifest":
-        """Reads what ``to_bytes`` wrote for this range. Raises DataLossError naming ``where`` for anything else."""
+        """Reads the result of ``to_bytes`` for this range. Raises DataLossError naming ``where`` for anything else."""
         try:
             given = json.loads(data)
             parts = tuple(SegmentPart(each["name"], each["bytes"], each["tuples"]) for each in given["segments"])
@@ -128,8 +128,8 @@ class Manifest:
         if not sound:
             raise DataLossError(
                 f"the manifest of offsets {batch.start} to {batch.end} (exclusive) in the journal is damaged, or of "
-                "another version: bring the file back from a copy, or let the query go on without what this batch had "
-                f"read with option failOnDataLoss=false. Given: {where!r}"
+                "another version: bring the file back from a copy, or let the query go on without the tuples of this "
+                f"batch with option failOnDataLoss=false. Given: {where!r}"
             )
         return manifest
 

@@ -1,10 +1,10 @@
-"""What attempts that were killed have left of a batch that is open: recovered as far as it can be, else deleted.
+"""Files of killed attempts of an open batch: recovered if possible, else deleted.
 
-A group whose tuples have ids is never recovered: they were not acked, so their origin sends them again. Without
-ids they come from nowhere again. An attempt that was killed can leave both, and a disk that was full stays full if
-nobody deletes the first kind: a retry would fail as the attempt before it did, and leave more.
+A group whose tuples have ids is never recovered: they were not acked, so their origin sends them again. Without ids
+they come from nowhere again. An attempt that was killed can leave both, and a disk that was full stays full unless the
+first kind is deleted: a retry would fail as the attempt before it did, and leave more.
 
-Only what no attempt can commit any more is deleted:
+Only files that no attempt can still commit are deleted:
 
 - its writer is dead (``JournalStore.is_dead``): an attempt that runs beside this one, a speculative twin for example,
   may still commit its segments;
@@ -25,16 +25,16 @@ logger = logging.getLogger("pystorm.journal")
 
 
 class OrphanedSegment(NamedTuple):
-    """What an attempt that was killed had journaled, as far as it can be believed."""
+    """The intact part of a killed attempt's segment."""
 
     part: SegmentPart
     groups: tuple[Group, ...]
 
 
 def orphaned_segments(journal: Journal, batch: BatchRange, rows: JournalRows) -> list[OrphanedSegment]:
-    """What attempts before this one have journaled, oldest first, up to the first group with a tuple that has an id.
+    """The segments of earlier attempts, oldest first, up to the first group with a tuple that has an id.
 
-    Deletes what no attempt can use. Raises DataLossError as ``rows.check``.
+    Deletes files that no attempt can use. Raises DataLossError as ``rows.check``.
     """
     names = sorted(filter(batch.is_segment, journal.store.names()), key=lambda name: _order(batch, name))
     found: list[OrphanedSegment] = []
@@ -75,7 +75,7 @@ def _of_attempt(journal: Journal, batch: BatchRange, rows: JournalRows, names: l
             if usable < len(data) or not usable:
                 needless.append((name, usable))
         ballot = f"{batch.prefix}{batch.attempt_of(names[0])}.ballot"
-        # Order: only what is read while nobody writes and nobody else deletes is deleted, the last segment first.
+        # Order: a file is deleted only if its writer is dead and no other attempt deletes, the last segment first.
         if is_dead and store.read(batch.manifest) is None and store.read(ballot) is None:
             for name, usable in reversed(needless):
                 store.shorten(name, usable)

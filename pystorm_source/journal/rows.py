@@ -1,9 +1,9 @@
 """Tuples of a spout's streams to Arrow and back, in the order of their emits.
 
 A field's values are of its declared type, converted as rows for Spark are. A field without a type holds MessagePack of
-what JSON has, and bytes: ``None``, ``bool``, ``int`` of 64 bits, ``float``, ``str``, ``bytes``, lists (tuples become
-lists) and dicts of these. Nothing is ever unpickled. With several streams, or a direct one, a column more says where a
-tuple stands among those of the others, and which task it is for.
+JSON values, and bytes: ``None``, ``bool``, ``int`` of 64 bits, ``float``, ``str``, ``bytes``, lists (tuples become
+lists) and dicts of these. Nothing is ever unpickled. With several streams, or a direct one, another column has a
+tuple's position among all streams, and its task.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,8 +56,8 @@ class JournalRows:
 
     @property
     def straight(self) -> Callable[[Any, int], None] | None:
-        """What takes (values, position) of the default stream if that is the only one, and nothing is to be added
-        to its tuples; else None."""
+        """A function for (values, position) of the default stream, if that is the only one and its tuples need no
+        additional columns; else None."""
         appender = self._appenders.get("default")
         return appender.straight if appender is not None and len(self._appenders) == 1 else None
 
@@ -78,7 +78,7 @@ class JournalRows:
         return any(builder.done for builder in self._builders)
 
     def take(self) -> list[StreamBatch]:
-        """What was collected, and nothing is left."""
+        """The collected batches; none are left here."""
         found = []
         for index, builder in enumerate(self._builders):
             builder.seal()
@@ -179,7 +179,7 @@ def _check_plain(value: Any, where: str) -> None:
 
 def _untyped(where: str) -> str:
     return (
-        f"{where}: a field without a type is journaled where it holds None, bool, int of 64 bits, float, str, bytes, "
+        f"{where}: a field without a type is journaled if it holds None, bool, int of 64 bits, float, str, bytes, "
         "lists or dicts of these: give the field a type in `outputs`, such as 'at timestamp'"
     )
 

@@ -8,12 +8,12 @@
              this and the payload; then the payload, an encapsulated Arrow IPC message, which ends at a multiple of 8
              bytes
 
-A group is what was flushed at once: it counts whole or not at all. A reader believes nothing before the CRC of a frame
-fits; from the first frame that does not on, a segment is damage (``SegmentContent.damage``), a torn tail as a rule. The
-payloads of one stream put together are an Arrow IPC stream that any Arrow reads.
+A group is flushed at once: it counts whole or not at all. A reader uses a frame only if its CRC fits; from the first
+frame that does not, a segment is damaged (``SegmentContent.damage``), a torn tail as a rule. The payloads of one stream
+put together are an Arrow IPC stream that any Arrow reads.
 
-When a batch is committed, a frame of another kind is added behind each of its segments: a copy of the manifest. So a
-segment knows that its tuples were acked, even if the manifest is lost. Behind a torn tail it is still found, by its
+When a batch is committed, a frame of another kind is added to the end of each of its segments: a copy of the manifest.
+So a segment shows that its tuples were acked, even if the manifest is lost. After a torn tail it is still found, by its
 magic.
 """
 
@@ -46,7 +46,8 @@ class StreamBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class Group:
-    """What was flushed at once. ``end``: bytes of the segment up to its end; ``has_ids``: of some tuple in it."""
+    """Tuples that were flushed at once. ``end``: bytes of the segment up to its end; ``has_ids``: of some tuple in
+    it."""
 
     batches: tuple[StreamBatch, ...]
     end: int
@@ -56,7 +57,7 @@ class Group:
 
 @dataclass
 class SegmentContent:
-    """What a segment holds that can be believed, and what is wrong behind that (empty: nothing)."""
+    """The intact content of a segment, and the damage after it (empty: none)."""
 
     schemas: list[pa.Schema] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
@@ -64,7 +65,7 @@ class SegmentContent:
 
 
 class SegmentWriter:
-    """Writes one segment. ``bytes`` and ``tuples`` count what was flushed."""
+    """Writes one segment. ``bytes`` and ``tuples`` count the flushed ones."""
 
     def __init__(self, name: str, appender: Appender, schemas: Sequence[pa.Schema]):
         self.name = name
@@ -100,8 +101,8 @@ class SegmentWriter:
 
 
 def commit_frame(manifest: bytes) -> bytes:
-    """What is added to a segment once ``manifest`` is there."""
-    summed = (_MAGIC, _COMMITTED, 0, 0, 0, 0, len(manifest))  # the manifest itself says whose it is
+    """The frame that is added to a segment once ``manifest`` exists."""
+    summed = (_MAGIC, _COMMITTED, 0, 0, 0, 0, len(manifest))  # the manifest itself has its identity
     return _HEADER.pack(*summed, zlib.crc32(manifest, zlib.crc32(_SUMMED.pack(*summed)))) + manifest
 
 
@@ -135,7 +136,7 @@ def read_segment(data: bytes, name: str) -> SegmentContent:
         payload = buffer.slice(payload_at, length)
         summed = data[at : at + _SUMMED.size]
         if kind == _COMMITTED and not batches and crc == zlib.crc32(payload, zlib.crc32(summed)):
-            return content  # nothing behind it was committed
+            return content  # nothing after it was committed
         if crc != zlib.crc32(payload, zlib.crc32(summed, seed)):
             return _damaged(content, at, "a frame's CRC does not fit")
         if counted != number:

@@ -1,4 +1,4 @@
-"""A journal around a spout without offsets: what Spark can replay.
+"""A journal around a spout without offsets, so that Spark can replay it.
 
     the user's spout ──emit──► JournalRows ──groups──► segments ──► manifest: committed, durable ──► ack(id) upstream
                                                                         │
@@ -8,10 +8,10 @@ A micro-batch asks for offsets [start, end), tuple i of the batch has offset ``s
 spout is asked until ``batch.target.millis`` have passed or it has emitted ``end - start`` tuples. Then the batch is
 committed (``writer``): one attempt's tuples are its tuples for ever. Only then does the first of them enter the
 topology, read back from Arrow, so that a replay cannot differ from the first run. This is the order of the LMAX
-Disruptor's journaler: what follows stands behind its barrier. The barrier is the manifest, and it comes at the end of
-the batch, for before it another attempt may still be first; so nothing runs beside the writing, and no ring is needed.
+Disruptor's journaler: consumers wait behind its barrier. The barrier is the manifest, and it comes at the end of the
+batch, for before it another attempt may still be first; so nothing runs beside the writing, and no ring is needed.
 
-Whatever the spout emits outside of ``next_tuple`` (in ``ack``, ``fail``, ``activate``) begins the next batch.
+Tuples that the spout emits outside of ``next_tuple`` (in ``ack``, ``fail``, ``activate``) begin the next batch.
 
 Threading law: as every component; all calls come from the executor's thread.
 """
@@ -58,8 +58,8 @@ INTERNAL = ("journal.schemas", "journal.direct", "journal.permits")
 
 
 class JournaledSpoutOptions(Options, frozen=True, kw_only=True):
-    """What the planner gives a journaled spout beside ``JournalOptions``. ``schemas``: stream → Arrow schema, as the
-    base64 text of its IPC message."""
+    """The planner's settings for a journaled spout besides ``JournalOptions``. ``schemas``: stream → Arrow schema, as
+    the base64 text of its IPC message."""
 
     schemas: dict[str, str] = msgspec.field(name="journal.schemas")
     direct: list[str] = msgspec.field(name="journal.direct", default_factory=list)
@@ -108,7 +108,7 @@ class JournaledSpout(PartitionedSpout):
     # --- driver
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
-        """As much as a micro-batch may take, ahead of where Spark is: what the spout will have is unknown."""
+        """A full micro-batch ahead of Spark's offset: the number of tuples that the spout will emit is unknown."""
         if not known:
             if self._journal is None:
                 self._journal = self._journal_of(uuid.uuid4().hex)
@@ -176,7 +176,7 @@ class JournaledSpout(PartitionedSpout):
         if self._writer is not None and not self._poll():
             return None
         for values, stream, task in self._emits:
-            # What the spout emits in one call beyond the last permit shares the last offset.
+            # Tuples of one call beyond the last permit share the last offset.
             offset = min(self._next, self._last)
             self._next += 1
             if stream == "default" and task is None:

@@ -1,11 +1,11 @@
-"""The folder of one journal: immutable objects anywhere, files that grow where there is a file system of the machine.
+"""The folder of one journal: immutable objects anywhere, growing files on a file system of the machine.
 
 ``LocalStore`` has hard links, so a name can be taken exactly once. An object store has neither append nor rename nor
-(through pyarrow) a put that fails if something is there: then ``create`` answers None, and attempts agree on a winner
-by ballots (``ballot``). Names are plain file names; whatever cannot be read or written is a WorldError.
+(through pyarrow) a put that fails if something is there: then ``create`` returns None, and attempts agree on a winner
+by ballots (``ballot``). Names are plain file names; a failed read or write is a WorldError.
 
 The writer of a file in a ``LocalStore`` holds a lock on it (``flock``), which the system takes away when the process
-dies, SIGKILL included. So another process can tell a writer that is dead from one that is slow (``is_dead``). A lock
+dies, SIGKILL included. So another process can distinguish a dead writer from a slow one (``is_dead``). A lock
 needs a file system on which locks hold between machines: local disks do, NFS does unless it is mounted with ``nolock``
 or ``local_lock``. Without locks no writer is ever taken for dead.
 """
@@ -27,7 +27,7 @@ from pystorm_source.journal.options import file_system
 from pystorm_source.redaction import without_credentials
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What a mount answers that has no hard links."""
+"""Errors of a mount that has no hard links."""
 
 Release: TypeAlias = Callable[[], None]
 
@@ -47,12 +47,12 @@ class Appender(Protocol):
 
 
 class JournalStore(Protocol):
-    """What a journal does with its folder. Raises WorldError naming the file."""
+    """A journal's access to its folder. Raises WorldError naming the file."""
 
     folder: str
 
     def names(self) -> list[str]:
-        """What lies in the folder, sorted; nothing if there is none."""
+        """The names in the folder, sorted; none if there is no folder."""
         ...
 
     def read(self, name: str) -> bytes | None:
@@ -60,7 +60,7 @@ class JournalStore(Protocol):
         ...
 
     def replace(self, name: str, data: bytes) -> None:
-        """Puts a whole file there, in the place of what was. A reader sees the one or the other."""
+        """Puts a whole file there, in place of an old one. A reader sees the one or the other."""
         ...
 
     def create(self, name: str, data: bytes, after: Sequence[str] = ()) -> bool | None:
@@ -77,7 +77,7 @@ class JournalStore(Protocol):
         ...
 
     def extend(self, name: str, data: bytes) -> None:
-        """Adds bytes behind a file that was closed; an object store leaves it as it is."""
+        """Adds bytes to the end of a closed file; an object store leaves it as it is."""
         ...
 
     def shorten(self, name: str, length: int) -> None:
@@ -234,7 +234,7 @@ class _LocalAppender:
             _write(self._file, data)
 
     def flush(self) -> None:
-        """Unbuffered: what is written outlives this process."""
+        """Unbuffered: written bytes outlive this process."""
 
     def close(self, sync: bool) -> None:
         with _world(self._folder, self._name):
@@ -310,7 +310,7 @@ class ObjectStore:
         return nullcontext(False)
 
     def _make_folder(self) -> None:
-        # Where folders are names only (S3), this would put a marker object there: a first write makes them as well.
+        # If folders are names only (S3), this would put a marker object there: a first write makes them as well.
         if self._remote.type_name not in ("s3", "gcs"):
             self._remote.create_dir(self._path, recursive=True)
 

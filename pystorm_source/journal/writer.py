@@ -27,7 +27,7 @@ class BatchWriter:
         self._batch = batch
         self._rows = rows
         self._clock = clock
-        # By time, so that what several attempts have left is recovered in the order in which it was emitted.
+        # By time, so that tuples of several attempts are recovered in the order of their emits.
         self._attempt = f"{int(clock.wall() * 1000):012x}{uuid.uuid4().hex[:16]}"
         self._writer: SegmentWriter | None = None
         self._parts: list[SegmentPart] = []
@@ -39,14 +39,14 @@ class BatchWriter:
         self.groups: list[tuple[StreamBatch, ...]] = []
 
     def recover(self, orphans: Sequence[OrphanedSegment]) -> int:
-        """Puts what killed attempts had journaled at the beginning: how many tuples."""
+        """Puts the tuples of killed attempts at the beginning. Returns their number."""
         for orphan in orphans:
             self._parts.append(orphan.part)
             self.groups += [group.batches for group in orphan.groups]
         return sum(orphan.part.tuples for orphan in orphans)
 
     def flush(self, has_ids: bool) -> None:
-        """Writes what the rows have collected as one group."""
+        """Writes the collected rows as one group."""
         batches = self._rows.take()
         if batches:
             self.put(batches, has_ids)
@@ -89,7 +89,8 @@ class BatchWriter:
         return winner
 
     def give_up(self) -> None:
-        """Ends the attempt. What the next one can recover stays; the rest would only fill the disk, and goes."""
+        """Ends the attempt. Tuples that the next one can recover stay; the rest would only fill the disk, and is
+        deleted."""
         writer, self._writer = self._writer, None
         try:
             if writer is not None:
@@ -111,7 +112,7 @@ class BatchWriter:
             found = store.read(name)
             if found is None or found == mine.to_bytes():
                 raise
-            created = False  # the winner has deleted what it does not need, segments of this attempt among it
+            created = False  # the winner has deleted files that it does not need, segments of this attempt among them
         if created:
             self._mark(mine)
             return mine
@@ -145,7 +146,7 @@ class BatchWriter:
         self._parts.append(SegmentPart(writer.name, writer.bytes, writer.tuples))
 
     def _shorten(self, lengths: dict[str, int]) -> None:
-        """Order: the last segment first, so that what a crash leaves is a beginning of what the attempt had written."""
+        """Order: the last segment first, so that a crash leaves a prefix of the attempt's tuples."""
         for name in reversed(lengths):
             self._journal.store.shorten(name, lengths[name])
 

@@ -49,11 +49,11 @@ def compile_plan(
     topology: type[Topology], overrides: Mapping[str, Any] | None = None, *, any_environment: bool = False
 ) -> Plan:
     """Compiles a topology. ``overrides``: configuration over ``Topology.config`` (options win over the class).
-    ``any_environment``: options are still to come. Leaves open which environment counts where a ``par`` differs by it,
+    ``any_environment``: options are still to come. Leaves open which environment counts if a ``par`` differs by it,
     for ``Plan.in_environment`` (until then such a component has one task), and for ``Plan.check_dead_letters`` whether
     there are dead letters.
 
-    Raises TopologyError for what is no runnable topology, OptionError for a wrong engine key.
+    Raises TopologyError for a topology that cannot run, OptionError for a wrong engine key.
     """
     if not (isinstance(topology, type) and issubclass(topology, Topology)):
         raise TopologyError(
@@ -137,15 +137,15 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
         method = "next_tuple"
         if issubclass(cls, Spout) and cls.next_tuple is Spout.next_tuple:
             raise TopologyError(f"spout {where} must define next_tuple(). Given: {cls.__name__}")
-    # Called, such a function only makes an object that nobody runs: no error, and no tuple ever.
+    # A call of such a function only makes an object that is never run: no error, and no tuple ever.
     function = getattr(cls, method, None)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise TopologyError(f"{method}() of {where} must emit or return, not yield. Given: {cls.__name__}.{method}")
     if issubclass(cls, AsyncBolt):
         if not inspect.iscoroutinefunction(function):
             raise TopologyError(
-                f"process() of {where} must be async def, as that of every AsyncBolt; derive it from Bolt where it "
-                f"waits for nothing. Given: {cls.__name__}.process"
+                f"process() of {where} must be async def, as that of every AsyncBolt; derive it from Bolt if it waits "
+                f"for nothing. Given: {cls.__name__}.process"
             )
         return
     for name in (method, "initialize", "cleanup", "process_tick"):

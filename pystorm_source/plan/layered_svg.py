@@ -138,7 +138,7 @@ def _place(layers: list[list[Node]]) -> None:
 
 
 def _stack(layer: list[Node], wished: list[float]) -> None:
-    """Gives every node the height that it wishes, as far as order and distances leave it."""
+    """Gives every node its preferred height, if order and distances allow it."""
     above: Node | None = None
     for node, wish in zip(layer, wished, strict=True):
         node.y = wish
@@ -178,7 +178,7 @@ def _document(title: str, layers: list[list[Node]]) -> str:
 
 
 def _link(link: Link, right: float, straight: float) -> list[str]:
-    """``right``: of the boxes in its layer; ``straight``: up to where no curve begins."""
+    """``right``: right edge of its layer's boxes; ``straight``: the x up to which the link is straight."""
     start, end = link.source.x + link.source.width, link.target.x
     y, to = link.source.port(link), link.target.port(link)
     if link.source.box is None:
@@ -236,7 +236,7 @@ def _text(x: float, y: float, text: str, kind: str) -> str:
 
 
 def _xml(text: str) -> str:
-    """Escaped, and without what XML cannot hold."""
+    """Escaped, and without characters that XML cannot hold."""
     return escape(re.sub(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text))
 
 

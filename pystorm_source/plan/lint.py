@@ -1,4 +1,4 @@
-"""What a topology may well mean otherwise than it says: found before it runs, told as warnings, never an error."""
+"""Warnings about topologies that run but may not do what you expect. They never stop a query."""
 
 import ast
 import difflib
@@ -43,8 +43,8 @@ class Finding(NamedTuple):
 
 
 def lint(plan: Plan) -> tuple[Finding, ...]:
-    """Everything found, by kind and then upstream first. Silent where it is unsure, and of what
-    ``topology.lint.off`` names. Raises nothing: a look that fails is logged and finds nothing."""
+    """Everything found, by kind and then upstream first. Silent if it is unsure, and for codes in
+    ``topology.lint.off``. Raises nothing: a check that fails is logged and finds nothing."""
     found: list[Finding] = []
     looks: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
         _batches_without_ticks,
@@ -143,7 +143,7 @@ def _emits_of(function: ast.FunctionDef, own: str) -> int | None:
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _HARMLESS:
             understood.update(id(argument) for argument in node.args)
     if any(isinstance(node, ast.Name) and node.id == own and id(node) not in understood for node in ast.walk(function)):
-        return None  # self is handed on: who has it can emit
+        return None  # self is passed on: its receiver can emit
     return emits
 
 
@@ -162,17 +162,17 @@ def _cycles(plan: Plan) -> Iterator[Finding]:
     for edge in plan.edges:
         if edge.consumer not in below[edge.producer]:
             below[edge.producer].append(edge.consumer)
-    told: set[str] = set()
+    reported: set[str] = set()
     for name in below:
-        way = None if name in told else _way_back(name, below)
+        way = None if name in reported else _way_back(name, below)
         if way is None:
             continue
-        told.update(way)
+        reported.update(way)
         yield Finding(
             "cycle",
             " -> ".join([*way, name]),
-            "tuples can go round: full queues hold each other back and what does not fit waits in memory, but a tuple "
-            "that goes round for ever keeps the micro-batch from ending",
+            "tuples can circle: full queues block each other and further tuples wait in memory, but a tuple that "
+            "circles for ever keeps the micro-batch from ending",
             "let every tuple leave the cycle after a bounded number of rounds",
         )
 
@@ -205,7 +205,7 @@ def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
                 component.name,
                 f"its input is grouped {' and '.join(_PER_TASK[how] for how in hows)} inside each Spark task, and "
                 "several may read at once: the same key can be at work in each of them",
-                "where it must come together, use groupBy or transformWithState behind the source",
+                "if it must come together, use groupBy or transformWithState after the source",
             )
 
 
@@ -215,7 +215,7 @@ def _spouts_apart(plan: Plan) -> Iterator[Finding]:
             "spouts-apart",
             bolt,
             f"tuples of {spouts} come to it in different Spark tasks, as a task reads one range of one spout: neither "
-            "it nor a bolt behind it can rely on having those of one when it gets those of another",
+            "it nor a bolt after it can rely on having those of one when it gets those of another",
             "if tuples of one spout need those of another, join in Spark; if not, say so by "
             "topology.spouts.independent=true",
         )
@@ -244,7 +244,7 @@ def _fails_its_task(spout: ComponentPlan, plan: Plan) -> bool:
 
 
 def _is_named_in_source(cls: type[Any], word: str) -> bool:
-    """Whether the source of a user's class, where there is one, has that word."""
+    """Whether the source of a user's class, if there is one, has that word."""
     for user_class in _user_classes(cls):
         try:
             if word in inspect.getsource(user_class):
@@ -270,7 +270,7 @@ def _keys_without_effect(plan: Plan) -> Iterator[Finding]:
                 "key-without-effect",
                 name,
                 f"its config sets {', '.join(idle)}, which Storm has and this engine has not",
-                "docs/MIGRATING.md says what does it here; take out what you do not rely on",
+                "docs/MIGRATING.md names the replacements; remove keys that you do not rely on",
             )
 
 
@@ -296,6 +296,6 @@ def _unknown_keys(plan: Plan) -> Iterator[Finding]:
 
 
 def _sources_of(component: ComponentPlan, plan: Plan) -> Iterator[ComponentPlan]:
-    """The spouts whose tuples, or what became of them, come to a component."""
+    """The spouts whose tuples, directly or through bolts, come to a component."""
     above = plan.spouts_above[component.name]
     return (spout for spout in plan.spouts if spout.name in above)

@@ -2,10 +2,10 @@
 
     orders ──fields──► join ◄──fields── payments      refused: equal keys are in different tasks
     orders ──shuffle─► scale ◄───ALL─── rates         refused: a task that has orders has no rates
-    north ──shuffle──► parse ◄─shuffle── south        runs; ``lint`` says what does not
+    north ──shuffle──► parse ◄─shuffle── south        runs, with a warning of ``lint``
 
-Tuples are followed from each spout through the bolts between. What a bolt emits counts as the tuples of all spouts
-whose tuples it gets.
+Tuples are followed from each spout through the bolts between. Emits of a bolt count as tuples of all spouts whose
+tuples it gets.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def check_meetings(plan: Plan) -> None:
 def unions(plan: Plan) -> Iterator[tuple[str, str]]:
     """Bolts in which several spouts come together and nothing says that they are to meet, as (bolt, names of spouts).
 
-    Bolts behind such a bolt that get no further spout are left out.
+    Bolts after such a bolt that get no further spout are left out.
     """
     above = plan.spouts_above
     for component in plan.components:
@@ -72,7 +72,7 @@ def _arrivals(plan: Plan, bolt: str) -> list[Arrival]:
 def _meeting(arrivals: list[Arrival]) -> list[Arrival]:
     """Those that are to meet; empty if they may stay apart.
 
-    Direct and custom groupings are decided by code, which may spread tuples as shuffle does: nobody can know.
+    Direct and custom groupings are decided by code, which may spread tuples as shuffle does: they cannot be judged.
     """
     if len({arrival.spout for arrival in arrivals}) < 2:
         return []

@@ -1,4 +1,4 @@
-"""What a picture of a plan shows, and its two written forms: text and Mermaid's flowchart.
+"""The content of a plan's picture, and its two written forms: text and Mermaid's flowchart.
 
 A box per component and per open stream, an arrow per pair of boxes with one label for each subscription between them.
 """
@@ -13,7 +13,7 @@ MOST_FIELDS = 8
 
 
 class Box(NamedTuple):
-    """``kind`` is spout, bolt or rows (an open stream); ``lines`` are what stands in it, the first is its name."""
+    """``kind`` is spout, bolt or rows (an open stream); ``lines`` are its text, the first is its name."""
 
     key: str
     kind: str
@@ -29,7 +29,7 @@ class Arrow(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Boxes stand upstream first, as far as there is no cycle."""
+    """Boxes come upstream first, except in cycles."""
 
     title: str
     boxes: tuple[Box, ...]
@@ -66,7 +66,7 @@ def grouping_of(plan: Plan, edge: EdgePlan) -> str:
 
 
 def as_text(plan: Plan) -> str:
-    """A paragraph per component: its streams with their fields, and who takes each by which grouping."""
+    """A paragraph per component: its streams with their fields, and the subscribers of each with their groupings."""
     tasks = sum(len(component.tasks) for component in plan.components)
     lines = [f"topology {plan.name}, {_counted(len(plan.components), 'component')}, {_counted(tasks, 'task')}"]
     opened = {(component.name, stream.name) for component, stream in plan.open_streams}

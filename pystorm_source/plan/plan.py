@@ -16,8 +16,8 @@ from pystorm_source.redaction import RedactedRepr
 @dataclass(frozen=True, repr=False)
 class ComponentPlan(RedactedRepr):
     """One component: ``tasks`` are ids, unique in the plan, ascending. ``config``: its own keys as sorted items.
-    ``pars``: environment → number of tasks as items, where ``par`` is a dict. ``wrapper``: a spout that is called with
-    ``cls`` and stands around it, in the engine's eyes the component."""
+    ``pars``: environment → number of tasks as items, if ``par`` is a dict. ``wrapper``: a spout class that is called
+    with ``cls`` and wraps it; the engine runs the wrapper."""
 
     name: str
     cls: type[Component]
@@ -28,7 +28,7 @@ class ComponentPlan(RedactedRepr):
     wrapper: type[PartitionedSpout] | None = None
 
     def instance(self) -> Component:
-        """What runs. Raises what its constructor raises."""
+        """The object that runs. Raises the exceptions of its constructor."""
         return self.cls() if self.wrapper is None else self.wrapper(self.cls)
 
     @property
@@ -63,7 +63,7 @@ class ComponentPlan(RedactedRepr):
 @dataclass(frozen=True)
 class EdgePlan:
     """One subscription. ``positions``: indices of the values that a fields or partial key grouping selects. ``custom``:
-    the object that chooses where the grouping is custom."""
+    the object that chooses, for a custom grouping."""
 
     producer: str
     stream: str
@@ -82,17 +82,17 @@ class EdgePlan:
         except Exception as error:
             raise TopologyError(
                 f"the custom grouping of {self.consumer!r} on stream {self.stream!r} of {self.producer!r} cannot be "
-                f"copied for every producer task ({said(error)}): make what cannot be copied in "
-                f"prepare(). Given: {type(self.custom).__name__}"
+                f"copied for every producer task ({said(error)}): make such objects in prepare(). Given: "
+                f"{type(self.custom).__name__}"
             ) from error
 
 
 @dataclass(frozen=True, repr=False)
 class Plan(RedactedRepr):
-    """Components (upstream before downstream, as far as there is no cycle), subscriptions and configuration.
+    """Components (upstream before downstream, except in cycles), subscriptions and configuration.
 
-    Equal plans run alike; a plan pickles by reference to the component classes, or with them where they are defined
-    in a notebook or script.
+    Equal plans run alike; a plan pickles by reference to the component classes, or with them if they are defined in a
+    notebook or script.
     """
 
     name: str
@@ -113,10 +113,10 @@ class Plan(RedactedRepr):
 
     @property
     def spouts_above(self) -> dict[str, set[str]]:
-        """Component → the spouts whose tuples, or what became of them, come to it; of a spout itself."""
+        """Component → the spouts whose tuples come to it, directly or through bolts; a spout → itself."""
         above = {component.name: {component.name} if component.is_spout else set() for component in self.components}
         grows = True
-        while grows:  # in one pass where there is no cycle, for components stand upstream first
+        while grows:  # one pass if there is no cycle, for components come upstream first
             grows = False
             for edge in self.edges:
                 if not above[edge.producer] <= above[edge.consumer]:
@@ -144,7 +144,7 @@ class Plan(RedactedRepr):
 
     @property
     def open_streams(self) -> tuple[tuple[ComponentPlan, Stream], ...]:
-        """Streams that no bolt subscribes to: what can leave the topology as rows."""
+        """Streams that no bolt subscribes to: they can leave the topology as rows."""
         taken = {(edge.producer, edge.stream) for edge in self.edges}
         return tuple(
             (component, stream)
@@ -154,7 +154,7 @@ class Plan(RedactedRepr):
         )
 
     def in_environment(self, environment: str) -> "Plan":
-        """This plan with the number of tasks that ``par`` gives for an environment, where it is a dict of such.
+        """This plan with the number of tasks that ``par`` gives for an environment, if it is a dict of environments.
 
         Raises OptionError if a ``par`` does not have it.
         """
@@ -171,7 +171,7 @@ class Plan(RedactedRepr):
         )
 
     def storm_grouping(self, edge: EdgePlan) -> dict[str, Any]:
-        """The grouping of a subscription as it stands in Storm's contexts: ``type``, and ``fields`` where it has them.
+        """The grouping of a subscription as in Storm's contexts: ``type``, and ``fields`` if it has them.
 
         A global grouping is one by no fields, as Storm has it.
         """

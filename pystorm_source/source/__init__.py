@@ -2,13 +2,13 @@
 
 ::
 
-    data_source, register      what a ``.load()`` builds
+    data_source, register      the objects of a ``.load()``
     driver/                    answers Spark's calls during a query, in the planner and in the runner process
       ├── admission/           how much the next micro-batch reads
-      ├── reports/             what tasks tell the driver
-      └── task/                a range of a partition: what travels to a task, and what runs there
+      ├── reports/             reports of tasks to the driver
+      └── task/                a range of a partition: its journey to a task, and its reading there
     request, rows, ddl         every option read once, the topology compiled, the columns: frozen, goes into each task
-    offsets/                   what Spark keeps; pure, imports none of the others
+    offsets/                   the offsets that Spark keeps; pure, imports none of the others
 
-Each imports what lies below it, never what lies above (``tests/house/test_source_rooms.py``).
+Each imports the ones below it, never those above (``tests/house/test_source_rooms.py``).
 """

@@ -42,7 +42,7 @@ class PystormDataSource(DataSource):
         return PystormBatchReader(self.request, self.request.rows.output(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Streaming. What is wrong with the user's schema is raised by the first call of the reader."""
+        """Streaming. Errors of the user's schema are raised by the first call of the reader."""
         try:
             self.request.check_streaming()
             return PystormStreamReader(self.request, self.request.rows.output(schema))

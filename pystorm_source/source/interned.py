@@ -1,7 +1,7 @@
 """Frozen data that goes into every task of a query: unpickled once per process, not once per task.
 
 Spark sends the same bytes with each task, and a Python worker runs thousands of tasks. Equal bytes give the same object
-here, so what is derived from it (``cached_property``) is derived once as well.
+here, so its derived values (``cached_property``) are computed once as well.
 """
 
 import functools
@@ -16,7 +16,7 @@ of notebook cells that were run again stay in memory."""
 
 
 def pickled(value: Any) -> bytes:
-    """``value`` for ``interned``. Classes of a notebook or script go along by value. Raises what pickling raises."""
+    """``value`` for ``interned``. Classes of a notebook or script go along by value. Raises the errors of pickling."""
     made: bytes = cloudpickle.dumps(value)
     return made
 

@@ -1,4 +1,4 @@
-"""A plan whose spouts without offsets stand behind a journal."""
+"""A plan with a journal around its spouts without offsets."""
 
 import base64
 from dataclasses import replace
@@ -33,8 +33,8 @@ def journaled(plan: Plan, options: SourceOptions) -> Plan:
 
 def _wrapped(component: ComponentPlan, options: SourceOptions) -> ComponentPlan:
     bounds = [most for most in (options.max_offsets_per_trigger, options.max_offsets_per_partition) if most is not None]
-    told = {
-        "batch.target.millis": options.slice_millis,
+    passed = {
+        "batch.target.millis": options.poll_millis,
         "journal.direct": [stream.name for stream in component.streams if stream.direct],
         "journal.permits": min(bounds, default=PERMITS),
         "journal.schemas": {
@@ -42,7 +42,7 @@ def _wrapped(component: ComponentPlan, options: SourceOptions) -> ComponentPlan:
             for stream in component.streams
         },
     }
-    config = tuple(sorted({**dict(component.config), **told}.items()))
+    config = tuple(sorted({**dict(component.config), **passed}.items()))
     return replace(component, wrapper=JournaledSpout, config=config)
 
 

@@ -1,8 +1,8 @@
-"""What a Python interpreter can do for Spark, asked by running this very file with it: prints one JSON object.
+"""Probes a Python interpreter for Spark: this file is run with it and prints one JSON object.
 
 ``python probe.py``, in the folder and with the environment that Spark's own processes have. Imports nothing of this
-package, for the interpreter asked may not have it; whatever is missing there is an answer, never an exception. An
-old interpreter is to be told by its version, not by a syntax error: so nothing here is newer than Python 3.7.
+package, for the probed interpreter may not have it; a missing module is an answer, never an exception. An old
+interpreter must be recognised by its version, not by a syntax error: so nothing here is newer than Python 3.7.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 MODULE_TIMEOUT_SECONDS = 60
 
-# What Spark's look-up does with each module named pyspark_*, without its lack of a `try`.
+# Spark's look-up for each module named pyspark_*, with the `try` that it lacks.
 _LOOK_UP = """
 import sys
 sys.path[:] = {path!r}
@@ -32,7 +32,7 @@ if hasattr(module, "DefaultSource") and issubclass(module.DefaultSource, DataSou
 
 
 def probe() -> dict[str, Any]:
-    """The facts; versions are None and ``*_error`` tells why where something cannot be imported."""
+    """The facts; if something cannot be imported, its version is None and ``*_error`` has the reason."""
     facts: dict[str, Any] = {"executable": sys.executable, "python": list(sys.version_info[:3])}
     for name in ("pyarrow", "pyspark"):
         facts[name], facts[f"{name}_error"] = _version(name)
@@ -73,8 +73,8 @@ def _core_error() -> str | None:
 def _look_up(name: str) -> dict[str, str | None]:
     """Imports one ``pyspark_*`` module apart, as it may do anything.
 
-    ``source`` is the name of the data source in it, ``error`` what Spark's look-up would die of, and ``reason`` why our
-    own module holds a stand-in only.
+    ``source`` is the name of the data source in it, ``error`` the exception that would end Spark's look-up, and
+    ``reason`` why our own module holds a stand-in only.
     """
     code = _LOOK_UP.format(path=sys.path, name=name)
     found: dict[str, str | None] = {"source": None, "error": None, "reason": None}

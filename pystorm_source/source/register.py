@@ -26,10 +26,10 @@ PREFIX = "pystorm_"
 def register(spark: "SparkSession", topology: type[Topology] | str, name: str | None = None) -> str:
     """Makes ``topology`` a format of this session and returns its name, for ``spark.readStream.format(name)``.
 
-    ``topology``: the class, or ``package.module:Class``. ``name``: by default the lower-cased name of the class behind
-    ``pystorm_``. Registering again, as a notebook cell that is run again does, replaces the former; running queries
-    keep theirs. Classes of ``__main__`` travel by value, others by reference: their module must be importable where
-    Spark's Python runs.
+    ``topology``: the class, or ``package.module:Class``. ``name``: by default ``pystorm_`` and the lower-cased name of
+    the class. Registering again, as a notebook cell that is run again does, replaces the former; running queries keep
+    theirs. Classes of ``__main__`` travel by value, others by reference: their module must be importable by Spark's
+    Python.
 
     Raises TopologyError, OptionError.
     """
@@ -42,10 +42,10 @@ def read_stream(
     """Registers ``topology`` and gives its streaming DataFrame.
 
     ``options``: those of the source, as keywords; dotted ones by ``**{"topology.debug": True}``. A dict or list is
-    passed as JSON, None is left out. ``schema``: where the topology declares no types, or others are wanted.
+    passed as JSON, None is left out. ``schema``: if the topology declares no types, or others are wanted.
 
-    Raises OptionError, TopologyError or SchemaError before Spark is asked: where it is given a schema, it would tell
-    none of these before the query starts.
+    Raises OptionError, TopologyError or SchemaError before Spark is called: with a schema given, Spark would report
+    these only when the query starts.
     """
     plan, name = _planned(topology)
     texts = _texts(options)
@@ -57,7 +57,7 @@ def read_stream(
 def read(
     spark: "SparkSession", topology: type[Topology] | str, *, schema: "StructType | str | None" = None, **options: Any
 ) -> "DataFrame":
-    """``read_stream`` as a batch: what is there now, once."""
+    """``read_stream`` as a batch: reads the present data once."""
     plan, name = _planned(topology)
     texts = _texts(options)
     if _is_ours_to_check(spark, texts):
@@ -100,7 +100,7 @@ def _is_ours_to_check(spark: "SparkSession", texts: Mapping[str, str]) -> bool:
 
 
 def _checked(plan: Plan, name: str, texts: Mapping[str, str], schema: "StructType | str | None") -> ReadRequest:
-    """What Spark will ask for. Looks at declarations alone: no component is made."""
+    """The request that Spark will make. Checks declarations alone: no component is made."""
     request = ReadRequest.of(texts, name, plan)
     if schema is None:
         request.rows.schema()
@@ -163,7 +163,7 @@ def _source_named(name: str) -> type[PystormDataSource]:
 
 
 def _use_this_python(spark: "SparkSession") -> None:
-    """Where nobody chose a Python and all runs on this machine, the session runs this one instead of ``python3`` of
+    """If the user chose no Python and all runs on this machine, the session runs this one instead of ``python3`` of
     PATH."""
     if "PYSPARK_PYTHON" not in ensure_worker_python():
         return

@@ -1,9 +1,9 @@
-"""What one ``.load()`` asks for: every option read and checked, the topology compiled. Frozen and picklable.
+"""The request of one ``.load()``: every option read and checked, the topology compiled. Frozen and picklable.
 
 Options win over ``config`` (JSON or a file), which wins over ``Topology.config``; a component's own config stays on top
 for that component. Engine keys, the other keys that Storm has and the keys that the topology's components declare (a
-class attribute ``Options``) go into the plan's configuration, and so do ``path`` and ``failOnDataLoss``: what
-``initialize(conf, context)`` sees, on the driver and in the tasks.
+class attribute ``Options``) go into the plan's configuration, and so do ``path`` and ``failOnDataLoss``:
+``initialize(conf, context)`` sees them, on the driver and in the tasks.
 """
 
 import difflib
@@ -32,7 +32,7 @@ from pystorm_source.source.rows import Rows
 from pystorm_source.storm_keys import STORM_KEYS
 from pystorm_source.wait_strategy import check_wait_strategies
 
-# What Spark itself adds for tables made by CREATE TABLE ... USING.
+# Options that Spark itself adds for tables made by CREATE TABLE ... USING.
 _SPARKS_OWN = re.compile(
     r"provider|owner|location|external|is_managed_location|comment|collation|option\..*", re.IGNORECASE
 )
@@ -108,12 +108,11 @@ class ReadRequest:
         return Rows(self.plan, self.options)
 
     def check_streaming(self) -> None:
-        """Raises OptionError for what only a batch read takes."""
+        """Raises OptionError for options that only a batch read takes."""
         if self.options.ending_offsets.strip().lower() != "latest":
             raise OptionError(
-                "option 'endingOffsets' is for spark.read: a stream has no end; use Trigger.AvailableNow to stop "
-                "at what is there. "
-                f"Given: {self.options.ending_offsets!r}"
+                "option 'endingOffsets' is for spark.read: a stream has no end; use Trigger.AvailableNow to stop at "
+                f"the present data. Given: {self.options.ending_offsets!r}"
             )
         for component in self.plan.spouts:
             for table in component.option_tables:
@@ -124,16 +123,16 @@ class ReadRequest:
                     if value != field.default:
                         raise OptionError(
                             f"option {key!r} is for spark.read: a stream has no end; use Trigger.AvailableNow to stop "
-                            f"at what is there. Given: {value!r}"
+                            f"at the present data. Given: {value!r}"
                         )
 
     def check_batch(self) -> None:
-        """Raises OptionError for what only a stream takes."""
+        """Raises OptionError for options that only a stream takes."""
         if any(component.wrapper is not None for component in self.plan.spouts):
             raise OptionError(
-                "option 'journal.path' is for streams: a batch read ends and never comes back to what it has read. "
-                "Leave it out, and say delivery.guarantee=best-effort for spouts without offsets. "
-                f"Given: {parse(JournalOptions, dict(self.plan.config)).shown!r}"
+                "option 'journal.path' is for streams: a batch read ends and never reads its tuples again. Leave it "
+                "out, and set delivery.guarantee=best-effort for spouts without offsets. Given: "
+                f"{parse(JournalOptions, dict(self.plan.config)).shown!r}"
             )
         if self.starting.default == LATEST or LATEST in self.starting.named.values():
             raise OptionError(
@@ -158,7 +157,7 @@ class ReadRequest:
 
 
 class _Fields:
-    """A request on its way: its fields alone, so that what is derived from them is derived where it arrives."""
+    """A request on its way: its fields alone; the receiver derives the rest."""
 
     def __init__(self, values: tuple[Any, ...]):
         self._values = values
@@ -224,7 +223,7 @@ def _config_of(text: str) -> dict[str, Any]:
 
 
 def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[type[Options], ...]) -> dict[str, Any]:
-    """What the options add to the configuration of the topology, in the spelling of the tables."""
+    """The options' part of the topology's configuration, in the spelling of the tables."""
     known: tuple[type[Options], ...] = (EngineOptions, JournalOptions, *tables)
     keys = {key.lower(): key for key in STORM_KEYS}
     keys |= {key.lower(): key for table in known for key in fields_of(table)}
@@ -248,8 +247,8 @@ def _configured(plan: Plan, config: Mapping[str, Any]) -> Plan:
 
 
 def _guaranteed(plan: Plan, options: SourceOptions) -> Plan:
-    """The plan with a journal around each spout without offsets, where there is one. Raises OptionError if there is
-    none, and nobody has said that it may be so."""
+    """The plan with a journal around each spout without offsets, if option journal.path is set. Raises OptionError if
+    it is not, and best effort is not allowed either."""
     without = [component for component in plan.spouts if not component.is_partitioned]
     journal = parse(JournalOptions, dict(plan.config))
     if not without:
@@ -260,10 +259,10 @@ def _guaranteed(plan: Plan, options: SourceOptions) -> Plan:
         return plan
     spout = without[0]
     raise OptionError(
-        f"spout {spout.name!r} ({spout.cls.__name__}) has no offsets, so Spark cannot replay what a failed task had "
-        "read: have its tuples journaled with option journal.path, a folder or URI that driver and executors share; "
-        "write it as a PartitionedSpout; or accept that loss with option delivery.guarantee=best-effort. "
-        f"Given: delivery.guarantee={options.delivery_guarantee!r}, no journal.path"
+        f"spout {spout.name!r} ({spout.cls.__name__}) has no offsets, so Spark cannot replay the tuples of a failed "
+        "task: have them journaled with option journal.path, a folder or URI that driver and executors share; write "
+        "it as a PartitionedSpout; or accept that loss with option delivery.guarantee=best-effort. Given: "
+        f"delivery.guarantee={options.delivery_guarantee!r}, no journal.path"
     )
 
 

@@ -5,8 +5,8 @@ over all open streams with ``streams=all`` (a field that a stream does not have 
 ``streams=all`` adds ``_component`` and ``_stream``, ``includeMetadata`` adds ``_task``, ``_partition`` and ``_offset``
 as well.
 
-A schema of the user's (``.schema(...)``) names columns: any order, any part of them, other types where the values can
-be held. It is what gives types to streams that declare none. A name that the streams do not have is refused.
+A schema of the user's (``.schema(...)``) names columns: any order, any part of them, other types that can hold the
+values. It gives types to streams that declare none. A name that the streams do not have is refused.
 """
 
 from typing import NamedTuple
@@ -61,7 +61,7 @@ class Rows:
             )
 
     def schema(self) -> StructType:
-        """The schema where the user gives none. Raises SchemaError if a field has no type."""
+        """The schema if the user gives none. Raises SchemaError if a field has no type."""
         for each in self.streams:
             bare = [name for name, ddl in zip(each.stream.fields, each.stream.types, strict=True) if ddl is None]
             if bare:
@@ -77,7 +77,7 @@ class Rows:
     def output(self, schema: StructType) -> OutputPlan:
         """How the streams fill ``schema``, the user's or our own.
 
-        Raises SchemaError for a column that no stream has, a type that cannot hold what is declared, a column that may
+        Raises SchemaError for a column that no stream has, a type that cannot hold the declared one, a column that may
         not be null and that some stream does not have.
         """
         self._check_names(schema)
@@ -155,9 +155,8 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
     if not streams:
         raise OptionError(
             "no stream leaves this topology, so it has no rows: give its last bolt `outputs`, such as outputs = "
-            "['written long'], and let it emit what it did, or nothing at all: a stream that emits nothing gives no "
-            "rows. "
-            f"Given: topology {plan.name!r}"
+            "['written long'], and let it emit its results, or nothing at all: a stream that emits nothing gives no "
+            f"rows. Given: topology {plan.name!r}"
         )
     names = ", ".join(map(str, streams))
     if options.streams == "all":
@@ -190,7 +189,7 @@ def _check_dead_letters_read(streams: tuple[Open, ...], ordinary: tuple[Open, ..
     if ordinary and len(ordinary) < len(streams):
         unread = next(each for each in streams if each not in ordinary)
         raise OptionError(
-            f"nobody would read the dead letters {unread}: let a bolt subscribe to them, such as "
+            f"the dead letters {unread} would have no reader: let a bolt subscribe to them, such as "
             f"inputs=[{unread.component.name}[{DEAD_LETTER.name!r}]], read all with streams=all, or say with option "
             f"'stream' which stream is meant (stream={ordinary[0]} here, stream={unread} in a query of their own). "
             "Given: topology.dead.letter='stream'"
@@ -230,7 +229,7 @@ def _union(streams: tuple[Open, ...]) -> dict[str, StructField | None]:
 
 
 def _match(name: str, among: list[str]) -> str:
-    """The name among these that is meant; Spark does not tell upper from lower case."""
+    """The matching name; Spark ignores case."""
     if name in among:
         return name
     return next(other for other in among if other.lower() == name.lower())

@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 def local_session(name: str, cores: str = "*") -> SparkSession:
     """A quiet session on this machine: no UI, as many shuffle partitions as a laptop needs, errors only in the log.
 
-    Python workers that crash say where (``spark.python.worker.faulthandler.enabled``).
+    Python workers that crash print their stack (``spark.python.worker.faulthandler.enabled``).
     """
     session = (
         SparkSession.builder.appName(name)

@@ -1,4 +1,5 @@
-"""What differs between Spark 4.0 and 4.3, found by looking for it, never by version: vendors port features back."""
+"""Differences between Spark 4.0 and 4.3, found by testing for features, never by version: vendors port features
+back."""
 
 import inspect
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,14 @@ else:
     except ImportError:  # before 4.2
 
         class SupportsTriggerAvailableNow:
-            """Stands in for Spark's mixin where there is none."""
+            """Stands in for Spark's mixin if there is none."""
 
 
 __all__ = ["SupportsTriggerAvailableNow", "arrow_schema", "default_read_limit"]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark wants of record batches, timestamps in UTC. Raises what pyspark raises."""
+    """The Arrow schema that Spark wants of record batches, timestamps in UTC. Raises pyspark's errors."""
     # 4.2 asks for the time zone by name; before, UTC was the default.
     arguments: dict[str, Any] = (
         {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
@@ -33,12 +34,12 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def default_read_limit(
-    most: int | None, least: int | None, per_partition: int | None, paced: bool = False
+    most: int | None, least: int | None, per_partition: int | None, controlled: bool = False
 ) -> "ReadLimit":
     """The one ReadLimit that stands for up to three limits of ours (4.2 and later; Spark takes no more than one), and
-    for a controller's budget (``paced``).
+    for a controller's budget (``controlled``).
 
-    Any but ReadAllAvailable where there is one: that is what Spark says when a trigger lifts all limits.
+    Not ReadAllAvailable if there is a limit: Spark uses that for a trigger that lifts all limits.
     """
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 
@@ -46,4 +47,4 @@ def default_read_limit(
         return ReadMaxRows(most)
     if least is not None:
         return ReadMinRows(least)
-    return ReadMaxRows(UNBOUNDED) if paced or per_partition is not None else ReadAllAvailable()
+    return ReadMaxRows(UNBOUNDED) if controlled or per_partition is not None else ReadAllAvailable()

@@ -69,10 +69,10 @@ class SocketOptions(Options, frozen=True, kw_only=True):
 class SocketSpout(Spout):
     """``value``: a line, without its end (LF or CRLF). Empty lines count.
 
-    When the server closes, what came behind the last line end is a line, and the spout connects again; a server that
-    is not there (yet) is tried again and again. Nothing asks the server to repeat what was sent: with ``journal.path``
-    a line counts from the moment it is in the journal, and what a process had received but not yet journaled when it
-    was killed is lost. Lines are read while a micro-batch listens; in between they wait in the connection.
+    When the server closes, text after the last line end is a line, and the spout connects again; a server that is not
+    there (yet) is tried again and again. The server cannot be asked to repeat lines: with ``journal.path`` a line
+    counts from the moment it is in the journal, and lines that a killed process had received but not yet journaled are
+    lost. Lines are read while a micro-batch polls; in between they wait in the connection.
     """
 
     Options = SocketOptions

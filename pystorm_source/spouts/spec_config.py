@@ -1,4 +1,4 @@
-"""The ``config`` of a spout's ``spec``, where its options are also parameters by name."""
+"""The ``config`` of a spout's ``spec``, for options that are also parameters by name."""
 
 from collections.abc import Mapping
 from typing import Any

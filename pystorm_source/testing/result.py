@@ -1,4 +1,4 @@
-"""What a run of a topology gave."""
+"""The result of a run of a topology."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,14 +10,14 @@ from pystorm_source.worker.local_run import Counts
 
 
 class Result:
-    """What a run of a topology gave.
+    """The result of a run of a topology.
 
     ``emitted``, ``executed``, ``acked``, ``failed``, ``unsettled`` (trees without a verdict): component → count.
-    ``retries``, ``dead_letters``, ``dropped`` (dead letters that nobody has seen): component → count of its tuples.
-    ``second_verdicts``: component → acks and fails of tuples that had their verdict already, which do not count.
+    ``retries``, ``dead_letters``, ``dropped`` (dead letters without a row): component → count of its tuples.
+    ``second_verdicts``: component → acks and fails of tuples that already had a verdict; they do not count.
     ``skipped``: component → tuples that it did not get, as their trees had failed while they waited in its queue.
-    ``errors``: what components raised, as TupleFailed with the component's exception as cause. ``metrics``: component →
-    what it reported. ``attempts``: workers that ran: one for each range, and one more for each that died.
+    ``errors``: exceptions of components, as TupleFailed with the component's exception as cause. ``metrics``: component
+    → its metrics. ``attempts``: workers that ran: one for each range, and one more for each that died.
     ``micro_batches``: those that ended. Counts are sums over all workers.
     """
 
@@ -41,7 +41,7 @@ class Result:
         self._rows = rows
 
     def rows(self, component: str | ComponentSpec, stream: str = "default") -> list[tuple[Any, ...]]:
-        """What that stream emitted, in order, in micro-batches that came to their end. Raises KeyError for others."""
+        """The tuples of that stream, in order, in finished micro-batches. Raises KeyError for an unknown stream."""
         name = component.label if isinstance(component, ComponentSpec) else component
         if (name, stream) not in self._rows:
             streams = ", ".join(".".join(each) for each in self._rows)

@@ -31,19 +31,20 @@ def run_topology(
     bolt sees tuples of two spouts, or of two partitions, in one instance.
 
     Args:
-        topology: the class. Its PartitionedSpouts are read from their earliest offsets to what is the latest now; a
-            spout without offsets is asked until it has nothing.
+        topology: the class. Its PartitionedSpouts are read from their earliest offsets to the latest ones now; a
+            spout without offsets is called until it emits nothing.
         config: goes over ``Topology.config``, as options of a query do; a component's own config stays on top.
         scheduler: goes over ``topology.scheduler``: "inline", one thread, or "threads", one per executor, whose
             interleaving no seed decides.
         clock: the engine's; components that have a ``clock`` get it, too. Default: a ManualClock for the engine alone.
         seed: shuffles the order of workers and the order and the length of turns; the same seed gives the same run.
         timeout: seconds of the machine's clock. A component is interrupted between two instructions of Python.
-        together: one worker runs all spouts at once, as Storm does and Spark does not: for what is to meet in a bolt.
+        together: one worker runs all spouts at once, as Storm does and Spark does not: for spouts that are to meet
+            in a bolt.
 
-    Raises TimeoutError, naming what was still running. TopologyError and OptionError for what cannot run as it is
-    declared, or, unless it runs together, would be refused by Spark's reader as its spouts are to meet. What components
-    raise is in ``Result.errors``.
+    Raises TimeoutError, naming the components still running; TopologyError and OptionError for a topology that cannot
+    run as declared, or, without ``together``, that Spark's reader would refuse because its spouts are to meet.
+    Exceptions of components are in ``Result.errors``.
     """
     if scheduler is not None:
         config = {**(config or {}), "topology.scheduler": scheduler}

@@ -1,4 +1,4 @@
-"""Scripts: what a spout plays in a test, and how far it has come."""
+"""Scripts that a spout plays in a test, and their progress."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ from pystorm_source.errors import TopologyError, given
 
 
 class Marker(Enum):
-    """What a script may hold beside rows."""
+    """The events of a script besides rows."""
 
-    EOF = "the micro-batch ends here; what follows comes in the next one, on the same warm worker"
-    FAIL = "the tree of the row before is failed once, instead of acked"
+    EOF = "the micro-batch ends here; the rows after it come in the next one, on the same warm worker"
+    FAIL = "the tree of the preceding row is failed once, instead of acked"
     ABORT = "the task dies here once, as by kill -9, and the micro-batch is run again in a new worker"
 
 
@@ -44,7 +44,7 @@ class ScriptedSpout(ReliableSpout):
         class Scripted(WordCount):
             lines = ScriptedSpout.of(["line string"], ["one"], EOF, ["two"]).spec()
 
-    Raises TypeError for what is neither a row nor a marker, ValueError for a FAIL without a row before it.
+    Raises TypeError for anything but rows and markers, ValueError for a FAIL without a row before it.
     """
 
     rows: ClassVar[Any] = ()
@@ -87,7 +87,7 @@ class ScriptedSpout(ReliableSpout):
         return self._play is not None and not self._play.over
 
     def ack(self, tup_id: Any) -> None:
-        # A fail that gives the tuple up ends here, too; it is no verdict that a FAIL could turn.
+        # The last fail of a tuple without retries ends here, too; a FAIL must not change it.
         if self._play is not None and not self._failing and self._play.fails(tup_id):
             self.fail(tup_id)
         else:
@@ -120,7 +120,7 @@ class Play:
             self._numbers.append(count)
             if row is FAIL:
                 if i == 0 or not (self._rows[i - 1] is FAIL or _is_row(self._rows[i - 1])):
-                    raise ValueError(f"FAIL stands behind the row that it fails. Given: {given(self._rows[: i + 1])}")
+                    raise ValueError(f"FAIL must follow the row that it fails. Given: {given(self._rows[: i + 1])}")
                 self._to_fail[count - 1] = self._to_fail.get(count - 1, 0) + 1
             elif _is_row(row):
                 count += 1

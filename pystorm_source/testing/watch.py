@@ -21,7 +21,7 @@ class TooLong(BaseException):
 class WatchedClock:
     """``clock``, which raises TooLong once more than ``timeout`` seconds of the machine's have passed.
 
-    A sleep of a ManualClock leads to what ``next_event`` answers, a reading of the clock, where that is later.
+    A sleep of a ManualClock advances to the time that ``next_event`` returns, a reading of the clock, if that is later.
     """
 
     def __init__(self, clock: Clock, timeout: float):
@@ -75,7 +75,7 @@ class Watchdog:
             except TooLong:  # it came at the very last moment
                 pass
         if self._has_raised or kind is TooLong:
-            _let_come()  # what was to be raised and is not yet must not hit who comes after us
+            _let_come()  # a pending interrupt must not hit code that runs after us
         self._thread.join()
 
     def _wait(self) -> None:
@@ -85,7 +85,7 @@ class Watchdog:
                 if not self._over.is_set():
                     self._has_raised = True
                     raise_in(self._watched)
-            seconds = GRACE_SECONDS  # once more, where a bare `except` has swallowed it
+            seconds = GRACE_SECONDS  # once more, if a bare `except` has swallowed it
 
     def _disarm(self) -> None:
         with self._lock:
@@ -101,7 +101,7 @@ def _let_come() -> None:
     """Returns once nothing is to be raised in this thread any more.
 
     Workaround: CPython 3.11 forgets that a thread is to be interrupted only when that comes, not when it is taken back
-    or the thread ends. Until then it runs slower, and for ever in circles where a debugger or a coverage tool traces.
+    or the thread ends. Until then it runs slower, and loops for ever if a debugger or a coverage tool traces it.
     """
     try:
         raise_in(threading.get_ident())
@@ -127,7 +127,7 @@ def interrupted_threads(threads: Iterable[Thread]) -> str:
 def interrupted_call(error: BaseException) -> str:
     """``'words' has not returned from process()``, by the traceback; empty if no component was in a call.
 
-    Whoever reads the clock while the interrupted turn ends raises once more: what that hides is looked at, too.
+    Code that reads the clock while the interrupted turn ends raises once more: the hidden exception is considered, too.
     """
     trace = error.__traceback__
     while trace is not None:

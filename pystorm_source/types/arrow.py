@@ -1,4 +1,4 @@
-"""What a decoded key or value is declared as: Spark DDL, as the Arrow type that its column has."""
+"""Declared types of decoded keys and values: Spark DDL to the Arrow type of the column."""
 
 from collections.abc import Iterable
 
@@ -52,7 +52,7 @@ class _ArrowTypes:
 
 
 def field_type(ddl: str, where: str) -> pa.DataType:
-    """Of a field's DDL, behind which ``not null`` may stand. Raises SchemaError naming ``where``."""
+    """The type of a field's DDL, which may end with ``not null``. Raises SchemaError naming ``where``."""
     return parse_type(ddl, where, _ArrowTypes())[0]
 
 

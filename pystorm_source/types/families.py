@@ -1,4 +1,4 @@
-"""Families of types, as far as text formats tell them apart, and what their values must fit."""
+"""Families of types that text formats distinguish, and the bounds of their values."""
 
 import decimal
 import functools
@@ -36,7 +36,7 @@ def integer_bounds(type: pa.DataType) -> tuple[int, int]:
 
 @functools.cache
 def exact_decimal(precision: int, scale: int) -> Callable[[decimal.Decimal], decimal.Decimal | None]:
-    """The function that gives a value with ``scale`` digits behind the point; None if the value has more of them,
+    """The function that gives a value with ``scale`` digits after the point; None if the value has more of them,
     or more than ``precision`` in all."""
     exactly = decimal.Context(prec=precision, traps=[decimal.Inexact, decimal.InvalidOperation])
     unit = decimal.Decimal((0, (1,), -scale))

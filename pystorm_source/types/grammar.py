@@ -1,8 +1,8 @@
 """The grammar of Spark's type names, for every maker of types: Spark's own, Arrow's.
 
-What Spark SQL calls data types, as far as Arrow carries them: ``bigint``, ``decimal(10,2)``, ``array<string>``,
-``map<string,int>``, ``struct<a: int, b: string not null>``, ``interval day to second``. ``not null`` may follow the
-type of a column or a field of a struct.
+The data types of Spark SQL that Arrow has: ``bigint``, ``decimal(10,2)``, ``array<string>``, ``map<string,int>``,
+``struct<a: int, b: string not null>``, ``interval day to second``. ``not null`` may follow the type of a column or a
+field of a struct.
 """
 
 import re
@@ -29,7 +29,7 @@ _TYPE_ALONE = re.compile(rf"\s*(?:\w+\s*(?:[<(].*)?|interval\s+(?:{'|'.join(_INT
 
 
 class TypeMaker(Protocol[T]):
-    """Makes types of what the grammar has read."""
+    """Makes types from the parsed text."""
 
     def simple_names(self) -> Iterable[str]:
         """The names of the types without parameters, without ``ALIASES``."""
@@ -153,7 +153,7 @@ class _Parser(Generic[T]):
         numbers = self._numbers() if self.token == "(" else []
         precision, scale = [*numbers, *(10, 0)[len(numbers) :]][:2]
         if len(numbers) > 2 or not 1 <= precision <= 38 or not 0 <= scale <= precision:
-            self.refuse("a decimal has at most 38 digits, of which at most all are behind the point: decimal(10,2)")
+            self.refuse("a decimal has at most 38 digits, of which at most all come after the point: decimal(10,2)")
         return self._maker.decimal(precision, scale)
 
     def _interval(self) -> T:

@@ -267,7 +267,7 @@ class Worker:
         finally:
             self._scheduler.halt()
             self._close_quietly()
-            self._error_log.tell()
+            self._error_log.log_counts()
         for executor in self.executors:
             if isinstance(executor, BoltExecutor):
                 executor.end()
@@ -436,7 +436,7 @@ class Worker:
         with self._watched():
             while self._initialized:
                 self._clean_up(self._initialized.pop())
-        self._error_log.tell(everything=True)
+        self._error_log.log_counts(everything=True)
         self._scheduler.stop()
 
     def die(self) -> None:

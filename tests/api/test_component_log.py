@@ -199,13 +199,13 @@ def test_of_a_thousand_exceptions_of_one_kind_three_are_logged_whole(failing, ca
     assert len(logged()) == 3 and all(line.startswith(FIRST_LINE) for line in logged())
     assert all("in fails" in message and "ValueError: broken" in message for message in caplog.messages)
     assert sum(message.count("\n") for message in caplog.messages) < 30
-    bolt._pystorm_errors.tell(everything=True)
+    bolt._pystorm_errors.log_counts(everything=True)
     assert re.fullmatch(
         r"component 'logged': ValueError at .*test_component_log.py:\d+: 997 more in 0 s, 1000 in all; the last one: "
         "ValueError: broken",
         logged()[3],
     )
-    bolt._pystorm_errors.tell(everything=True)
+    bolt._pystorm_errors.log_counts(everything=True)
     assert len(logged()) == 4
 
 
@@ -249,7 +249,7 @@ def test_an_exception_that_does_not_print_is_logged_and_counted(failing):
 
     for _ in range(5):
         bolt.raise_exception(Mute())
-    bolt._pystorm_errors.tell(everything=True)
+    bolt._pystorm_errors.log_counts(everything=True)
     assert logged()[:3] == ["Python Mute raised"] * 3
     assert logged()[3].endswith("2 more in 0 s, 5 in all; the last one: Mute, which does not print")
 

@@ -165,7 +165,7 @@ def test_a_topology_is_looked_at(machine, topologies):
         ("Misspelt", "types", "FAIL", "'lng'"),
         ("Joined", "spouts", "FAIL", "bolt 'b' is to have tuples of the spouts 's' and 't' together"),
         ("Union", "spouts-apart", "warn", "tuples of 's' and 't' come to it in different Spark tasks"),
-        ("Several", "open streams", "warn", "c.default, b.default: Spark is to be told which"),
+        ("Several", "open streams", "warn", "c.default, b.default: the reader must name one"),
     ],
 )
 def test_what_spark_would_refuse_is_found_without_it(machine, topologies, name, item, status, words):

@@ -60,7 +60,7 @@ def test_the_environment_picks_a_par(tmp_path, monkeypatch):
         (["word_count"], "Given: 'word_count'"),
         (["no_such_module:Words"], "cannot be imported"),
         (["pystorm_source.cli.word_count:Words"], "it has: WordCount"),
-        ([TOPOLOGY, "--output", "t.png"], "ends in .svg, .mmd, .mermaid, .txt, or say by --format"),
+        ([TOPOLOGY, "--output", "t.png"], "ends in .svg, .mmd, .mermaid, .txt, or name the format by --format"),
         ([TOPOLOGY, "--output", "/no/such/folder/a.svg"], "Given: '/no/such/folder/a.svg'"),
     ],
 )

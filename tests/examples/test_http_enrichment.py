@@ -33,7 +33,7 @@ class Orders(Spout):
 
     def initialize(self, conf, context):
         self.left = [(n, item, 2) for n, item in enumerate(["apple", "pear", "dragon", "apple"])]
-        type(self).told = {}
+        type(self).verdicts = {}
 
     def next_tuple(self):
         if self.left:
@@ -41,10 +41,10 @@ class Orders(Spout):
             self.emit(list(order), tup_id=order[0])
 
     def ack(self, tup_id):
-        self.told[tup_id] = "ack"
+        self.verdicts[tup_id] = "ack"
 
     def fail(self, tup_id):
-        self.told[tup_id] = "fail"
+        self.verdicts[tup_id] = "fail"
 
 
 class Forgiving(PriceBolt):
@@ -59,7 +59,7 @@ class FewOrders(HttpEnrichment):
 def test_what_the_server_fails_fails_its_tuple(server):
     server.failing = {"pear"}
     result = run_topology(FewOrders, {"prices.url": server.url})
-    assert Orders.told == {0: "ack", 1: "fail", 2: "ack", 3: "ack"}
+    assert Orders.verdicts == {0: "ack", 1: "fail", 2: "ack", 3: "ack"}
     assert sorted(result.rows("prices")) == [(0, 1.0), (3, 1.0)]
     (error,) = result.errors
     assert "process() raised ClientResponseError: 503" in str(error)
@@ -69,6 +69,6 @@ def test_what_is_not_answered_in_time_fails_its_tuple(server):
     server.silent = {"apple"}
     options = {"prices.url": server.url, "topology.async.request.timeout.secs": 0.3}
     result = run_topology(FewOrders, options)
-    assert Orders.told == {0: "fail", 1: "ack", 2: "ack", 3: "fail"}
+    assert Orders.verdicts == {0: "fail", 1: "ack", 2: "ack", 3: "fail"}
     assert sorted(result.rows("prices")) == [(1, 1.5)]
     assert {type(error.__cause__) for error in result.errors} == {TimeoutError}

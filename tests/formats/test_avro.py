@@ -304,7 +304,7 @@ def test_other_bytes_are_named_for_what_they_are(registry):
         5: "is one of Protobuf, which this source does not read",
         6: "is a JSON schema: set the format to json",
         7: "it ends within a value",
-        8: "1 bytes are left over behind the value",
+        8: "1 bytes are left over after the value",
         9: "it ends within a value",
     }.items():
         assert says in bad[index]

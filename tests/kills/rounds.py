@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from benchmarks.spark_session import UNPACED
+from benchmarks.spark_session import UNCONTROLLED
 from tests.kills.session import CLUSTER, LOCAL, TWO_HOSTS
 from tests.kills.topologies import AFTER_EMIT, AFTER_FLUSH, BEFORE_EMIT, BEFORE_FLUSH, MID_DRAIN
 
@@ -116,8 +116,11 @@ def options(todo: list[Round], folder: Path) -> dict[str, str]:
         journal = {"journal.path": f"{folder}/journal", "batch.target.millis": "200"}
         return {"topology": f"{TOPOLOGIES}:KilledJournal", "maxOffsetsPerTrigger": str(PER_BATCH), **journal, **told}
     # The groups of a micro-batch are rows: all read alike, however slow the machine.
-    unpaced = {"maxOffsetsPerTrigger": str(2 * PER_BATCH), **{key: str(value) for key, value in UNPACED.items()}}
-    return {"topology": f"{TOPOLOGIES}:Killed", "streams": "all", **unpaced, **told}
+    uncontrolled = {
+        "maxOffsetsPerTrigger": str(2 * PER_BATCH),
+        **{key: str(value) for key, value in UNCONTROLLED.items()},
+    }
+    return {"topology": f"{TOPOLOGIES}:Killed", "streams": "all", **uncontrolled, **told}
 
 
 def is_journaled(todo: list[Round]) -> bool:

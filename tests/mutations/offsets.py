@@ -26,7 +26,7 @@ BASES = [
             "begins": {"numbers": {"b": 100}},
             "state": {"numbers": {"done": "a_done", "newest": 17}},
             "offsets": {"numbers": {"a": 40, "b": 160}},
-            "pace": {"numbers": {"common": 120, "others": {"a": 9}, "slots": 2}},
+            "admission": {"numbers": {"common": 120, "others": {"a": 9}, "slots": 2}},
             "version": 1,
         },
         {"offsets": {"lines": {f"{n:03d}.log": n * 1009 for n in range(30)}}, "version": 1},

@@ -135,9 +135,9 @@ def _interleaved(query: Query, path: Path, folder: Path, kind: str, rng: random.
 def _in_processes(query: Query, path: Path, folder: Path, kind: str, rng: random.Random) -> tuple[Counter[str], int]:
     """The writer and every task are processes; tasks are killed, the driver restarts."""
     said = folder.parent / "written"
-    pace = rng.choice((0.0, 0.0005, 0.002))
+    pause = rng.choice((0.0, 0.0005, 0.002))
     writing = multiprocessing.get_context("fork").Process(
-        target=_write, args=(folder, kind, rng.randrange(1 << 30), pace, said), daemon=True
+        target=_write, args=(folder, kind, rng.randrange(1 << 30), pause, said), daemon=True
     )
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     read = read_in_child(rng, folder.parent, 0.3)
@@ -165,9 +165,9 @@ def _in_processes(query: Query, path: Path, folder: Path, kind: str, rng: random
     return pickle.loads(said.read_bytes())
 
 
-def _write(folder: Path, kind: str, seed: int, pace: float, said: Path) -> None:
+def _write(folder: Path, kind: str, seed: int, pause: float, said: Path) -> None:
     writer = Writer(folder, kind, seed, 12)
     for _ in writer.steps():
-        time.sleep(pace)
+        time.sleep(pause)
     said.write_bytes(pickle.dumps((writer.written, writer.rotations)))
     os._exit(0)

@@ -20,9 +20,9 @@ def flat(section):
     return {Key(component, name): offset for component, part in section.items() for name, offset in part.items()}
 
 
-def offsets(at=None, begins=None, state=None, pinned=False, pace=None):
+def offsets(at=None, begins=None, state=None, pinned=False, admission=None):
     """`Offsets` of mappings by key."""
-    return Offsets(section(at or {}), section(begins or {}), state or {}, pinned, pace or {})
+    return Offsets(section(at or {}), section(begins or {}), state or {}, pinned, admission or {})
 
 
 def index_of(keys):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.spark_session import UNPACED
+from benchmarks.spark_session import UNCONTROLLED
 
 TOPOLOGIES = "tests.source.topologies"
 
@@ -32,12 +32,12 @@ class World:
         path = self.folder / "committed.log"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def options(self, topology="Numbers", paced=False, **options):
-        """Options as Spark hands them over: str values. Unless it is ``paced``, a micro-batch is as large as a limit
-        lets it be, however slow the machine; for slices of spouts without offsets a test names its own target."""
+    def options(self, topology="Numbers", controlled=False, **options):
+        """Options as Spark hands them over: str values. Unless it is ``controlled``, a micro-batch is as large as a
+        limit lets it be, however slow the machine; for slices of spouts without offsets a test names its own target."""
         named = {key.replace("__", "."): str(value) for key, value in options.items()}
-        if not paced and "maxOffsetsPerTrigger" in named and "delivery.guarantee" not in named:
-            named = {key: str(value) for key, value in UNPACED.items()} | named
+        if not controlled and "maxOffsetsPerTrigger" in named and "delivery.guarantee" not in named:
+            named = {key: str(value) for key, value in UNCONTROLLED.items()} | named
         return {"topology": f"{TOPOLOGIES}:{topology}", "path": str(self.folder), **named}
 
 

@@ -63,7 +63,7 @@ def buried(topology="Doubled", **options):
 
 
 def test_dead_letters_that_nobody_reads_are_refused_with_every_way_out():
-    with pytest.raises(OptionError, match=r"nobody would read .* numbers.__dead_letter.*streams=all.*doubled.default"):
+    with pytest.raises(OptionError, match=r"the dead letters .*numbers.__dead_letter.*streams=all.*doubled.default"):
         buried()
     with pytest.raises(OptionError, match=r"'stream' is .* Given: 'numbers'"):
         buried(stream="numbers")

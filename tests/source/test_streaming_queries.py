@@ -28,7 +28,7 @@ def query(tmp_path):
 
 
 @pytest.mark.timeout(180)  # the first query of the session
-def test_available_now_is_paced_and_restarts(spark, world, query):
+def test_available_now_is_rate_controlled_and_restarts(spark, world, query):
     world.put(a=50, b=(10, 30))
     frame = stream(spark, world.options("Doubled", maxOffsetsPerTrigger=20, minOffsetsPerTrigger=20))
     assert [len(rows) for rows in query.run(frame)] == [20, 20, 20, 10]
@@ -108,7 +108,7 @@ def test_follows_a_growing_world_and_commits(spark, world, query):
 @spark40
 def test_an_overloaded_query_is_admitted_less(spark, world, query):
     world.put(a=100)
-    options = world.options("Sleepy", paced=True, **{"batch.target.millis": 500, "backpressure.initialRate": 200})
+    options = world.options("Sleepy", controlled=True, **{"batch.target.millis": 500, "backpressure.initialRate": 200})
     running = query.start(stream(spark, options), processingTime="0 seconds")
     try:
         running.processAllAvailable()

@@ -16,8 +16,8 @@ def line(number: int) -> str:
     return f"{number} " + "x" * (number * 7919 % 120)
 
 
-def write(folder: str, seed: int, pace) -> None:
-    """Lines in chunks that end anywhere, flushed each; app.log becomes app.log.1 and so on, once per ``pace``."""
+def write(folder: str, seed: int, turns) -> None:
+    """Lines in chunks that end anywhere, flushed each; app.log becomes app.log.1 and so on, once per ``turns``."""
     rng = random.Random(seed)
     path = os.path.join(folder, "app.log")
     data = b"".join(line(number).encode() + b"\n" for number in range(LINES))
@@ -28,7 +28,7 @@ def write(folder: str, seed: int, pace) -> None:
                 size = rng.choice((1, 7, 300, 2000))
                 file.write(data[at : at + size])
                 at += size
-            pace.acquire()
+            turns.acquire()
             for n in range(files, -1, -1):
                 os.rename(f"{path}.{n}" if n else path, f"{path}.{n + 1}")
             files += 1
@@ -39,8 +39,8 @@ def write(folder: str, seed: int, pace) -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_every_line_once_beside_a_rotating_writer(tmp_path, seed):
     forked = multiprocessing.get_context("fork")
-    pace = forked.Semaphore(2)
-    writer = forked.Process(target=write, args=(str(tmp_path), seed, pace), daemon=True)
+    turns = forked.Semaphore(2)
+    writer = forked.Process(target=write, args=(str(tmp_path), seed, turns), daemon=True)
     query = Query(Driven(FilesSpout.spec(path=tmp_path / "app.log*")), seed)
     query.still = False
     writer.start()
@@ -48,8 +48,8 @@ def test_every_line_once_beside_a_rotating_writer(tmp_path, seed):
         rng = random.Random(seed)
         while writer.is_alive():
             query.step(limit=rng.choice((None, 2000, 50_000)), some=True)
-            if pace.get_value() == 0:
-                pace.release()
+            if turns.get_value() == 0:
+                turns.release()
             if rng.random() < 0.05:
                 query.restart()
         writer.join()

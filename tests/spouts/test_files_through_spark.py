@@ -6,7 +6,7 @@ import os
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from benchmarks.spark_session import UNPACED
+from benchmarks.spark_session import UNCONTROLLED
 from tests.source.queries import Query
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
@@ -25,7 +25,7 @@ def query(tmp_path):
 
 
 def stream(spark, path, **options):
-    options = {"topology": "tests.spouts.topologies:Logs", "path": str(path)} | UNPACED | options
+    options = {"topology": "tests.spouts.topologies:Logs", "path": str(path)} | UNCONTROLLED | options
     return spark.readStream.format("pystorm").options(**options).load()
 
 
@@ -64,7 +64,7 @@ def test_rotation_under_a_running_query(spark, logs, query):
     assert lines(query.rows) == sorted(numbered(0, 400))
 
 
-def test_available_now_goes_on_after_rotation_and_is_paced_by_bytes(spark, logs, query):
+def test_available_now_goes_on_after_rotation_and_is_rate_controlled_by_bytes(spark, logs, query):
     append(logs / "app.log", *numbered(0, 200))
     frame = stream(spark, logs, maxOffsetsPerTrigger=1000, minPartitions=4)
     assert 2 <= len(query.run(frame)) <= 4

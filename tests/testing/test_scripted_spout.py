@@ -154,7 +154,7 @@ def test_what_is_no_row_is_refused(row):
 
 @pytest.mark.parametrize("rows", [(FAIL,), (["a"], EOF, FAIL), (PAUSE(1), FAIL)])
 def test_a_fail_without_a_row_is_refused(rows):
-    with pytest.raises(ValueError, match="FAIL stands behind the row"):
+    with pytest.raises(ValueError, match="FAIL must follow the row"):
         ScriptedSpout.of(["line"], *rows)
 
 

@@ -32,7 +32,7 @@ class Ids(Spout):
 
     def initialize(self, conf, context):
         self.n = 0
-        type(self).told = {}
+        type(self).verdicts = {}
 
     def next_tuple(self):
         if self.n < self.most:
@@ -40,10 +40,10 @@ class Ids(Spout):
             self.n += 1
 
     def ack(self, tup_id):
-        self.told[tup_id] = "ack"
+        self.verdicts[tup_id] = "ack"
 
     def fail(self, tup_id):
-        self.told[tup_id] = "fail"
+        self.verdicts[tup_id] = "fail"
 
 
 class Waits(AsyncBolt):
@@ -93,7 +93,7 @@ def test_every_tuple_comes_out_once_and_is_acked(ordered, max_pending):
     assert sorted(found) == list(range(20))
     assert ordered or max_pending == 1 or found != sorted(found)
     assert not (ordered or max_pending == 1) or found == list(range(20))
-    assert Ids.told == dict.fromkeys(range(20), "ack")
+    assert Ids.verdicts == dict.fromkeys(range(20), "ack")
     assert result.errors == []
 
 
@@ -116,7 +116,7 @@ def test_emits_are_anchored_to_their_own_tuple_whatever_runs_between(ordered):
                 self.fail(tup)
 
     result = run_topology(line(Scatters, FailsOdd), keys(ordered=ordered))
-    assert Ids.told == {n: "fail" if n % 2 else "ack" for n in range(20)}
+    assert Ids.verdicts == {n: "fail" if n % 2 else "ack" for n in range(20)}
     assert sorted(values(result, "b0")) == sorted(4 * list(range(20)))
 
 
@@ -186,7 +186,7 @@ def test_a_request_out_of_time_fails_its_tuple_and_is_cancelled(ordered):
     clock = ManualClock()
     options = {"topology.async.request.timeout.secs": 1.5, "topology.async.ordered": ordered}
     result = run_topology(line(Hangs), options, clock=clock)
-    assert Ids.told == {n: "ack" if n % 5 else "fail" for n in range(20)}
+    assert Ids.verdicts == {n: "ack" if n % 5 else "fail" for n in range(20)}
     assert sorted(Hangs.cancelled) == [0, 5, 10, 15]
     assert 1.5 - 1e-9 <= clock.now < 2.5
     assert [type(error.__cause__) for error in result.errors] == 4 * [TimeoutError]
@@ -246,7 +246,7 @@ def test_requests_of_trees_that_fail_elsewhere_are_cancelled(ordered):
     spout = Ids.spec()
     made = topology(s=spout, b=Sleeps.spec(inputs=[spout]), f=FailsOdd.spec(inputs=[spout]))
     result = run_topology(made, FOR_EVER | keys(ordered=ordered), clock=clock)
-    assert Ids.told == {n: "fail" if n % 2 else "ack" for n in range(20)}
+    assert Ids.verdicts == {n: "fail" if n % 2 else "ack" for n in range(20)}
     assert sorted(Sleeps.cancelled) == list(range(1, 20, 2))
     assert sorted(values(result, "b")) == list(range(0, 20, 2))
     assert (result.errors, result.second_verdicts["b"]) == ([], 0)
@@ -261,7 +261,7 @@ def test_requests_of_trees_that_time_out_are_cancelled_and_counted(ordered):
     assert list(worker.run_round({})) == []
     # Ordered, those behind 1 wait for it until their time is over, too.
     acked = [0] if ordered else range(0, 20, 2)
-    assert Ids.told == {n: "ack" if n in acked else "fail" for n in range(20)}
+    assert Ids.verdicts == {n: "ack" if n in acked else "fail" for n in range(20)}
     assert sorted(Sleeps.cancelled) == list(range(1, 20, 2))
     counts = worker.report()["components"]["b0"]
     assert [counts[f"{what}_requests"] for what in ("pending", "timed_out", "cancelled")] == [0, 0, 10]
@@ -281,7 +281,7 @@ def test_what_a_request_does_behind_its_ack_is_not_cancelled():
     spout = Ids.spec()
     made = topology(s=spout, b=Acks.spec(inputs=[spout]), f=FailsAtTick.spec(inputs=[spout]))
     result = run_topology(made, FOR_EVER)
-    assert Ids.told == dict.fromkeys(range(20), "fail")
+    assert Ids.verdicts == dict.fromkeys(range(20), "fail")
     assert (sorted(Acks.ended), result.errors) == (list(range(20)), [])
 
 
@@ -329,8 +329,8 @@ def test_without_exit_on_exception_the_tuple_fails_and_the_others_go_on(ordered,
     result = run_topology(line(Breaks), keys(ordered=ordered))
     assert len(result.errors) == 2
     verdict = {"fail"} if auto_fail else {None}
-    assert {Ids.told.get(n) for n in (3, 4)} == verdict
-    assert [Ids.told[n] for n in range(20) if n not in (3, 4)] == 18 * ["ack"]
+    assert {Ids.verdicts.get(n) for n in (3, 4)} == verdict
+    assert [Ids.verdicts[n] for n in range(20) if n not in (3, 4)] == 18 * ["ack"]
     # In order, what a failed request has not sent off yet never leaves.
     assert set(range(20)) - {3, 4} <= set(values(result, "b0"))
 
@@ -345,7 +345,7 @@ def test_a_coroutine_that_cancels_itself_fails_its_tuple():
             await asyncio.sleep(0)
 
     result = run_topology(line(Cancels))
-    assert Ids.told == {n: "fail" if n == 2 else "ack" for n in range(20)}
+    assert Ids.verdicts == {n: "fail" if n == 2 else "ack" for n in range(20)}
     assert isinstance(result.errors[0].__cause__, asyncio.CancelledError)
 
 
@@ -362,7 +362,7 @@ def test_by_hand_acked_and_failed(ordered):
                 self.ack(tup)
 
     result = run_topology(line(ByHand), keys(ordered=ordered))
-    assert Ids.told == {n: ("fail", "ack")[n % 3] for n in range(20) if n % 3 < 2}
+    assert Ids.verdicts == {n: ("fail", "ack")[n % 3] for n in range(20) if n % 3 < 2}
     assert set(values(result, "b0")) >= {n for n in range(20) if n % 3}
     assert result.second_verdicts["b0"] == 0
 
@@ -396,7 +396,7 @@ def test_ordered_an_emit_that_is_refused_when_it_leaves_fails_its_own_tuple():
 
     result = run_topology(line(Wrong), keys(ordered=True))
     assert values(result, "b0") == [n for n in range(20) if n != 5]
-    assert Ids.told[5] == "fail" and "wrong number of fields" in str(result.errors[0])
+    assert Ids.verdicts[5] == "fail" and "wrong number of fields" in str(result.errors[0])
 
 
 def test_ordered_values_leave_as_they_were_emitted():
@@ -516,7 +516,7 @@ def test_ticks_may_be_async_and_are_waited_for():
 
     result = run_topology(line(Ticks, Keeps))
     assert values(result, "b0") == [20]
-    assert Ids.told == dict.fromkeys(range(20), "ack")
+    assert Ids.verdicts == dict.fromkeys(range(20), "ack")
 
 
 def test_a_plain_process_tick_emits_without_waiting():
@@ -531,7 +531,7 @@ def test_async_bolts_behind_each_other_with_the_smallest_queues():
     sizes = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
     result = run_topology(line(Waits, Waits, Keeps, Waits), {**keys(max_pending=2), **sizes})
     assert sorted(values(result, "b3")) == list(range(20))
-    assert Ids.told == dict.fromkeys(range(20), "ack")
+    assert Ids.verdicts == dict.fromkeys(range(20), "ack")
 
 
 def test_a_thread_may_compute_but_not_emit():
@@ -635,7 +635,7 @@ def test_a_request_that_swallows_its_cancellation_does_not_keep_the_micro_batch_
     clock = ManualClock()
     result = run_topology(line(Swallows, **DROPPED), options, clock=clock)
     assert sorted(values(result, "b0")) == [n for n in range(20) if n % 5]
-    assert Ids.told == {n: "ack" if n % 5 else "fail" for n in range(20)}
+    assert Ids.verdicts == {n: "ack" if n % 5 else "fail" for n in range(20)}
     assert clock.now < 60
     warnings = [each.getMessage() for each in caplog.records if "go on after" in each.getMessage()]
     warned = re.compile(r"component 'b0', task 2: \d+ cancelled requests go on after 1 s; ")
@@ -794,7 +794,7 @@ def test_any_mix_of_requests_settles_every_tuple_once(script, max_pending, order
         line(Plays, Keeps, spout=Some), {**options, **sizes, "topology.async.request.timeout.secs": 1}
     )
     well = {n for n, (_, act) in enumerate(script) if act.startswith("emit")}
-    assert Some.told == {n: "ack" if n in well else "fail" for n in range(len(script))}
+    assert Some.verdicts == {n: "ack" if n in well else "fail" for n in range(len(script))}
     expected = [n for n in sorted(well) for _ in range(2 if script[n][1] == "emit twice" else 1)]
     found = values(result, "b0")
     assert sorted(found) == expected

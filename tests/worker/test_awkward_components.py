@@ -153,7 +153,7 @@ def test_emits_of_a_batch_without_auto_anchor_belong_to_nothing(base):
     list(worker.run_round({}))
     counts = worker.report()["components"]
     assert counts["f"]["failed"] == counts["b"]["emitted"] > 0
-    assert sorted(worker.executors[0].instance.told) == [("ack", 1), ("ack", 2), ("ack", 3)]
+    assert sorted(worker.executors[0].instance.verdicts) == [("ack", 1), ("ack", 2), ("ack", 3)]
 
 
 def test_the_warning_of_a_failed_tuple_of_a_tick_names_the_tick(caplog):
@@ -180,7 +180,7 @@ def test_the_copy_of_a_tuple_is_acked():
         def process(self, tup):
             self.ack(copy.copy(tup))
 
-    assert played([1, 2], Copies)[1].told == [("ack", 1), ("ack", 2)]
+    assert played([1, 2], Copies)[1].verdicts == [("ack", 1), ("ack", 2)]
 
 
 def test_tuples_held_from_one_micro_batch_to_the_next_stay_unsettled():
@@ -272,7 +272,7 @@ def test_a_timer_slower_than_its_period_lets_the_micro_batch_end(seconds):
             self.clock.advance(0.06)
             super().process_batches()
 
-    assert played([1, 2], Slow, secs_between_batches=seconds)[1].told == [("ack", 1), ("ack", 2)]
+    assert played([1, 2], Slow, secs_between_batches=seconds)[1].verdicts == [("ack", 1), ("ack", 2)]
 
 
 @pytest.mark.timeout(20)
@@ -281,7 +281,7 @@ def test_a_tick_slower_than_its_period_lets_the_micro_batch_end():
         def process_tick(self, tup):
             self.clock.advance(1.5)
 
-    assert played([1, 2], Slow, EVERY_SECOND)[1].told == [("ack", 1), ("ack", 2)]
+    assert played([1, 2], Slow, EVERY_SECOND)[1].verdicts == [("ack", 1), ("ack", 2)]
 
 
 @pytest.mark.timeout(20)
@@ -346,7 +346,7 @@ def test_a_spout_that_raises_and_goes_on_is_asked_on():
             super().next_tuple()
 
     worker, spout, _ = played(["bad", "bad", 1, "bad", "bad", 2], Pass, spout=Raises)
-    assert spout.told == [("ack", 1), ("ack", 2)]
+    assert spout.verdicts == [("ack", 1), ("ack", 2)]
     assert worker.report()["components"]["s"]["errors"] == 4
 
 
@@ -357,7 +357,7 @@ def test_a_value_that_does_not_print_fails_its_tuple_alone():
 
     value = Unprintable()
     worker, spout, _ = played([value, 1], Odd)
-    assert spout.told == [("fail", value), ("ack", 1)]
+    assert spout.verdicts == [("fail", value), ("ack", 1)]
     assert len(worker.errors) == 1
 
 
@@ -400,7 +400,7 @@ def test_an_override_of_process_batches_may_survive_its_exceptions():
                 raise LookupError("one")
 
     worker, spout, _ = played([1, 2, 3, 4], Survives, exit_on_exception=False, tuples_between_batches=2)
-    assert spout.told == [("fail", 3), ("ack", 4)]
+    assert spout.verdicts == [("fail", 3), ("ack", 4)]
     assert [(failure.method, str(failure.__cause__)) for failure in worker.errors] == [("process", "no group for 3")]
 
 
@@ -417,7 +417,7 @@ def test_a_batch_keeps_its_tuples_whatever_the_bolt_does_to_the_list(raises, ver
                 raise LookupError("replaced")
 
     worker, spout, _ = played([1, 2], Replaces, exit_on_exception=False, auto_anchor=anchors)
-    assert spout.told == [(verdict, 1), (verdict, 2)]
+    assert spout.verdicts == [(verdict, 1), (verdict, 2)]
     assert [str(failure.__cause__) for failure in worker.errors] == ["replaced"] * raises
 
 
@@ -446,7 +446,7 @@ def test_so_does_what_a_spout_emits_when_it_is_deactivated():
             self.emit((1,), 1)
 
     worker, spout, _ = played([], Odd, spout=Late)
-    assert spout.told == [("ack", 1)]
+    assert spout.verdicts == [("ack", 1)]
     assert worker.report()["components"]["b"]["executed"] == 1
 
 
@@ -518,7 +518,7 @@ def test_process_batches_may_be_called_from_a_thread_of_the_bolts_own():
     everything = list(range(1, 41))
     _, spout, bolt = played(everything, Threaded)
     assert bolt.seen == [(n, [(n,)]) for n in everything]
-    assert spout.told == [("ack", n) for n in everything]
+    assert spout.verdicts == [("ack", n) for n in everything]
 
 
 class EmitsLater(Bolt):

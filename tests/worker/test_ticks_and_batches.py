@@ -19,7 +19,7 @@ class Paced(Spout):
 
     def initialize(self, conf, context):
         self.left = list(self.script)
-        self.told = []
+        self.verdicts = []
         self.until = 0.0
 
     def next_tuple(self):
@@ -35,10 +35,10 @@ class Paced(Spout):
             self.emit((step,), step)
 
     def ack(self, tup_id):
-        self.told.append(("ack", tup_id))
+        self.verdicts.append(("ack", tup_id))
 
     def fail(self, tup_id):
-        self.told.append(("fail", tup_id))
+        self.verdicts.append(("fail", tup_id))
 
 
 class Ticking(Bolt):
@@ -272,7 +272,7 @@ def test_batching_bolts_in_a_row_are_all_emptied():
 
 def test_a_batch_is_acked_when_it_was_processed():
     _, spout, _ = played([2, 4, 1.0, 1.5, 6, 1.0], Grouping, EVERY_SECOND)
-    assert spout.told == [("ack", 2), ("ack", 4), ("ack", 6)]
+    assert spout.verdicts == [("ack", 2), ("ack", 4), ("ack", 6)]
 
 
 def test_emits_of_a_batch_belong_to_every_tuple_of_the_group():
@@ -289,7 +289,7 @@ def test_emits_of_a_batch_belong_to_every_tuple_of_the_group():
     bolt = Held.spec(inputs=[spout])
     worker = Worker(compile_plan(topology(s=spout, b=bolt, f=Fails.spec(inputs=[bolt]))), OutputPlan(N, ()), clock)
     list(worker.run_round({}))
-    assert sorted(worker.executors[0].instance.told) == [("ack", 2), ("ack", 4), ("fail", 1), ("fail", 3)]
+    assert sorted(worker.executors[0].instance.verdicts) == [("ack", 2), ("ack", 4), ("fail", 1), ("fail", 3)]
 
 
 def test_auto_ack_off_leaves_the_acks_to_the_bolt():
@@ -302,7 +302,7 @@ def test_auto_ack_off_leaves_the_acks_to_the_bolt():
             self.fail(tups[-1].id)
 
     worker, spout, _ = played([1, 3, 5], Picks)
-    assert spout.told == [("ack", 1), ("fail", 5)]
+    assert spout.verdicts == [("ack", 1), ("fail", 5)]
     counts = worker.report()["components"]
     assert (counts["s"]["unsettled"], counts["b"]["acked"], counts["b"]["failed"]) == (1, 1, 1)
 
@@ -342,7 +342,7 @@ def test_a_batch_by_count_holds_all_groups():
 
 def test_a_batch_by_count_has_its_emits_and_acks():
     _, spout, _ = played([1, 3, 5, 7], Grouping, tuples_between_batches=2)
-    assert spout.told == [("ack", 1), ("ack", 3), ("ack", 5), ("ack", 7)]
+    assert spout.verdicts == [("ack", 1), ("ack", 3), ("ack", 5), ("ack", 7)]
 
 
 class Timed(TicklessBatchingBolt, Grouping):
@@ -395,7 +395,7 @@ def test_an_exception_names_batch_tuple_and_fails_all_that_is_held(by):
 
 def test_only_the_group_of_the_exception_fails_where_the_bolt_goes_on():
     worker, spout, bolt = played([2, 1, 4, 3], Breaks, exit_on_exception=False)
-    assert sorted(spout.told) == [("ack", 1), ("ack", 3), ("fail", 2), ("fail", 4)]
+    assert sorted(spout.verdicts) == [("ack", 1), ("ack", 3), ("fail", 2), ("fail", 4)]
     assert bolt.seen == [(1, [1, 3])]
     assert worker.report()["components"]["b"]["errors"] == 1
     assert [str(failure.__cause__) for failure in worker.errors] == ["even"]
@@ -414,7 +414,7 @@ def test_groups_behind_the_failed_one_are_processed_at_the_next_tick():
 
 def test_auto_fail_off_fails_nothing():
     worker, spout, _ = played([2, 4], Breaks, exit_on_exception=False, auto_fail=False)
-    assert spout.told == []
+    assert spout.verdicts == []
     assert worker.report()["components"]["s"]["unsettled"] == 2
 
 
@@ -428,7 +428,7 @@ def test_a_timer_goes_on_after_an_exception():
 
     _, spout, bolt = played([1, 1.1, 3, 1.1, 5], Never, exit_on_exception=False, secs_between_batches=1)
     assert bolt.seen == [1, 1, 1]
-    assert spout.told == [("fail", 1), ("fail", 3), ("fail", 5)]
+    assert spout.verdicts == [("fail", 1), ("fail", 3), ("fail", 5)]
 
 
 def test_a_batch_of_a_partitioned_spouts_tuples_comes_again_where_the_bolt_goes_on():
@@ -456,7 +456,7 @@ class Odd(Bolt):
 
 def test_a_bolt_that_goes_on_fails_the_tuple_and_reports():
     worker, spout, _ = played([1, 2, 3, 4], Odd)
-    assert sorted(spout.told) == [("ack", 1), ("ack", 3), ("fail", 2), ("fail", 4)]
+    assert sorted(spout.verdicts) == [("ack", 1), ("ack", 3), ("fail", 2), ("fail", 4)]
     assert [(f.component, f.method, f.tuple.values, str(f.__cause__)) for f in worker.errors] == [
         ("b", "process", (2,), "no 2"), ("b", "process", (4,), "no 4")]  # fmt: skip
     assert worker.report()["components"]["b"]["errors"] == 2
@@ -479,8 +479,8 @@ def test_an_exception_after_a_verdict_changes_nothing():
             self.fail(tup)
             raise LookupError("too late")
 
-    assert played([2], Acks)[1].told == [("ack", 2)]
-    assert played([2], FailsFirst)[1].told == [("fail", 2)]
+    assert played([2], Acks)[1].verdicts == [("ack", 2)]
+    assert played([2], FailsFirst)[1].verdicts == [("fail", 2)]
 
 
 def test_the_flags_may_stand_on_the_instance():
@@ -497,7 +497,7 @@ def test_the_flags_may_stand_on_the_instance():
                 raise LookupError("two")
 
     worker, spout, _ = played([1, 2], Late)
-    assert spout.told == []
+    assert spout.verdicts == []
     assert len(worker.errors) == 1
 
 
@@ -510,7 +510,7 @@ def test_what_a_component_reports_itself_is_an_error_too():
             self.report_metric("seen", tup.values[0])
 
     worker, spout, _ = played([1, 5], Reports)
-    assert spout.told == [("ack", 1), ("ack", 5)]
+    assert spout.verdicts == [("ack", 1), ("ack", 5)]
     assert [(f.method, str(f.__cause__)) for f in worker.errors] == [("raise_exception", "mine")] * 2
     assert worker.report()["metrics"] == {"b": {"seen": {"count": 2, "last": 5, "sum": 6}}}
 
@@ -631,6 +631,6 @@ def test_tuples_without_a_verdict_are_told(caplog):
 def test_a_seed_shuffles_the_turns_and_loses_nothing(seed):
     _, spout, bolt = played(list(range(50)), Grouping, seed=seed, tuples_between_batches=7)
     assert sorted(n for _, values in bolt.seen for n in values) == list(range(50))
-    assert sorted(spout.told) == [("ack", n) for n in range(50)]
+    assert sorted(spout.verdicts) == [("ack", n) for n in range(50)]
     again = played(list(range(50)), Grouping, seed=seed, tuples_between_batches=7)[2].seen
     assert again == bolt.seen

@@ -1,1 +1,1 @@
-"""Runs on the driver: what Spark asks of a reader, the spouts that it asks in turn, ranges, progress."""
+"""Runs on the driver: Spark's calls of a reader, the spouts that it calls, ranges, progress."""

@@ -1,4 +1,4 @@
-"""What is waiting, as it appears in a query's progress (``sources[0].latestOffset``)."""
+"""The backlog, as it appears in a query's progress (``sources[0].latestOffset``)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -21,22 +21,22 @@ class Backlog:
     """Heads and ends at the last look. Offsets that the micro-batch now admitted takes are not backlog any more."""
 
     waits: Waiting
-    """As the world has it, not as Trigger.AvailableNow bounds it."""
+    """The real heads, without the bound of Trigger.AvailableNow."""
     ends: Column
     limits: Limits
     without_offsets: Collection[str] = ()
     """Spouts that count permits, which are no backlog."""
     throttling: Throttling | None = None
     tasks: Mapping[str, Any] | None = None
-    """What tasks have reported, as ``ReportSummary`` tells it."""
+    """The tasks' reports, as ``ReportSummary`` adds them up."""
 
     def to_json(self) -> dict[str, Any]:
-        """``{"backlog", "backlogByPartition", "limits", "offsets", "tasks", "throttled", "version"}``, and what
-        ``Throttling`` tells: ints and strings, sorted.
+        """``{"backlog", "backlogByPartition", "limits", "offsets", "tasks", "throttled", "version"}``, and the keys of
+        ``Throttling``: ints and strings, sorted.
 
-        ``offsets`` are the heads, ``backlog`` counts what stays waiting behind the micro-batch now admitted,
-        ``throttled`` names the partitions that have to leave something, ``limits`` those of the user in force.
-        Partitions are named while there are at most 100.
+        ``offsets`` are the heads, ``backlog`` counts the offsets left after the micro-batch now admitted, ``throttled``
+        names the partitions that leave a backlog behind, ``limits`` those of the user in force. Partitions are named
+        while there are at most 100.
         """
         rows = self._rows()
         left = self.waits.head[rows] - self.ends[rows]

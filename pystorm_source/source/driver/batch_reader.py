@@ -39,8 +39,8 @@ class PystormBatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """The whole range of every partition, split as ``minPartitions`` and ``maxRecordsPerPartition`` say.
 
-        Raises OptionError for offsets that are not there, DataLossError (failOnDataLoss), TopologyError, and what
-        spouts raise.
+        Raises OptionError for offsets that are not there, DataLossError (failOnDataLoss), TopologyError, and exceptions
+        of spouts.
         """
         request = self._request
         for finding in lint(request.plan):
@@ -73,7 +73,7 @@ class PystormBatchReader(DataSourceReader):
     def _lost(self, key: Key, what: str) -> None:
         if self._request.options.fail_on_data_loss:
             raise DataLossError(
-                f"{what}. Read from a later offset, or skip what is gone with option failOnDataLoss=false. Given: "
+                f"{what}. Read from a later offset, or skip the lost data with option failOnDataLoss=false. Given: "
                 f"failOnDataLoss={True!r}"
             )
         logger.warning("%s; skipped, as failOnDataLoss is false", what)

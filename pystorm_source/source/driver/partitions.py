@@ -47,7 +47,8 @@ def _split(ranges: Ranges, spouts: DriverSpouts, parts_of: Iterable[int]) -> Ite
 
 
 def _parts(ranges: list[Range], spouts: DriverSpouts, wished: int) -> list[int]:
-    """How many parts each range is cut into: one, and the rest one after another to whoever has the largest parts."""
+    """How many parts each range is cut into: one, and the rest one after another to the range with the largest
+    parts."""
     parts = [1] * len(ranges)
     sizes = [each.end - each.start if each.key.component in spouts.components else 0 for each in ranges]
     largest: list[tuple[float, int]] = [(-size, i) for i, size in enumerate(sizes)]

@@ -1,4 +1,4 @@
-"""What the controller does, out of a query's progress: frozen records for a callback, or the last ones kept."""
+"""The controller's decisions, read from a query's progress: frozen records for a callback, or the last ones kept."""
 
 import json
 import logging
@@ -16,7 +16,7 @@ MILLIS, MICROS = 1_000, 1_000_000
 
 @dataclass(frozen=True)
 class TaskProgress:
-    """What tasks have reported since the micro-batch before was planned: mostly of that one.
+    """The tasks' reports since the micro-batch before was planned: mostly about that one.
 
     Sums: ``ranges`` that were read to their end; ``retried_tasks``: ranges that a later attempt of Spark's task has
     read; their ``offsets`` and ``rows``; of the spouts' tuples those ``acked``
@@ -42,36 +42,36 @@ class TaskProgress:
     reports_dropped: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "TaskProgress":
-        """``told``: the section ``tasks`` of a report."""
+    def of(cls, section: Mapping[str, Any]) -> "TaskProgress":
+        """``section``: the section ``tasks`` of a report."""
         return cls(
-            ranges=told["ranges"],
-            retried_tasks=told["retriedTasks"],
-            offsets=told["offsets"],
-            rows=told["rows"],
-            acked=told["acked"],
-            failed=told["failed"],
-            retries=told["retries"],
-            dead_letters=told["deadLetters"],
-            longest=told["longestMillis"] / MILLIS,
-            queue_high_mark=told["queueHighMark"],
-            queue_capacity=told["queueCapacity"],
-            stalls={reason: millis / MILLIS for reason, millis in told["stallMillis"].items()},
-            latency={name: micros / MICROS for name, micros in told["latencyMicros"].items()},
-            reports_dropped=told.get("reportsDropped", {}),
+            ranges=section["ranges"],
+            retried_tasks=section["retriedTasks"],
+            offsets=section["offsets"],
+            rows=section["rows"],
+            acked=section["acked"],
+            failed=section["failed"],
+            retries=section["retries"],
+            dead_letters=section["deadLetters"],
+            longest=section["longestMillis"] / MILLIS,
+            queue_high_mark=section["queueHighMark"],
+            queue_capacity=section["queueCapacity"],
+            stalls={reason: millis / MILLIS for reason, millis in section["stallMillis"].items()},
+            latency={name: micros / MICROS for name, micros in section["latencyMicros"].items()},
+            reports_dropped=section.get("reportsDropped", {}),
         )
 
 
 @dataclass(frozen=True)
 class AdmissionProgress:
-    """A micro-batch of a query, and what was planned behind it when Spark told of it.
+    """A micro-batch of a query, and the state of admission when Spark reported it.
 
-    ``seconds``: what it took; ``rows``: what it gave. ``backlog``: offsets that stay waiting; ``limit``: offsets that
-    a micro-batch may read at most, None for any number; ``reason``: who says so, ``none`` for nobody;
-    ``throttled_by``: reason → partitions that have to leave something for it; ``throttled``: their names, while the
-    query has at most 100 partitions. Of the controller, None if there is none: ``budget``: offsets that it grants;
-    ``pressure``: work that waits, by what the target has time for: 1.0 fills it; ``target``: seconds. ``tasks``: what
-    tasks have reported, None if none has.
+    ``seconds``: its duration; ``rows``: its rows. ``backlog``: offsets left; ``limit``: offsets that a micro-batch may
+    read at most, None for any number; ``reason``: why, ``none`` if it is not limited; ``throttled_by``: reason →
+    partitions that leave a backlog behind for it; ``throttled``: their names, while the query has at most 100
+    partitions. Of the controller, None if there is none: ``budget``: offsets that it grants; ``pressure``: backlog
+    relative to one micro-batch at the target: 1.0 fills it; ``target``: seconds. ``tasks``: the tasks' reports, None if
+    there is none.
     """
 
     query_id: str
@@ -126,8 +126,8 @@ class AdmissionProgress:
 class PystormProgressListener(StreamingQueryListener):
     """``spark.streams.addListener(PystormProgressListener(print))``, or without a callback, and then ``records``.
 
-    The callback runs in a thread of Spark's; what it raises is logged. ``keep``: of how many micro-batches ``records``
-    has the last.
+    The callback runs in a thread of Spark's; its exceptions are logged. ``keep``: number of micro-batches in
+    ``records``.
     """
 
     def __init__(self, callback: Callable[[AdmissionProgress], object] | None = None, keep: int = 100):
@@ -160,13 +160,13 @@ class PystormProgressListener(StreamingQueryListener):
 
 
 def _rows_of(progress: Mapping[str, Any]) -> int:
-    """Spark Connect tells the rows of each source and leaves out their sum."""
+    """Spark Connect has the rows of each source and leaves out their sum."""
     rows: int | None = progress.get("numInputRows")
     return sum(source.get("numInputRows", 0) for source in progress["sources"]) if rows is None else rows
 
 
 def _parsed(report: Any) -> Mapping[str, Any]:
-    """What a source has reported; empty if it is no object."""
+    """The report of a source; empty if it is not an object."""
     if isinstance(report, str):
         try:
             report = json.loads(report)

@@ -11,9 +11,8 @@ from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow
 class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Raises ``error`` at the first call.
 
-    ``streamReader()`` is where a user's schema is seen first, but what it raises never reaches the user: Spark's runner
-    (4.0 to 4.3) ends in ``finally: reader.stop()`` with no ``reader``, an UnboundLocalError that takes the place of the
-    true error.
+    ``streamReader()`` sees a user's schema first, but its exceptions never reach the user: Spark's runner (4.0 to 4.3)
+    ends in ``finally: reader.stop()`` with no ``reader``, an UnboundLocalError that takes the place of the true error.
     """
 
     def __init__(self, error: Exception):

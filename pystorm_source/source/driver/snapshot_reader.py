@@ -1,5 +1,5 @@
-"""Looks at the world for the planner: heads of all spouts, permits for those without offsets, and the frozen view of
-Trigger.AvailableNow."""
+"""Reads the state of all sources for the planner: heads of all spouts, permits for those without offsets, and the
+frozen view of Trigger.AvailableNow."""
 
 from collections.abc import Mapping
 from itertools import compress
@@ -22,7 +22,7 @@ EMPTY = np.empty(0, np.int64)
 
 
 class SnapshotReader:
-    """One query's view of the world."""
+    """One query's view of its sources."""
 
     def __init__(self, plan: Plan, spouts: DriverSpouts, permits: int | None):
         self._spouts = spouts
@@ -59,7 +59,7 @@ class SnapshotReader:
     def freeze(self) -> None:
         """From here on nothing counts that comes later.
 
-        Spark calls this before it tells where the query is. A spout whose ``snapshot`` depends on that is asked
+        Spark calls this before it passes the query's offset. A spout whose ``snapshot`` depends on that is asked
         later, by the first ``bounded``.
         """
         self._caps = {}
@@ -69,7 +69,7 @@ class SnapshotReader:
                 self._caps[component] = {partition: latest for partition, (_, latest) in heads.items()}
 
     def bounded(self, waits: Waiting) -> Waiting:
-        """``waits`` without what came after ``freeze``. A spout without offsets gets one slice."""
+        """``waits`` without offsets that came after ``freeze``. A spout without offsets gets one batch."""
         if self._caps is None:
             return waits
         for component, partitions in waits.index.names.items():
@@ -98,7 +98,7 @@ class SnapshotReader:
 
 
 class _Ordered:
-    """Names as a spout gave them, sorted; ``rows`` sorts what belongs to them, None if they came in order."""
+    """Names as a spout gave them, sorted; ``rows`` sorts their columns, None if they came in order."""
 
     __slots__ = ("given", "names", "rows")
 
@@ -110,7 +110,7 @@ class _Ordered:
 
 
 def _still_there(snapshot: CheckedSnapshot, known: Mapping[str, int]) -> tuple[tuple[str, ...], Bounds]:
-    """Names and bounds without what is over. A partition that is called over but not wholly read is still read."""
+    """Names and bounds without retired partitions. A retired partition that is not wholly read is still read."""
     heads = snapshot.heads
     over = {name for name in snapshot.retired if name in heads and known.get(name, 0) >= heads[name][1]}
     if not over:

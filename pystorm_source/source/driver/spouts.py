@@ -1,7 +1,7 @@
 """The spouts of a topology as the driver sees them: asked for heads, cuts and commits, never for tuples.
 
 Built on first use, in the process that asks; a pickled reader takes none along. Nothing of the engine runs here: no
-executor, no thread. Whatever a spout raises leaves with a note that says where.
+executor, no thread. Each exception of a spout gets a note that names the spout.
 """
 
 import logging
@@ -37,7 +37,7 @@ class DriverSpouts:
         return DriverSpouts, (self._plan,)
 
     def snapshot(self, component: str, known: Mapping[str, int], state: Mapping[str, int | str]) -> CheckedSnapshot:
-        """What the spout sees now. Raises TopologyError if its answer makes no sense."""
+        """The spout's snapshot. Raises TopologyError if its answer makes no sense."""
         with self._asked(component, "snapshot") as spout:
             answer = spout.snapshot(dict(known), dict(state))
         return checked_snapshot(component, answer)
@@ -71,7 +71,7 @@ class DriverSpouts:
             spout.commit(dict(offsets))
 
     def cleanup(self) -> None:
-        """Gives up every spout that was built; a second call does nothing. What ``cleanup`` raises is logged."""
+        """Cleans up every spout that was built; a second call does nothing. Exceptions of ``cleanup`` are logged."""
         while self._built:
             component, spout = self._built.popitem()
             try:

@@ -1,16 +1,16 @@
-"""What Spark calls during a streaming query, in the runner process on the driver; ``read`` alone runs in the tasks.
+"""Spark's calls during a streaming query, in the runner process on the driver; only ``read`` runs in the tasks.
 
-The life of a micro-batch, from offset to offset: ``latestOffset`` looks at the world (``snapshot_reader``), finds what
-waits (``micro_batch``), asks the controller how much of it can be done in time, lets the limits cut it
-(both in ``admission``) and answers the next offset; Spark writes that down; ``partitions`` turns the two offsets into
-ranges (``offsets.ranges``), whatever was asked before; ``commit`` follows with the next batch.
+The life of a micro-batch, from offset to offset: ``latestOffset`` reads the sources (``snapshot_reader``), finds the
+backlog (``micro_batch``), asks the controller how much of it can be done in time, applies the limits (both in
+``admission``) and returns the next offset; Spark writes it to its log; ``partitions`` turns the two offsets into ranges
+(``offsets.ranges``), independent of earlier calls; ``commit`` follows with the next batch.
 
 Spark builds this class twice, in the runner and in the planner. The planner's plans nothing and is pickled for every
-task, where it arrives as a ``TaskReader``.
+task, in which it becomes a ``TaskReader``.
 
-Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit. The position is then what was last planned. Nothing
-says whether the query has an end there, and Trigger.AvailableNow and Trigger.Once plan one micro-batch: what the
-controller held back of it would wait for the next run. So it holds back from the second micro-batch of a run on, which
+Spark 4.0 and 4.1 call ``latestOffset()`` without start and limit. The position is then the last planned offset. Nothing
+tells whether the query has an end there, and Trigger.AvailableNow and Trigger.Once plan one micro-batch: offsets that
+the controller held back would wait for the next run. So it holds back from the second micro-batch of a run on, which
 only a query without end has. If the query is known to have none, it does so from the first one on.
 """
 
@@ -66,13 +66,15 @@ _terminated = False
 
 
 class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A streaming query over one topology. Raises nothing when built; every method says what is wrong when it is
+    """A streaming query over one topology. Raises nothing when built; its methods raise the errors when they are
     called.
 
-    ``paced``: whether a controller measures micro-batches out, where ``feedback`` is not off; None: in the runner.
+    ``controlled``: whether a controller sizes micro-batches, unless ``feedback`` is off; None: in the runner.
     """
 
-    def __init__(self, request: ReadRequest, output: OutputPlan, clock: Clock | None = None, paced: bool | None = None):
+    def __init__(
+        self, request: ReadRequest, output: OutputPlan, clock: Clock | None = None, controlled: bool | None = None
+    ):
         self._request = request
         self._output = output
         self._clock = clock or SystemClock()
@@ -88,7 +90,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._has_planned = False
         self._run = uuid.uuid4().hex
         self._receiver = ReportReceiver(options, self._clock)
-        self._is_paced = options.feedback != "off" and (in_runner() if paced is None else paced)
+        self._is_controlled = options.feedback != "off" and (in_runner() if controlled is None else controlled)
         self._controller: AdmissionController | None = None
         self._throttle_log = ThrottleLog(self._clock)
         self._summary = ReportSummary()
@@ -98,16 +100,16 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return TaskReader(self._request, self._output).__reduce__()
 
     def initialOffset(self) -> dict[str, Any]:
-        """The offset before the first batch. Where the query begins is written into the end of its first batch."""
+        """The offset before the first batch. The end offset of the first batch also has the query's start."""
         return Offsets().to_json()
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: "ReadLimit | None" = None) -> dict[str, Any]:
-        """Where the next micro-batch ends; ``start`` itself if there is nothing, or not enough yet.
+        """The end of the next micro-batch; ``start`` itself if there is nothing, or not enough yet.
 
-        Raises CheckpointError, OptionError (startingOffsets), DataLossError, TopologyError, and what spouts raise.
+        Raises CheckpointError, OptionError (startingOffsets), DataLossError, TopologyError, and exceptions of spouts.
         """
         if start is None:
-            self._say(
+            self._warn(
                 "this Spark does not ask a source for a limit: limits hold for every micro-batch, the controller from "
                 "the second one of a run on. Trigger.AvailableNow and Trigger.Once read one micro-batch here and leave "
                 "to the next run what a limit holds back"
@@ -115,7 +117,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not self._linted:
             self._linted = True
             for finding in lint(self._request.plan):
-                self._say(str(finding))
+                self._warn(str(finding))
         at = (self._at or Offsets()) if start is None else wire.parse(start, self._components)
         source = self._snapshots.read(at)
         all_waiting = waiting(at, source, self._request.starting, self._lost)
@@ -138,13 +140,13 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start if start is not None and planned is at else planned.to_json()
 
     def getDefaultReadLimit(self) -> "ReadLimit":
-        """The limit that Spark is to pass to ``latestOffset``, except with Trigger.Once, where it lifts all limits."""
+        """The limit that Spark is to pass to ``latestOffset``, except with Trigger.Once, which lifts all limits."""
         options = self._request.options
         return default_read_limit(
             options.max_offsets_per_trigger,
             options.min_offsets_per_trigger,
             options.max_offsets_per_partition,
-            self._is_paced,
+            self._is_controlled,
         )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -156,11 +158,11 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return None
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Trigger.AvailableNow: what comes from now on is left for the next run."""
+        """Trigger.AvailableNow: data that comes from now on is left for the next run."""
         self._snapshots.freeze()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangePartition]:
-        """What lies between two offsets. Pure: a replay after a restart asks this first.
+        """The ranges between two offsets. Pure: a replay after a restart calls this first.
 
         Raises CheckpointError for offsets that are not ours or go backwards.
         """
@@ -174,7 +176,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return partitions_of(ranges, planned, self._spouts, options.min_partitions, options.max_records_per_partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Passes on to the spouts what Spark has finished."""
+        """Commits finished offsets to the spouts."""
         done = wire.parse(end, self._components)
         for component in self._spouts.components:
             known = done.known(component)
@@ -186,11 +188,11 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return TaskReader(self._request, self._output).read(partition)
 
     def stop(self) -> None:
-        """Gives up the spouts of the driver, and listens to no task any more. May be called again."""
+        """Cleans up the driver's spouts and stops listening for reports. May be called again."""
         self._receiver.close()
         self._spouts.cleanup()
         if _terminated:
-            # Workaround: Spark's runner would still write what ended it to a socket that is closed, and print that.
+            # Workaround: Spark's runner would still write its last error to a closed socket, and print that failure.
             logging.shutdown()
             sys.stdout.flush()
             sys.stderr.flush()
@@ -204,7 +206,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reports: list[TaskReport],
         holds_back: bool,
     ) -> tuple[Column, Throttling]:
-        """Where partitions end: within the user's limits and, if the controller ``holds_back``, what it grants."""
+        """The ends of partitions: within the user's limits and, if the controller ``holds_back``, within its budget."""
         backlog = total(waits.head - waits.start)
         budget = self._budget(controller, waits, reports) if controller is not None else None
         in_force = budget if holds_back else None
@@ -215,19 +217,19 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         throttling = Throttling.of(waits, ends, limits, in_force)
         if controller is not None and budget is not None:
             controller.admitted(waits.start, ends)
-            self._throttle_log.tell(throttling, backlog)
+            self._throttle_log.log(throttling, backlog)
         return ends, throttling
 
     def _has_no_end(self, at: Offsets) -> bool:
-        """Whether the query plans more than one micro-batch, as far as a Spark tells that asks for no limit.
+        """Whether the query plans more than one micro-batch, on a Spark that asks for no limit.
 
-        An earlier micro-batch of this run says so. So does the section of the controller in the offset, which was then
-        written by a run of several. Whoever sets the first rate wants the first micro-batch to be bounded by it.
+        An earlier micro-batch of this run shows it. So does the controller's section in the offset, which only a run of
+        several writes. If a first rate is set, the user wants it to bound the first micro-batch.
         """
-        return self._has_planned or bool(at.pace) or self._request.options.initial_rate is not None
+        return self._has_planned or bool(at.admission) or self._request.options.initial_rate is not None
 
     def _reports(self) -> list[TaskReport]:
-        """What tasks have reported since the last question, added to the summary. Raises nothing: it is telemetry."""
+        """The reports since the last call, added to the summary. Raises nothing: it is telemetry."""
         reports = self._receiver.take()
         try:
             self._summary.add(reports)
@@ -236,19 +238,19 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return reports
 
     def _budget(self, controller: AdmissionController, waits: Waiting, reports: list[TaskReport]) -> BatchBudget | None:
-        """What the controller grants. None if it fails: no query ends because of it."""
+        """The controller's budget. None if it fails: no query ends because of it."""
         try:
             return controller.decide(waits.index.names, waits.head - waits.start, reports)
         except Exception:
             logger.exception("micro-batches are not measured out any more, only limits bound them")
-            self._is_paced, self._controller = False, None
+            self._is_controlled, self._controller = False, None
             return None
 
     def _controller_at(self, at: Offsets) -> AdmissionController | None:
-        """The controller of this run, which begins with what the offset remembers."""
-        if self._controller is None and self._is_paced:
+        """The controller of this run, which begins with the state in the offset."""
+        if self._controller is None and self._is_controlled:
             self._controller = AdmissionController.of(
-                self._request.plan, self._request.options, self._clock, state_of(at.pace)
+                self._request.plan, self._request.options, self._clock, state_of(at.admission)
             )
         return self._controller
 
@@ -259,9 +261,9 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "failOnDataLoss=false. "
                 f"Given: failOnDataLoss={True!r}"
             )
-        self._say(f"{what}; skipped, as failOnDataLoss is false")
+        self._warn(f"{what}; skipped, as failOnDataLoss is false")
 
-    def _say(self, warning: str) -> None:
+    def _warn(self, warning: str) -> None:
         if warning not in self._said:  # once, not with every trigger
             self._said.add(warning)
             logger.warning("%s", warning)

@@ -1,4 +1,4 @@
-"""Who holds a micro-batch back, and by how much: for people, in a query's progress and in the log."""
+"""Why and how much a micro-batch is throttled: for people, in a query's progress and in the log."""
 
 import logging
 from dataclasses import dataclass
@@ -19,15 +19,14 @@ logged."""
 QUIET_SECONDS = 10.0
 """Seconds between two such lines at least. Too large: the log lags behind. Too small: it fills up."""
 MOST_PERCENT = 1_000_000
-"""Pressure is shown up to this. Without a bound, an endless backlog would print a number that nobody can read."""
+"""Pressure is shown up to this. Without a bound, an endless backlog would print an unreadable number."""
 
 
 @dataclass(frozen=True)
 class Throttling:
-    """Of one micro-batch: ``limit``: offsets that it may read at most, None for any number; ``reason``: who says so;
-    ``by``: reason → partitions that have to leave something for it. Of the controller, None if there is none:
-    ``budget``: the offsets that it grants; ``pressure``: work that waits, in percent of what the target has time for;
-    ``target_millis``."""
+    """Of one micro-batch: ``limit``: offsets that it may read at most, None for any number; ``reason``: why; ``by``:
+    reason → partitions that leave a backlog behind for it. Of the controller, None if there is none: ``budget``: the
+    offsets that it grants; ``pressure``: backlog in percent of one micro-batch at the target; ``target_millis``."""
 
     limit: int | None
     reason: Reason
@@ -38,7 +37,7 @@ class Throttling:
 
     @classmethod
     def of(cls, waits: Waiting, ends: Column, limits: Limits, budget: BatchBudget | None = None) -> "Throttling":
-        """``waits``: what could have been read."""
+        """``waits``: the readable offsets."""
         left = ends < waits.head
         if budget is None:
             limit = limits.total
@@ -57,7 +56,7 @@ class Throttling:
         return cls(limit, reason, by, budget.total, pressure, round(1000 * budget.target))
 
     def to_json(self) -> dict[str, Any]:
-        """Ints and strings; what does not apply is left out."""
+        """Ints and strings; keys that do not apply are left out."""
         shown = {
             "budget": self.budget,
             "limit": self.limit,
@@ -70,7 +69,7 @@ class Throttling:
 
 
 def _reasons(budget: BatchBudget, limits: Limits) -> Column:
-    """Who holds partitions back that have to leave something."""
+    """Why partitions leave a backlog behind."""
     users = budget.reasons == Reason.NONE
     if limits.partitions is not None or (limits.total is not None and limits.total < budget.total):
         users = np.ones(len(users), bool)
@@ -87,7 +86,7 @@ class ThrottleLog:
         self._said: int | None = None
         self._quiet_until = 0.0
 
-    def tell(self, throttling: Throttling, backlog: int) -> None:
+    def log(self, throttling: Throttling, backlog: int) -> None:
         """One line, or none. ``backlog``: offsets that wait."""
         limit, now = throttling.limit, self._clock.monotonic()
         if throttling.budget is None or not _is_notable(self._said, limit) or now < self._quiet_until:

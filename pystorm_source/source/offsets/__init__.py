@@ -1,1 +1,1 @@
-"""What Spark keeps of a query: offsets, and what lies between two of them. Pure."""
+"""The offsets that Spark keeps for a query, and the ranges between two of them. Pure."""

@@ -1,8 +1,7 @@
-"""From one offset to the next: what waits, what was lost, and what the next offset says. Pure.
+"""From one offset to the next: the backlog, the lost data, and the next offset. Pure.
 
-A partition that Spark knows goes on where it was. One that is new begins at its earliest offset; before the first
-batch, where ``startingOffsets`` says. Where data between the two is gone, ``lost`` is called: it raises, or it lets the
-reader skip.
+A partition that Spark knows goes on from its offset. A new one begins at its earliest offset; before the first batch,
+at ``startingOffsets``. If data between the two is gone, ``lost`` is called: it raises, or it lets the reader skip.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,8 +19,8 @@ Lost = Callable[[Key, str], None]
 
 @dataclass(frozen=True, eq=False)
 class SourceState:
-    """What all spouts see at one moment: [earliest, latest) of each partition, their notes, and what is over (spout →
-    partitions)."""
+    """The state of all sources at one moment: [earliest, latest) of each partition, the spouts' notes, and retired
+    partitions (spout → partitions)."""
 
     index: PartitionIndex
     earliest: Column
@@ -34,7 +33,7 @@ class SourceState:
 class Waiting:
     """Offsets [start, head) of each partition that a micro-batch could read; many are empty.
 
-    ``known``: up to where Spark has planned, -1 for a partition that it does not know.
+    ``known``: the offset up to which Spark has planned, -1 for a partition that it does not know.
     """
 
     index: PartitionIndex
@@ -44,18 +43,18 @@ class Waiting:
 
     @property
     def planned(self) -> Column:
-        """Where partitions stay that do not move: up to where Spark has planned, else ``start``."""
+        """The offset of partitions that do not move: the planned one, else ``start``."""
         return np.where(self.known == UNKNOWN, self.start, self.known)
 
 
 def waiting(at: Offsets, source: SourceState, first: Positions, lost: Lost) -> Waiting:
-    """What could be read now, by partition of the world; also those with nothing to read."""
+    """The readable offsets of every partition; also of those with nothing to read."""
     index, earliest, latest = source.index, source.earliest, source.latest
     if not at.pinned:
         first.check_partitions(index, latest)
     known = index.column(at.offsets)
     if np.count_nonzero(known != UNKNOWN) < sum(map(len, at.offsets.values())):
-        _tell_vanished(at, source, lost)
+        _report_vanished(at, source, lost)
     new = earliest if at.pinned else first.of(index, earliest, latest)
     start = np.where(known == UNKNOWN, new, known)
     for row in np.flatnonzero((start < earliest) | (start > latest)).tolist():
@@ -74,12 +73,12 @@ def next_offsets(
     waits: Waiting,
     ends: Column,
     first: Positions,
-    pace: Mapping[str, Any] | None = None,
+    admission: Mapping[str, Any] | None = None,
 ) -> Offsets:
     """The offset after a micro-batch that reads up to ``ends``; ``at`` itself if it would move nothing.
 
-    Once something moves, every partition of the world is written down, with the notes that speak of it, and with
-    ``pace``: None carries on what ``at`` has.
+    Once something moves, every partition is written to the offset, with its notes and with ``admission``; None keeps
+    that of ``at``.
     """
     if np.array_equal(ends, waits.planned) and (at.pinned or first.is_earliest):
         return at
@@ -89,12 +88,12 @@ def next_offsets(
         begins=waits.index.section_at(waits.start, begun),
         state=source.state,
         pinned=True,
-        pace=at.pace if pace is None else pace,
+        admission=at.admission if admission is None else admission,
     )
 
 
 def capped(waits: Waiting, cap: Section) -> Waiting:
-    """``waits`` without what came after ``cap`` (spout → partition → head) was taken.
+    """``waits`` without offsets that came after ``cap`` (spout → partition → head) was taken.
 
     Partitions that are newer than the cap stay, with nothing to read: once an offset carries notes that speak of them,
     it must know them too.
@@ -105,10 +104,10 @@ def capped(waits: Waiting, cap: Section) -> Waiting:
     return Waiting(waits.index, waits.known, waits.start, head)
 
 
-def _tell_vanished(at: Offsets, source: SourceState, lost: Lost) -> None:
-    nobody: frozenset[str] = frozenset()
+def _report_vanished(at: Offsets, source: SourceState, lost: Lost) -> None:
+    none: frozenset[str] = frozenset()
     for component, offsets in sorted(at.offsets.items()):
-        gone = offsets.keys() - source.index.names.get(component, ()) - source.retired.get(component, nobody)
+        gone = offsets.keys() - source.index.names.get(component, ()) - source.retired.get(component, none)
         for partition in sorted(gone):
             lost(
                 Key(component, partition),

@@ -2,22 +2,22 @@
 
 ::
 
-    {"begins":  {"lines": {"b.log": 100}},              # where a partition starts that this offset is the first to know
-     "crc":     3569320619,                             # CRC-32 of everything else
-     "offsets": {"lines": {"a.log": 40, "b.log": 160}}, # spout → partition → up to here, exclusive
-     "pace":    {"lines": {"common": 9500}},            # what the controller goes on from after a restart
-     "state":   {"lines": {"newest": 17}},              # what the spout notes for itself
-     "version": 1}
+    {"admission": {"lines": {"common": 9500}},            # the controller's state, for a restart
+     "begins":    {"lines": {"b.log": 100}},              # the start of partitions that are new in this offset
+     "crc":       3569320619,                             # CRC-32 of everything else
+     "offsets":   {"lines": {"a.log": 40, "b.log": 160}}, # spout → partition → end, exclusive
+     "state":     {"lines": {"newest": 17}},              # the spout's own notes
+     "version":   1}
 
 Keys are sorted at every level, values are ints and strings, empty sections are left out: equal positions are equal
 bytes. ``begins`` makes ``ranges(start, end)`` a pure function of two offsets even for partitions that ``start`` does
-not know, and for those whose first rows were lost and skipped; ``pace`` has no part in it. The offset before the first
-batch has a version and no section ``offsets``: where a query begins is written down by its first batch, so that a
-replay of that batch begins there too.
+not know, and for those whose first rows were lost and skipped; ``admission`` has no part in it. The offset before the
+first batch has a version and no section ``offsets``: the first batch writes the start of the query, so that a replay of
+that batch begins there too.
 
 Every offset carries a checksum, because one that was damaged or edited may still look like an offset: a digit more
-skips rows, a digit less reads them twice, and nobody would notice. ``sealed`` makes it, ``parse`` refuses what does not
-fit. ``startingOffsets`` and ``endingOffsets`` are options, not offsets of a checkpoint: they have none.
+skips rows, a digit less reads them twice, unnoticed. ``sealed`` makes it, ``parse`` refuses an offset that does not fit
+its checksum. ``startingOffsets`` and ``endingOffsets`` are options, not offsets of a checkpoint: they have none.
 """
 
 import json
@@ -36,8 +36,8 @@ from pystorm_source.errors import CheckpointError
 VERSION = 1
 MOST = 2**63
 """Offsets are below this: the core counts in 64 bits."""
-PACE_DEPTH = 3
-"""Of the section ``pace``, as of ``offsets``: spout → note → partition → int."""
+ADMISSION_DEPTH = 3
+"""Of the section ``admission``, as of ``offsets``: spout → note → partition → int."""
 REMEDY = "give this query a checkpointLocation of its own"
 
 Section: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -98,11 +98,11 @@ class Offsets:
     begins: Section = field(default_factory=dict)
     state: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     pinned: bool = False
-    pace: Mapping[str, Any] = field(default_factory=dict)
+    admission: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What ``ranges`` are found by."""
+        """The sections that determine ``ranges``."""
         return self.offsets, self.begins, self.state, self.pinned
 
     def known(self, component: str) -> Mapping[str, int]:
@@ -112,12 +112,12 @@ class Offsets:
     def to_json(self) -> dict[str, Any]:
         """The canonical dict: equal offsets give equal text. Not to be changed."""
         sections: dict[str, Any] = {}
+        if self.admission:
+            sections["admission"] = _canonical(self.admission)
         if self.begins:
             sections["begins"] = _canonical(self.begins)
         if self.pinned or self.offsets:
             sections["offsets"] = _canonical(self.offsets)
-        if self.pace:
-            sections["pace"] = _canonical(self.pace)
         if any(self.state.values()):
             sections["state"] = _canonical({name: notes for name, notes in self.state.items() if notes})
         sections["version"] = VERSION
@@ -127,13 +127,13 @@ class Offsets:
 def sealed(sections: Mapping[str, Any]) -> dict[str, Any]:
     """The canonical offset of these sections, with the checksum that belongs to them; an old one is replaced.
 
-    For an offset that was edited by hand (docs/DEPLOY.md). What is in the sections is checked by ``parse``, not here.
+    For an offset that was edited by hand (docs/DEPLOY.md). ``parse`` checks the sections, not this function.
     """
     return _with_checksum(_canonical({name: value for name, value in sections.items() if name != "crc"}))
 
 
 def parse(given: Any, components: Iterable[str]) -> Offsets:
-    """Reads what Spark gives back. ``components``: the spouts of this topology.
+    """Reads an offset from Spark. ``components``: the spouts of this topology.
 
     Raises CheckpointError if it is no offset of this source, was written by another version, was changed since it was
     written, or names other spouts.
@@ -148,7 +148,7 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
             f"pystorm-source that wrote it, or {REMEDY}. Given: {_shown(given)}"
         )
     _check_checksum(given, components)
-    unknown = sorted(set(given) - {"version", "crc", "offsets", "begins", "state", "pace"})
+    unknown = sorted(set(given) - {"version", "crc", "offsets", "begins", "state", "admission"})
     if unknown:
         raise CheckpointError(
             f"the checkpoint has an offset with unknown sections {unknown!r}: {REMEDY}. Given: {given!r}"
@@ -158,7 +158,7 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
         begins=_section(given, "begins"),
         state=_state(given),
         pinned="offsets" in given,
-        pace=_pace(given, "pace", _mapping(given, "pace"), PACE_DEPTH),
+        admission=_admission(given, "admission", _mapping(given, "admission"), ADMISSION_DEPTH),
     )
     mine = set(components)
     theirs = {*parsed.offsets, *parsed.begins, *parsed.state}
@@ -172,7 +172,7 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
 
 
 def ranges(start: Offsets, end: Offsets) -> Ranges:
-    """What lies between two offsets, non-empty ranges only, sorted. Pure.
+    """The non-empty ranges between two offsets, sorted. Pure.
 
     Raises CheckpointError if a partition would go backwards.
     """
@@ -238,7 +238,7 @@ def _check_checksum(given: Mapping[str, Any], components: Collection[str]) -> No
 
 
 def _shown(given: Any) -> str:
-    """For messages about what may be anything."""
+    """Any value, for messages."""
     try:
         return repr(given)
     except RecursionError:
@@ -249,7 +249,7 @@ def _checksum(sections: Mapping[str, Any], is_sorted: bool = True) -> int | None
     """CRC-32 of the canonical text: keys sorted at every level, no blanks."""
     with suppress(UnicodeEncodeError, OverflowError, RecursionError):
         return zlib.crc32(msgspec.json.encode(sections, order=None if is_sorted else "sorted"))
-    # What msgspec does not encode: lone surrogates (odd file names), ints beyond 64 bits.
+    # msgspec does not encode: lone surrogates (odd file names), ints beyond 64 bits.
     with suppress(RecursionError):
         return zlib.crc32(json.dumps(sections, sort_keys=True, separators=(",", ":")).encode())
     return None  # nested so deeply that it is no offset of ours
@@ -274,11 +274,11 @@ def _are_offsets(values: Collection[Any]) -> bool:
     return not values or (set(map(type, values)) == {int} and min(values) >= 0 and max(values) < MOST)
 
 
-def _pace(given: Mapping[str, Any], place: str, section: Mapping[str, Any], depth: int) -> Mapping[str, Any]:
+def _admission(given: Mapping[str, Any], place: str, section: Mapping[str, Any], depth: int) -> Mapping[str, Any]:
     for name, value in section.items():
         inner = f"{place}.{name}"
         if isinstance(value, Mapping) and depth > 1:
-            _pace(given, inner, value, depth - 1)
+            _admission(given, inner, value, depth - 1)
         elif not _are_offsets([value]):
             raise _malformed(given, inner, value)
     return section

@@ -1,8 +1,8 @@
-"""The partitions of all spouts, in order: what row i of a column stands for.
+"""The partitions of all spouts, in order: the meaning of row i of a column.
 
 Planning works on columns, numpy arrays of int64 with a row per partition, so that a hundred thousand partitions take
-milliseconds. Rows are sorted by spout, then by name. Names are looked up once, where a column is made from a section of
-an offset (spout → partition → offset), and written once, where a column becomes a section.
+milliseconds. Rows are sorted by spout, then by name. Names are looked up once, when a column is made from a section of
+an offset (spout → partition → offset), and written once, when a column becomes a section.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class PartitionIndex:
         return sum(map(len, self.names.values()))
 
     def rows_of(self, component: str) -> slice:
-        """Where the partitions of a spout are; empty for one that has none."""
+        """The rows of a spout's partitions; empty if it has none."""
         return self._slices.get(component, slice(0, 0))
 
     def key(self, row: int) -> Key:
@@ -78,5 +78,5 @@ class PartitionIndex:
 
 
 def total(column: npt.NDArray[Any]) -> int:
-    """The sum, exact where it does not fit into 64 bits."""
+    """The sum, exact also beyond 64 bits."""
     return sum(column.tolist())

@@ -1,4 +1,4 @@
-"""``startingOffsets`` and ``endingOffsets``: where a query begins and a batch read ends."""
+"""``startingOffsets`` and ``endingOffsets``: the start of a query and the end of a batch read."""
 
 import json
 from collections.abc import Mapping
@@ -88,7 +88,8 @@ class Positions:
 def _in_own_form(
     form: str, given: dict[str, Any], spouts: Mapping[str, type[PartitionedSpout]]
 ) -> Mapping[str, Mapping[str, int]]:
-    """By the name of the spout that understands it; as given where there is none. Raises OptionError for several."""
+    """Keyed by the name of the spout that understands the form; as given if there is none. Raises OptionError for
+    several."""
     read = {name: spout.named_offsets(given) for name, spout in spouts.items()}
     understood = {name: offsets for name, offsets in read.items() if offsets is not None}
     if len(understood) > 1:

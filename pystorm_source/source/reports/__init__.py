@@ -1,1 +1,1 @@
-"""The way back from a task to the driver: what a task reports, how it is sent, received and added up."""
+"""The way back from a task to the driver: a task's report, its sending, its receipt and the sum of all."""

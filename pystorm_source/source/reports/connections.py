@@ -38,7 +38,7 @@ _MOST_CONNECTIONS = 4096
 
 
 def _connections() -> int:
-    """A quarter of the file descriptors that the process may have: the others are for what it is there for."""
+    """A quarter of the process's file descriptors: the others are for its main work."""
     try:
         import resource
     except ImportError:  # Windows, whose selector takes 512
@@ -49,7 +49,7 @@ def _connections() -> int:
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """What clients may do. Seconds: to the first right frame, from a frame's begin to its end, between two frames.
+    """Limits for clients. Seconds: to the first valid frame, from a frame's begin to its end, between two frames.
 
     ``share``: of one processor that the thread may use in the long run; ``burst``: seconds of work that it may do at
     once after a rest.
@@ -68,7 +68,7 @@ class ServerLimits:
 
 
 class _Connection:
-    """One client: its socket, what it has proved, how much it may still send."""
+    """One client: its socket, its queue, the bytes that it may still send."""
 
     def __init__(self, client: socket.socket, reader: FrameReader, line: "_Deadlines", bytes_left: int):
         self.socket = client
@@ -78,14 +78,14 @@ class _Connection:
 
 
 class _Deadlines(OrderedDict[_Connection, float]):
-    """Connections that must do something before a time, the earliest first. All have the same patience."""
+    """Connections with a deadline, the earliest first. All have the same time limit."""
 
     def __init__(self, seconds: float):
         super().__init__()
         self.seconds = seconds
 
     def enter(self, connection: _Connection, now: float) -> None:
-        """At the end of this line, and out of the one where it was."""
+        """Moves the connection to the end of this queue."""
         connection.line.pop(connection, None)
         connection.line = self
         self[connection] = now + self.seconds
@@ -95,7 +95,7 @@ class _Deadlines(OrderedDict[_Connection, float]):
 
 
 class ConnectionLoop:
-    """What the thread of a ReportServer does: ``arrived`` gets what is right, ``drop`` the reasons of what is not."""
+    """The loop of a ReportServer's thread: ``arrived`` gets valid frames, ``drop`` the reasons of refused ones."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class ConnectionLoop:
         self._closing = closing
         self._arrived = arrived
         self._drop = drop
-        self._strangers = _Deadlines(limits.first_frame_seconds)
+        self._unauthenticated = _Deadlines(limits.first_frame_seconds)
         self._sending = _Deadlines(limits.frame_seconds)
         self._idle = _Deadlines(limits.idle_seconds)
         self._credit = limits.burst
@@ -137,7 +137,7 @@ class ConnectionLoop:
         """Until ``closing`` is set. Raises nothing."""
         try:
             while not self._closing.is_set():
-                ready = self._selector.select(self._patience())
+                ready = self._selector.select(self._seconds_left())
                 began = self._clock.monotonic()
                 for key, _ in ready:
                     key.data()
@@ -152,16 +152,16 @@ class ConnectionLoop:
         finally:
             self._close_all()
 
-    def _patience(self) -> float | None:
+    def _seconds_left(self) -> float | None:
         """Seconds to the first deadline, None if there is no connection."""
         deadlines = [line[line.first()] for line in self._lines() if line]
         return max(0.0, min(deadlines) - self._clock.monotonic()) if deadlines else None
 
     def _lines(self) -> tuple[_Deadlines, ...]:
-        return self._strangers, self._sending, self._idle
+        return self._unauthenticated, self._sending, self._idle
 
     def _rest(self, began: float) -> None:
-        """Who works a moment rests for as much longer as keeps it to its share."""
+        """Rests after work, long enough to keep to the thread's share of a processor."""
         now = self._clock.monotonic()
         earned = (began - self._worked) * self._limits.share
         self._credit = min(self._limits.burst, self._credit + earned) - (now - began)
@@ -190,14 +190,14 @@ class ConnectionLoop:
         except OSError:
             client.close()
             return
-        if len(self._strangers) >= self._limits.unauthenticated:
-            self._close(self._strangers.first(), "too many unauthenticated")
+        if len(self._unauthenticated) >= self._limits.unauthenticated:
+            self._close(self._unauthenticated.first(), "too many unauthenticated")
         if sum(map(len, self._lines())) >= self._limits.connections:
-            longest = next(line for line in (self._idle, self._strangers, self._sending) if line)
+            longest = next(line for line in (self._idle, self._unauthenticated, self._sending) if line)
             self._close(longest.first(), "too many connections")
         reader = FrameReader(self._token, nonce)
-        connection = _Connection(client, reader, self._strangers, self._limits.connection_bytes)
-        self._strangers.enter(connection, self._clock.monotonic())
+        connection = _Connection(client, reader, self._unauthenticated, self._limits.connection_bytes)
+        self._unauthenticated.enter(connection, self._clock.monotonic())
         self._selector.register(client, selectors.EVENT_READ, lambda: self._receive(connection))
 
     def _receive(self, connection: _Connection) -> None:

@@ -1,4 +1,4 @@
-"""Where the runner listens for reports, and where tasks find it."""
+"""The address at which the runner listens for reports, and by which tasks find it."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ class Runner(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportEndpoint:
-    """What a task needs to report: where to, and the secret that says that it may.
+    """A task's access to the runner: its address, and the secret that permits it.
 
     ``host``: empty if tasks find the driver as Spark does. The token is in no repr, and in no comparison.
     """
@@ -40,23 +40,24 @@ class ReportEndpoint:
         return ReportEndpoint, (self.host, self.port, self.token)
 
     def runner(self, driver_host: str | None) -> Runner | None:
-        """Whom a task reports to; ``driver_host``: as Spark calls it. None if nobody knows."""
+        """The runner's address for a task; ``driver_host``: Spark's name of the driver. None if it is unknown."""
         host = (self.host or driver_host or "").strip("[]")
         return Runner(host, self.port, self.token) if host else None
 
 
 @dataclass(frozen=True)
 class ListenAddress:
-    """``bind``: the address to listen at, empty for all; ``told``: the host that tasks are told, empty for Spark's."""
+    """``bind``: the address to listen at, empty for all. ``advertised``: the host that tasks connect to, empty for
+    Spark's."""
 
     bind: str
-    told: str
+    advertised: str
 
     @classmethod
     def of(cls, host: str, driver_command: Sequence[str]) -> "ListenAddress":
         """``host``: option feedback.host, empty if it is not given. ``driver_command``: of the driver's JVM.
 
-        Without the option: loopback where all tasks run on this machine, all addresses where they may not.
+        Without the option: loopback if all tasks run on this machine, all addresses if they may not.
         """
         if host in _WILDCARDS:
             return cls(host, "")
@@ -86,8 +87,7 @@ def in_runner() -> bool:
 
 
 def parents_command() -> list[str]:
-    """The command line of the process that has started this one, of the runner the driver's JVM; empty if the
-    system does not tell."""
+    """The command line of the parent process (for the runner the driver's JVM); empty if it is not available."""
     parent = os.getppid()
     try:
         return Path(f"/proc/{parent}/cmdline").read_bytes().decode(errors="replace").split("\0")

@@ -1,4 +1,4 @@
-"""Reports that have arrived and that nobody has taken yet: bounded, the newest kept."""
+"""Reports that have arrived and were not taken yet: bounded, the newest kept."""
 
 from collections import deque
 from threading import Lock

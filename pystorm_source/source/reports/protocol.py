@@ -1,4 +1,4 @@
-"""What goes over the wire between a task and the runner. Pure.
+"""The wire protocol between a task and the runner. Pure.
 
 ::
 
@@ -20,7 +20,7 @@ MAGIC = b"pystorm1"
 NONCE_BYTES = 32
 GREETING_BYTES = len(MAGIC) + NONCE_BYTES
 MOST_BODY = 8 * 1024
-"""Bytes of a report. Too large: what a client may make the driver keep. Too small: a topology of many components is not
+"""Bytes of a report. Too large: a client may fill the driver's memory. Too small: a topology of many components is not
 reported."""
 
 _MAC_BYTES = 32
@@ -30,7 +30,7 @@ MOST_FRAME = _HEAD.size + MOST_BODY
 
 
 class FrameRefused(Exception):
-    """What came is no frame of this connection; ``reason`` says why. Nothing behind it can be one."""
+    """The received bytes are no frame of this connection; ``reason`` says why. No later bytes can be one."""
 
     def __init__(self, reason: str):
         super().__init__(reason)
@@ -38,12 +38,12 @@ class FrameRefused(Exception):
 
 
 def greeting(nonce: bytes) -> bytes:
-    """What the runner sends first. ``nonce``: 32 random bytes, never used before."""
+    """The runner's first message. ``nonce``: 32 random bytes, never used before."""
     return MAGIC + nonce
 
 
 def nonce_of(greeted: bytes) -> bytes:
-    """The nonce of a greeting. Raises FrameRefused if it is none."""
+    """The nonce of a greeting. Raises FrameRefused if the bytes are no greeting."""
     if len(greeted) != GREETING_BYTES or not greeted.startswith(MAGIC):
         raise FrameRefused("no greeting")
     return greeted[len(MAGIC) :]

@@ -1,4 +1,4 @@
-"""The runner's end of the way back: endpoints for tasks, and what they have reported."""
+"""The runner's end of the way back: endpoints for tasks, and their reports."""
 
 import errno
 import logging
@@ -23,7 +23,7 @@ _LONGEST_RETRY = 600.0
 class ReportReceiver:
     """One reader's reports. Opens no socket before the first ``endpoint``, and none outside the runner.
 
-    Where it cannot listen, it says so once, tries again now and then, and the query goes on without reports. Raises
+    If it cannot listen, it logs this once, tries again now and then, and the query goes on without reports. Raises
     nothing. ``here``: whether this process may listen. ``driver_command``: that of the driver's JVM.
     """
 
@@ -52,11 +52,11 @@ class ReportReceiver:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """Reason → how much of what came was not used."""
+        """Reason → number of unused frames and connections."""
         return self._server.dropped if self._server is not None else {}
 
     def endpoint(self) -> ReportEndpoint | None:
-        """What tasks need to report; None if they are not to."""
+        """The endpoint for tasks; None if they are not to report."""
         if self._endpoint is not None and self._server is not None and not self._server.listens:
             self._endpoint = None
             self._pause()
@@ -96,7 +96,7 @@ class ReportReceiver:
             self._pause()
             return
         self._server = server
-        self._endpoint = ReportEndpoint(place.told, server.address[1], token)
+        self._endpoint = ReportEndpoint(place.advertised, server.address[1], token)
         logger.info("reports of tasks are received at %s, port %d", place.bind or "all addresses", server.address[1])
 
     def _pause(self) -> None:
@@ -108,7 +108,7 @@ class ReportReceiver:
         try:
             server.start()
         except OSError as error:
-            # What tasks call the driver need be no address of this machine: a service's name, a gateway.
+            # The tasks' name of the driver need not be an address of this machine: a service's name, a gateway.
             if error.errno != errno.EADDRNOTAVAIL or not self._host:
                 raise
             server = ReportServer("", self._port, token)

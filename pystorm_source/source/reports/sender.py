@@ -2,7 +2,7 @@
 
 The task hands its report over and waits a moment for it to leave, so that it is there before the next micro-batch is
 planned. A runner that is slow, gone or behind a firewall costs it that moment once: while the last report did not leave
-in time, nobody waits. Lossy without harm: nothing is raised, no answer is waited for.
+in time, no task waits. Losses do no harm: nothing is raised, no answer is waited for.
 
 Threading law: ``send`` from any thread; the connection belongs to the sender's thread. A forked process begins anew,
 with clients of its own.
@@ -21,7 +21,7 @@ from pystorm_source.source.reports.protocol import GREETING_BYTES, MOST_BODY, Fr
 
 logger = logging.getLogger("pystorm.source")
 
-PATIENCE_SECONDS = 0.05
+WAIT_SECONDS = 0.05
 """Seconds that a task waits for its report to leave. Too large: tasks are slow when the driver cannot be reached. Too
 small: a worker that Spark ends after its task takes the report along."""
 
@@ -40,7 +40,7 @@ _LONGEST_PAUSE = 60.0
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 15_000}
 
 
-class _Parcel:
+class _Envelope:
     """A report on its way, and whether the sender is done with it."""
 
     def __init__(self, body: bytes):
@@ -54,21 +54,21 @@ class FeedbackClient:
 
     def __init__(self, runner: Runner, clock: Clock | None = None):
         self._link = _Link(runner, clock or SystemClock())
-        self._queue: deque[_Parcel] = deque()
+        self._queue: deque[_Envelope] = deque()
         self._changed = Condition()
         self._thread: Thread | None = None
         self._closed = False
         self._prompt = True
         """Whether it is worth waiting for: whether the last report left, and in time."""
 
-    def send(self, body: bytes, patience: float = PATIENCE_SECONDS) -> bool:
-        """Non-blocking but for ``patience`` seconds, and without that where the last report did not leave in time.
+    def send(self, body: bytes, seconds: float = WAIT_SECONDS) -> bool:
+        """Waits for at most ``seconds`` until the report has left; not at all if the last report did not leave in time.
 
-        Returns whether the report is known to have left. The oldest of those that wait goes where there are too many.
+        Returns whether the report is known to have left. If too many wait, the oldest is dropped.
         """
         if len(body) > MOST_BODY:
             return False
-        parcel = _Parcel(body)
+        envelope = _Envelope(body)
         with self._changed:
             if self._thread is None:
                 thread = Thread(target=self._run, name="pystorm-reports", daemon=True)
@@ -76,33 +76,33 @@ class FeedbackClient:
                 self._thread = thread
             if len(self._queue) >= MOST_QUEUED:
                 self._queue.popleft().done.set()
-            self._queue.append(parcel)
+            self._queue.append(envelope)
             self._changed.notify()
-        if self._prompt and not parcel.done.wait(patience):
+        if self._prompt and not envelope.done.wait(seconds):
             self._prompt = False
-        return parcel.left
+        return envelope.left
 
     def close(self) -> None:
-        """Non-blocking. Sends what is under way, and ends."""
+        """Non-blocking. Sends the queued reports, and ends."""
         with self._changed:
             self._closed = True
             self._changed.notify()
 
     def abandon(self) -> None:
-        """In a forked process: gives up its copy of the connection, which is the other process's."""
+        """In a forked process: closes its copy of the connection, which belongs to the other process."""
         self._link.close()
 
     def _run(self) -> None:
-        while (parcel := self._next()) is not None:
+        while (envelope := self._next()) is not None:
             try:
-                parcel.left = self._link.send(parcel.body)
+                envelope.left = self._link.send(envelope.body)
             except Exception:
                 logger.debug("a report did not leave", exc_info=True)
-            self._prompt = parcel.left
-            parcel.done.set()
+            self._prompt = envelope.left
+            envelope.done.set()
         self._link.close()
 
-    def _next(self) -> _Parcel | None:
+    def _next(self) -> _Envelope | None:
         with self._changed:
             while not self._queue and not self._closed:
                 self._changed.wait()
@@ -110,7 +110,7 @@ class FeedbackClient:
 
 
 class _Link:
-    """The way to one runner: a connection, opened where there is none, and pauses after failures, ever longer."""
+    """The way to one runner: a connection, opened if there is none, and growing pauses after failures."""
 
     def __init__(self, runner: Runner, clock: Clock):
         self._runner = runner
@@ -144,7 +144,7 @@ class _Link:
             self._socket = None
 
     def _is_open(self) -> bool:
-        """The runner says nothing after its greeting: whatever can be read is the end of the connection."""
+        """The runner sends nothing after its greeting: a readable socket means the end of the connection."""
         if self._socket is None:
             return False
         self._socket.settimeout(0)

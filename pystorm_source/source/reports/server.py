@@ -1,4 +1,4 @@
-"""Listens for reports in the runner: what arrives, and what was dropped.
+"""Listens for reports in the runner, and counts dropped ones.
 
 Threading law: ``start``, ``take``, ``dropped`` and ``close`` may be called from any thread, and wait for no client.
 """
@@ -21,9 +21,9 @@ _JOIN_SECONDS = 2.0
 
 
 class ReportServer:
-    """``bind_host``: empty for all addresses; ``port``: 0 for any. ``token``: what clients must know.
+    """``bind_host``: empty for all addresses; ``port``: 0 for any. ``token``: the clients' secret.
 
-    Drops what it cannot use, and counts it: ``dropped`` has the counts by reason.
+    Drops frames that it cannot use: ``dropped`` has the counts by reason.
     """
 
     def __init__(
@@ -44,16 +44,16 @@ class ReportServer:
         self._dropped: Counter[str] = Counter()
         self._thread: Thread | None = None
         self._address: tuple[str, int] | None = None
-        self._reception: ConnectionLoop | None = None
+        self._connections: ConnectionLoop | None = None
 
     def start(self) -> None:
-        """Begins to listen. Raises OSError if that cannot be."""
+        """Begins to listen. Raises OSError if it cannot."""
         listener = listen(*self._bind)
         self._address = listener.getsockname()[:2]
-        self._reception = ConnectionLoop(
+        self._connections = ConnectionLoop(
             listener, self._token, self._limits, self._clock, self._closing, self._arrived, self._drop
         )
-        self._thread = Thread(target=self._reception.run, name="pystorm-feedback", daemon=True)
+        self._thread = Thread(target=self._connections.run, name="pystorm-feedback", daemon=True)
         self._thread.start()
 
     @property
@@ -75,14 +75,14 @@ class ReportServer:
             return dict(self._dropped)
 
     def take(self) -> list[TaskReport]:
-        """The reports since the last call, oldest first; the newest where more came than are kept."""
+        """The reports since the last call, oldest first; only the newest if more came than are kept."""
         return self._inbox.take()
 
     def close(self) -> None:
-        """Closes all connections and ends the thread. May be called again, or where it was never started."""
+        """Closes all connections and ends the thread. May be called again, or if it was never started."""
         self._closing.set()
-        if self._reception is not None and self._thread is not None:
-            self._reception.wake()
+        if self._connections is not None and self._thread is not None:
+            self._connections.wake()
             self._thread.join(_JOIN_SECONDS)
 
     def _arrived(self, body: bytes) -> None:
@@ -100,10 +100,10 @@ class ReportServer:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens. ``host``: empty or ``::`` for all addresses, of both families where there are both."""
+    """A socket that listens. ``host``: empty or ``::`` for all addresses, of both families if the machine has both."""
     if host in ("", "::"):
         if socket.has_dualstack_ipv6():
-            # A kernel may have the family and be told not to use it.
+            # A kernel may have the family but be configured not to use it.
             with suppress(OSError):
                 return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG)
         return socket.create_server(("", port), backlog=_BACKLOG)

@@ -1,4 +1,4 @@
-"""What tasks have reported, added up for people: one bounded section of a query's progress.
+"""The tasks' reports, added up for people: one bounded section of a query's progress.
 
 A micro-batch's reports come before the next one is planned, or a little later. All that came since a micro-batch was
 planned counts as one summary, so that nothing is left out however late it came.
@@ -22,13 +22,13 @@ _SUMS = {
 
 
 class ReportSummary:
-    """Sums over ranges, and the largest of what does not add up. A range that was read twice counts once."""
+    """Sums over ranges, and maxima of values that do not add up. A range that was read twice counts once."""
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
-        """Forgets what it has: another micro-batch was planned."""
+        """Begins anew: another micro-batch was planned."""
         self._seen: set[tuple[str, str, str, int]] = set()
         self._retried: set[tuple[str, str, str, int]] = set()
         self._sums = dict.fromkeys(_SUMS, 0)
@@ -59,7 +59,7 @@ class ReportSummary:
         self._queue = max(self._queue, queue, key=_fill)
 
     def to_json(self, dropped: Mapping[str, int] | None = None) -> dict[str, Any] | None:
-        """Ints, under the names of docs/ADMISSION.md; None if there is nothing to tell.
+        """Ints, under the names of docs/ADMISSION.md; None if it is empty.
 
         ``dropped``: reason → reports that could not be used, since the query began.
         """

@@ -1,6 +1,6 @@
-"""What a task tells the runner of one range that it has read to its end, as JSON with bounds on everything.
+"""A task's report of one range that it has read to its end, as JSON with bounds on everything.
 
-It comes from a socket: whatever is not exactly this is refused, and nothing of it is evaluated.
+It comes from a socket: any other form is refused, and nothing is evaluated.
 """
 
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ VERSION: Literal[1] = 1
 _MOST = 2**63 - 1
 
 SHORTEST = 1e-6
-"""Seconds that a range takes at least: what is divided by them stays within bounds."""
+"""Least seconds of a range: quotients by it stay within bounds."""
 
 Count = Annotated[int, Meta(ge=0, le=_MOST)]
 Seconds = Annotated[float, Meta(ge=0, le=1e8)]
@@ -45,9 +45,9 @@ class RangeReport(_Strict, frozen=True, kw_only=True):
     """As a task sends it.
 
     ``batch``, ``spout``, ``partition``, ``start``, ``end``: of the RangePartition. ``attempt``: of the Spark task, from
-    0. ``offsets``: how many were read; of a spout without offsets, its emits. ``seconds``: from taking the worker to
-    the end of the range, what Spark took to take the rows included. ``stalls``: reason → seconds, of the task of the
-    topology that stalled longest for it. ``acked``, ``failed``: tuple trees. The others: docs/COUNTERS.md.
+    0. ``offsets``: number of offsets read; for a spout without offsets, its emits. ``seconds``: from taking the worker
+    to the end of the range, including the time in which Spark took the rows. ``stalls``: reason → seconds, of the task
+    of the topology that stalled longest for it. ``acked``, ``failed``: tuple trees. The others: docs/COUNTERS.md.
     """
 
     v: Literal[1]
@@ -86,7 +86,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True):
         offsets: int,
         seconds: float,
     ) -> "RangeReport":
-        """What a worker has counted during a range, with what the task knows of it."""
+        """The worker's counts of a range, with the task's identity."""
         return cls(
             v=VERSION,
             batch=batch,
@@ -124,7 +124,7 @@ def encode(report: RangeReport) -> bytes:
 
 
 def decode(body: bytes, arrived: float) -> TaskReport:
-    """Reads what ``encode`` made. Raises ValueError for anything else."""
+    """Reads the result of ``encode``. Raises ValueError for anything else."""
     report = _decoder.decode(body)
     return TaskReport(**{name: getattr(report, name) for name in _FIELDS}, arrived=arrived)
 

@@ -1,4 +1,4 @@
-"""What travels from the driver to a task: one range of one spout's partition."""
+"""The message from the driver to a task: one range of one spout's partition."""
 
 import hashlib
 import pickle
@@ -20,11 +20,11 @@ TASK = "task"
 
 @dataclass(frozen=True)
 class PlannedBatch:
-    """What all ranges of a micro-batch have in common.
+    """The common part of all ranges of a micro-batch.
 
-    ``version``, ``plan``: by which pystorm-source and plan they were made. ``batch`` follows from the ranges alone, so
-    that a replay has the same. ``run``: of which run of a query; workers stay warm within one: what a bolt remembers is
-    no other query's. ``report_to``: where tasks report to, None for nowhere. Neither makes two partitions different: a
+    ``version``, ``plan``: the pystorm-source and plan that made them. ``batch`` follows from the ranges alone, so that
+    a replay has the same. ``run``: the run of a query; workers stay warm within one, so that no other query sees a
+    bolt's state. ``report_to``: the endpoint for reports, None for none. Neither makes two partitions different: a
     replay after a restart reads alike.
     """
 
@@ -65,7 +65,7 @@ class RangePartition(InputPartition):
 
     @property
     def report_to(self) -> ReportEndpoint | None:
-        """Where the task is to report to; None for nowhere."""
+        """The endpoint for the task's report; None for none."""
         return self.planned.report_to
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ logger = logging.getLogger("pystorm.source")
 
 
 class TaskReader:
-    """What arrives in a task of a reader of the driver: it reads, and plans nothing."""
+    """The task's part of a driver's reader: it reads, and plans nothing."""
 
     def __init__(self, request: ReadRequest, output: OutputPlan):
         self._request = request
@@ -45,7 +45,7 @@ def _task_reader(request: ReadRequest, output: bytes) -> TaskReader:
 
 
 def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The rows of one range, from a warm worker of this process and this run of the query where there is one.
+    """The rows of one range, from a warm worker of this process and this run of the query if there is one.
 
     The worker is kept for the next range only if this one came to its end. An exception, or a reader that stops early
     (LIMIT closes the iterator: GeneratorExit), stops it, and nothing is reported. Raises UsageError if driver and
@@ -62,7 +62,7 @@ def _note_cause(error: TupleFailed) -> None:
     """Has Spark print the exception's cause, which alone names the line of the component that raised, and not more.
 
     Workaround: Spark shortens the traceback of a task, unless told otherwise, at the price of the cause. And it sends
-    the driver whatever a cause says, megabytes if that is a document.
+    the driver the whole text of a cause, megabytes if that is a document.
     """
     cause = error.__cause__
     if cause is None:
@@ -78,19 +78,19 @@ def _note_cause(error: TupleFailed) -> None:
 
 def _rows(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     if not isinstance(partition, RangePartition):
-        return  # what Spark makes up for a batch read that plans nothing
+        return  # Spark's own partition for a batch read that plans nothing
     partition.check(request.plan.name, request.fingerprint)
     component = request.plan.component(partition.component)
     clock = SystemClock()
     worker = warm.take(request.plan, output, partition.planned.run)
-    began = clock.monotonic()  # behind it: a worker is built once, which says nothing of how quick it is
+    began = clock.monotonic()  # after it: a worker is built once, which does not count for its rate
     clean = False
     try:
         if component.is_partitioned:
             yield from worker.run(partition.component, partition.partition, partition.start, partition.end)
         else:
             permits = partition.end - partition.start
-            yield from worker.run_slice(partition.component, permits, request.options.slice_millis)
+            yield from worker.run_slice(partition.component, permits, request.options.poll_millis)
         clean = True
         if partition.report_to is not None:
             seconds = clock.monotonic() - began
@@ -105,7 +105,7 @@ def _rows(request: ReadRequest, output: OutputPlan, partition: InputPartition) -
 def _report(
     partition: RangePartition, endpoint: ReportEndpoint, counts: RunCounts, seconds: float, has_offsets: bool
 ) -> None:
-    """Tells the runner, if it can be reached. Raises nothing: the range has been read, whoever knows of it."""
+    """Sends the report to the runner, if it can be reached. Raises nothing: the range has been read anyway."""
     task = TaskContext.get()
     runner = endpoint.runner(task.getLocalProperty(DRIVER_HOST) if task is not None else None)
     if runner is None:

@@ -14,7 +14,7 @@ from pystorm_source.errors import WorldError
 from pystorm_source.options import shown
 from pystorm_source.spouts.kafka import oauth
 
-# By name; and what brokers say of a client's certificate, which librdkafka takes for a lost connection.
+# By name; and brokers' errors about a client's certificate, which librdkafka takes for a lost connection.
 _REFUSALS = ("_AUTHENTICATION", "_SSL")
 _ALERT = "SSL alert"
 _NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token"
@@ -23,9 +23,9 @@ _KEYS = re.compile(r"security\.protocol|sasl\.|ssl\.|oauth_cb|bootstrap\.servers
 
 
 class ClientEvents:
-    """``ClientEvents(properties, logger)``: what one client of librdkafka reports beside its answers, and asks for.
+    """``ClientEvents(properties, logger)``: reports and requests of one client of librdkafka besides its answers.
 
-    ``last_error``: name and text, empty for none. ``callbacks``: what the client is made with. Called by the thread
+    ``last_error``: name and text, empty for none. ``callbacks``: arguments for the client. Called by the thread
     that polls the client.
     """
 
@@ -36,7 +36,7 @@ class ClientEvents:
         self._refusal = ""
         self._tokens: oauth.Tokens | None = None
         if oauth.KEY in properties:
-            # The machine's clock, whatever the topology's is: brokers go by it.
+            # The machine's clock, not the topology's: brokers go by it.
             self._tokens = self.callbacks[oauth.KEY] = oauth.Tokens(properties, SystemClock(), logger)
 
     def on_error(self, error: Any) -> None:

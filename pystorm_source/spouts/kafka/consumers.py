@@ -1,12 +1,12 @@
 """The task's side of Kafka: ranges of offsets out of consumers that stay warm between them.
 
-A consumer is assigned one partition at a time and fetches ahead in a thread of librdkafka's, so that a range that goes
-on where the last one ended finds its records in memory. What it has fetched beyond the end of a range is kept for that
-range or thrown away, never given.
+A consumer is assigned one partition at a time and fetches ahead in a thread of librdkafka's, so that a range that
+continues the last one finds its records in memory. Records fetched beyond the end of a range are kept for that range or
+thrown away, never emitted.
 
 The end of a range need not be a record: compaction leaves gaps, and transactions leave markers and aborted records that
-take offsets. So a range ends with its last offset, with a record beyond it, or where the partition's end is reached
-(``enable.partition.eof``) at or behind it.
+take offsets. So a range ends with its last offset, with a record beyond it, or when the partition's end
+(``enable.partition.eof``) is reached at or after it.
 """
 
 import logging
@@ -22,7 +22,7 @@ from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.kafka.properties import made_client
 from pystorm_source.spouts.kafka.topics import PASSING, Partition
 
-# Warm in one task. Too small: partitions that alternate fetch anew what was fetched ahead. Too large: connections,
+# Warm in one task. Too small: partitions that alternate fetch the same records again. Too large: connections,
 # threads and 4 MB of fetched records each.
 MOST_CONSUMERS = 4
 # Measured, 100-byte records: of 500 to 10,000 the quickest, as they stay in the processor's cache.
@@ -30,7 +30,7 @@ CHUNK = 500
 # For records, in one call. Too small: calls that find nothing. Too large: acks and ticks of the task wait that long.
 WAIT_SECONDS = 0.05
 
-# What librdkafka fetches ahead is bounded by size alone, 4 MB: as quick as more, and a range that goes on in another
+# librdkafka's fetching ahead is bounded by size alone, 4 MB: as quick as more, and a range that goes on in another
 # process throws it away. It looks every 10 ms whether there is room again: by itself it would pause for a second, which
 # made consuming five times slower, and without a pause its thread takes a core for a consumer that rests with a full
 # queue. Control records at the end of a range are noticed with the next empty fetch, within 50 ms.
@@ -86,7 +86,7 @@ class PartitionConsumer:
         self._options = options
         self._clock = clock
         self._log = logger
-        self._patience = options.poll_timeout_millis / 1000
+        self._timeout_seconds = options.poll_timeout_millis / 1000
         self._events = ClientEvents(options.properties, logger)
         properties = {"group.id": f"{options.group_id_prefix}-task", **DEFAULTS, **options.properties, **OWN}
         self._consumer = made_client("Consumer", properties, logger=logger, **self._events.callbacks)
@@ -101,7 +101,7 @@ class PartitionConsumer:
         for ``kafkaConsumer.pollTimeoutMs``, or if brokers refuse the client.
         """
         self._go_to(partition, start)
-        deadline = self._clock.monotonic() + self._patience
+        deadline = self._clock.monotonic() + self._timeout_seconds
         while self._position < end:
             messages = self._left or self._consumer.consume(min(CHUNK, end - self._position), WAIT_SECONDS)
             self._left = ()
@@ -123,7 +123,7 @@ class PartitionConsumer:
             if offsets:
                 yield offsets, messages
                 offsets = messages = ()  # order: given up before the next ones are made, so that all stay in the cache
-                deadline = self._clock.monotonic() + self._patience
+                deadline = self._clock.monotonic() + self._timeout_seconds
 
     def close(self) -> None:
         self._consumer.close()
@@ -137,7 +137,7 @@ class PartitionConsumer:
             return
         self._left = ()
         self._events.last_error = ""
-        # An assignment, although a seek would do: also what is on its way from before it counts no more.
+        # An assignment, although a seek would do: it also drops records that are still on their way.
         self._consumer.assign([TopicPartition(*place, start)])
         self._place, self._position = place, start
 
@@ -163,19 +163,19 @@ class PartitionConsumer:
             else:
                 raise WorldError(
                     f"{partition} cannot be read at offset {self._position} of [.., {end}): {error.name()}: "
-                    f"{error.str()}: see what the brokers' logs say, and that their access lists let the client read. "
+                    f"{error.str()}: see the brokers' logs, and check that their access lists let the client read. "
                     f"Given: kafka.bootstrap.servers={self._servers!r}"
                 )
         return records
 
     def _pass_over_lost(self, partition: Partition, end: int) -> None:
-        """The offset is out of the partition's range: goes on where that begins, or ends the range. A broker that has
-        just become the leader may say so of an offset that is there: it is asked again."""
+        """The offset is out of the partition's range: continues at the range's begin, or ends the range. A broker that
+        has just become the leader may report this for an existing offset: it is asked again."""
         from confluent_kafka import KafkaException, TopicPartition
 
         place = TopicPartition(partition.topic, partition.number)
         try:
-            earliest, latest = self._consumer.get_watermark_offsets(place, timeout=self._patience)
+            earliest, latest = self._consumer.get_watermark_offsets(place, timeout=self._timeout_seconds)
         except KafkaException as error:
             raise self._silent(partition, end) from error
         if earliest <= self._position < latest:

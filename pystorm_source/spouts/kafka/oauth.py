@@ -77,7 +77,7 @@ def token_function(name: str) -> TokenFunction:
 def _takes_one(function: Callable[..., Any]) -> bool:
     try:
         inspect.signature(function).bind("")
-    except ValueError:  # a builtin that does not tell
+    except ValueError:  # a builtin without a signature
         return True
     except TypeError:
         return False
@@ -85,9 +85,9 @@ def _takes_one(function: Callable[..., Any]) -> bool:
 
 
 class Tokens:
-    """``Tokens(properties, clock, logger)``: what one client of librdkafka calls for a token.
+    """``Tokens(properties, clock, logger)``: one client's function for tokens.
 
-    ``failure``: what the function raised last, or what is wrong with its answer; None if it answered.
+    ``failure``: the function's last exception, or the fault of its answer; None if it answered.
 
     Threading law: called by the thread that makes the client until that is made, then by one of librdkafka's.
     """
@@ -107,7 +107,7 @@ class Tokens:
         return self._clock.wall() < self._ends
 
     def error(self) -> WorldError | None:
-        """What the spout raises where there is no token because of a failure."""
+        """The spout's error if there is no token because of a failure."""
         failure = self.failure
         if failure is None or self.holds:
             return None
@@ -119,7 +119,7 @@ class Tokens:
         return error
 
     def not_taken(self, error: Exception) -> WorldError:
-        """What is raised where the client cannot be made although there is a token."""
+        """The error if the client cannot be made although there is a token."""
         said = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error
         return WorldError(
             f"Kafka's client cannot be made, or does not take the token of the function ({said}): see that the token's "

@@ -170,13 +170,13 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
 
     @property
     def starting_times(self) -> "Times | None":
-        """Where a query begins; None: by offset. Raises OptionError."""
+        """The start of a query by time; None: by offset. Raises OptionError."""
         key = "startingOffsetsByTimestamp"
         return _times(self.starting_timestamp, key, self.starting_offsets_by_timestamp)
 
     @property
     def ending_times(self) -> "Times | None":
-        """Where a batch read ends; None: by offset. Raises OptionError."""
+        """The end of a batch read by time; None: by offset. Raises OptionError."""
         return _times(self.ending_timestamp, "endingOffsetsByTimestamp", self.ending_offsets_by_timestamp)
 
 

@@ -1,7 +1,7 @@
 """Properties of Kafka's client as users give them, and as librdkafka takes them.
 
 Spark's users know the names of the Java client. Most are librdkafka's as well; this file has those that are not, those
-that the spouts set themselves, and those that have no counterpart, with what to do instead.
+that the spouts set themselves, and those without counterpart, with the remedies.
 """
 
 import re
@@ -12,9 +12,9 @@ from pystorm_source.errors import OptionError, UsageError
 from pystorm_source.options import shown
 from pystorm_source.spouts.kafka import oauth
 
-# What Spark's source refuses, too, and why.
+# Spark's source refuses these, too; with the reason.
 REFUSED = {
-    "auto.offset.reset": "where a query begins is option startingOffsets, later its checkpoint knows",
+    "auto.offset.reset": "a query begins at option startingOffsets, later at its checkpoint",
     "enable.auto.commit": "the checkpoint holds the offsets; kafka.group.id has them committed for dashboards",
     "interceptor.classes": "interceptors could change what is replayed",
     "key.deserializer": "keys come as bytes; declare the field as `key string`, or decode it in a bolt",
@@ -60,7 +60,7 @@ _SASL_REMEDY = (
     "kafka.sasl.oauthbearer.client.id, kafka.sasl.oauthbearer.client.secret and "
     "kafka.sasl.oauthbearer.token.endpoint.url"
 )
-# Of the Java client alone, and with a meaning that it would be wrong to pass over: what to do instead.
+# Properties of the Java client alone whose meaning must not be ignored, with the remedies.
 OF_JAVA = {
     re.compile(
         r"security\.providers|ssl\.(engine\.factory\.class|(key|trust)manager\.algorithm|provider)"

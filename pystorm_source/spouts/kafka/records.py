@@ -52,10 +52,9 @@ Bury = Callable[[tuple[Any, ...], int, Undecodable], None]
 
 
 class KafkaRecords:
-    """Fields of the messages of one partition; what cannot be decoded goes to ``bury`` instead.
+    """Fields of the messages of one partition; messages that cannot be decoded go to ``bury`` instead.
 
-    Raises OptionError for fields that there are not, SchemaError for types that they do not have, and what ``Decoding``
-    raises.
+    Raises OptionError for unknown fields, SchemaError for wrong types, and the errors of ``Decoding``.
     """
 
     def __init__(self, stream: Stream, given_by: str, options: KafkaOptions, logger: logging.Logger, bury: Bury):
@@ -70,8 +69,8 @@ class KafkaRecords:
                 )
             if options.decode_errors == "null" and name in SIDES and ddl is not None and not nullable(ddl, name):
                 raise OptionError(
-                    f"decode.errors=null puts null where {name!r} cannot be decoded, which is declared not null: leave "
-                    f"not null out, or take dead-letter, drop or fail. Given: {ddl!r} of {given_by}"
+                    f"decode.errors=null sets {name!r} to null if it cannot be decoded, but it is declared not null: "
+                    f"leave not null out, or take dead-letter, drop or fail. Given: {ddl!r} of {given_by}"
                 )
             if name not in SIDES and ddl is not None and field_type(ddl, f"field {name!r}") != _ARROW[name]:
                 raise SchemaError(
@@ -87,7 +86,7 @@ class KafkaRecords:
     def pairs(
         self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
-        """(values, offset) of each message that is decoded. Raises what ``bury`` raises, WorldError if the schema
+        """(values, offset) of each message that is decoded. Raises the errors of ``bury``, WorldError if the schema
         registry does not answer."""
         decoded, offsets, messages = self._decoded(self._decoding.lists, at, offsets, messages)
         columns = [

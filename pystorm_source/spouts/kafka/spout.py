@@ -46,7 +46,7 @@ class _Kafka(PartitionedSpout):
         fields: list[str] | None = None,
         include_headers: bool = False,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options.
+        """This spout for a Topology; arguments win over the reader's options.
 
         ``servers``: ``kafka.bootstrap.servers``. ``fields``: those of Kafka's records that the stream has, in this
         order, such as ``["key string", "value", "offset long"]``; as ``outputs`` of a subclass. Further options go into
@@ -143,16 +143,16 @@ class _Kafka(PartitionedSpout):
 
 
 class KafkaSpout(_Kafka):
-    """A tuple per record of the topics that it is told to read::
+    """A tuple per record of its topics::
 
         orders = KafkaSpout.spec(servers="broker:9092", subscribe="orders", fields=["key string", "value string"])
 
     Options, fields and their meaning are those of Spark's Kafka source (``docs/KAFKA.md`` compares them). A partition
     is called ``orders-0``, offsets are Kafka's: a range may have gaps. Needs ``pip install pystorm-source[kafka]``.
 
-    Raises OptionError for wrong options, DataLossError if unread records are gone, WorldError if the brokers do
-    not answer, SchemaError for keys or values that are not what their field says, unless ``topology.dead.letter`` or
-    ``decode.errors`` says what becomes of them.
+    Raises OptionError for wrong options, DataLossError if unread records are gone, WorldError if the brokers do not
+    answer, SchemaError for keys or values that do not fit their field, unless ``topology.dead.letter`` or
+    ``decode.errors`` handles them.
     """
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the driver sees of Kafka: topics, partitions and offsets, in as few requests as there are brokers.
+"""Kafka from the driver: topics, partitions and offsets, with one request to each broker.
 
 A partition is called ``orders-0``, as Kafka's own TopicPartition. Kafka gives a topic that was deleted and made anew
 another id: its partitions are called ``orders-0@2`` then, so that the old ones have vanished and the new ones begin at
@@ -66,7 +66,7 @@ class KafkaTopics:
         self._events = ClientEvents(options.properties, logger)
         self._admin = made_client("AdminClient", _of_admin(options.properties), logger=logger, **self._events.callbacks)
         self._group = options.properties.get("group.id")
-        self._patience = options.request_seconds
+        self._timeout_seconds = options.request_seconds
         self._committing: Any = None
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
@@ -74,7 +74,7 @@ class KafkaTopics:
         return self._retried(lambda: self._snapshot(known, state))
 
     def _snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
-        self._admin.poll(0)  # what librdkafka logs
+        self._admin.poll(0)  # serves librdkafka's log
         topics = self._topics(known)
         notes = dict(state)
         partitions = []
@@ -93,10 +93,10 @@ class KafkaTopics:
         return Snapshot(heads, notes)
 
     def commit(self, offsets: Mapping[str, int]) -> None:
-        """Commits the offsets of the group, if there is one, for dashboards of its lag. Non-blocking; what goes
-        wrong is logged."""
+        """Commits the offsets of the group, if there is one, for dashboards of its lag. Non-blocking; failures are
+        logged."""
         if self._group is None or (self._committing is not None and not self._committing.done()):
-            return  # the next one tells more
+            return  # the next commit has newer offsets
         from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
         places = [(Partition.parse(name), offset) for name, offset in offsets.items()]
@@ -122,8 +122,8 @@ class KafkaTopics:
         wanted = self._options.topics or list(assigned)
         if self._options.subscribe_pattern:
             # Order: this answer can be waited for while the client is heard, that of list_topics cannot.
-            self._answer(self._admin.describe_cluster(request_timeout=self._patience / 4))
-            there = self._admin.list_topics(timeout=self._patience).topics
+            self._answer(self._admin.describe_cluster(request_timeout=self._timeout_seconds / 4))
+            there = self._admin.list_topics(timeout=self._timeout_seconds).topics
             wanted = [name for name in there if re.fullmatch(self._options.subscribe_pattern.strip(), name)]
         found = self._described(wanted)
         if self._options.subscribe_pattern:
@@ -139,7 +139,7 @@ class KafkaTopics:
     def _check_there(
         self, wanted: Mapping[str, list[int]], present: Mapping[str, _Topic], known: Mapping[str, int]
     ) -> None:
-        """What was never seen cannot have been lost: it is not there yet, or its name is wrong."""
+        """A partition that was never read cannot have been lost: it does not exist yet, or its name is wrong."""
         read = {Partition.parse(name)[:2] for name in known}
         for topic, numbers in wanted.items():
             have = present[topic].partitions if topic in present else ()
@@ -157,14 +157,14 @@ class KafkaTopics:
             )
 
     def _described(self, names: Iterable[str]) -> dict[str, _Topic | None]:
-        """Topic → what it is; None if there is none."""
+        """Topic → its description; None if it does not exist."""
         from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
         names = list(names)
         if not names:
             return {}
         found: dict[str, _Topic | None] = {}
-        answers = self._admin.describe_topics(TopicCollection(names), request_timeout=self._patience / 4)
+        answers = self._admin.describe_topics(TopicCollection(names), request_timeout=self._timeout_seconds / 4)
         for name, future in answers.items():
             try:
                 topic = self._answer(future)
@@ -196,7 +196,7 @@ class KafkaTopics:
         futures = self._admin.list_offsets(
             request,
             isolation_level=IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=self._patience,
+            request_timeout=self._timeout_seconds,
         )
         answers = {(place.topic, place.partition): future for place, future in futures.items()}
         found = {each: self._answer(answers[each.topic, each.number]).offset for each in partitions}
@@ -222,7 +222,7 @@ class KafkaTopics:
         return self._offsets(list(wanted), wanted)
 
     def _begins(self, partitions: list[Partition], latest: Mapping[Partition, int]) -> dict[Partition, int]:
-        """Where a new query begins that begins at a time."""
+        """The start of a new query that begins at a time."""
         times = self._options.starting_times
         begins = self._at_times(times, partitions)
         late = sorted(str(each) for each, offset in begins.items() if offset < 0)
@@ -248,11 +248,11 @@ class KafkaTopics:
                 if left <= 0 or not PASSING.fullmatch(reason.name()):
                     said = f"; the client says: {self._events.last_error}" if self._events.last_error else ""
                     raise WorldError(
-                        f"Kafka does not tell its topics and offsets ({reason.name()}: {reason.str()}), asked "
+                        f"Kafka does not report its topics and offsets ({reason.name()}: {reason.str()}), asked "
                         f"{self._options.fetch_retries - left + 1} times (fetchOffset.numRetries, "
                         f"fetchOffset.retryIntervalMs){said}: see that its brokers run, can be reached from the "
-                        "driver, and listen there for the protocol that kafka.security.protocol names. "
-                        f"Given: kafka.bootstrap.servers={self._servers!r}"
+                        "driver, and listen there for the protocol that kafka.security.protocol names. Given: "
+                        f"kafka.bootstrap.servers={self._servers!r}"
                     ) from error
                 left -= 1
                 self._log.warning("Kafka at %s does not answer (%s), asking again", self._servers, reason.name())
@@ -265,7 +265,7 @@ class KafkaTopics:
         from confluent_kafka import KafkaException
 
         with suppress(KafkaException):
-            self._admin.list_topics(timeout=self._patience)
+            self._admin.list_topics(timeout=self._timeout_seconds)
 
 
 def _of_admin(properties: Mapping[str, str]) -> dict[str, str]:

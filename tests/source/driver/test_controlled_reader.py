@@ -16,9 +16,13 @@ class Query:
     """Plans micro-batches as Spark does; each takes so many seconds."""
 
     def __init__(self, world, start=None, **options):
-        request = ReadRequest.of({name.lower(): value for name, value in world.options(paced=True, **options).items()})
+        request = ReadRequest.of(
+            {name.lower(): value for name, value in world.options(controlled=True, **options).items()}
+        )
         self.clock = ManualClock(1000.25)
-        self.reader = PystormStreamReader(request, request.rows.output(request.rows.schema()), self.clock, paced=True)
+        self.reader = PystormStreamReader(
+            request, request.rows.output(request.rows.schema()), self.clock, controlled=True
+        )
         self.at = start or self.reader.initialOffset()
 
     def plan(self, seconds=1.0, limit=None):
@@ -64,7 +68,7 @@ def test_feedback_off_leaves_the_users_limits_alone(endless):
     assert query.plan() == 10**9
     assert query.report["reason"] == "user limit"
     assert "budget" not in query.report
-    assert not set(query.at) & {"pace"}
+    assert not set(query.at) & {"admission"}
 
 
 @pytest.mark.parametrize("limit", ["maxOffsetsPerTrigger", "maxOffsetsPerPartition"])
@@ -80,7 +84,7 @@ def test_once_reads_all(endless):
     assert Query(endless).plan(limit=streaming.ReadAllAvailable()) == 2 * 10**12
 
 
-def test_available_now_is_paced(endless):
+def test_available_now_is_rate_controlled(endless):
     query = Query(endless)
     query.reader.prepareForTriggerAvailableNow()
     assert query.plan() <= 400
@@ -115,7 +119,7 @@ def test_offsets_are_read_as_before_whatever_the_controller_has_written(endless)
     query = Query(endless)
     start = query.at
     query.plan()
-    end = {name: section for name, section in query.at.items() if name != "pace"}
+    end = {name: section for name, section in query.at.items() if name != "admission"}
     with_pace = [(part.start, part.end) for part in query.reader.partitions(start, query.at)]
     assert [(part.start, part.end) for part in query.reader.partitions(start, end)] == with_pace
 

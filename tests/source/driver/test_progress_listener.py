@@ -64,4 +64,4 @@ def test_a_query_tells_of_its_pace(spark, world, tmp_path):
     assert [record.tasks.rows for record in seen[1:] if record.rows] == list(map(len, batches))[:-1]
     assert {record.tasks.failed for record in seen[1:]} == {0}
     assert {record.reason for record in seen[1:]} <= {"rate", "probing", "overrun", "overhead", "none"}
-    assert '"pace": {"numbers": {"common":' in (query.checkpoint / "offsets" / "1").read_text()
+    assert '"admission": {"numbers": {"common":' in (query.checkpoint / "offsets" / "1").read_text()

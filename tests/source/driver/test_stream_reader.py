@@ -32,7 +32,7 @@ def flat(checkpoint):
     return sorted(row for batch in checkpoint.rows for row in batch)
 
 
-def test_paced_by_the_limit(world):
+def test_bounded_by_the_limit(world):
     world.put(a=50, b=(10, 30))
     done = run_all(world.options(maxOffsetsPerTrigger=20))
     assert [len(rows) for rows in done.rows] == [20, 20, 20, 10]
@@ -68,8 +68,8 @@ def test_default_read_limit(world, options, limit):
 
 
 def test_read_limit_of_a_controlled_query_is_not_the_one_that_lifts_all():
-    assert default_read_limit(None, None, None, paced=True) == ReadMaxRows(UNBOUNDED)
-    assert default_read_limit(7, None, None, paced=True) == ReadMaxRows(7)
+    assert default_read_limit(None, None, None, controlled=True) == ReadMaxRows(UNBOUNDED)
+    assert default_read_limit(7, None, None, controlled=True) == ReadMaxRows(7)
 
 
 def test_idle_query_gives_the_very_same_offset(world):

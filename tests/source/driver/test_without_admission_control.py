@@ -70,13 +70,17 @@ def test_starting_offsets(world):
 # --- the controller
 
 
-class Paced:
+class Controlled:
     """A run with its controller, which plans micro-batches that take so many seconds. ``at``: the last offset."""
 
     def __init__(self, world, at=None, **options):
-        request = ReadRequest.of({name.lower(): value for name, value in world.options(paced=True, **options).items()})
+        request = ReadRequest.of(
+            {name.lower(): value for name, value in world.options(controlled=True, **options).items()}
+        )
         self.clock = ManualClock(1000.25)
-        self.reader = PystormStreamReader(request, request.rows.output(request.rows.schema()), self.clock, paced=True)
+        self.reader = PystormStreamReader(
+            request, request.rows.output(request.rows.schema()), self.clock, controlled=True
+        )
         self.at = at or self.reader.initialOffset()
         if at is not None:
             self.reader.partitions(at, at)
@@ -97,14 +101,14 @@ def endless(world):
 
 
 def test_the_only_micro_batch_of_a_run_that_may_end_reads_all(endless):
-    run = Paced(endless)
+    run = Controlled(endless)
     assert run.plan() == 10**9
-    assert "pace" not in run.at
+    assert "admission" not in run.at
 
 
 def test_an_overloaded_query_is_admitted_less_from_its_second_micro_batch_on(endless, caplog):
     caplog.set_level(logging.INFO, "pystorm.source")
-    run = Paced(endless)
+    run = Controlled(endless)
     run.plan(seconds=100)
     endless.put(a=10**10)
     assert 0 < run.plan(seconds=1) < 10**9 / 20
@@ -115,37 +119,38 @@ def test_an_overloaded_query_is_admitted_less_from_its_second_micro_batch_on(end
 
 
 def test_whoever_sets_the_first_rate_bounds_the_first_micro_batch(endless):
-    assert Paced(endless, backpressure__initialRate=100).plan() <= 200  # a target that nobody has set begins at 2 s
+    # An unset target begins at 2 s.
+    assert Controlled(endless, backpressure__initialRate=100).plan() <= 200
 
 
 def test_a_query_that_had_several_micro_batches_goes_on_bounded_by_what_it_knows(endless):
     endless.put(a=10**5)
-    first = Paced(endless)
+    first = Controlled(endless)
     first.plan(seconds=10)
     for head in (10**6, 10**7):
         endless.put(a=head)
         first.plan()
-    pace = {"numbers": {"common": 5000, "fixedMicros": 100_000, "slots": 2, "taskMicros": 5000}}
-    first.at = sealed(first.at | {"pace": pace})
+    admission = {"numbers": {"common": 5000, "fixedMicros": 100_000, "slots": 2, "taskMicros": 5000}}
+    first.at = sealed(first.at | {"admission": admission})
     endless.put(a=10**9)
-    assert 0 < Paced(endless, first.at).plan() <= 10_000
+    assert 0 < Controlled(endless, first.at).plan() <= 10_000
 
 
 def test_a_run_of_one_micro_batch_leaves_no_rest_behind_twice(endless):
     """Trigger.AvailableNow over the checkpoint of a query without end."""
     endless.put(a=10**5)
-    known = Paced(endless)
+    known = Controlled(endless)
     known.plan()
-    known.at = sealed(known.at | {"pace": {"numbers": {"common": 5000, "slots": 2}}})
+    known.at = sealed(known.at | {"admission": {"numbers": {"common": 5000, "slots": 2}}})
     endless.put(a=10**6)
-    once = Paced(endless, known.at)
+    once = Controlled(endless, known.at)
     held_back = 9 * 10**5 - once.plan()
     assert held_back > 8 * 10**5
-    assert Paced(endless, once.at).plan() == held_back
+    assert Controlled(endless, once.at).plan() == held_back
 
 
 def test_feedback_off_leaves_the_users_limits_alone(endless):
-    run = Paced(endless, feedback="off")
+    run = Controlled(endless, feedback="off")
     assert run.plan() == 10**9
     endless.put(a=10**10)
     assert run.plan() == 9 * 10**9

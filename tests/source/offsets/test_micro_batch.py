@@ -24,11 +24,11 @@ def fail(key, what):
     raise Lost(what)
 
 
-def plan(at, source, first=FIRST, lost=fail, most=10**9, pace=None):
+def plan(at, source, first=FIRST, lost=fail, most=10**9, admission=None):
     """The next offset when everything that waits is admitted, at most `most` of each."""
     waits = waiting(at, source, first, lost)
     ends = np.minimum(waits.head, waits.start + most)
-    return next_offsets(at, source, waits, ends, first, pace)
+    return next_offsets(at, source, waits, ends, first, admission)
 
 
 def ranges(start, end):
@@ -120,12 +120,12 @@ def test_notes_travel_with_what_moves():
 
 
 def test_pace_is_written_by_what_moves_and_carried_on_without_a_controller():
-    at = plan(Offsets(), world_of({A: (0, 5)}), pace={"s": {"common": 70}})
-    assert at.pace == {"s": {"common": 70}}
-    assert plan(at, world_of({A: (0, 5)}), pace={"s": {"common": 90}}) is at
-    assert plan(at, world_of({A: (0, 6)}), pace={"s": {"common": 90}}).pace == {"s": {"common": 90}}
-    assert plan(at, world_of({A: (0, 6)})).pace == {"s": {"common": 70}}
-    assert plan(at, world_of({A: (0, 6)}), pace={}).pace == {}
+    at = plan(Offsets(), world_of({A: (0, 5)}), admission={"s": {"common": 70}})
+    assert at.admission == {"s": {"common": 70}}
+    assert plan(at, world_of({A: (0, 5)}), admission={"s": {"common": 90}}) is at
+    assert plan(at, world_of({A: (0, 6)}), admission={"s": {"common": 90}}).admission == {"s": {"common": 90}}
+    assert plan(at, world_of({A: (0, 6)})).admission == {"s": {"common": 70}}
+    assert plan(at, world_of({A: (0, 6)}), admission={}).admission == {}
 
 
 def test_partitions_of_several_spouts_keep_their_rows():

@@ -16,7 +16,7 @@ OFFSET = sealed(
         "begins": {"numbers": {"b": 100}},
         "state": {"numbers": {"done": "a_done", "newest": 17}},
         "offsets": {"numbers": {"a": 40, "b": 160}},
-        "pace": {"numbers": {"common": 120, "others": {"a": 9}, "slots": 2}},
+        "admission": {"numbers": {"common": 120, "others": {"a": 9}, "slots": 2}},
         "version": 1,
     }
 )

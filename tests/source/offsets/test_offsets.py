@@ -19,10 +19,10 @@ MEMO = st.dictionaries(
     st.dictionaries(st.text(max_size=3), st.integers() | st.text(max_size=3), min_size=1, max_size=3),
 )
 RATES = st.dictionaries(st.text(max_size=3), st.integers(0, 2**62), max_size=3)
-PACE = st.dictionaries(
+ADMISSION = st.dictionaries(
     st.sampled_from(["s", "t", "slots"]), st.integers(0, 99) | st.dictionaries(st.text(max_size=3), RATES, max_size=3)
 )
-OFFSETS = st.builds(offsets, SECTION, SECTION, MEMO, st.just(True), PACE)
+OFFSETS = st.builds(offsets, SECTION, SECTION, MEMO, st.just(True), ADMISSION)
 
 
 def ranges(start, end):
@@ -56,10 +56,12 @@ def test_text():
         '{"begins": {"s": {"b": 0}}, "crc": 2576622325, "offsets": {"s": {"a": 1, "b": 2}, "t": {"c": 3}}, '
         '"state": {"s": {"a": "x", "z": 1}}, "version": 1}'
     )
-    paced = replace(given, begins={}, state={}, pace={"slots": 2, "s": {"others": {"b": 24, "a": 9}, "common": 120}})
-    assert json.dumps(paced.to_json()) == (
-        '{"crc": 3324427867, "offsets": {"s": {"a": 1, "b": 2}, "t": {"c": 3}}, '
-        '"pace": {"s": {"common": 120, "others": {"a": 9, "b": 24}}, "slots": 2}, "version": 1}'
+    controlled = replace(
+        given, begins={}, state={}, admission={"slots": 2, "s": {"others": {"b": 24, "a": 9}, "common": 120}}
+    )
+    assert json.dumps(controlled.to_json()) == (
+        '{"admission": {"s": {"common": 120, "others": {"a": 9, "b": 24}}, "slots": 2}, "crc": 845310950, '
+        '"offsets": {"s": {"a": 1, "b": 2}, "t": {"c": 3}}, "version": 1}'
     )
 
 
@@ -97,7 +99,7 @@ def test_the_checksum_of_odd_names_is_the_same_for_ever(partition, note, crc):
         {"offsets": {"s": {"a": 40.0, "b": 7}}},
         {"state": {"s": {"newest": 18}}},
         {"begins": {"s": {"a": 40}}},
-        {"pace": {"s": {"common": 2}}},
+        {"admission": {"s": {"common": 2}}},
         {"crc": 7},
         {"crc": -1},
         {"crc": "3"},
@@ -156,11 +158,11 @@ HOSTILE = [
     ({"version": 1, "state": {"s": {"a": [1]}}}, r"\[1\] as state\.s\.a"),
     ({"version": 1, "state": {"s": 1}}, r"1 as state\.s"),
     ({"version": 1, "offsets": {"s": {"a": 1, "b": 2**63}}}, rf"{2**63} as offsets\.s\.b"),
-    ({"version": 1, "pace": 3}, "3 as pace"),
-    ({"version": 1, "pace": {"s": "fast"}}, r"'fast' as pace\.s"),
-    ({"version": 1, "pace": {"s": {"common": 1.5}}}, r"1\.5 as pace\.s\.common"),
-    ({"version": 1, "pace": {"s": {"others": {"a": True}}}}, r"True as pace\.s\.others\.a"),
-    ({"version": 1, "pace": {"s": {"others": {"a": {}}}}}, r"\{\} as pace\.s\.others\.a"),
+    ({"version": 1, "admission": 3}, "3 as admission"),
+    ({"version": 1, "admission": {"s": "fast"}}, r"'fast' as admission\.s"),
+    ({"version": 1, "admission": {"s": {"common": 1.5}}}, r"1\.5 as admission\.s\.common"),
+    ({"version": 1, "admission": {"s": {"others": {"a": True}}}}, r"True as admission\.s\.others\.a"),
+    ({"version": 1, "admission": {"s": {"others": {"a": {}}}}}, r"\{\} as admission\.s\.others\.a"),
 ]
 
 
@@ -231,7 +233,7 @@ def test_ranges_are_those_of_a_loop_over_partitions(start, begins, end, pinned):
 
 def test_pace_has_no_part_in_ranges():
     start, end = offsets({A: 5}, pinned=True), offsets({A: 9}, {A: 7}, pinned=True)
-    faster = replace(end, pace={"s": {"common": 9}})
+    faster = replace(end, admission={"s": {"common": 9}})
     assert ranges(start, faster) == ranges(start, end)
     assert ranges(end, faster) == []
 

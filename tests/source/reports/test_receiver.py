@@ -108,7 +108,7 @@ def test_where_the_server_has_ended_by_an_error_another_one_begins(feedback, cap
     def breaks():
         raise MemoryError
 
-    here._server._reception._accept = here._server._reception._patience = breaks
+    here._server._connections._accept = here._server._connections._seconds_left = breaks
     FeedbackClient(first.runner(None)).send(body(), 0.0)
     wait_until(lambda: listening() == 0)
     assert "reports of tasks are not received any more" in caplog.text

@@ -287,14 +287,14 @@ def test_a_flood_costs_a_share_of_one_processor(serve, call):
                 caller.write(frame(TOKEN, caller.nonce, sequence, b"not a report"))
 
     worked = []
-    reception = server._reception
-    rest, clock = reception._rest, reception._clock
+    connections = server._connections
+    rest, clock = connections._rest, connections._clock
 
     def resting(began):
         worked.append(clock.monotonic() - began)
         rest(began)
 
-    reception._rest = resting
+    connections._rest = resting
     started = time.monotonic()
     flooder = threading.Thread(target=flood, daemon=True)
     flooder.start()
@@ -312,8 +312,8 @@ def test_idle_it_does_nothing(serve, call):
     caller.send(body())
     assert taken(server, 1)
     rounds = []
-    patience = server._reception._patience
-    server._reception._patience = lambda: rounds.append(1) or patience()
+    seconds = server._connections._seconds_left
+    server._connections._seconds_left = lambda: rounds.append(1) or seconds()
     caller.send(body())  # the round under way still waits by the old one
     assert taken(server, 1)
     wait_until(lambda: rounds)
@@ -366,6 +366,6 @@ def test_the_token_is_in_nothing_that_is_shown(serve, call, caplog):
     caller = call(server, token=b"wrong")
     caller.send(body())
     assert caller.is_closed()
-    shown = "".join([repr(server), str(server.dropped), str(server.address), repr(server._reception), caplog.text])
+    shown = "".join([repr(server), str(server.dropped), str(server.address), repr(server._connections), caplog.text])
     for text in (TOKEN.decode(), TOKEN.hex(), repr(TOKEN)):
         assert text not in shown

@@ -77,7 +77,7 @@ def test_ranges_that_a_later_attempt_has_read_are_counted():
     assert summed(arrived(attempt=1), arrived())["retriedTasks"] == 1
 
 
-def test_reports_that_were_dropped_are_told_even_alone():
+def test_reports_that_were_dropped_are_shown_even_alone():
     told = summed(dropped={"wrong mac": 2, "malformed": 1})
     assert told["reportsDropped"] == {"malformed": 1, "wrong mac": 2}
     assert told["ranges"] == 0
@@ -110,11 +110,11 @@ def test_the_listeners_record_has_all_of_it():
 class Read:
     """A report that notes which of its fields are read."""
 
-    def __init__(self, told, names, within=""):
-        self._told, self._names, self._within = told, names, within
+    def __init__(self, reported, names, within=""):
+        self._reported, self._names, self._within = reported, names, within
 
     def __getattr__(self, name):
-        value = getattr(self._told, name)
+        value = getattr(self._reported, name)
         self._names.add(self._within + name)
         return Read(value, self._names, f"{name}.") if isinstance(value, msgspec.Struct) else value
 
@@ -123,16 +123,20 @@ class Query:
     """A reader, asked as Spark asks it; ``told``: what tasks have reported by the next question."""
 
     def __init__(self, world, **options):
-        request = ReadRequest.of({name.lower(): value for name, value in world.options(paced=True, **options).items()})
+        request = ReadRequest.of(
+            {name.lower(): value for name, value in world.options(controlled=True, **options).items()}
+        )
         self.clock = ManualClock(1000.25)
-        self.reader = PystormStreamReader(request, request.rows.output(request.rows.schema()), self.clock, paced=True)
+        self.reader = PystormStreamReader(
+            request, request.rows.output(request.rows.schema()), self.clock, controlled=True
+        )
         self.at = self.reader.initialOffset()
-        self.told = []
+        self.reported = []
         self.reader._receiver.take = self.take
 
     def take(self):
-        told, self.told = self.told, []
-        return told
+        reported, self.reported = self.reported, []
+        return reported
 
     def plan(self):
         """Ranges of the next micro-batch."""
@@ -168,7 +172,7 @@ def test_every_field_that_a_task_reports_is_read(world):
     world.put(a=10**6)
     query = Query(world)
     read = set()
-    query.told = [Read(each, read) for each in done(query.plan())]
+    query.reported = [Read(each, read) for each in done(query.plan())]
     query.plan()
     inner = {f"queue_high_mark.{name}" for name in QueueHighMark.__struct_fields__}
     inner |= {f"latency.{name}" for name in Latency.__struct_fields__}
@@ -178,9 +182,9 @@ def test_every_field_that_a_task_reports_is_read(world):
 def test_progress_tells_of_the_micro_batch_before(world):
     world.put(a=10**6)
     query = Query(world)
-    query.told = done(query.plan(), rows=11)
+    query.reported = done(query.plan(), rows=11)
     assert query.tasks is None
-    query.told = done(query.plan(), rows=22)
+    query.reported = done(query.plan(), rows=22)
     assert query.tasks["rows"] == 11
     query.plan()
     assert query.tasks["rows"] == 22
@@ -194,7 +198,7 @@ def test_a_trigger_without_data_forgets_nothing(world):
     ranges = query.plan()
     assert query.plan() == []
     assert query.tasks is None
-    query.told = done(ranges, rows=7)  # late
+    query.reported = done(ranges, rows=7)  # late
     assert query.plan() == []
     assert query.plan() == []
     world.put(a=20)
@@ -202,11 +206,11 @@ def test_a_trigger_without_data_forgets_nothing(world):
     assert query.tasks["rows"] == 7
 
 
-def test_reports_are_told_where_no_controller_runs(world):
+def test_reports_are_shown_if_no_controller_runs(world):
     world.put(a=10)
     query = Query(world)
-    query.reader._is_paced = False
-    query.told = done(query.plan())
+    query.reader._is_controlled = False
+    query.reported = done(query.plan())
     query.plan()
     assert query.tasks["ranges"] == 1
 
@@ -214,6 +218,6 @@ def test_reports_are_told_where_no_controller_runs(world):
 def test_a_summary_that_fails_ends_no_query(world, caplog):
     world.put(a=10**6)
     query = Query(world)
-    query.told = [None, *done(query.plan())]
+    query.reported = [None, *done(query.plan())]
     assert query.plan()
     assert "reports of tasks are not added up" in caplog.text

@@ -6,7 +6,7 @@ import json
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from benchmarks.spark_session import UNPACED
+from benchmarks.spark_session import UNCONTROLLED
 from tests.source.queries import Query
 from tests.spouts.kafka.topic import Topic, numbers
 
@@ -26,7 +26,7 @@ def stream(spark, topic, topology="Orders", **options):
         "topology": f"tests.spouts.topologies:{topology}",
         "kafka.bootstrap.servers": topic.cluster.bootstrap,
         "subscribe": topic.name,
-        **UNPACED,
+        **UNCONTROLLED,
     }
     return spark.readStream.format("pystorm").options(**named | options).load()
 
@@ -36,7 +36,7 @@ def values(rows):
 
 
 @both
-def test_available_now_is_paced_and_goes_on_from_its_checkpoint(spark, kafka, query, topology):
+def test_available_now_is_rate_controlled_and_goes_on_from_its_checkpoint(spark, kafka, query, topology):
     topic = Topic(kafka, 2)
     topic.write(numbers(0, 600))
     topic.write(numbers(600, 1000), 1)
