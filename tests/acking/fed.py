@@ -1,4 +1,4 @@
-"""A spout that is fed by the test's clock and remembers what it was told, and bolts that give verdicts."""
+"""A spout that is fed by the test's clock and records its acks and fails, and bolts that give verdicts."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,27 +8,27 @@ from pystorm_source.testing import PAUSE, ManualClock, Result, ScriptedSpout, ru
 
 
 @dataclass
-class Heard:
-    """What one spout was told, as (verdict, message id), and when by the clock of the run."""
+class SpoutCalls:
+    """Acks and fails of one spout, as (verdict, message id), and their times by the clock of the run."""
 
-    told: list[tuple[str, Any]] = field(default_factory=list)
+    notified: list[tuple[str, Any]] = field(default_factory=list)
     at: dict[tuple[str, Any], float] = field(default_factory=dict)
     clock: ManualClock = field(default_factory=ManualClock)
 
-    def tell(self, verdict: str, tup_id: Any) -> None:
-        self.told.append((verdict, tup_id))
+    def add(self, verdict: str, tup_id: Any) -> None:
+        self.notified.append((verdict, tup_id))
         self.at[verdict, tup_id] = self.clock.now
 
     @property
     def acked(self) -> list[Any]:
-        return sorted(tup_id for verdict, tup_id in self.told if verdict == "ack")
+        return sorted(tup_id for verdict, tup_id in self.notified if verdict == "ack")
 
     @property
     def failed(self) -> list[Any]:
-        return sorted(tup_id for verdict, tup_id in self.told if verdict == "fail")
+        return sorted(tup_id for verdict, tup_id in self.notified if verdict == "fail")
 
 
-def feeder(heard: Heard, *steps: Any, outputs: tuple = ("n long",)) -> Any:
+def feeder(calls: SpoutCalls, *steps: Any, outputs: tuple = ("n long",)) -> Any:
     """A spec of a spout that plays ``steps`` (rows and pauses) and leaves fails at that: nothing is emitted again.
 
     The message id of a row is its number, from 0 on.
@@ -36,15 +36,15 @@ def feeder(heard: Heard, *steps: Any, outputs: tuple = ("n long",)) -> Any:
 
     class Feeder(ScriptedSpout):
         def ack(self, tup_id):
-            heard.tell("ack", tup_id)
+            calls.add("ack", tup_id)
 
         def fail(self, tup_id):
-            heard.tell("fail", tup_id)
+            calls.add("fail", tup_id)
 
     return Feeder.of(list(outputs), *steps).spec()
 
 
-def spout_of(heard: Heard, *rows: tuple, outputs: tuple = ("n long",)) -> Any:
+def spout_of(calls: SpoutCalls, *rows: tuple, outputs: tuple = ("n long",)) -> Any:
     """A spec of a spout that emits ``rows``, one per call: (values, message id) or (values, message id, stream)."""
 
     class Emitter(Spout):
@@ -58,23 +58,23 @@ def spout_of(heard: Heard, *rows: tuple, outputs: tuple = ("n long",)) -> Any:
             return None
 
         def ack(self, tup_id):
-            heard.tell("ack", tup_id)
+            calls.add("ack", tup_id)
 
         def fail(self, tup_id):
-            heard.tell("fail", tup_id)
+            calls.add("fail", tup_id)
 
     Emitter.outputs = list(outputs)
     return Emitter.spec()
 
 
-def run(heard: Heard, config: dict | None = None, lasts: float = 0, **body: Any) -> Result:
-    """The topology of these specs, run by the clock of ``heard``, for ``lasts`` seconds of it at least.
+def run(calls: SpoutCalls, config: dict | None = None, lasts: float = 0, **body: Any) -> Result:
+    """The topology of these specs, run by the clock of ``calls``, for ``lasts`` seconds of it at least.
 
-    A micro-batch ends when its spouts have nothing, whatever bolts keep: who is to hear of time-outs waits for them.
+    A micro-batch ends when its spouts have nothing, whatever bolts keep: a test of time-outs waits for them.
     """
     if lasts:
-        body["pause"] = feeder(Heard(), PAUSE(lasts))
-    return run_topology(type("Made", (Topology,), body), config=config, clock=heard.clock, together=True)
+        body["pause"] = feeder(SpoutCalls(), PAUSE(lasts))
+    return run_topology(type("Made", (Topology,), body), config=config, clock=calls.clock, together=True)
 
 
 class Acks(Bolt):

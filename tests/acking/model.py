@@ -32,7 +32,7 @@ class Model:
     ticks: list[float]
     timeout: float | None
 
-    told: dict[int, tuple[str, float]] = field(default_factory=dict)
+    notified: dict[int, tuple[str, float]] = field(default_factory=dict)
     second: list[tuple[int, Edge]] = field(default_factory=list)  # second verdicts: by bolt, on which tuple
     waiting: Counter[int] = field(default_factory=Counter)  # tree → its tuples that wait for a batch to be processed
     open: dict[int, set[Edge]] = field(default_factory=lambda: defaultdict(set))
@@ -142,7 +142,9 @@ class Model:
         """Whether its trees, or those of one that it stems from, failed when it arrived: was it taken before that?"""
         if edge is None:
             return False
-        lost = edge.trees and all(self.has_failed(tree) and self.told[tree][1] <= edge.arrived for tree in edge.trees)
+        lost = edge.trees and all(
+            self.has_failed(tree) and self.notified[tree][1] <= edge.arrived for tree in edge.trees
+        )
         return bool(lost) or self.may_be_skipped(edge.parent)
 
     def second_verdicts(self) -> tuple[Counter[int], Counter[int]]:
@@ -182,11 +184,11 @@ class Model:
                     self.settle(tree, "ack")
 
     def has_failed(self, root: int) -> bool:
-        return root in self.told and self.told[root][0] == "fail"
+        return root in self.notified and self.notified[root][0] == "fail"
 
     def settle(self, root: int, verdict: str) -> None:
         self.deadlines.pop(root, None)
-        self.told.setdefault(root, (verdict, self.now))
+        self.notified.setdefault(root, (verdict, self.now))
 
     def tick(self, number: int) -> None:
         for each in list(self.held[number]):
@@ -207,7 +209,9 @@ class Model:
                 self.fire(number, edges, alone=len(fired) == 1)
         self.arrive_all()
         # Under way in two tasks and failed by what one of them did: the other leaves it out if it comes later.
-        self.one_order |= any(tasks > 1 and self.told.get(tree) == ("fail", self.now) for tree, tasks in trees.items())
+        self.one_order |= any(
+            tasks > 1 and self.notified.get(tree) == ("fail", self.now) for tree, tasks in trees.items()
+        )
 
     def leave_out_lost(self, edges: list[Edge]) -> list[Edge]:
         """Those of a group whose trees have not failed; the other trees of those that are left out fail, too."""

@@ -1,4 +1,4 @@
-"""Whatever the topology and its bolts' verdicts: spouts hear what a model of sets would tell them, and when.
+"""Whatever the topology and its bolts' verdicts: spouts get what a model of sets predicts, and when.
 
 ``PYSTORM_ACKING_EXAMPLES``: how many topologies to try; with ``HYPOTHESIS_PROFILE=search`` others than last time.
 """
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from pystorm_source import Topology
 from pystorm_source.testing import PAUSE, run_topology
 from tests.acking.drawn import FIELDS, GROUPINGS, Unfit, bolt_of, nodes, shrinking
-from tests.acking.fed import Heard, feeder
+from tests.acking.fed import SpoutCalls, feeder
 from tests.acking.model import Model
 from tests.sizes import sized
 
@@ -42,7 +42,7 @@ def emits_of(pauses):
     return sorted(made)
 
 
-def topology_of(drawn, pauses, heard, lasts):
+def topology_of(drawn, pauses, calls, lasts):
     """The real one. Its names sort as its bolts do. The spouts end when it has lasted for that many seconds."""
     body, specs, root = {}, {}, 0
     for spout, each in enumerate(pauses):
@@ -51,7 +51,7 @@ def topology_of(drawn, pauses, heard, lasts):
             steps += [PAUSE(pause), [root, ""]]
             root += 1
         specs[-1 - spout] = body[f"spout{spout}"] = feeder(
-            heard[spout], *steps, PAUSE(lasts - sum(pauses[spout])), outputs=FIELDS
+            calls[spout], *steps, PAUSE(lasts - sum(pauses[spout])), outputs=FIELDS
         )
     for number, node in enumerate(drawn):
         inputs = {specs[producer]: GROUPINGS[grouping] for producer, grouping in node.inputs}
@@ -70,7 +70,7 @@ def test_spouts_hear_what_the_model_says(case, scheduler):
 
 
 def check(case, scheduler):
-    """Fails where the spouts of a real run hear anything else than the model says; what it was like, in a word. Raises
+    """Fails where the spouts of a real run get anything else than the model says; what it was like, in a word. Raises
     Unfit."""
     drawn, pauses, timeouts = case
     model = Model(drawn, emits_of(pauses), TICKS[: len(drawn)], TIMEOUT if timeouts else None).run()
@@ -78,33 +78,33 @@ def check(case, scheduler):
     # and who comes later leaves it out. All else is the same under both schedulers.
     if scheduler == "threads" and model.one_order:
         raise Unfit
-    heard = [Heard() for _ in pauses]
-    for each in heard:
-        each.clock = heard[0].clock
+    calls = [SpoutCalls() for _ in pauses]
+    for each in calls:
+        each.clock = calls[0].clock
     config = {
         "topology.message.timeout.secs": TIMEOUT,
         "topology.enable.message.timeouts": timeouts,
         "pystorm.log.level": "critical",
     }
     result = run_topology(
-        topology_of(drawn, pauses, heard, model.now + 1), config, scheduler, heard[0].clock, together=True
+        topology_of(drawn, pauses, calls, model.now + 1), config, scheduler, calls[0].clock, together=True
     )
     found, root = {}, 0
     for spout, each in enumerate(pauses):
-        assert len(heard[spout].told) == len(heard[spout].at), "told twice"
-        for (verdict, tup_id), time in heard[spout].at.items():
+        assert len(calls[spout].notified) == len(calls[spout].at), "notified twice"
+        for (verdict, tup_id), time in calls[spout].at.items():
             found[root + tup_id] = (verdict, time)
         root += len(each)
     assert {root: verdict for root, (verdict, _) in found.items()} == {
-        root: verdict for root, (verdict, _) in model.told.items()
+        root: verdict for root, (verdict, _) in model.notified.items()
     }
     for root, (_, time) in found.items():
-        assert time == pytest.approx(model.told[root][1], abs=0.009)
-    assert sum(result.unsettled.values()) == root_count(pauses) - len(model.told)
+        assert time == pytest.approx(model.notified[root][1], abs=0.009)
+    assert sum(result.unsettled.values()) == root_count(pauses) - len(model.notified)
     fewest, most = model.second_verdicts()
     for number in range(len(drawn)):
         assert fewest[number] <= result.second_verdicts[f"bolt{number}"] <= most[number]
-    return f"trees that failed: {sum(verdict == 'fail' for verdict, _ in model.told.values())}"
+    return f"trees that failed: {sum(verdict == 'fail' for verdict, _ in model.notified.values())}"
 
 
 def root_count(pauses):

@@ -6,7 +6,7 @@ import pytest
 
 from pystorm_source import BatchingBolt, Bolt, GlobalStreamId, Grouping, ReliableSpout, Spout, Stream
 from pystorm_source.testing import ON, PAUSE
-from tests.acking.fed import Acks, Heard, Held, Passes, feeder, run, settling, spout_of
+from tests.acking.fed import Acks, Held, Passes, SpoutCalls, feeder, run, settling, spout_of
 
 TEN = {"topology.message.timeout.secs": 10}
 NEVER = {"topology.enable.message.timeouts": False}
@@ -16,11 +16,11 @@ NEVER = {"topology.enable.message.timeouts": False}
 
 
 def test_a_tuple_that_nobody_subscribes_to_is_acked_at_once():
-    heard = Heard()
-    spout = feeder(heard, [1], ON("other", [2]), outputs=("n long", Stream(["n long"], name="other")))
-    result = run(heard, TEN, 50, spout=spout, bolt=Acks.spec(inputs=[spout["other"]]))
-    assert sorted(heard.told) == [("ack", 0), ("ack", 1)]
-    assert heard.at["ack", 0] == 0
+    calls = SpoutCalls()
+    spout = feeder(calls, [1], ON("other", [2]), outputs=("n long", Stream(["n long"], name="other")))
+    result = run(calls, TEN, 50, spout=spout, bolt=Acks.spec(inputs=[spout["other"]]))
+    assert sorted(calls.notified) == [("ack", 0), ("ack", 1)]
+    assert calls.at["ack", 0] == 0
     assert result.executed["bolt"] == 1
 
 
@@ -43,14 +43,14 @@ def test_the_verdict_of_a_tuple_without_subscribers_does_not_come_inside_its_emi
         def ack(self, tup_id):
             inside.append(self.in_emit)
 
-    run(Heard(), TEN, 50, spout=Asks.spec())
+    run(SpoutCalls(), TEN, 50, spout=Asks.spec())
     assert inside == [False] * 3
 
 
 @pytest.mark.parametrize("verdict", ["ack", "fail", "raise", "never"])
 def test_without_ackers_each_emit_is_acked_before_it_returns(verdict):
     """``topology.acker.executors=0``: fail is never called, and nothing times out."""
-    heard = Heard()
+    calls = SpoutCalls()
     acked_within = []
 
     class Asks(Spout):
@@ -62,31 +62,31 @@ def test_without_ackers_each_emit_is_acked_before_it_returns(verdict):
         def next_tuple(self):
             if not self.left:
                 return False
-            before = len(heard.told)
+            before = len(calls.notified)
             tup_id = self.left.pop(0)
             self.emit([tup_id], tup_id=tup_id)
-            acked_within.append(heard.told[before:])
+            acked_within.append(calls.notified[before:])
 
         def ack(self, tup_id):
-            heard.tell("ack", tup_id)
+            calls.add("ack", tup_id)
 
         def fail(self, tup_id):
-            heard.tell("fail", tup_id)
+            calls.add("fail", tup_id)
 
     spout = Asks.spec()
     bolt = settling(dict.fromkeys(range(3), verdict))
-    result = run(heard, {**TEN, "topology.acker.executors": 0}, 50, spout=spout, bolt=bolt.spec(inputs=[spout]))
+    result = run(calls, {**TEN, "topology.acker.executors": 0}, 50, spout=spout, bolt=bolt.spec(inputs=[spout]))
     assert acked_within == [[("ack", 0)], [("ack", 1)], [("ack", 2)]]
-    assert len(heard.told) == 3
+    assert len(calls.notified) == 3
     assert result.executed["bolt"] == 3
 
 
 def test_a_tuple_without_id_is_told_to_nobody():
-    heard = Heard()
-    spout = spout_of(heard, ([1],), ([2],), ([3], "id"))
+    calls = SpoutCalls()
+    spout = spout_of(calls, ([1],), ([2],), ([3], "id"))
     bolt = settling({1: "fail", 2: "never"})
-    run(heard, TEN, 50, spout=spout, bolt=bolt.spec(inputs=[spout]))
-    assert heard.told == [("ack", "id")]
+    run(calls, TEN, 50, spout=spout, bolt=bolt.spec(inputs=[spout]))
+    assert calls.notified == [("ack", "id")]
 
 
 def test_an_emit_without_anchors_is_of_no_tree():
@@ -96,12 +96,12 @@ def test_an_emit_without_anchors_is_of_no_tree():
         def process(self, tup):
             self.emit(tup.values, anchors=[])
 
-    heard = Heard()
-    spout = feeder(heard, [0], [1], [2])
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], [1], [2])
     loose = Loose.spec(inputs=[spout])
     bolt = settling({0: "fail", 1: "never", 2: "raise"})
-    result = run(heard, TEN, 50, spout=spout, loose=loose, bolt=bolt.spec(inputs=[loose]))
-    assert heard.told == [("ack", n) for n in range(3)]
+    result = run(calls, TEN, 50, spout=spout, loose=loose, bolt=bolt.spec(inputs=[loose]))
+    assert calls.notified == [("ack", n) for n in range(3)]
     assert result.failed["bolt"] == 2
 
 
@@ -109,11 +109,11 @@ def test_a_bolt_that_does_not_anchor_by_itself_leaves_the_tree_at_its_ack():
     class Loose(Passes):
         auto_anchor = False
 
-    heard = Heard()
-    spout = feeder(heard, [0])
+    calls = SpoutCalls()
+    spout = feeder(calls, [0])
     loose = Loose.spec(inputs=[spout])
-    run(heard, TEN, 50, spout=spout, loose=loose, bolt=settling({0: "never"}).spec(inputs=[loose]))
-    assert heard.told == [("ack", 0)]
+    run(calls, TEN, 50, spout=spout, loose=loose, bolt=settling({0: "never"}).spec(inputs=[loose]))
+    assert calls.notified == [("ack", 0)]
 
 
 # --- anchors ---
@@ -134,49 +134,49 @@ class JoinsTwo(Held):
 
 
 @pytest.mark.parametrize(
-    ("verdict", "told"),
+    ("verdict", "notified"),
     [("ack", [("ack", 0), ("ack", 1)]), ("fail", [("fail", 0), ("fail", 1)]), ("raise", [("fail", 0), ("fail", 1)])],
 )
-def test_a_tuple_with_two_anchors_settles_both_trees(verdict, told):
-    heard = Heard()
-    spout = feeder(heard, [0], [1])
+def test_a_tuple_with_two_anchors_settles_both_trees(verdict, notified):
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], [1])
     join = JoinsTwo.spec(inputs=[spout])
-    run(heard, TEN, 50, spout=spout, join=join, bolt=settling({0: verdict}).spec(inputs=[join]))
-    assert heard.told == told
-    assert set(heard.at.values()) == {0}
+    run(calls, TEN, 50, spout=spout, join=join, bolt=settling({0: verdict}).spec(inputs=[join]))
+    assert calls.notified == notified
+    assert set(calls.at.values()) == {0}
 
 
 def test_a_tuple_with_two_anchors_that_is_forgotten_times_both_trees_out():
-    heard = Heard()
-    spout = feeder(heard, [0], PAUSE(4), [1])
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], PAUSE(4), [1])
     join = JoinsTwo.spec(inputs=[spout])
-    run(heard, TEN, 50, spout=spout, join=join, bolt=settling({0: "never"}).spec(inputs=[join]))
-    assert heard.told == [("fail", 0), ("fail", 1)]
-    assert 14 <= heard.at["fail", 0] < 15 and 14 <= heard.at["fail", 1] < 15
+    run(calls, TEN, 50, spout=spout, join=join, bolt=settling({0: "never"}).spec(inputs=[join]))
+    assert calls.notified == [("fail", 0), ("fail", 1)]
+    assert 14 <= calls.at["fail", 0] < 15 and 14 <= calls.at["fail", 1] < 15
 
 
 @pytest.mark.parametrize("verdict", ["ack", "fail"])
 def test_two_anchors_of_the_same_tree(verdict):
     """Both edges of the joined tuple fall together: the tree is neither done too soon nor never."""
-    heard = Heard()
-    spout = feeder(heard, [0])
+    calls = SpoutCalls()
+    spout = feeder(calls, [0])
     left, right = Passes.spec(inputs=[spout]), Passes.spec(inputs=[spout])
     join = JoinsTwo.spec(inputs=[left, right])
     last = settling({0: verdict}).spec(inputs=[join])
-    result = run(heard, TEN, 50, spout=spout, left=left, right=right, join=join, last=last)
-    assert heard.told == [(verdict, 0)]
+    result = run(calls, TEN, 50, spout=spout, left=left, right=right, join=join, last=last)
+    assert calls.notified == [(verdict, 0)]
     assert result.executed["last"] == 1
-    assert set(heard.at.values()) == {0}
+    assert set(calls.at.values()) == {0}
 
 
 def test_a_tree_is_open_while_the_tuple_with_two_anchors_of_it_is():
-    heard = Heard()
-    spout = feeder(heard, [0])
+    calls = SpoutCalls()
+    spout = feeder(calls, [0])
     left, right = Passes.spec(inputs=[spout]), Passes.spec(inputs=[spout])
     join = JoinsTwo.spec(inputs=[left, right])
-    run(heard, TEN, 50, spout=spout, left=left, right=right, join=join, last=settling({0: "never"}).spec(inputs=[join]))
-    assert heard.told == [("fail", 0)]
-    assert heard.at["fail", 0] >= 10
+    run(calls, TEN, 50, spout=spout, left=left, right=right, join=join, last=settling({0: "never"}).spec(inputs=[join]))
+    assert calls.notified == [("fail", 0)]
+    assert calls.at["fail", 0] >= 10
 
 
 def test_an_emit_may_be_anchored_to_a_tuple_of_a_call_before():
@@ -191,11 +191,11 @@ def test_an_emit_may_be_anchored_to_a_tuple_of_a_call_before():
             if len(self.held) == 3:
                 self.ack(self.held[0])
 
-    heard = Heard()
-    spout = feeder(heard, [0], [1], [2])
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], [1], [2])
     anchors = AnchorsToTheFirst.spec(inputs=[spout])
-    run(heard, TEN, 50, spout=spout, anchors=anchors, last=settling({2: "fail"}).spec(inputs=[anchors]))
-    assert sorted(heard.told) == [("ack", 1), ("ack", 2), ("fail", 0)]
+    run(calls, TEN, 50, spout=spout, anchors=anchors, last=settling({2: "fail"}).spec(inputs=[anchors]))
+    assert sorted(calls.notified) == [("ack", 1), ("ack", 2), ("fail", 0)]
 
 
 def test_a_tuple_may_be_anchored_to_one_of_its_own_tree_again_and_again():
@@ -208,11 +208,11 @@ def test_a_tuple_may_be_anchored_to_one_of_its_own_tree_again_and_again():
             if tup.values.n > 0:
                 self.emit([tup.values.n - 1], stream="again")
 
-    heard = Heard()
-    spout = feeder(heard, [50], [3])
+    calls = SpoutCalls()
+    spout = feeder(calls, [50], [3])
     rounds = Rounds.spec(inputs=[spout, GlobalStreamId("rounds", "again")])
-    result = run(heard, TEN, 50, spout=spout, rounds=rounds)
-    assert sorted(heard.told) == [("ack", 0), ("ack", 1)]
+    result = run(calls, TEN, 50, spout=spout, rounds=rounds)
+    assert sorted(calls.notified) == [("ack", 0), ("ack", 1)]
     assert result.executed["rounds"] == 51 + 4
 
 
@@ -230,15 +230,15 @@ def test_anchoring_onto_a_settled_tuple_raises_and_names_both(verdict):
             except ValueError as error:
                 raised.append((str(error), tup))
 
-    heard = Heard()
-    spout = feeder(heard, [4242])
+    calls = SpoutCalls()
+    spout = feeder(calls, [4242])
     late = TooLate.spec(inputs=[spout])
-    result = run(heard, TEN, 50, spout=spout, late=late, last=Acks.spec(inputs=[late]))
+    result = run(calls, TEN, 50, spout=spout, late=late, last=Acks.spec(inputs=[late]))
     ((text, anchor),) = raised
     assert str(anchor.id) in text and "4242" in text  # the anchor
     assert "TooLate" in text  # who emits
     assert f"after {verdict}" in text or "after ack/fail" in text
-    assert heard.told == [(verdict, 0)]
+    assert calls.notified == [(verdict, 0)]
     assert result.executed["last"] == 0
 
 
@@ -268,12 +268,12 @@ class FailsAtTick(EmitsAtTick):
 
 def test_anchoring_onto_a_tuple_whose_tree_has_failed_elsewhere_is_no_error():
     """The bolt cannot know. What it emits is of a tree that nobody waits for: no bolt gets it."""
-    heard = Heard()
-    spout = feeder(heard, [0], PAUSE(9))
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], PAUSE(9))
     fails = FailsAtTick.spec(inputs=[spout], config={"topology.tick.tuple.freq.secs": 2})
     late = EmitsAtTick.spec(inputs=[spout], config={"topology.tick.tuple.freq.secs": 5})
-    result = run(heard, TEN, 50, spout=spout, fails=fails, late=late, last=Acks.spec(inputs=[late]))
-    assert heard.told == [("fail", 0)]
+    result = run(calls, TEN, 50, spout=spout, fails=fails, late=late, last=Acks.spec(inputs=[late]))
+    assert calls.notified == [("fail", 0)]
     assert result.errors == []
     assert (result.executed["late"], result.executed["last"], result.skipped["last"]) == (1, 0, 1)
 
@@ -282,20 +282,20 @@ def test_anchoring_onto_a_tuple_whose_tree_has_failed_elsewhere_is_no_error():
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "told"),
+    ("first", "second", "notified"),
     [("ack", "ack", "ack"), ("ack", "fail", "ack"), ("fail", "ack", "fail"), ("fail", "fail", "fail")],
 )
-def test_the_first_verdict_wins_and_a_second_is_counted(first, second, told):
+def test_the_first_verdict_wins_and_a_second_is_counted(first, second, notified):
     class Twice(Held):
         def process(self, tup):
             getattr(self, first)(tup)
             getattr(self, second)(tup)
             getattr(self, second)(tup.id)
 
-    heard = Heard()
-    spout = feeder(heard, [0], [1])
-    result = run(heard, TEN, 50, spout=spout, bolt=Twice.spec(inputs=[spout]))
-    assert heard.told == [(told, 0), (told, 1)]
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], [1])
+    result = run(calls, TEN, 50, spout=spout, bolt=Twice.spec(inputs=[spout]))
+    assert calls.notified == [(notified, 0), (notified, 1)]
     assert result.second_verdicts["bolt"] == 4
     assert result.errors == []
 
@@ -307,44 +307,44 @@ def test_a_fail_under_auto_ack_is_a_fail():
         def process(self, tup):
             self.fail(tup)
 
-    heard = Heard()
-    spout = feeder(heard, [0])
-    result = run(heard, TEN, 50, spout=spout, bolt=FailsThenReturns.spec(inputs=[spout]))
-    assert heard.told == [("fail", 0)]
+    calls = SpoutCalls()
+    spout = feeder(calls, [0])
+    result = run(calls, TEN, 50, spout=spout, bolt=FailsThenReturns.spec(inputs=[spout]))
+    assert calls.notified == [("fail", 0)]
     assert result.second_verdicts["bolt"] == 1
 
 
 def test_one_failed_branch_fails_the_tree_at_once_and_later_acks_are_ignored():
-    heard = Heard()
-    spout = feeder(heard, [0], PAUSE(9))
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], PAUSE(9))
     fails = FailsAtTick.spec(inputs=[spout], config={"topology.tick.tuple.freq.secs": 2})
     later = EmitsAtTick.spec(inputs=[spout], config={"topology.tick.tuple.freq.secs": 5})
-    result = run(heard, TEN, 50, spout=spout, fails=fails, later=later)
-    assert heard.told == [("fail", 0)]
-    assert heard.at["fail", 0] == 2
+    result = run(calls, TEN, 50, spout=spout, fails=fails, later=later)
+    assert calls.notified == [("fail", 0)]
+    assert calls.at["fail", 0] == 2
     assert result.acked["later"] == 1
 
 
 def test_two_failed_branches_are_one_fail():
-    heard = Heard()
-    spout = feeder(heard, [0])
+    calls = SpoutCalls()
+    spout = feeder(calls, [0])
     bolts = {name: settling({0: "fail"}).spec(inputs=[spout]) for name in ("left", "right")}
-    run(heard, TEN, 50, spout=spout, **bolts)
-    assert heard.told == [("fail", 0)]
+    run(calls, TEN, 50, spout=spout, **bolts)
+    assert calls.notified == [("fail", 0)]
 
 
 def test_a_fail_far_down_reaches_the_spout():
-    heard = Heard()
-    spout = feeder(heard, [0], [1], [2])
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], [1], [2])
     first = Passes.spec(inputs=[spout])
     second = Passes.spec(inputs={first: Grouping.fields("n")}, par=3)
     last = settling({1: "fail"}).spec(inputs=[second])
-    run(heard, TEN, 50, spout=spout, first=first, second=second, last=last)
-    assert (heard.acked, heard.failed) == ([0, 2], [1])
+    run(calls, TEN, 50, spout=spout, first=first, second=second, last=last)
+    assert (calls.acked, calls.failed) == ([0, 2], [1])
 
 
 def test_every_task_of_an_all_grouping_must_ack():
-    heard = Heard()
+    calls = SpoutCalls()
 
     class OneForgets(Bolt):
         auto_ack = False
@@ -354,11 +354,11 @@ def test_every_task_of_an_all_grouping_must_ack():
             if tup.values.n == 0 or self.task_id != tasks[-1]:
                 self.ack(tup)
 
-    spout = feeder(heard, [0], [1])
+    spout = feeder(calls, [0], [1])
     bolt = OneForgets.spec(inputs={spout: Grouping.ALL}, par=3)
-    run(heard, TEN, 50, spout=spout, bolt=bolt)
-    assert heard.told == [("ack", 0), ("fail", 1)]
-    assert heard.at["fail", 1] >= 10
+    run(calls, TEN, 50, spout=spout, bolt=bolt)
+    assert calls.notified == [("ack", 0), ("fail", 1)]
+    assert calls.at["fail", 1] >= 10
 
 
 def test_a_group_of_a_batching_bolt_settles_as_one():
@@ -372,10 +372,10 @@ def test_a_group_of_a_batching_bolt_settles_as_one():
             if key:
                 raise ValueError("odd")
 
-    heard = Heard()
-    spout = feeder(heard, *([n] for n in range(6)))
-    run(heard, {**TEN, "topology.tick.tuple.freq.secs": 1}, 50, spout=spout, bolt=Groups.spec(inputs=[spout]))
-    assert (heard.acked, heard.failed) == ([0, 2, 4], [1, 3, 5])
+    calls = SpoutCalls()
+    spout = feeder(calls, *([n] for n in range(6)))
+    run(calls, {**TEN, "topology.tick.tuple.freq.secs": 1}, 50, spout=spout, bolt=Groups.spec(inputs=[spout]))
+    assert (calls.acked, calls.failed) == ([0, 2, 4], [1, 3, 5])
 
 
 def test_who_is_left_out_of_a_group_takes_the_other_tuples_of_its_trees_along():
@@ -401,47 +401,47 @@ def test_who_is_left_out_of_a_group_takes_the_other_tuples_of_its_trees_along():
         def process_batch(self, key, tups):
             groups.append([tup.values.n for tup in tups])
 
-    heard = Heard()
-    spout = feeder(heard, [0], [1], [2])
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], [1], [2])
     join = JoinsZeroAndOne.spec(inputs=[spout])
     fails = FailsAtTick.spec(inputs=[spout], config={"topology.tick.tuple.freq.secs": 2})
     bolt = Groups.spec(inputs=[spout, join], config={"topology.tick.tuple.freq.secs": 5})
-    run(heard, TEN, 50, spout=spout, join=join, fails=fails, bolt=bolt)
+    run(calls, TEN, 50, spout=spout, join=join, fails=fails, bolt=bolt)
     assert groups == [[2]]
-    assert (heard.acked, heard.failed) == ([2], [0, 1])
-    assert heard.at["fail", 1] == 5
+    assert (calls.acked, calls.failed) == ([2], [0, 1])
+    assert calls.at["fail", 1] == 5
 
 
 # --- message ids ---
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "told"),
+    ("verdicts", "notified"),
     [
         ("ack ack", {("ack", "same"): 2}),
         ("ack fail", {("ack", "same"): 1, ("fail", "same"): 1}),
         ("fail fail", {("fail", "same"): 2}),
     ],
 )
-def test_the_same_message_id_twice_in_flight_is_two_trees(verdicts, told):
-    heard = Heard()
-    spout = spout_of(heard, ([0], "same"), ([1], "same"))
+def test_the_same_message_id_twice_in_flight_is_two_trees(verdicts, notified):
+    calls = SpoutCalls()
+    spout = spout_of(calls, ([0], "same"), ([1], "same"))
     bolt = settling(dict(enumerate(verdicts.split())))
-    run(heard, TEN, 50, spout=spout, bolt=bolt.spec(inputs=[spout]))
-    assert Counter(heard.told) == told
+    run(calls, TEN, 50, spout=spout, bolt=bolt.spec(inputs=[spout]))
+    assert Counter(calls.notified) == notified
 
 
 @pytest.mark.parametrize("tup_id", [0, "", False, (1, "a"), 1.5, b"x", frozenset([1])])
 def test_any_value_but_none_is_a_message_id(tup_id):
-    heard = Heard()
-    spout = spout_of(heard, ([0], tup_id), ([1], tup_id))
-    run(heard, TEN, 50, spout=spout, bolt=settling({1: "fail"}).spec(inputs=[spout]))
-    assert heard.told == [("ack", tup_id), ("fail", tup_id)]
+    calls = SpoutCalls()
+    spout = spout_of(calls, ([0], tup_id), ([1], tup_id))
+    run(calls, TEN, 50, spout=spout, bolt=settling({1: "fail"}).spec(inputs=[spout]))
+    assert calls.notified == [("ack", tup_id), ("fail", tup_id)]
 
 
 def test_what_a_spout_emits_again_from_fail_is_a_new_tree():
     """Its time-out begins anew, and the verdict of the first one is not that of the second."""
-    heard = Heard()
+    calls = SpoutCalls()
 
     class Again(Spout):
         outputs = ["n long"]
@@ -455,18 +455,18 @@ def test_what_a_spout_emits_again_from_fail_is_a_new_tree():
             self.emit([self.left.pop()], tup_id="id")
 
         def ack(self, tup_id):
-            heard.tell("ack", tup_id)
+            calls.add("ack", tup_id)
 
         def fail(self, tup_id):
-            heard.tell("fail", tup_id)
-            if len(heard.told) < 3:
-                self.emit([len(heard.told)], tup_id=tup_id)
+            calls.add("fail", tup_id)
+            if len(calls.notified) < 3:
+                self.emit([len(calls.notified)], tup_id=tup_id)
 
     spout = Again.spec()
     bolt = settling({0: "fail", 1: "never"})
-    result = run(heard, TEN, 50, spout=spout, bolt=bolt.spec(inputs=[spout]))
-    assert heard.told == [("fail", "id"), ("fail", "id"), ("ack", "id")]
-    assert 10 <= heard.at["fail", "id"] < 11
+    result = run(calls, TEN, 50, spout=spout, bolt=bolt.spec(inputs=[spout]))
+    assert calls.notified == [("fail", "id"), ("fail", "id"), ("ack", "id")]
+    assert 10 <= calls.at["fail", "id"] < 11
     assert result.unsettled["spout"] == 0
 
 
@@ -477,7 +477,7 @@ def test_a_reliable_spout_emits_a_tuple_again_that_timed_out():
         auto_ack = False
 
         def process(self, tup):
-            seen.append((tup.values.n, heard.clock.now))
+            seen.append((tup.values.n, calls.clock.now))
             if sum(n == tup.values.n for n, _ in seen) == 3:
                 self.ack(tup)
 
@@ -493,9 +493,9 @@ def test_a_reliable_spout_emits_a_tuple_again_that_timed_out():
             n = self.left.pop(0)
             self.emit([n], tup_id=n)
 
-    heard = Heard()
+    calls = SpoutCalls()
     spout = Reliable.spec()
-    result = run(heard, TEN, 50, spout=spout, bolt=Forgets.spec(inputs=[spout]))
+    result = run(calls, TEN, 50, spout=spout, bolt=Forgets.spec(inputs=[spout]))
     assert [(n, int(time)) for n, time in seen] == [(n, time) for time in (0, 10, 20) for n in (5, 6)]
     assert (result.acked["spout"], result.failed["spout"]) == (2, 4)
 
@@ -512,12 +512,12 @@ def test_an_ack_after_the_time_out_is_ignored():
             if len(self.held) == 1:
                 self.ack(self.held.pop())
 
-    heard = Heard()
-    spout = feeder(heard, [0], PAUSE(40))
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], PAUSE(40))
     bolt = AcksAtTheTick.spec(inputs=[spout], config={"topology.tick.tuple.freq.secs": 15})
-    result = run(heard, TEN, 50, spout=spout, bolt=bolt)
-    assert heard.told == [("fail", 0)]
-    assert 10 <= heard.at["fail", 0] < 11
+    result = run(calls, TEN, 50, spout=spout, bolt=bolt)
+    assert calls.notified == [("fail", 0)]
+    assert 10 <= calls.at["fail", 0] < 11
     assert (result.acked["spout"], result.failed["spout"], result.acked["bolt"]) == (0, 1, 1)
 
 
@@ -545,55 +545,55 @@ def test_a_late_ack_does_not_settle_the_tree_that_took_its_place():
                 return False
             self.emit([self.left.pop()], tup_id="id")
 
-    heard = Heard()
+    calls = SpoutCalls()
     spout = Reliable.spec()
-    result = run(heard, TEN, 50, spout=spout, bolt=AcksTheOldOne.spec(inputs=[spout]))
+    result = run(calls, TEN, 50, spout=spout, bolt=AcksTheOldOne.spec(inputs=[spout]))
     assert len(held) == 2
     assert (result.acked["spout"], result.failed["spout"]) == (0, 2)
 
 
 def test_without_time_outs_a_tuple_that_nobody_acks_stays_open():
-    heard = Heard()
-    spout = feeder(heard, [0], [1], PAUSE(1000))
-    result = run(heard, {**TEN, **NEVER}, 50, spout=spout, bolt=settling({0: "never"}).spec(inputs=[spout]))
-    assert heard.told == [("ack", 1)]
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], [1], PAUSE(1000))
+    result = run(calls, {**TEN, **NEVER}, 50, spout=spout, bolt=settling({0: "never"}).spec(inputs=[spout]))
+    assert calls.notified == [("ack", 1)]
     assert result.unsettled["spout"] == 1
     assert result.errors == []
 
 
 def test_time_outs_may_be_fractions_of_a_second():
-    heard = Heard()
-    spout = feeder(heard, [0], PAUSE(0.125), [1])
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], PAUSE(0.125), [1])
     config = {"topology.message.timeout.secs": 0.25}
-    run(heard, config, 5, spout=spout, bolt=settling({0: "never", 1: "never"}).spec(inputs=[spout]))
-    assert heard.told == [("fail", 0), ("fail", 1)]
-    assert 0.25 <= heard.at["fail", 0] < 0.26 and 0.375 <= heard.at["fail", 1] < 0.385
+    run(calls, config, 5, spout=spout, bolt=settling({0: "never", 1: "never"}).spec(inputs=[spout]))
+    assert calls.notified == [("fail", 0), ("fail", 1)]
+    assert 0.25 <= calls.at["fail", 0] < 0.26 and 0.375 <= calls.at["fail", 1] < 0.385
 
 
-@pytest.mark.parametrize(("verdict", "told", "at"), [("ack", ("ack", 0), 20), ("never", ("fail", 0), 30)])
-def test_the_time_of_a_tuple_begins_when_its_next_tuple_has_returned(verdict, told, at):
+@pytest.mark.parametrize(("verdict", "notified", "at"), [("ack", ("ack", 0), 20), ("never", ("fail", 0), 30)])
+def test_the_time_of_a_tuple_begins_when_its_next_tuple_has_returned(verdict, notified, at):
     """However long the spout has waited for what it emits."""
-    heard = Heard()
+    calls = SpoutCalls()
 
     class Waits(Spout):
         outputs = ["n long"]
 
         def next_tuple(self):
-            if heard.clock.now >= 20:
+            if calls.clock.now >= 20:
                 return False
-            heard.clock.sleep(20)
+            calls.clock.sleep(20)
             self.emit([0], tup_id=0)
 
         def ack(self, tup_id):
-            heard.tell("ack", tup_id)
+            calls.add("ack", tup_id)
 
         def fail(self, tup_id):
-            heard.tell("fail", tup_id)
+            calls.add("fail", tup_id)
 
     spout = Waits.spec()
-    run(heard, TEN, 50, spout=spout, bolt=settling({0: verdict}).spec(inputs=[spout]))
-    assert heard.told == [told]
-    assert at <= heard.at[told] < at + 0.01
+    run(calls, TEN, 50, spout=spout, bolt=settling({0: verdict}).spec(inputs=[spout]))
+    assert calls.notified == [notified]
+    assert at <= calls.at[notified] < at + 0.01
 
 
 def test_resetting_a_settled_tuple_changes_nothing():
@@ -602,10 +602,10 @@ def test_resetting_a_settled_tuple_changes_nothing():
             self.ack(tup)
             self.reset_timeout(tup)
 
-    heard = Heard()
-    spout = feeder(heard, [0])
-    result = run(heard, TEN, 50, spout=spout, bolt=ResetsWhatIsOver.spec(inputs=[spout]))
-    assert heard.told == [("ack", 0)]
+    calls = SpoutCalls()
+    spout = feeder(calls, [0])
+    result = run(calls, TEN, 50, spout=spout, bolt=ResetsWhatIsOver.spec(inputs=[spout]))
+    assert calls.notified == [("ack", 0)]
     assert result.errors == []
 
 
@@ -618,14 +618,14 @@ def test_a_reset_counts_for_every_tree_of_the_tuple():
             if self.held:
                 self.reset_timeout(self.held.pop())
 
-    heard = Heard()
-    spout = feeder(heard, [0], PAUSE(4), [1], PAUSE(3), [2], PAUSE(40))
+    calls = SpoutCalls()
+    spout = feeder(calls, [0], PAUSE(4), [1], PAUSE(3), [2], PAUSE(40))
     join = JoinsTwo.spec(inputs=[spout])
     resets = ResetsOnce.spec(inputs=[join], config={"topology.tick.tuple.freq.secs": 6})
-    run(heard, TEN, 50, spout=spout, join=join, resets=resets)
-    assert heard.failed == [0, 1, 2]
-    assert 16 <= heard.at["fail", 0] < 17 and 16 <= heard.at["fail", 1] < 17  # reset at 6
-    assert 17 <= heard.at["fail", 2] < 18
+    run(calls, TEN, 50, spout=spout, join=join, resets=resets)
+    assert calls.failed == [0, 1, 2]
+    assert 16 <= calls.at["fail", 0] < 17 and 16 <= calls.at["fail", 1] < 17  # reset at 6
+    assert 17 <= calls.at["fail", 2] < 18
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -655,16 +655,16 @@ def test_no_more_trees_are_open_than_max_spout_pending(most, scheduler):
     passes = Passes.spec(inputs=[spout])
     last = settling(dict.fromkeys(range(0, 50, 7), "fail")).spec(inputs=[passes])
     made = {"spout": spout, "passes": passes, "last": last}
-    result = run(Heard(), {**TEN, "topology.max.spout.pending": most}, 50, **made)
+    result = run(SpoutCalls(), {**TEN, "topology.max.spout.pending": most}, 50, **made)
     assert highest == [most]
     assert (result.acked["spout"], result.failed["spout"]) == (42, 8)
 
 
 def test_trees_that_time_out_make_room_below_max_spout_pending():
-    heard = Heard()
-    spout = spout_of(heard, ([0], 0), ([1], 1), ([2], 2))
+    calls = SpoutCalls()
+    spout = spout_of(calls, ([0], 0), ([1], 1), ([2], 2))
     bolt = settling(dict.fromkeys(range(3), "never"))
     config = {"topology.message.timeout.secs": 0.1, "topology.max.spout.pending": 1}
-    run(heard, config, 1, spout=spout, bolt=bolt.spec(inputs=[spout]))
-    assert heard.told == [("fail", 0), ("fail", 1), ("fail", 2)]
-    assert 0.3 <= heard.at["fail", 2] < 0.35
+    run(calls, config, 1, spout=spout, bolt=bolt.spec(inputs=[spout]))
+    assert calls.notified == [("fail", 0), ("fail", 1), ("fail", 2)]
+    assert 0.3 <= calls.at["fail", 2] < 0.35

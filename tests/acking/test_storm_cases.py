@@ -4,7 +4,7 @@ import pytest
 
 from pystorm_source import Bolt
 from pystorm_source.testing import PAUSE
-from tests.acking.fed import Acks, Heard, Held, Passes, feeder, run
+from tests.acking.fed import Acks, Held, Passes, SpoutCalls, feeder, run
 
 TIMEOUT = {"topology.message.timeout.secs": 10}
 
@@ -71,26 +71,26 @@ class AnchorsTwice(Bolt):
 
 
 def test_a_tuple_that_is_not_acked_times_out():
-    heard = Heard()
-    spout = feeder(heard, PAUSE(11), [1], [2], [3])
-    run(heard, TIMEOUT, 30, spout=spout, bolt=AcksEveryOther.spec(inputs=[spout]))
-    assert heard.told == [("ack", 0), ("ack", 2), ("fail", 1)]
-    assert heard.at["ack", 0] == heard.at["ack", 2] == 11
-    assert 21 <= heard.at["fail", 1] < 22  # Storm's is late by up to twice the time-out
+    calls = SpoutCalls()
+    spout = feeder(calls, PAUSE(11), [1], [2], [3])
+    run(calls, TIMEOUT, 30, spout=spout, bolt=AcksEveryOther.spec(inputs=[spout]))
+    assert calls.notified == [("ack", 0), ("ack", 2), ("fail", 1)]
+    assert calls.at["ack", 0] == calls.at["ack", 2] == 11
+    assert 21 <= calls.at["fail", 1] < 22  # Storm's is late by up to twice the time-out
 
 
 def test_a_reset_time_out_begins_anew():
-    heard = Heard()
-    spout = feeder(heard, [1], [2], PAUSE(9), [3], PAUSE(9), [4], PAUSE(2), [5])
-    run(heard, TIMEOUT, 30, spout=spout, bolt=ResetsTheFirst.spec(inputs=[spout]))
-    assert heard.failed == [1]
-    assert 10 <= heard.at["fail", 1] < 11
-    assert heard.acked == [0, 2, 3, 4]
-    assert heard.at["ack", 0] == heard.at["ack", 4] == 20
+    calls = SpoutCalls()
+    spout = feeder(calls, [1], [2], PAUSE(9), [3], PAUSE(9), [4], PAUSE(2), [5])
+    run(calls, TIMEOUT, 30, spout=spout, bolt=ResetsTheFirst.spec(inputs=[spout]))
+    assert calls.failed == [1]
+    assert 10 <= calls.at["fail", 1] < 11
+    assert calls.acked == [0, 2, 3, 4]
+    assert calls.at["ack", 0] == calls.at["ack", 4] == 20
 
 
 @pytest.mark.parametrize(
-    ("steps", "told"),
+    ("steps", "notified"),
     [
         ([(1, 1)], {}),
         ([(1, 1), (2, 1)], {1: 1, 2: 1}),
@@ -100,20 +100,20 @@ def test_a_reset_time_out_begins_anew():
         ([(1, 1), (2, 1), (1, 2), (3, 1), (2, 1)], {1: 3, 2: 2, 3: 1}),
     ],
 )
-def test_trees_of_three_spouts_that_meet_in_one_bolt(steps, told, scheduler):
+def test_trees_of_three_spouts_that_meet_in_one_bolt(steps, notified, scheduler):
     """Of spout 1 each tuple becomes two, of spout 2 four, of spout 3 one; the bolt behind them joins three at a time.
 
     A tree is done when each join that it is part of is. ``steps``: (spout, tuples), one after the other.
     """
-    hears = {number: Heard() for number in (1, 2, 3)}
+    hears = {number: SpoutCalls() for number in (1, 2, 3)}
     clock = hears[1].clock
     scripts = {number: [] for number in hears}
     for spout, tuples in steps:
         for number, script in scripts.items():
             script += [[1]] * tuples if number == spout else []
             script.append(PAUSE(1))
-    for heard in hears.values():
-        heard.clock = clock
+    for calls in hears.values():
+        calls.clock = clock
     one, two, three = (feeder(hears[number], *scripts[number]) for number in hears)
     four, five, six = (branching(branches).spec(inputs=[spout]) for branches, spout in ((2, one), (4, two), (1, three)))
     seven = aggregating(3).spec(inputs=[four, five, six])
@@ -122,26 +122,26 @@ def test_trees_of_three_spouts_that_meet_in_one_bolt(steps, told, scheduler):
     config = {"topology.enable.message.timeouts": False}
     body = dict(one=one, two=two, three=three, four=four, five=five, six=six, seven=seven, eight=eight, nine=nine)
     run(hears[1], config, **body)
-    assert {number: len(heard.acked) for number, heard in hears.items() if heard.acked} == told
-    assert not any(heard.failed for heard in hears.values())
+    assert {number: len(calls.acked) for number, calls in hears.items() if calls.acked} == notified
+    assert not any(calls.failed for calls in hears.values())
 
 
 def test_branches_that_are_joined_with_those_of_another_tree():
     for number, acked in ((1, []), (2, [0, 1]), (3, [0, 1]), (4, [0, 1, 2, 3])):
-        heard = Heard()
-        spout = feeder(heard, *[[1], PAUSE(1)] * number)
+        calls = SpoutCalls()
+        spout = feeder(calls, *[[1], PAUSE(1)] * number)
         left, right = Passes.spec(inputs=[spout]), Passes.spec(inputs=[spout])
         join = aggregating(4).spec(inputs=[left, right])
         config = {"topology.enable.message.timeouts": False}
-        run(heard, config, spout=spout, left=left, right=right, join=join, last=Acks.spec(inputs=[join]))
-        assert heard.told == [("ack", n) for n in acked]
+        run(calls, config, spout=spout, left=left, right=right, join=join, last=Acks.spec(inputs=[join]))
+        assert calls.notified == [("ack", n) for n in acked]
 
 
 def test_a_tuple_that_is_an_anchor_twice_is_acked():
-    heard = Heard()
-    spout = feeder(heard, [1], PAUSE(1), [1], [1], [1])
+    calls = SpoutCalls()
+    spout = feeder(calls, [1], PAUSE(1), [1], [1], [1])
     twice = AnchorsTwice.spec(inputs=[spout])
-    result = run(heard, TIMEOUT, 30, spout=spout, twice=twice, last=Acks.spec(inputs=[twice]))
-    assert heard.told == [("ack", n) for n in range(4)]
-    assert heard.at["ack", 0] == 0 and heard.at["ack", 3] == 1
+    result = run(calls, TIMEOUT, 30, spout=spout, twice=twice, last=Acks.spec(inputs=[twice]))
+    assert calls.notified == [("ack", n) for n in range(4)]
+    assert calls.at["ack", 0] == 0 and calls.at["ack", 3] == 1
     assert result.unsettled["spout"] == 0

@@ -58,7 +58,7 @@ def read(folder, fail_on_data_loss=True):
 
 @pytest.mark.parametrize("fsync", ["micro-batch", "segment", "never"])
 @pytest.mark.parametrize("segment_bytes", [4096, 1 << 20])
-def test_what_was_settled_is_read(tmp_path, fsync, segment_bytes):
+def test_committed_batches_are_read(tmp_path, fsync, segment_bytes):
     groups = [range(500), range(500, 501), range(501, 2000)]
     committed(tmp_path, *groups, fsync=fsync, segment_bytes=segment_bytes)
     assert read(tmp_path) == list(range(2000))

@@ -89,7 +89,7 @@ class Harness:
             wrong += [] if found == wanted else [f"the sink has {found}, without a kill {wanted}"]
         except Exception as error:
             wrong = [f"{type(error).__name__}: {error}"[-2000:]]
-        wrong += leftovers(self.folder)
+        wrong += remaining_files(self.folder)
         again = rounds.restarts(folder)
         seconds = round((time.monotonic() - began) / len(some), 1)
         for one in some:
@@ -165,7 +165,7 @@ class Job:
         return self._log.read_text(errors="replace")[-2000:]
 
 
-def leftovers(folder: Path) -> list[str]:
+def remaining_files(folder: Path) -> list[str]:
     """Temporary files of ours: whatever Spark is not known to leave there."""
     left = [path.name for path in (folder / "session" / "tmp").iterdir() if not SPARKS_OWN.search(path.name)]
     return [f"temporary files: {left}"] if left else []

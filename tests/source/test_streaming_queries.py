@@ -1,4 +1,4 @@
-"""Streaming queries through Spark: pacing, restarts, replays, failures, stops."""
+"""Streaming queries through Spark: limits, restarts, replays, failures, stops."""
 
 import json
 import time

@@ -16,7 +16,7 @@ from pystorm_source.errors import TupleFailed
 from tests.core.wired import Numbers as Offsets
 from tests.core.wired import Part, Wired, slice_of
 from tests.worker.running import Batches, Numbers, Pass, numbers, topology, worker_of
-from tests.worker.test_ticks_and_batches import EVERY_SECOND, FailsOften, Grouping, Odd, Paced, played
+from tests.worker.test_ticks_and_batches import EVERY_SECOND, FailsOften, Gradual, Grouping, Odd, played
 
 
 class Fails(Bolt):
@@ -149,7 +149,7 @@ def test_emits_of_a_batch_without_auto_anchor_belong_to_nothing(base):
         def process_batch(self, key, tups):
             self.emit((len(tups),))
 
-    worker = above_a_bolt_that_fails(Unanchored, type("S", (Paced,), {"script": [1, 2, 3], "clock": ManualClock()}))
+    worker = above_a_bolt_that_fails(Unanchored, type("S", (Gradual,), {"script": [1, 2, 3], "clock": ManualClock()}))
     list(worker.run_round({}))
     counts = worker.report()["components"]
     assert counts["f"]["failed"] == counts["b"]["emitted"] > 0
@@ -337,7 +337,7 @@ def test_a_spout_that_answers_each_verdict_with_an_emit_lets_the_slice_end(judge
 
 
 def test_a_spout_that_raises_and_goes_on_is_asked_on():
-    class Raises(Paced):
+    class Raises(Gradual):
         exit_on_exception = False
 
         def next_tuple(self):
@@ -364,7 +364,7 @@ def test_a_value_that_does_not_print_fails_its_tuple_alone():
 def test_an_emit_that_raised_half_way_leaves_no_tree_behind():
     """The bolt before the one whose key cannot be hashed got its tuple."""
 
-    class Tries(Paced):
+    class Tries(Gradual):
         def next_tuple(self):
             try:
                 super().next_tuple()
@@ -441,7 +441,7 @@ def test_what_a_partitioned_spout_emits_when_it_is_closed_belongs_to_the_micro_b
 
 
 def test_so_does_what_a_spout_emits_when_it_is_deactivated():
-    class Late(Paced):
+    class Late(Gradual):
         def deactivate(self):
             self.emit((1,), 1)
 

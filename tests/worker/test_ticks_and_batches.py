@@ -10,7 +10,7 @@ from pystorm_source.worker import OutputPlan, Worker
 from tests.worker.running import N, Numbers, Pass, numbers, topology, worker_of
 
 
-class Paced(Spout):
+class Gradual(Spout):
     """Emits what its script says; a float is a pause of so many seconds."""
 
     outputs = ["n"]
@@ -74,7 +74,7 @@ class Grouping(BatchingBolt):
         self.emit((key, len(tups)))
 
 
-def played(script, bolt, config=None, spout=Paced, seed=None, **attributes):
+def played(script, bolt, config=None, spout=Gradual, seed=None, **attributes):
     """(worker, spout, bolt) after one round over the script under a manual clock."""
     clock = ManualClock()
     made_spout = type("S", (spout,), {"script": script, "clock": clock})
@@ -117,7 +117,7 @@ def test_the_frequency_is_the_configured_one(frequency, ticks):
 
 def test_bolts_of_different_frequencies_each_get_their_own_ticks():
     clock = ManualClock()
-    spout = type("S", (Paced,), {"script": [3.13, 1], "clock": clock}).spec()
+    spout = type("S", (Gradual,), {"script": [3.13, 1], "clock": clock}).spec()
     frequencies = [0.05, 0.1, 0.25, 1 / 3, 0.4, 1, 1.5, 60]
     body = {
         f"b{n}": type("B", (Ticking,), {"clock": clock}).spec(
@@ -285,7 +285,7 @@ def test_emits_of_a_batch_belong_to_every_tuple_of_the_group():
                 self.fail(tup)
 
     clock = ManualClock()
-    spout = type("S", (Paced,), {"script": [1, 2, 3, 4], "clock": clock}).spec()
+    spout = type("S", (Gradual,), {"script": [1, 2, 3, 4], "clock": clock}).spec()
     bolt = Held.spec(inputs=[spout])
     worker = Worker(compile_plan(topology(s=spout, b=bolt, f=Fails.spec(inputs=[bolt]))), OutputPlan(N, ()), clock)
     list(worker.run_round({}))
@@ -382,7 +382,7 @@ def test_an_exception_names_batch_tuple_and_fails_all_that_is_held(by):
     attributes = {"count": {"tuples_between_batches": 4}, "time": {"secs_between_batches": 1}}.get(by, {})
     script = [1, 2, 3, 4] if by in ("end", "count") else [1, 2, 3, 4, 2.5]
     clock = ManualClock()
-    spout = type("S", (Paced,), {"script": script, "clock": clock}).spec()
+    spout = type("S", (Gradual,), {"script": script, "clock": clock}).spec()
     made = type("B", (Breaks, base), {**attributes}).spec(inputs=[spout], config=EVERY_SECOND if by == "tick" else None)
     worker = Worker(compile_plan(topology(s=spout, b=made)), OutputPlan(N, ()), clock)
     with pytest.raises(
@@ -607,7 +607,7 @@ def test_an_unknown_id_is_logged_and_no_error(caplog):
 
 
 def test_acks_that_can_never_come_are_told_once(caplog):
-    class NoIds(Paced):
+    class NoIds(Gradual):
         def next_tuple(self):
             if self.left:
                 self.emit((self.left.pop(0),))

@@ -15,7 +15,7 @@ _WILDCARDS = ("0.0.0.0", "::")
 
 
 class Runner(NamedTuple):
-    """Whom to report to."""
+    """The receiver of reports."""
 
     host: str
     port: int

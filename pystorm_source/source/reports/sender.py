@@ -26,7 +26,7 @@ WAIT_SECONDS = 0.05
 small: a worker that Spark ends after its task takes the report along."""
 
 MOST_QUEUED = 64
-"""Reports that wait in a process. Too large: old ones, which help nobody, go first after an outage. Too small: short
+"""Reports that wait in a process. Too large: old ones, which are of no use, go first after an outage. Too small: short
 tasks lose some."""
 # Drivers that one process reports to. Too large: threads of queries that ended. Too small: queries in turn reconnect.
 _MOST_CLIENTS = 4

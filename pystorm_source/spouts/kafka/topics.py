@@ -121,7 +121,7 @@ class KafkaTopics:
         assigned = self._options.assigned
         wanted = self._options.topics or list(assigned)
         if self._options.subscribe_pattern:
-            # Order: this answer can be waited for while the client is heard, that of list_topics cannot.
+            # Order: the client's events are served while this answer is awaited, but not during list_topics.
             self._answer(self._admin.describe_cluster(request_timeout=self._timeout_seconds / 4))
             there = self._admin.list_topics(timeout=self._timeout_seconds).topics
             wanted = [name for name in there if re.fullmatch(self._options.subscribe_pattern.strip(), name)]

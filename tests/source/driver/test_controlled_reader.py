@@ -120,8 +120,8 @@ def test_offsets_are_read_as_before_whatever_the_controller_has_written(endless)
     start = query.at
     query.plan()
     end = {name: section for name, section in query.at.items() if name != "admission"}
-    with_pace = [(part.start, part.end) for part in query.reader.partitions(start, query.at)]
-    assert [(part.start, part.end) for part in query.reader.partitions(start, end)] == with_pace
+    with_admission = [(part.start, part.end) for part in query.reader.partitions(start, query.at)]
+    assert [(part.start, part.end) for part in query.reader.partitions(start, end)] == with_admission
 
 
 def test_a_change_of_the_limit_is_said_once(endless, caplog):

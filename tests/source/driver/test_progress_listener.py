@@ -37,7 +37,7 @@ def test_rows_that_only_the_sources_tell_are_added_up():
 
 @pytest.mark.spark
 @pytest.mark.timeout(180)  # it may be the first query of the session
-def test_a_query_tells_of_its_pace(spark, world, tmp_path):
+def test_a_query_tells_of_its_admission(spark, world, tmp_path):
     query = Query(tmp_path)
     world.put(a=3000, b=2000)
     seen = []

@@ -1,4 +1,4 @@
-"""The reader, called as Spark calls it: pacing, restarts, replays, a world that grows, shrinks and loses."""
+"""The reader, called as Spark calls it: limits, restarts, replays, a world that grows, shrinks and loses."""
 
 import dataclasses
 import json

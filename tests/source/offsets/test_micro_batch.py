@@ -119,7 +119,7 @@ def test_notes_travel_with_what_moves():
     assert plan(at, world_of({A: (0, 6)}, {"s": {"seen": 2}})).state == {"s": {"seen": 2}}
 
 
-def test_pace_is_written_by_what_moves_and_carried_on_without_a_controller():
+def test_admission_is_written_by_what_moves_and_carried_on_without_a_controller():
     at = plan(Offsets(), world_of({A: (0, 5)}), admission={"s": {"common": 70}})
     assert at.admission == {"s": {"common": 70}}
     assert plan(at, world_of({A: (0, 5)}), admission={"s": {"common": 90}}) is at

@@ -231,7 +231,7 @@ def test_ranges_are_those_of_a_loop_over_partitions(start, begins, end, pinned):
     assert (len(found), Ranges.of(found)) == (len(expected), found)
 
 
-def test_pace_has_no_part_in_ranges():
+def test_admission_has_no_part_in_ranges():
     start, end = offsets({A: 5}, pinned=True), offsets({A: 9}, {A: 7}, pinned=True)
     faster = replace(end, admission={"s": {"common": 9}})
     assert ranges(start, faster) == ranges(start, end)

@@ -47,7 +47,7 @@ def taken(server, count):
 
 
 @pytest.fixture
-def deaf():
+def silent():
     """A port where connections are accepted and nothing is ever said."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         yield Runner(*listener.getsockname(), TOKEN)
@@ -78,8 +78,8 @@ def test_queries_of_one_process_have_a_connection_each_those_used_last(serve):
     assert client(runner_of(servers[5])) is client(runner_of(servers[5]))
 
 
-def test_a_silent_runner_costs_one_task_a_moment_and_the_next_ones_nothing(deaf):
-    sender = FeedbackClient(deaf)
+def test_a_silent_runner_costs_one_task_a_moment_and_the_next_ones_nothing(silent):
+    sender = FeedbackClient(silent)
     started = time.monotonic()
     assert not sender.send(body(), 0.05)
     assert time.monotonic() - started >= 0.05
@@ -90,11 +90,11 @@ def test_a_silent_runner_costs_one_task_a_moment_and_the_next_ones_nothing(deaf)
     assert len(sender._queue) <= MOST_QUEUED
 
 
-def test_a_silent_runner_does_not_hold_up_the_reports_to_others(serve, deaf):
+def test_a_silent_runner_does_not_hold_up_the_reports_to_others(serve, silent):
     server = serve()
-    client(deaf).send(body(), 0.0)
+    client(silent).send(body(), 0.0)
     assert client(runner_of(server)).send(body(), LONG)
-    assert client(deaf)._link._pause == 0.0, "it is still waited for"
+    assert client(silent)._link._pause == 0.0, "it is still waited for"
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "127.0.0.1", "", "x" * 300, "a\0b", "\udc80"], ids=ascii)
@@ -182,9 +182,9 @@ def test_a_forked_process_has_a_client_of_its_own(serve):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_fork_in_the_midst_of_sending_hangs_nobody(serve, deaf):
+def test_a_fork_in_the_midst_of_sending_hangs_nobody(serve, silent):
     server = serve()
-    client(deaf).send(body(), 0.0)
+    client(silent).send(body(), 0.0)
     children = []
     for n in range(10):
         child = os.fork()
