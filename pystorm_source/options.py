@@ -431,13 +431,13 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     starting_offsets: Annotated[
         str,
         Meta(
-            description='Where a new query begins: earliest, latest, or JSON {"spout": {"partition": offset}}; '
+            description='Start of a new query: earliest, latest, or JSON {"spout": {"partition": offset}}; '
             "-2 is earliest, -1 latest."
         ),
     ] = msgspec.field(name="startingOffsets", default="earliest")
     ending_offsets: Annotated[
         str,
-        Meta(description='Where a batch read ends: latest, or JSON {"spout": {"partition": offset}}. Not for streams.'),
+        Meta(description='End of a batch read: latest, or JSON {"spout": {"partition": offset}}. Not for streams.'),
     ] = msgspec.field(name="endingOffsets", default="latest")
     max_offsets_per_trigger: Annotated[
         Annotated[int, Meta(ge=1)] | None,

@@ -65,7 +65,7 @@ class RateSpout(PartitionedSpout):
         num_partitions: int | None = None,
         start_time: int | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options."""
+        """This spout for a Topology; arguments win over the reader's options."""
         given = {"rowsPerSecond": rows_per_second, "numPartitions": num_partitions, "startTime": start_time}
         return super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
 

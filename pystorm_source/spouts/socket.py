@@ -89,7 +89,7 @@ class SocketSpout(Spout):
         host: str | None = None,
         port: int | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options."""
+        """This spout for a Topology; arguments win over the reader's options."""
         return super().spec(name=name, par=par, config=spec_config(cls.config, config, {"host": host, "port": port}))
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:

@@ -53,7 +53,7 @@ class FilesSpout(PartitionedSpout):
         format: str | None = None,
         fields: list[str] | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options. ``fields``: as in
+        """This spout for a Topology; arguments win over the reader's options. ``fields``: as in
         ``outputs``.
 
         Further options go into ``config``, such as ``{"files.header": True}``.
