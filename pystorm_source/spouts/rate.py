@@ -71,7 +71,7 @@ class RateSpout(PartitionedSpout):
         num_partitions: int | None = None,
         start_time: int | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options.
+        """This spout for a Topology; arguments win over the reader's options.
 
         Args:
             name (str): as in ``Spout.spec``.

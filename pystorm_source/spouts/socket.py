@@ -98,7 +98,7 @@ class SocketSpout(Spout):
         host: str | None = None,
         port: int | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options.
+        """This spout for a Topology; arguments win over the reader's options.
 
         Args:
             name (str): as in ``Spout.spec``.

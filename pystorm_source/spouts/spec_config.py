@@ -7,6 +7,6 @@ from typing import Any
 def spec_config(
     own: Mapping[str, Any] | None, config: Mapping[str, Any] | None, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """``config``, or the spout class's ``own`` if that is None, and above it what of ``given`` is not None."""
+    """``config``, or the spout class's ``own`` if that is None; values of ``given`` that are not None win."""
     chosen = own if config is None else config
     return {**(chosen or {}), **{key: value for key, value in given.items() if value is not None}}

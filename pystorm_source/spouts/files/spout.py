@@ -61,7 +61,7 @@ class FilesSpout(PartitionedSpout):
         format: str | None = None,
         fields: list[str] | None = None,
     ) -> ComponentSpec:
-        """This spout for a Topology; what is given here stands above the reader's options.
+        """This spout for a Topology; arguments win over the reader's options.
 
         Args:
             name (str): as in ``Spout.spec``.

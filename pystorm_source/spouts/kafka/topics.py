@@ -178,7 +178,7 @@ class KafkaTopics:
         return found
 
     def _offsets(self, partitions: list[Partition], where: str | Mapping[Partition, int]) -> dict[Partition, int]:
-        """Offset of each, at ``earliest``, ``latest`` or the times given in milliseconds; -1 where nothing is that
+        """Offset of each, at ``earliest``, ``latest`` or the times given in milliseconds; -1 if nothing is that
         late."""
         from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
         from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
@@ -216,7 +216,7 @@ class KafkaTopics:
         return future.result()
 
     def _at_times(self, times: Times | None, partitions: list[Partition]) -> dict[Partition, int]:
-        """The offsets at these times, of partitions that have one; -1 where nothing is that late."""
+        """The offsets at these times, of partitions that have one; -1 if nothing is that late."""
         found = {} if times is None else {each: times.of(str(each)) for each in partitions}
         wanted = {each: time for each, time in found.items() if time is not None}
         return self._offsets(list(wanted), wanted)
