@@ -30,7 +30,7 @@ class Component:
         task_id (int): number of the task in the topology, from 1.
         topology_name (str): ``topology.name``, or the name of the class.
         storm_conf (dict): the merged configuration, as ``initialize`` gets it.
-        context (dict): who the task is, as ``initialize`` gets it.
+        context (dict): identity of the task, as ``initialize`` gets it.
         logger (logging.Logger): ``pystorm.component.<name>``.
         debug (bool): ``topology.debug``.
 
@@ -103,7 +103,7 @@ class Component:
 
         Args:
             conf (dict): the merged configuration: Topology, options of the reader, this component's own.
-            context (dict): who the task is: ``taskid``, ``componentid``, ``place``, …
+            context (dict): identity of the task: ``taskid``, ``componentid``, ``place``, …
         """
 
     def cleanup(self) -> None:

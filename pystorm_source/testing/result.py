@@ -22,7 +22,7 @@ class Result:
         unsettled (dict[str, int]): trees of a spout without a verdict: a bolt has forgotten to ack.
         retries (dict[str, int]): tuples that a spout emitted again.
         dead_letters (dict[str, int]): tuples of a spout that no retry was left for.
-        dropped (dict[str, int]): dead letters that nobody has seen.
+        dropped (dict[str, int]): dead letters that left no row.
         second_verdicts (dict[str, int]): acks and fails of tuples that had their verdict already; without effect.
         skipped (dict[str, int]): tuples that a bolt did not get, as their trees failed while they waited in its queue.
         metrics (dict): component → what it gave to ``report_metric``.

@@ -73,8 +73,6 @@ PENDING: set[tuple[str, str]] = {
     ("unheard", "tests/core/"),
     ("told", "pystorm_source/api/component.py"),
     ("told", "pystorm_source/journal/spout.py"),
-    ("surprise", "pystorm_source/source/admission/"),
-    ("pace", "pystorm_source/source/admission/"),
     ("stranger", "pystorm_source/spouts/files/"),
     ("entangle", "tests/c/"),
     ("DRAGGED", "tests/c/"),
