@@ -74,7 +74,8 @@ def run(heard: Heard, config: dict | None = None, lasts: float = 0, **body: Any)
     """
     if lasts:
         body["pause"] = feeder(Heard(), PAUSE(lasts))
-    return run_topology(type("Made", (Topology,), body), config=config, clock=heard.clock, together=True)
+    made = type("Made", (Topology,), body)
+    return run_topology(made, config=config, clock=heard.clock, together=True, errors="collect")
 
 
 class Acks(Bolt):
