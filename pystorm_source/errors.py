@@ -133,6 +133,36 @@ class CheckpointError(UsageError, ValueError):
     """
 
 
+class ContractBroken(UsageError, AssertionError):
+    """A spout or bolt breaks a law that the engine relies on: found by the test kit. Also an AssertionError.
+
+    Attributes:
+        component (str): name of the class.
+        law (str): the law, as a sentence.
+        place (str): partition and offsets, or the tuple; empty if it concerns the whole component.
+        expected (str): what the law asks for.
+        found (str): what the component did.
+        remedy (str): what to change.
+
+    Example:
+        >>> from pystorm_source.errors import ContractBroken
+        >>> from pystorm_source.testing import verify_bolt
+        >>> class Numbered(Bolt):
+        ...     outputs = ["number long", "word string"]
+        ...     count = 0
+        ...     def process(self, tup):
+        ...         self.count += 1
+        ...         self.emit([self.count, tup.values.word])
+        >>> try:
+        ...     verify_bolt(Numbered, [["the"], ["cow"]], fields=["word string"])
+        ... except ContractBroken as error:
+        ...     print(error.law)
+        a fresh instance gives the same rows
+    """
+
+    component = law = place = expected = found = remedy = ""
+
+
 class WorldError(PystormError):
     """Something outside is missing or unreachable. Trying again may help. Raise it in a spout of your own.
 
@@ -168,7 +198,7 @@ class TupleFailed(PystormError):
         >>> class Numbers(Topology):
         ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[0]])
         ...     fragile = Fragile.spec(inputs=[numbers])
-        >>> run_topology(Numbers).errors
+        >>> run_topology(Numbers, errors="collect").errors
         [TupleFailed("component 'fragile'...ZeroDivisionError: division by zero...")]
     """
 

@@ -114,7 +114,9 @@ class ReliableSpout(Spout):
                 self._pystorm_retries.retries += 1
             return
         if self._pystorm_retries is not None:
-            self._pystorm_retries.give_up_own(kept[0], kept[1], self.max_fails + 1, f"max_fails={self.max_fails}")
+            self._pystorm_retries.give_up_own(
+                tup_id, kept[0], kept[1], self.max_fails + 1, f"max_fails={self.max_fails}"
+            )
         self._any_logger().info(
             "Acking tuple ID %r, which has failed %d times: max_fails is %d", tup_id, self.max_fails + 1, self.max_fails
         )

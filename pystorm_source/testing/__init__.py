@@ -10,6 +10,7 @@ from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.testing.result import Result
 from pystorm_source.testing.run import run_topology
 from pystorm_source.testing.script import ABORT, EOF, FAIL, ON, PAUSE, ScriptedSpout
+from pystorm_source.testing.spout_contract import verify_spout
 
 __all__ = [
     "ABORT",
@@ -22,4 +23,5 @@ __all__ = [
     "ScriptedSpout",
     "SystemClock",
     "run_topology",
+    "verify_spout",
 ]

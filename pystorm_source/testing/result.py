@@ -45,7 +45,7 @@ class Result:
         >>> class Numbers(Topology):
         ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1], [0]])
         ...     fragile = Fragile.spec(inputs=[numbers])
-        >>> result = run_topology(Numbers)
+        >>> result = run_topology(Numbers, errors="collect")
         >>> result.errors[0].__cause__
         ZeroDivisionError('division by zero')
     """

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
@@ -12,9 +14,12 @@ from pystorm_source.errors import TopologyError, TupleFailed, given
 from pystorm_source.plan import Plan, check_meetings, compile_plan
 from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
-from pystorm_source.testing.watch import TooLong, Watchdog, WatchedClock, interrupted_call, interrupted_threads
-from pystorm_source.worker import Worker
+from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call, interrupted_threads, watched_clock
+from pystorm_source.types.arrow import field_type, nullable
+from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from pystorm_source.worker.local_run import LocalRun, LocalTask
+
+OURS = ("pystorm_source", "cython_core")
 
 
 def run_topology(
@@ -25,13 +30,16 @@ def run_topology(
     seed: int | None = None,
     timeout: float = 60.0,
     together: bool = False,
+    errors: Literal["raise", "collect"] = "raise",
+    check_types: bool = True,
 ) -> Result:
     """Runs a topology in this process until its spouts have nothing more, and all of it has passed through.
 
     As in Spark, each range of a spout's partition has a worker of its own, and so has each spout without offsets: no
     bolt sees tuples of two spouts, or of two partitions, in one instance.
 
-    What components raise is in ``Result.errors``, not raised: it ends the run, and its micro-batch has no rows.
+    An exception of a component that would end the Spark task is raised. One that does not end it (of a component with
+    ``exit_on_exception = False``) is in ``Result.errors``.
 
     Args:
         topology (type[Topology]): the class. Its PartitionedSpouts are read from their earliest offsets to what is the
@@ -40,21 +48,29 @@ def run_topology(
             stays on top. Defaults to None.
         scheduler (str): "inline", one thread, or "threads", one per executor, whose interleaving no seed decides.
             Defaults to ``topology.scheduler``.
-        clock (Clock): the engine's; components that have a ``clock`` get it, too. Defaults to a ManualClock for the
-            engine alone, which advances where a topology would wait.
+        clock (Clock): the engine's; components that have a ``clock`` get it, too. A SystemClock waits for real, and
+            runs as the engine does in Spark. Defaults to a ManualClock for the engine alone, which advances where a
+            topology would wait.
         seed (int): shuffles the order of workers and the order and the length of turns; the same seed gives the same
             run. Defaults to None: not shuffled.
         timeout (float): seconds of the machine's clock. Defaults to 60.0. A component is interrupted between two
             instructions of Python.
         together (bool): one worker runs all spouts at once, as Storm does and Spark does not. Defaults to False.
+        errors (str): "raise", or "collect": what ends the run is in ``Result.errors``, too, and its micro-batch has no
+            rows. Defaults to 'raise'.
+        check_types (bool): a value of an open stream that does not fit its declared type fails its emit, as in Spark.
+            Defaults to True.
 
     Returns:
         Result: rows, counts and errors.
 
     Raises:
+        TupleFailed: a component raised, or a tuple was given up; its cause is the component's own exception.
         TimeoutError: the run took longer than ``timeout``; it names what was still running.
         TopologyError: it cannot run as it is declared, or Spark's reader would refuse it, as its spouts are to meet.
         OptionError: a wrong option.
+        SchemaError: a declared type of an open stream is none.
+        ValueError: ``errors`` is neither "raise" nor "collect".
 
     Example:
         >>> from pystorm_source.spouts import MemorySpout
@@ -69,12 +85,15 @@ def run_topology(
         >>> run_topology(Doubles).rows("doubles")
         [(2,), (4,)]
     """
+    __tracebackhide__ = True  # for pytest: the frames of the component tell more
+    if errors not in ("raise", "collect"):
+        raise ValueError(f"errors is 'raise' or 'collect'. Given: {given(errors)}")
     if scheduler is not None:
         config = {**(config or {}), "topology.scheduler": scheduler}
     plan = compile_plan(topology, config)
     if not together:
         check_meetings(plan)
-    watched = WatchedClock(clock or ManualClock(), timeout)
+    watched = watched_clock(clock or ManualClock(), timeout)
     plays = _plays_of(plan, watched)
 
     def give_plays(worker: Worker, task: LocalTask) -> None:
@@ -85,19 +104,20 @@ def run_topology(
             if spout in plays:
                 plays[spout].repeat()
 
+    output = typed_output(plan) if check_types else None
     streams = [(component.name, stream.name) for component in plan.components for stream in plan.streams_of(component)]
-    run = LocalRun(plan, watched, seed, streams, clock, give_plays, together)
+    run = LocalRun(plan, watched, seed, streams, clock, give_plays, together, output)
     for play in plays.values():
         play.die = run.die
     watched.next_event = lambda: _next_event(run, plays)
-    errors: list[Exception] = []
+    ended_by: TupleFailed | None = None
     running = "its components were being cleaned up"
     try:
         with Watchdog(timeout):
             try:
                 _run_to_the_end(run, plays)
             except TupleFailed as error:
-                errors.append(error)
+                ended_by = error
             except TooLong as error:
                 threads = [thread for _, thread in run.worker.busy()] if run.worker is not None else []
                 running = interrupted_call(error) or interrupted_threads(threads) or _still_running(run)
@@ -109,14 +129,43 @@ def run_topology(
             f"topology {plan.name!r} has not come to its end: {running}. Let its spouts end, its cycles run out and "
             f"its components return, or give run_topology a longer timeout. Given: timeout={given(timeout)}"
         ) from None
+    if ended_by is not None:
+        _leave_own_frames(ended_by.__cause__)
+        if errors == "raise":
+            raise ended_by.with_traceback(None)
     counts = run.counts()
-    counts.errors += errors
+    counts.errors += [] if ended_by is None else [ended_by]
     result = Result(plan, run.rows, counts)
     result.attempts, result.micro_batches = run.attempts, run.micro_batches
     for name, play in plays.items():
         result.acked[name] -= play.failed
         result.failed[name] += play.failed
     return result
+
+
+def typed_output(plan: Plan) -> OutputPlan:
+    """A column for each typed field of the open streams."""
+    views, columns = [], []
+    streams = [(component, stream) for component, stream in plan.open_streams if any(stream.types)]
+    for component, stream in streams:
+        places = []
+        for name, ddl in zip(stream.fields, stream.types, strict=True):
+            places.append(-1 if ddl is None else len(columns))
+            if ddl is not None:
+                where = f"field {name!r} of {component.name}.{stream.name}"
+                # Other streams leave it null.
+                columns.append(pa.field(name, field_type(ddl, where), len(streams) > 1 or nullable(ddl, name)))
+        views.append(ViewPlan(component.name, stream.name, tuple(places)))
+    return OutputPlan(pa.schema(columns), tuple(views))
+
+
+def _leave_own_frames(error: BaseException | None) -> None:
+    """The traceback of a component's exception begins in its own code."""
+    trace = None if error is None else error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
+        trace = trace.tb_next
+    if error is not None and trace is not None:
+        error.__traceback__ = trace
 
 
 def _plays_of(plan: Plan, clock: Clock) -> dict[str, Play]:

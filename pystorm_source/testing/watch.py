@@ -47,6 +47,15 @@ class WatchedClock:
         self._clock.sleep(seconds if event is None else max(seconds, event - self._clock.monotonic()))
 
 
+class WatchedSystemClock(WatchedClock, SystemClock):
+    """Of the machine: what asks whether time is real (the flush timer, the bound of a turn) sees that it is."""
+
+
+def watched_clock(clock: Clock, timeout: float) -> WatchedClock:
+    """``clock``, watched."""
+    return (WatchedSystemClock if isinstance(clock, SystemClock) else WatchedClock)(clock, timeout)
+
+
 class Watchdog:
     """Raises TooLong in the thread of a ``with`` block that lasts ``seconds``, and a grace for the clock to come first.
 

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from cython_core.executors.executor import ComponentFailed
-from pystorm_source.errors import TupleFailed, said
+from pystorm_source.errors import TupleFailed, given, said
 
 LONGEST = 200
 TIMED_OUT = "timed out"
@@ -18,7 +18,8 @@ class Failed(NamedTuple):
 
     ``values``: as they were emitted; ``name``: for messages; ``offset``: -1 for none. ``attempts``: emits so far, this
     one included. ``component``, ``task``: where it failed; the spout's own if it timed out. ``event``: the cause as a
-    phrase. ``reason``: the short form of it. ``cause``: the exception, if any.
+    phrase. ``reason``: the short form of it. ``cause``: the exception, if any. ``message_id``: of a spout without
+    offsets; None if it is not known.
     """
 
     values: tuple[Any, ...] | list[Any]
@@ -30,6 +31,7 @@ class Failed(NamedTuple):
     event: str
     reason: str
     cause: BaseException | None = None
+    message_id: Any = None
 
     @property
     def timed_out(self) -> bool:
@@ -74,10 +76,12 @@ def failed(
 
 
 def described(failed: Failed) -> str:
-    """Describes a failed tuple: component, reason, values (shortened), stream, offset, attempts."""
+    """Describes a failed tuple: component, reason, values (shortened), stream, offset or message id, attempts."""
     text = f"component {failed.component!r}, task {failed.task}: {failed.event}; tuple {failed.name}"
     if failed.offset >= 0:
         text += f"; offset {failed.offset}"
+    elif failed.message_id is not None:
+        text += f"; message id {given(failed.message_id, LONGEST)}"
     return text + f"; {failed.attempts} attempt{'' if failed.attempts == 1 else 's'}"
 
 

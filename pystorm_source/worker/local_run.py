@@ -87,7 +87,8 @@ class LocalRun:
 
     ``taps``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an unfinished attempt are
     dropped. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with every new worker,
-    and the task that it is for, before it starts. ``seed``: shuffles the order of tasks and, in each worker, of turns.
+    and the task that it is for, before it starts. ``output``: rows that are made, so that values must fit their types,
+    and dropped. ``seed``: shuffles the order of tasks and, in each worker, of turns.
     Raises OptionError for a wrong or mistyped key.
     """
 
@@ -100,6 +101,7 @@ class LocalRun:
         component_clock: Clock | None = None,
         prepare: Callable[[Worker, LocalTask], None] | None = None,
         together: bool = False,
+        output: OutputPlan | None = None,
     ):
         for component in plan.components:
             check_topology_keys(plan.conf_of(component))
@@ -114,6 +116,7 @@ class LocalRun:
         self.micro_batches = 0
         self.attempts = 0
         self.worker: Worker | None = None  # that is at work, or was last
+        self._output = output or OutputPlan(pa.schema([]), ())
         self._seed = seed
         self._component_clock = component_clock
         self._prepare = prepare
@@ -169,7 +172,7 @@ class LocalRun:
             warm = self._take(task)
             try:
                 for _ in warm.worker.run_round(ranges, deadline, until_idle, task.listens_to):
-                    pass  # rows for Spark: there are none, no stream is an output
+                    pass  # rows for Spark: here they only have to fit
                 warm.reached = _counts_of(warm.worker)
                 return warm
             except TaskDied:
@@ -230,7 +233,7 @@ class LocalRun:
         self.unread.cleanup()
 
     def _new_worker(self, task: LocalTask) -> Warm:
-        worker = Worker(self.plan, OutputPlan(pa.schema([]), ()), self.clock, self._seed)
+        worker = Worker(self.plan, self._output, self.clock, self._seed)
         self.attempts += 1
         warm = Warm(worker, {stream: [] for stream in self._tapped})
         for executor in worker.executors:

@@ -112,9 +112,10 @@ class Retries:
         """The cause of the next fail that the spout gets; None: a time-out."""
         self._blame = blame
 
-    def give_up_own(self, values: Any, stream: str | None, attempts: int, limit: str) -> None:
+    def give_up_own(self, message_id: Any, values: Any, stream: str | None, attempts: int, limit: str) -> None:
         """As ``give_up``, for a spout that keeps its tuples itself and got a fail."""
-        self.give_up(failed((self.component, self.task), values, stream, -1, attempts, self._blame), limit)
+        lost = failed((self.component, self.task), values, stream, -1, attempts, self._blame)
+        self.give_up(lost._replace(message_id=message_id), limit)
 
     def _row(self, lost: Failed) -> tuple[Any, ...]:
         return (

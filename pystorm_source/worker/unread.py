@@ -93,7 +93,7 @@ class Unread:
             name, spout = self._spouts.popitem()
             try:
                 spout.cleanup()
-            except Exception:
+            except (Exception, SystemExit):
                 logger.exception("cleanup() of spout %r, on the driver, raised", name)
 
     def _left(self, name: str) -> list[str]:

@@ -74,7 +74,8 @@ def run(calls: SpoutCalls, config: dict | None = None, lasts: float = 0, **body:
     """
     if lasts:
         body["pause"] = feeder(SpoutCalls(), PAUSE(lasts))
-    return run_topology(type("Made", (Topology,), body), config=config, clock=calls.clock, together=True)
+    made = type("Made", (Topology,), body)
+    return run_topology(made, config=config, clock=calls.clock, together=True, errors="collect")
 
 
 class Acks(Bolt):

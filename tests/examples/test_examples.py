@@ -79,7 +79,7 @@ def test_a_message_that_does_not_parse_fails_the_task_and_is_named():
     class Scripted(PixelCount):
         pixel_spout = ScriptedSpout.of(["message"], hit("/a"), ["{nonsense"]).spec()
 
-    (error,) = run_topology(Scripted).errors
+    (error,) = run_topology(Scripted, errors="collect").errors
     assert isinstance(error.__cause__, json.JSONDecodeError)
     assert "component 'deserializer'" in str(error) and "{nonsense" in str(error)
 

@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stages": {"source", "worker", "journal", "spouts", "types", "plan", "api", "options", "top", "cython_core"},
     "state": {"top"},
     "observe": {"top"},
-    "testing": {"worker", "plan", "spouts", "api", "options", "top", "cython_core"},
+    "testing": {"worker", "plan", "spouts", "types", "api", "options", "top", "cython_core"},
     "shim": {"source"},
 }
 MAY_IMPORT_PYSPARK = {"source", "stages", "shim"}

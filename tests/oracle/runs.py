@@ -49,7 +49,7 @@ def _run(scenario, accept):
         subject = names["Subject"].spec(inputs=[lines])
         behind = Behind.spec(inputs=[subject])
 
-    return calls, verdicts, run_topology(Made)
+    return calls, verdicts, run_topology(Made, errors="collect")
 
 
 def _rows(script):

@@ -1,64 +1,10 @@
-"""Runs a spout without Spark, on the compiled executor: what the tests of spouts share."""
+"""What the tests of spouts share: a spout that is read as Spark reads it."""
 
 import random
-from collections.abc import Mapping
-from typing import Any
 
-import pyarrow as pa
+from pystorm_source.testing.driven import Driven
 
-from cython_core.arrow.row_batch import RowBatchBuilder, RowView
-from cython_core.executors.spout_executor import SpoutExecutor
-from cython_core.queues.batch_inserter import PendingEmits
-from cython_core.routing.stream_router import StreamRouter
-from cython_core.tuples.tuple import TupleSource
-from pystorm_source.api import ComponentSpec, PartitionedSpout
-from pystorm_source.clock import Clock
-from pystorm_source.types.arrow import field_type
-
-
-class Driven:
-    """A spout of this spec: asked as on the driver, read as in a task. Every task has an instance of its own."""
-
-    def __init__(self, spec: ComponentSpec, options: Mapping[str, Any] | None = None, clock: Clock | None = None):
-        self.cls: Any = spec.component_cls
-        self.stream = spec.stream("default")
-        self.conf = {**(options or {}), **spec.config}
-        self.clock = clock
-        self.driver = self.instance("driver")
-
-    def instance(self, place: str) -> PartitionedSpout:
-        spout = self.cls()
-        if self.clock is not None:
-            spout.clock = self.clock
-        spout._start(dict(self.conf), {"componentid": "spout", "taskid": 1, "place": place})
-        return spout
-
-    def read(
-        self, partition: str, start: int, end: int, spout: PartitionedSpout | None = None
-    ) -> list[tuple[int, tuple]]:
-        """(offset, values) of a range, through executor and row builder."""
-        spout = spout or self.instance("task")
-        pairs = zip(self.stream.fields, self.stream.types, strict=True)
-        fields = [pa.field(name, field_type(ddl or "string", name)) for name, ddl in pairs]
-        offset_column = len(fields)
-        builder = RowBatchBuilder(pa.schema([*fields, pa.field("_offset", pa.int64())]))
-        view = RowView(builder, list(range(offset_column)), {}, offset_column=offset_column, label="spout.default")
-        pending = PendingEmits()
-        source = TupleSource("spout", "default", 1, self.stream.fields)
-        executor = SpoutExecutor("spout", 1, spout, pending, {"default": StreamRouter(source, pending, (), view)})
-        spout.open(partition, start, end)
-        executor.open_range(start, end, spout.gives_batches())
-        idle = 0
-        while not executor.exhausted:
-            idle = 0 if executor.take_turn(256) else idle + 1
-            assert idle < 3, f"{partition} [{start}, {end}) does not signal its end"
-        spout.close()
-        builder.seal()
-        rows = []
-        for batch in builder.done:
-            *values, offsets = [column.to_pylist() for column in batch.columns]
-            rows += zip(offsets, zip(*values, strict=True), strict=True)
-        return rows
+__all__ = ["Driven", "Query"]
 
 
 class Query:

@@ -39,7 +39,7 @@ def run(path, case, data=None, **options):
     path.write_bytes(content if data is None else data)
     config = {"format": case, "files.finished.after": "0s", **MALFORMED, **more, **options}
     lines = FilesSpout.spec(path=path, fields=fields, config=config)
-    return run_topology(type("Made", (Topology,), {"lines": lines}), clock=ManualClock(now=4e9))
+    return run_topology(type("Made", (Topology,), {"lines": lines}), clock=ManualClock(now=4e9), errors="collect")
 
 
 def letters(result):

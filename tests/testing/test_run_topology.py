@@ -3,12 +3,13 @@
 import subprocess
 import sys
 import threading
+import traceback
 
 import pytest
 
 from pystorm_source import Bolt, Spout, Topology
 from pystorm_source.clock import SystemClock
-from pystorm_source.errors import OptionError, TopologyError, TupleFailed
+from pystorm_source.errors import OptionError, SchemaError, TopologyError, TupleFailed
 from pystorm_source.spouts import FilesSpout, MemorySpout, RateSpout
 from pystorm_source.testing import EOF, PAUSE, ManualClock, ScriptedSpout, run_topology
 from tests.testing.topologies import Batches, Cycle, Numbers, Racing, Split, Total, scripted
@@ -168,7 +169,7 @@ def test_an_exception_is_collected_and_the_rows_of_its_micro_batch_do_not_count(
                 raise KeyError("no such word")
 
     made = scripted(["one"], EOF, ["two bad"], EOF, ["three"], bolts=lambda words: {"p": Picky.spec(inputs=[words])})
-    result = run_topology(made)
+    result = run_topology(made, errors="collect")
     (error,) = result.errors
     assert isinstance(error, TupleFailed) and isinstance(error.__cause__, KeyError)
     assert "component 'p'" in str(error) and "('bad',)" in str(error)
@@ -212,7 +213,8 @@ def test_a_failing_constructor_is_collected():
             raise RuntimeError("no")
 
     lines = ScriptedSpout.of(["line"], ["a"]).spec()
-    result = run_topology(type("Made", (Topology,), {"lines": lines, "words": Broken.spec(inputs=[lines])}))
+    made = type("Made", (Topology,), {"lines": lines, "words": Broken.spec(inputs=[lines])})
+    result = run_topology(made, errors="collect")
     assert "__init__() raised RuntimeError: no" in str(result.errors[0])
     assert result.rows("words") == []
 
@@ -293,7 +295,7 @@ def test_what_a_spout_raises_on_the_driver_is_collected():
         def latest(self, partition):
             raise ConnectionError("no broker")
 
-    result = run_topology(type("Made", (Topology,), {"numbers": Unreachable.spec()}))
+    result = run_topology(type("Made", (Topology,), {"numbers": Unreachable.spec()}), errors="collect")
     assert "component 'numbers', on the driver: snapshot() raised ConnectionError: no broker" in str(result.errors[0])
 
 
@@ -463,3 +465,107 @@ def test_every_seed_gives_the_rows_that_do_not_depend_on_order():
     for seed in range(10):
         result = run_topology(scripted(["a b"], ["c"], PAUSE(1), EOF, ["d"]), seed=seed)
         assert sorted(result.rows("words")) == [("a",), ("b",), ("c",), ("d",)]
+
+
+# --- exceptions -------------------------------------------------------------------------------------------------------
+
+
+class Divides(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        self.emit([one_through(len(tup.values.line))])
+
+
+def one_through(n):
+    return 1 // n
+
+
+def divided(*lines, **attributes):
+    rows = ScriptedSpout.of(["line string"], *lines).spec()
+    return type("Made", (Topology,), {"lines": rows, "divides": Divides.spec(inputs=[rows]), **attributes})
+
+
+def test_an_exception_is_raised_and_its_traceback_begins_in_the_users_code():
+    with pytest.raises(TupleFailed, match=r"component 'divides'.*ZeroDivisionError.*tuple \(''") as caught:
+        run_topology(divided(["a"], [""]))
+    cause = caught.value.__cause__
+    frames = [frame.name for frame in traceback.extract_tb(cause.__traceback__)]
+    assert frames == ["process", "one_through"]
+    text = "".join(traceback.format_exception(caught.value))
+    assert text.index("in one_through") < text.index("TupleFailed") and "executor" not in text
+
+
+def test_it_is_raised_or_collected_and_nothing_else():
+    with pytest.raises(ValueError, match="'raise' or 'collect'. Given: 'ignore'"):
+        run_topology(divided(["a"]), errors="ignore")
+
+
+@pytest.mark.parametrize("method", ["__init__", "initialize", "process", "process_tick"])
+def test_an_exit_is_an_error_with_its_component(method):
+    def leave(self, *given):
+        sys.exit(3)
+
+    lines = ScriptedSpout.of(["line string"], ["a"]).spec()
+    cls = type("Leaves", (Split,), {method: leave})
+    made = type("Made", (Topology,), {"lines": lines, "leaves": cls.spec(inputs=[lines])})
+    (error,) = run_topology(made, errors="collect").errors
+    assert "component 'leaves'" in str(error) and f"{method}() raised SystemExit: 3" in str(error)
+    with pytest.raises(TupleFailed):
+        run_topology(made)
+
+
+def test_a_given_up_tuple_is_named_by_its_message_id():
+    class Fails(Bolt):
+        def process(self, tup):
+            self.fail(tup)
+
+    lines = ScriptedSpout.of(["line string"], ["a"], ["b"]).spec()
+    with pytest.raises(TupleFailed, match=r"tuple \('a',\) of lines.default; message id 0; 4 attempts"):
+        run_topology(type("Made", (Topology,), {"lines": lines, "fails": Fails.spec(inputs=[lines])}))
+
+
+def test_values_of_open_streams_fit_their_types():
+    class Wrong(Split):
+        outputs = ["length int not null", "line"]
+        value = "many"
+
+        def process(self, tup):
+            self.emit([self.value, object()])
+
+    lines = ScriptedSpout.of(["line string"], ["a"]).spec()
+    made = type("Made", (Topology,), {"lines": lines, "words": Wrong.spec(inputs=[lines])})
+    with pytest.raises(
+        TupleFailed, match=r"field 'length' \(int32\) of words.default can not hold a value of type str"
+    ):
+        run_topology(made)
+    assert run_topology(made, check_types=False).rows("words")[0][0] == "many"
+    Wrong.value = None
+    with pytest.raises(TupleFailed, match=r"can not hold None"):
+        run_topology(made)
+    Wrong.value = 5
+    assert run_topology(made).emitted["words"] == 1
+
+
+def test_a_declared_type_that_is_none_is_told():
+    lines = ScriptedSpout.of(["line strong"], ["a"]).spec()
+    with pytest.raises(SchemaError, match="field 'line' of lines.default.*'strong'"):
+        run_topology(type("Made", (Topology,), {"lines": lines}))
+
+
+@pytest.mark.inline
+def test_by_the_machines_clock_it_runs_as_the_engine_does():
+    class Slow(Bolt):
+        outputs = ["tick boolean"]
+
+        def process(self, tup):
+            SystemClock().sleep(0.005)
+
+        def process_tick(self, tup):
+            self.emit([self.is_final_tick(tup)])
+
+    lines = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(200)])
+    made = type("Made", (Topology,), {"lines": lines, "slow": Slow.spec(inputs=[lines])})
+    result = run_topology(made, {"topology.tick.tuple.freq.secs": 0.1}, clock=SystemClock())
+    # Ten in its second; if turns had no bound, it would be one or two.
+    assert result.rows("slow").count((False,)) >= 5

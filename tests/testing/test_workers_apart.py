@@ -115,7 +115,8 @@ def test_an_exception_in_one_worker_takes_the_rows_of_the_whole_micro_batch():
                 raise ValueError("no")
 
     one, two = ids([1]), ids([2])
-    result = run_topology(type("Made", (Topology,), {"one": one, "two": two, "picky": Picky.spec(inputs=[one, two])}))
+    made = type("Made", (Topology,), {"one": one, "two": two, "picky": Picky.spec(inputs=[one, two])})
+    result = run_topology(made, errors="collect")
     assert [str(error.__cause__) for error in result.errors] == ["no"]
     assert (result.rows("picky"), result.micro_batches) == ([], 0)
     assert result.emitted["picky"] == 2

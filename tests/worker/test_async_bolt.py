@@ -309,7 +309,7 @@ def test_an_exception_ends_the_task_and_names_the_tuple(ordered):
             if tup.values.n == 7:
                 raise OSError("unreachable")
 
-    result = run_topology(line(Breaks), keys(ordered=ordered))
+    result = run_topology(line(Breaks), keys(ordered=ordered), errors="collect")
     (error,) = result.errors
     assert isinstance(error, TupleFailed) and isinstance(error.__cause__, OSError)
     assert "component 'b0'" in str(error) and "process() raised OSError: unreachable; tuple (7,) of s" in str(error)
@@ -377,7 +377,7 @@ def test_ordered_the_task_ids_of_a_held_emit_are_refused():
             await asyncio.sleep(0.002 if tup.values.n == 0 else 0.001)
             self.answers.append(self.emit([tup.values.n], need_task_ids=True))
 
-    result = run_topology(line(Asks, Keeps), keys(ordered=True))
+    result = run_topology(line(Asks, Keeps), keys(ordered=True), errors="collect")
     assert "need_task_ids cannot be answered" in str(result.errors[0])
     Asks.answers.clear()
     result = run_topology(line(Asks, Keeps))
@@ -582,7 +582,7 @@ def test_an_exit_in_a_coroutine_names_its_tuple():
             if tup.values.n == 3:
                 raise SystemExit(7)
 
-    result = run_topology(line(Leaves))
+    result = run_topology(line(Leaves), errors="collect")
     (error,) = result.errors
     assert "component 'b0', task 2: process() raised SystemExit: 7; tuple (3,) of s.default" in str(error)
 
@@ -631,7 +631,7 @@ def test_an_emit_behind_the_end_of_its_process_is_an_error_that_names_the_tuple(
             if tup.values.n != 3:
                 await asyncio.sleep(0.002)
 
-    result = run_topology(line(Forgets))
+    result = run_topology(line(Forgets), errors="collect")
     (error,) = result.errors
     text = str(error)
     assert "component 'b0', task 2: emit() raised ValueError: " in text

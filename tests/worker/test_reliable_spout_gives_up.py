@@ -55,7 +55,7 @@ def played(scheduler, policy=None, bolt=Fails, spout=Words, tombs=False):
     if tombs:
         body["tombs"] = Tombs.spec(inputs=[words["__dead_letter"]])
     config = {} if policy is None else {"topology.dead.letter": policy}
-    return run_topology(type("Made", (Topology,), body), config, scheduler=scheduler)
+    return run_topology(type("Made", (Topology,), body), config, scheduler=scheduler, errors="collect")
 
 
 def test_the_task_fails_unless_something_else_is_asked_for(scheduler):
@@ -63,7 +63,8 @@ def test_the_task_fails_unless_something_else_is_asked_for(scheduler):
     [error] = result.errors
     assert isinstance(error, TupleFailed)
     assert str(error).startswith(
-        "component 'picky', task 2: the tuple was failed; tuple ('bad', 2) of words.default; 4 attempts; no retry is "
+        "component 'picky', task 2: the tuple was failed; tuple ('bad', 2) of words.default; message id 2; 4 attempts; "
+        "no retry is "
         "left (max_fails=3): "
     )
 

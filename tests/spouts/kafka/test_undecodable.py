@@ -35,7 +35,7 @@ def spec(topic, cls, fields=FIELDS, **config):
 
 
 def run(topic, cls, **config):
-    return run_topology(type("Made", (Topology,), {"orders": spec(topic, cls, **config)}), timeout=30)
+    return run_topology(type("Made", (Topology,), {"orders": spec(topic, cls, **config)}), timeout=30, errors="collect")
 
 
 @pytest.fixture(scope="module")

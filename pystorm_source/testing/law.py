@@ -1,0 +1,175 @@
+"""Laws of components, and what is said of one that is broken."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from cython_core.arrow.row_error import RowError
+from cython_core.executors.executor import ComponentFailed
+from pystorm_source.clock import SystemClock
+from pystorm_source.errors import ContractBroken, TupleFailed, given, said
+from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call
+
+RETURNS = "every call returns"
+PICKLES = "the class pickles"
+
+
+@dataclass(frozen=True)
+class Law:
+    """``check(trial)`` raises ContractBroken if the component that is tried breaks the law."""
+
+    says: str
+    remedy: str
+    check: Callable[[Any], None]
+
+    def __str__(self) -> str:
+        return self.says
+
+
+def law_of(laws: list[Law], says: str, remedy: str) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
+    """Decorates the check of a law, and puts the law at the end of ``laws``."""
+
+    def add(check: Callable[[Any], None]) -> Callable[[Any], None]:
+        laws.append(Law(says, remedy, check))
+        return check
+
+    return add
+
+
+def broken(component: str, law: str, place: str, expected: str, found: str, remedy: str) -> ContractBroken:
+    """The error that says so."""
+    where = f" at {place}" if place else ""
+    error = ContractBroken(f"{component} breaks the law {law!r}{where}: expected {expected}. {remedy}. Given: {found}")
+    error.component, error.law, error.place = component, law, place
+    error.expected, error.found, error.remedy = expected, found, remedy
+    return error
+
+
+@contextmanager
+def calls_return(component: str, seconds: float) -> Iterator[None]:
+    """Raises ContractBroken if the block takes longer: a component does not return."""
+    clock = SystemClock()
+    began = clock.monotonic()
+    try:
+        with Watchdog(seconds):
+            yield
+    except TooLong as error:
+        call = interrupted_call(error) or "the checks were still running"
+        raise broken(
+            component,
+            RETURNS,
+            "",
+            f"an end within {seconds:g} seconds",
+            f"{call} after {clock.monotonic() - began:.1f} seconds",
+            "Give calls to the outside world a time-out; if it is only slow, give the check fewer rows or a longer "
+            "timeout",
+        ) from None
+
+
+OF_ERRORS = (
+    (
+        "All Tuples must be either lists or tuples",
+        "emits are lists or tuples",
+        "emit([value]): one value for each field, in a list or a tuple",
+    ),
+    (
+        "Unknown stream ID",
+        "emits go to declared streams",
+        "Declare the stream in `outputs`: Stream(['field type'], name='stream')",
+    ),
+    (
+        "wrong number of fields",
+        "an emit has a value for each declared field",
+        "Emit a value for each field of `outputs`, None for what is unknown",
+    ),
+    (
+        "outside of its range",
+        "offsets lie in the range and ascend",
+        "Stop before `end`: return False from next_tuple() instead of emitting offset `end`",
+    ),
+    (
+        "needs the tuple's offset",
+        "offsets lie in the range and ascend",
+        "emit(values, tup_id=offset) with the offset, an int",
+    ),
+)
+"""What an error of ``emit`` says → the law that it stands for, and the remedy."""
+
+TYPES = "emits fit the declared types"
+TYPES_REMEDY = "Emit values of the types in `outputs`, or declare the types that the values have"
+
+
+def law_of_error(error: BaseException) -> tuple[str, str] | None:
+    """The law and the remedy that an exception of a component's stands for; None for one of its own."""
+    cause = cause_of(error)
+    if isinstance(cause, RowError):
+        return TYPES, TYPES_REMEDY
+    text = str(cause) if isinstance(cause, (ValueError, TypeError)) else ""
+    return next((found for part, *found in OF_ERRORS if part in text), None)  # type: ignore[return-value]
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """The component's own exception."""
+    while isinstance(error, (ComponentFailed, TupleFailed)) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def raised(error: BaseException) -> str:
+    """``on_call() raised ValueError: no``, for ``found``."""
+    method = f"{error.method}() " if isinstance(error, ComponentFailed) else ""
+    return f"{method}raised {said(cause_of(error))}"
+
+
+def check_pickles(cls: type, remedy: str) -> type:
+    """The class as it comes out of the pickle in which Spark ships it. Raises ContractBroken."""
+    pickle = _pickle_of_spark()
+    if pickle.__name__ == "pickle" and "<locals>" in cls.__qualname__:
+        return cls  # only Spark's own pickle ships such a class, and it is not installed
+    try:
+        copied: type = pickle.loads(pickle.dumps(cls))
+    except Exception as error:
+        raise broken(
+            cls.__name__, PICKLES, "", "a class that travels to Spark's tasks", f"pickling raised {said(error)}", remedy
+        ) from error
+    return copied
+
+
+def _pickle_of_spark() -> Any:
+    """Tests may run where no Spark is: then classes of modules are pickled by name, as Spark's pickle does it, too."""
+    for name in ("pyspark.cloudpickle", "cloudpickle"):
+        if find_spec(name.partition(".")[0]) is not None:
+            return import_module(name)
+    return import_module("pickle")
+
+
+# --- comparing rows
+
+
+def key_of(value: Any) -> Any:
+    """Equal for values that are the same to a reader, NaN included; hashable."""
+    if isinstance(value, (list, tuple)):
+        return (type(value).__name__ if isinstance(value, list) else "tuple", *map(key_of, value))
+    if isinstance(value, dict):
+        return ("dict", frozenset((key_of(key), key_of(each)) for key, each in value.items()))
+    if isinstance(value, (set, frozenset)):
+        return ("set", frozenset(map(key_of, value)))
+    if type(value).__repr__ is object.__repr__:
+        return (type(value).__name__, key_of(getattr(value, "__dict__", {})))
+    return (type(value).__name__, repr(value))
+
+
+def difference(expected: Sequence[Any], found: Sequence[Any]) -> tuple[str, str] | None:
+    """What was expected and what was found at the first row that differs; None if none does."""
+    for number, (one, other) in enumerate(zip(expected, found, strict=False)):
+        if key_of(one) != key_of(other):
+            return f"row {number + 1} to be {given(one)}", given(other)
+    if len(expected) == len(found):
+        return None
+    longer = expected if len(expected) > len(found) else found
+    more = given(longer[min(len(expected), len(found))])
+    first = f"the first one too {'few' if longer is expected else 'many'} is {more}"
+    return f"{len(expected)} rows", f"{len(found)} rows; {first}"

@@ -1,0 +1,487 @@
+"""The laws of every PartitionedSpout, and ``verify_spout``, which holds one to them."""
+
+import copy
+import random
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NoReturn
+
+from pystorm_source.api import ComponentSpec, PartitionedSpout
+from pystorm_source.api.snapshot_check import checked_snapshot
+from pystorm_source.clock import Clock, ManualClock, SystemClock
+from pystorm_source.errors import ContractBroken, TopologyError, UsageError, given
+from pystorm_source.options import parse
+from pystorm_source.testing.driven import Driven, Reading, Row
+from pystorm_source.testing.law import (
+    Law,
+    broken,
+    calls_return,
+    check_pickles,
+    difference,
+    law_of,
+    law_of_error,
+    raised,
+)
+
+MOST_PARTITIONS = 8
+"""Partitions that are read. Fewer: a fault of one partition alone is missed. More: the check takes longer."""
+MOST_BEHIND = 5_000
+"""Offsets before the head that are read of a spout that begins now, and so has no earlier ones."""
+PARTS = (2, 3, 7, 20)
+"""Into how many ranges a partition is cut."""
+
+LAWS: list[Law] = []
+"""In the order in which they are tried: the first that is broken is the most telling one."""
+
+Rows = dict[str, list[Row]]
+
+
+def verify_spout(
+    spout: type[PartitionedSpout] | ComponentSpec,
+    config: Mapping[str, Any] | None = None,
+    *,
+    clock: Clock | None = None,
+    grow: Callable[[], None] | None = None,
+    same_as: type[PartitionedSpout] | ComponentSpec | None = None,
+    most_offsets: int = 10_000,
+    timeout: float = 60.0,
+) -> None:
+    """Holds a PartitionedSpout to the laws that exactly-once reading relies on; returns if it keeps all of them.
+
+    Among them: a range reads the same again, in any instance; ranges that meet are the whole; a reader that starts at
+    any offset goes on there; ``split``, ``align`` and ``snapshot`` are pure; heads never go backwards; a run that
+    breaks off can be closed.
+
+    Args:
+        spout (type[PartitionedSpout] | ComponentSpec): the class, or its spec. Its source holds a few dozen tuples,
+            and nobody else writes to it.
+        config (Mapping[str, Any]): as the reader's options. Defaults to None.
+        clock (Clock): for a spout that has a ``clock``. Defaults to a ManualClock that stands still at the present.
+        grow (Callable): adds tuples to the source; called once, and checked: what was there stays as it is. Defaults
+            to None.
+        same_as (type[PartitionedSpout] | ComponentSpec): another reader of the source, which gives the same rows, such
+            as one with ``next_tuple`` for one with ``next_batch``. Defaults to None.
+        most_offsets (int): of each partition, counted from its first one; only 8 partitions are read. Defaults to
+            10000.
+        timeout (float): seconds of the machine's clock for all of it. Defaults to 60.0.
+
+    Raises:
+        ContractBroken: a law is broken; names law, partition, offsets, what was expected and found, and the remedy.
+        TopologyError: it is no PartitionedSpout, or not one that can run.
+        OptionError: a wrong option.
+
+    Example:
+        >>> from pystorm_source.testing import verify_spout
+        >>> class Squares(PartitionedSpout):
+        ...     outputs = ["n long", "square long"]
+        ...     def partitions(self):
+        ...         return ["all"]
+        ...     def latest(self, partition):
+        ...         return 30
+        ...     def open(self, partition, start, end):
+        ...         self.offsets = iter(range(start, end))
+        ...     def next_tuple(self):
+        ...         for offset in self.offsets:
+        ...             return self.emit([offset, offset * offset], tup_id=offset)
+        ...         return False
+        >>> verify_spout(Squares)
+    """
+    clock = clock or ManualClock(SystemClock().wall())
+    spec = _spec_of(spout)
+    name = spec.component_cls.__name__
+    with calls_return(name, timeout):
+        try:
+            driven = _driven(spec, config, clock)
+            other = None if same_as is None else _driven(_spec_of(same_as), config, clock)
+        except UsageError:
+            raise
+        except Exception as error:
+            raise broken(name, STARTS, "", "no exception", f"initialize() {raised(error)}", STARTS_REMEDY) from error
+        trial = SpoutTrial(driven, most_offsets)
+        for law in LAWS:
+            trial.judge(law)
+        if other is not None:
+            trial.judge(Law(SAME_ROWS, SAME_ROWS_REMEDY, lambda trial: _check_same_rows(trial, other)))
+        if grow is not None:
+            trial.judge(Law(GROWS, GROWS_REMEDY, lambda trial: _check_growth(trial, grow)))
+
+
+STARTS = "an instance starts on the driver"
+STARTS_REMEDY = "initialize() is called on the driver and in every task, each time with a copy of the same conf"
+SAME_ROWS = "both readers give the same rows"
+SAME_ROWS_REMEDY = "Offsets stay as they are and values equal if a query changes from one class to the other"
+GROWS = "what was there stays as it is while the source grows"
+GROWS_REMEDY = (
+    "latest() covers only offsets behind which nothing can appear any more, and never goes back; earliest() stays "
+    "where it is until data is removed"
+)
+
+
+def _spec_of(spout: Any) -> ComponentSpec:
+    spec = spout.spec() if isinstance(spout, type) and issubclass(spout, PartitionedSpout) else spout
+    if not isinstance(spec, ComponentSpec) or not issubclass(spec.component_cls, PartitionedSpout):
+        raise TopologyError(
+            "verify_spout takes a PartitionedSpout: the class or its spec. A Spout without offsets promises nothing "
+            f"that could be read twice. Given: {given(spout)}"
+        )
+    return copy.copy(spec)
+
+
+def _driven(spec: ComponentSpec, config: Mapping[str, Any] | None, clock: Clock) -> Driven:
+    driven = Driven(spec, config, clock)
+    for table in driven.component.option_tables:
+        parse(table, driven.conf)
+    return driven
+
+
+class SpoutTrial:
+    """One spout over a source that stands still."""
+
+    def __init__(self, driven: Driven, most_offsets: int = 10_000):
+        self.driven = driven
+        self.most_offsets = most_offsets
+        self._law: Law | None = None
+        self._wholes: dict[str, Rows] = {}
+
+    def judge(self, law: Law) -> None:
+        """Raises ContractBroken if the spout breaks this law, or raises while it is looked at."""
+        self._law = law
+        try:
+            law.check(self)
+        except ContractBroken:
+            raise
+        except Exception as error:
+            self._raise("", "no exception", raised(error), error)
+
+    def broken(self, place: str, expected: str, found: str) -> NoReturn:
+        self._raise(place, expected, found, None)
+
+    def _raise(self, place: str, expected: str, found: str, cause: BaseException | None) -> NoReturn:
+        assert self._law is not None
+        says, remedy = (law_of_error(cause) if cause is not None else None) or (self._law.says, self._law.remedy)
+        raise broken(self.driven.cls.__name__, says, place, expected, found, remedy) from cause
+
+    @cached_property
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """Partition → offsets to read, [start, end)."""
+        driver = self.driven.driver
+        heads = dict(checked_snapshot(self.driven.component.name, driver.snapshot({}, {})).heads)
+        # Spouts that begin now have rows behind them once they are known.
+        known = {name: 0 for name, (earliest, latest) in heads.items() if earliest == latest > 0}
+        for name, (earliest, latest) in driver.snapshot(known, {}).heads.items() if known else ():
+            heads[name] = (max(earliest, latest - MOST_BEHIND), latest)
+        read = sorted(name for name, (earliest, latest) in heads.items() if latest > earliest)
+        if not read:
+            self.broken("", "a source that holds something", f"the heads {given(heads)}")
+        return {name: self._shortened(name, *heads[name]) for name in read[:MOST_PARTITIONS]}
+
+    def _shortened(self, name: str, start: int, end: int) -> tuple[int, int]:
+        if end - start <= self.most_offsets:
+            return start, end
+        cut = self.driven.driver.align(name, start, start + self.most_offsets)
+        return start, cut if start < cut < end else end
+
+    def whole(self, name: str) -> Rows:
+        """The rows of a partition's range, by stream; read once."""
+        if name not in self._wholes:
+            self._wholes[name] = self.driven.read_all(name, *self.ranges[name])
+        return self._wholes[name]
+
+    def compare(self, place: str, expected: Rows, found: Rows) -> None:
+        """Offsets of batches are unknown: their rows are compared by values alone."""
+        for stream, rows in expected.items():
+            differs = difference(rows, found.get(stream, []))
+            if differs is not None:
+                self.broken(place if stream == "default" else f"{place}, stream {stream!r}", *differs)
+
+
+def place_of(name: str, start: int, end: int) -> str:
+    return f"partition {name!r}, offsets [{start}, {end})"
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    joined: Rows = {}
+    for part in parts:
+        for stream, rows in part.items():
+            joined.setdefault(stream, []).extend(rows)
+    return joined
+
+
+@law_of(
+    LAWS,
+    "a snapshot makes sense",
+    "Partitions are named by str; offsets are ints, 0 <= earliest <= latest; state holds ints and strs by str",
+)
+def _check_snapshot(trial: SpoutTrial) -> None:
+    try:
+        snapshot = checked_snapshot(trial.driven.component.name, trial.driven.driver.snapshot({}, {}))
+    except TopologyError as error:
+        trial.broken("", "a snapshot of such names and offsets", str(error).partition(". Given: ")[2] or str(error))
+    for name, (earliest, latest) in snapshot.heads.items():
+        if type(earliest) is not int or type(latest) is not int:
+            trial.broken(f"partition {name!r}", "offsets of type int", given((earliest, latest)))
+        try:
+            name.encode("utf-8")
+        except UnicodeError:
+            trial.broken(f"partition {name!r}", "a name that UTF-8 can hold", given(name))
+
+
+@law_of(
+    LAWS,
+    "a snapshot is a function of known and state",
+    "Compute heads and state from the source, `known` and `state`, not from attributes that an earlier call has left; "
+    "the source must stand still meanwhile, so take the time from self.clock",
+)
+def _check_snapshot_is_pure(trial: SpoutTrial) -> None:
+    driver = trial.driven.driver
+    first = driver.snapshot({}, {})
+    _same_answer(trial, "a second call of snapshot()", first, driver.snapshot({}, {}))
+    known = {name: latest for name, (_, latest) in first.heads.items()}
+    second = driver.snapshot(dict(known), dict(first.state))
+    _same_answer(trial, "a second call of snapshot()", second, driver.snapshot(dict(known), dict(first.state)))
+    fresh = trial.driven.instance("driver").snapshot(dict(known), dict(first.state))
+    _same_answer(trial, "snapshot() of a driver that was started again", second, fresh)
+
+
+def _same_answer(trial: SpoutTrial, call: str, expected: Any, found: Any) -> None:
+    if found != expected:
+        trial.broken(call, given(expected), given(found))
+
+
+@law_of(
+    LAWS,
+    "heads never go back",
+    "latest() never goes back; a partition that is gone and wholly read is named in Snapshot.retired",
+)
+def _check_heads_stay(trial: SpoutTrial) -> None:
+    first = trial.driven.driver.snapshot({}, {})
+    known = {name: latest for name, (_, latest) in first.heads.items()}
+    second = trial.driven.driver.snapshot(dict(known), dict(first.state))
+    for name, offset in known.items():
+        head = second.heads.get(name)
+        if name not in second.retired and (head is None or head[1] != offset):
+            found = "no such partition" if head is None else f"latest {head[1]}"
+            trial.broken(f"partition {name!r}", f"latest {offset}, as before, or the partition as retired", found)
+
+
+@law_of(
+    LAWS,
+    "partitions, earliest and latest agree with snapshot",
+    "Define them or snapshot(), or answer the same in both",
+)
+def _check_parts_agree(trial: SpoutTrial) -> None:
+    driver, cls = trial.driven.driver, trial.driven.cls
+    heads = driver.snapshot({}, {}).heads
+    if cls.partitions is not PartitionedSpout.partitions and sorted(driver.partitions()) != sorted(heads):
+        trial.broken("partitions()", given(sorted(heads)), given(sorted(driver.partitions())))
+    if cls.latest is not PartitionedSpout.latest:
+        for name, (_, latest) in heads.items():
+            found = driver.latest(name)
+            if found != latest:
+                trial.broken(f"partition {name!r}", f"latest() to be {latest}", given(found))
+
+
+@law_of(
+    LAWS,
+    "a range is read without an exception",
+    "What open() and next_tuple() raise ends the Spark task: raise WorldError for what a retry may mend",
+)
+def _check_reads(trial: SpoutTrial) -> None:
+    for name in trial.ranges:
+        trial.whole(name)
+
+
+@law_of(
+    LAWS,
+    "offsets lie in the range and ascend",
+    "emit(values, tup_id=offset) with an offset of the range that open() was given, each above the one before",
+)
+def _check_offsets(trial: SpoutTrial) -> None:
+    for name, (start, end) in trial.ranges.items():
+        _check_inside(trial, name, start, end, trial.whole(name))
+
+
+def _check_inside(trial: SpoutTrial, name: str, start: int, end: int, rows: Rows) -> None:
+    for stream in rows.values():
+        offsets = [offset for offset, _ in stream if offset is not None]
+        for offset in offsets:
+            if not start <= offset < end:
+                trial.broken(place_of(name, start, end), f"offsets in [{start}, {end})", f"offset {offset}")
+        for before, offset in pairwise(offsets):
+            if offset < before:
+                trial.broken(place_of(name, start, end), f"an offset of at least {before}", f"offset {offset}")
+
+
+@law_of(
+    LAWS,
+    "the class pickles and opens anew",
+    "Open connections, files and locks in initialize() or open(), not in the class, its module or the constructor",
+)
+def _check_pickles(trial: SpoutTrial) -> None:
+    driven = copy.copy(trial.driven)
+    assert trial._law is not None
+    driven.cls = check_pickles(trial.driven.cls, trial._law.remedy)
+    name, (start, end) = next(iter(trial.ranges.items()))
+    trial.compare(place_of(name, start, end), trial.whole(name), driven.read_all(name, start, end))
+
+
+@law_of(
+    LAWS,
+    "a range reads the same again",
+    "Reset in open() whatever next_tuple() uses up; make values of the stored data alone: no clock, no random numbers, "
+    "no counter in self",
+)
+def _check_same_again(trial: SpoutTrial) -> None:
+    spout = trial.driven.instance("task")
+    for name, (start, end) in trial.ranges.items():
+        place = place_of(name, start, end)
+        whole = trial.whole(name)
+        trial.compare(f"{place}, in a fresh instance", whole, trial.driven.read_all(name, start, end))
+        trial.compare(f"{place}, in a fresh instance", whole, trial.driven.read_all(name, start, end, spout))
+        trial.compare(f"{place}, again in the same instance", whole, trial.driven.read_all(name, start, end, spout))
+
+
+@law_of(
+    LAWS,
+    "ranges that meet are the whole",
+    "Read [start, end): start is included, end is not, and nothing between two ranges is lost or read twice; forbid "
+    "cuts by an empty split()",
+)
+def _check_ranges_meet(trial: SpoutTrial) -> None:
+    rng = random.Random(7)
+    for name, (start, end) in trial.ranges.items():
+        for parts in PARTS:
+            wished = trial.driven.driver.split(name, start, end, parts)
+            _check_cuts(trial, name, [start, *wished, end])
+            if wished:
+                cuts = sorted(rng.sample(range(start + 1, end), min(parts, end - start - 1)))
+                _check_cuts(trial, name, [start, *cuts, end])
+
+
+def _check_cuts(trial: SpoutTrial, name: str, cuts: list[int]) -> None:
+    spout = trial.driven.instance("task")
+    parts = []
+    for low, high in pairwise(cuts):
+        parts.append(trial.driven.read_all(name, low, high, spout))
+        _check_inside(trial, name, low, high, parts[-1])
+    place = place_of(name, cuts[0], cuts[-1])
+    trial.compare(f"{place}, cut at {given(cuts[1:-1])}", trial.whole(name), _joined(parts))
+
+
+@law_of(
+    LAWS,
+    "a reader that starts at any offset goes on there",
+    "open(partition, start, end) finds its place by `start` alone: in another process nothing was read before it",
+)
+def _check_restart(trial: SpoutTrial) -> None:
+    rng = random.Random(9)
+    for name, (start, end) in trial.ranges.items():
+        wished = [rng.randint(start + 1, end) for _ in range(5)]
+        for cut in {trial.driven.driver.align(name, start, cut) for cut in wished}:
+            if start < cut < end:
+                parts = [trial.driven.read_all(name, low, high) for low, high in ((start, cut), (cut, end))]
+                trial.compare(f"{place_of(name, cut, end)}, in a fresh instance", trial.whole(name), _joined(parts))
+
+
+@law_of(
+    LAWS,
+    "split is pure and stays inside",
+    "split() returns at most parts - 1 ascending offsets between start and end, computed of its arguments alone",
+)
+def _check_split(trial: SpoutTrial) -> None:
+    for name, (start, end) in trial.ranges.items():
+        for parts in (1, 2, 5, 1000):
+            place = f"{place_of(name, start, end)}, {parts} parts"
+            cuts = trial.driven.driver.split(name, start, end, parts)
+            again = trial.driven.instance("driver").split(name, start, end, parts)
+            if list(cuts) != list(again):
+                trial.broken(place, f"the same cuts again, {given(cuts)}", given(again))
+            if any(a >= b for a, b in pairwise([start, *cuts, end])) or len(cuts) >= max(2, parts):
+                trial.broken(place, f"at most {parts - 1} ascending offsets between {start} and {end}", given(cuts))
+
+
+@law_of(
+    LAWS,
+    "align stays between start and head",
+    "align() returns an offset that is not below `start` and not above the head",
+)
+def _check_align(trial: SpoutTrial) -> None:
+    rng = random.Random(8)
+    trial.driven.driver.snapshot({}, {})
+    for name, (start, end) in trial.ranges.items():
+        for _ in range(20):
+            cut = rng.randint(start + 1, end)
+            found = trial.driven.driver.align(name, start, cut)
+            if not start <= found <= end:
+                trial.broken(f"{place_of(name, start, end)}, cut at {cut}", f"{start} to {end}", given(found))
+
+
+@law_of(
+    LAWS,
+    "an empty range is exhausted",
+    "A range [n, n) is read to its end at once, without a tuple",
+)
+def _check_empty(trial: SpoutTrial) -> None:
+    for name, (start, end) in trial.ranges.items():
+        for at in (start, end):
+            rows = trial.driven.read_all(name, at, at)
+            if any(rows.values()):
+                trial.broken(place_of(name, at, at), "no rows", given(rows))
+
+
+@law_of(
+    LAWS,
+    "a run that breaks off can be closed and read again",
+    "close() and cleanup() come at any moment, also before the first tuple; set in initialize() what they use, and "
+    "keep nothing outside of the instance that a killed task would leave behind",
+)
+def _check_broken_run(trial: SpoutTrial) -> None:
+    for name, (start, end) in trial.ranges.items():
+        for calls in (0, 1):
+            spout = trial.driven.instance("task")
+            reading = Reading(trial.driven, spout)
+            reading.open(name, start, end)
+            for _ in range(calls):
+                reading.executor.take_turn(1)
+            spout.close()
+            spout.cleanup()
+        killed = Reading(trial.driven, trial.driven.instance("task"))  # closed by nobody
+        killed.open(name, start, end)
+        killed.executor.take_turn(1)
+        place = f"{place_of(name, start, end)}, after a run that broke off"
+        trial.compare(place, trial.whole(name), trial.driven.read_all(name, start, end))
+    trial.driven.instance("task").cleanup()
+    trial.driven.instance("driver").cleanup()
+
+
+def _check_same_rows(trial: SpoutTrial, other: Driven) -> None:
+    for name, (start, end) in trial.ranges.items():
+        place = f"{place_of(name, start, end)}, of {trial.driven.cls.__name__} and {other.cls.__name__}"
+        for stream, rows in trial.whole(name).items():
+            found = other.read_all(name, start, end).get(stream, [])
+            unknown = any(offset is None for offset, _ in [*rows, *found])
+            pair = [[values for _, values in each] for each in (rows, found)] if unknown else [rows, found]
+            differs = difference(*pair)
+            if differs is not None:
+                trial.broken(place, *differs)
+
+
+def _check_growth(trial: SpoutTrial, grow: Callable[[], None]) -> None:
+    driver = trial.driven.driver
+    before = driver.snapshot({}, {})
+    wholes = {name: trial.whole(name) for name in trial.ranges}
+    grow()
+    after = driver.snapshot({}, {})
+    if after == before:
+        trial.broken("", "heads that have moved on after grow()", f"the same as before, {given(dict(after.heads))}")
+    for name, (earliest, latest) in before.heads.items():
+        if name not in after.heads:
+            trial.broken(f"partition {name!r}", "it to stay", f"only {given(sorted(after.heads))}")
+        found = after.heads[name]
+        if found[0] != earliest:
+            trial.broken(f"partition {name!r}", f"earliest {earliest}, as nothing was read yet", f"earliest {found[0]}")
+        if found[1] < latest:
+            trial.broken(f"partition {name!r}", f"latest {latest} or more", f"latest {found[1]}")
+    for name, (start, end) in trial.ranges.items():
+        trial.compare(place_of(name, start, end), wholes[name], trial.driven.read_all(name, start, end))
