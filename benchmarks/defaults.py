@@ -40,7 +40,7 @@ from pystorm_source.source.task.range_partition import PlannedBatch, RangePartit
 from pystorm_source.spouts import FilesSpout
 
 BOLT_MILLIS = (20, 60, 200)
-TUPLES, QUICK_TUPLES = 2_000, 20
+TUPLES, QUICK_TUPLES = 2_000, 8
 SCHEDULERS = ("inline", "threads")
 SLOTS = 2
 RATE = 5_000
@@ -231,7 +231,7 @@ def _micros(task: Callable[[int], Any], tasks: int) -> float:
 
 
 def _slow_sink(settings: Settings) -> Record:
-    seconds = 12.0 if settings.quick else 60.0
+    seconds = 8.0 if settings.quick else 60.0
     limit = int(SLOTS * RATE * LIMIT_SECONDS)
     sides = {"auto": {}, "off": {"feedback": "off", "maxOffsetsPerTrigger": limit}}
     if not settings.peers:

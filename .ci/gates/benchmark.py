@@ -3,25 +3,37 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
-KEYS = {"bench", "case", "value", "unit", "peer", "ratio", "asked", "reached", "runs", "python"}
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.record import KEYS  # noqa: E402
 
 
 def main(name: str) -> str:
     """What is wrong; empty if nothing is."""
-    command = [sys.executable, "-m", "benchmarks", name, "--quick", "--json", "--no-peers"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    print(done.stdout)
+    command = [sys.executable, "-m", "benchmarks", name, "--quick", "--runs", "1", "--json", "--no-peers"]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    print(done.stdout, end="")
     if done.returncode != 0:
         return f"exit status {done.returncode}"
     entries = [json.loads(line) for line in done.stdout.splitlines()]
-    if not entries:
-        return "it printed nothing"
-    for entry in entries:
-        if missing := KEYS - entry.keys():
-            return f"{entry.get('case')}: the keys {sorted(missing)} are missing"
-        if entry["value"] is None or entry["value"] < 0:
-            return f"{entry['case']}: its value is {entry['value']}"
+    cases = [entry["case"] for entry in entries]
+    if not entries or len(set(cases)) < len(cases):
+        return f"no case, or one twice: {cases}"
+    return "; ".join(f"{entry['case']}: {wrong}" for entry in entries if (wrong := wrong_with(name, entry)))
+
+
+def wrong_with(name: str, entry: dict[str, Any]) -> str:
+    """What is wrong with a record; empty if nothing is."""
+    if tuple(entry)[: len(KEYS)] != KEYS:
+        return f"its keys are {list(entry)}"
+    if entry["bench"] != name or not entry["cpu"] or not entry["python"]:
+        return f"bench, cpu or python of {entry}"
+    if entry["value"] is None or entry["value"] < 0:
+        return f"its value is {entry['value']}"
     return ""
 
 
