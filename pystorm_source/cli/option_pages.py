@@ -61,13 +61,13 @@ def sections() -> list[Section]:
             JournalOptions,
         ),
     ]
-    for table, names in _of_spouts().items():
+    for table, names in of_spouts().items():
         how = f"Options of the reader, config of a topology, or of the component: `{names[-1]}.spec(config={{...}})`."
         found.append(Section.of(", ".join(names), how, table))
     return found
 
 
-def _of_spouts() -> dict[type[Options], list[str]]:
+def of_spouts() -> dict[type[Options], list[str]]:
     """Table → the ready-made spouts that have it."""
     named: dict[type[Options], list[str]] = {}
     for name in sorted(spouts.__all__):

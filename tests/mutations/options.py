@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pystorm_source.cli.option_pages import sections
+from pystorm_source.cli import option_pages
 from pystorm_source.errors import PystormError
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, SourceOptions, fields_of, parse
@@ -31,7 +31,7 @@ ODD = [
         "\ud800",
     ],
 ]
-TABLES = [section.table for section in sections()]
+TABLES = [*option_pages.TABLES, *option_pages.of_spouts()]
 KEYS = [(table, key) for table in TABLES for key in fields_of(table)]
 OF_READERS = [(table, key) for table, key in KEYS if table in (SourceOptions, EngineOptions, JournalOptions)]
 

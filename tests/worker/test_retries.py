@@ -102,9 +102,9 @@ def test_a_row_says_who_why_how_often_where_what_and_when():
 
 def test_a_row_of_a_spout_without_offsets():
     wired = Wired(dead_letter="stream")
-    wired.retries.give_up_own(["a"], None, 4, "max_fails=3")
+    wired.retries.give_up_own("a", ["a"], None, 4, "max_fails=3")
     wired.retries.blame(None)
-    wired.retries.give_up_own(["b"], "other", 2, "max_fails=1")
+    wired.retries.give_up_own("b", ["b"], "other", 2, "max_fails=1")
     assert [row[:6] for row in wired.rows] == [
         ("words", "failed", 4, None, None, '["a"]'),
         ("words", "timed out", 2, None, None, '["b"]'),
