@@ -161,7 +161,7 @@ def markdown() -> str:
 def typed() -> str:
     """A module with a type of the keyword arguments of ``read_stream``: key → type of its values."""
     hints: dict[str, dict[str, None]] = {}
-    for table in (*TABLES, *_of_spouts()):
+    for table in (*TABLES, *of_spouts()):
         for key, field in fields_of(table).items():
             if not key.endswith(".*") and key != "topology":  # which is an argument of its own
                 hints.setdefault(key, {}).update(dict.fromkeys(_hints(field.type)))

@@ -218,17 +218,19 @@ def _next_event(run: LocalRun, plays: Mapping[str, Play]) -> float | None:
 def _still_running(run: LocalRun) -> str:
     if run.worker is None:
         return "it has not begun"
-    parts = []
+    parts, done = [], []
     # The time may be over between two calls of a turn: what the first has emitted is in batches still.
     batched: Counter[int] = Counter()
     for executor in run.worker.executors:
         for inserter in executor.inserters:
             batched[inserter.task] += len(inserter) if inserter.queue is not None else 0
     for executor in run.worker.executors:
+        done.append(f"{executor.component!r} {executor.executed}")
         queue = getattr(executor, "queue", None)
         waiting = 0 if queue is None else len(queue) + batched[executor.task]
         if waiting:
             parts.append(f"{executor.component!r} has {counted(waiting, 'tuple')} waiting, {executor.executed} done")
         elif queue is None and not executor.exhausted:  # type: ignore[attr-defined]
             parts.append(f"spout {executor.component!r} has not ended, {counted(executor.executed, 'call')} done")
-    return ", ".join(parts) or "tuples were under way"
+    # The only tuple of a cycle may lie in no queue just then: its bolt is at work on it.
+    return ", ".join(parts) or f"tuples were under way; calls done: {', '.join(done)}"
