@@ -145,11 +145,13 @@ def _next_event(run: LocalRun, plays: Mapping[str, Play]) -> float | None:
 def _still_running(run: LocalRun) -> str:
     if run.worker is None:
         return "it has not begun"
-    parts = []
+    parts, done = [], []
     for executor in run.worker.executors:
+        done.append(f"{executor.component!r} {executor.executed}")
         queue = getattr(executor, "queue", None)
         if queue is not None and len(queue):
             parts.append(f"{executor.component!r} has {counted(len(queue), 'tuple')} waiting, {executor.executed} done")
         elif queue is None and not executor.exhausted:  # type: ignore[attr-defined]
             parts.append(f"spout {executor.component!r} has not ended, {counted(executor.executed, 'call')} done")
-    return ", ".join(parts) or "tuples were under way"
+    # The only tuple of a cycle may lie in no queue just then: its bolt is at work on it.
+    return ", ".join(parts) or f"tuples were under way; calls done: {', '.join(done)}"
