@@ -206,7 +206,7 @@ class LocalRun:
     def die(self) -> NoReturn:
         """Called by a component: its task dies as by kill -9. Nothing is flushed, closed or cleaned up."""
         assert self.worker is not None
-        self.worker._opened.clear()
+        self.worker._micro_batch.forget()
         raise TaskDied
 
     def counts(self) -> Counts:

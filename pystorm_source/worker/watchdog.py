@@ -51,7 +51,8 @@ Call = tuple[tuple[Executor, ...], int, int, bool]
 class Watched(Protocol):
     """The part of a worker that the watchdog uses."""
 
-    call_seconds: float
+    @property
+    def call_seconds(self) -> float: ...
 
     def calls(self) -> Sequence[Call]: ...
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import pairwise
 from threading import Thread
@@ -12,24 +12,25 @@ import pyarrow as pa
 
 from cython_core.acking.acker import Acker
 from cython_core.arrow.row_batch import RowBatchBuilder
-from cython_core.executors.bolt_executor import BoltExecutor, end_bolts
 from cython_core.executors.executor import ComponentFailed, Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.schedulers.inline_scheduler import InlineScheduler
 from cython_core.schedulers.threads_scheduler import ThreadsScheduler
 from cython_core.schedulers.wait_strategy import WaitStrategy
 from pystorm_source.api.component_log import ErrorLog
-from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
 from pystorm_source.options.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.plan.plan import Plan
-from pystorm_source.worker.failure import GivenUp, tuple_failed
+from pystorm_source.worker.advice import Advice
+from pystorm_source.worker.component_calls import ComponentCalls
+from pystorm_source.worker.failure import tuple_failed
+from pystorm_source.worker.micro_batch import MicroBatch
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
 from pystorm_source.worker.retries import Retries
 from pystorm_source.worker.run_counts import Look, RunCounts, begun, between
-from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, late_call, longest_calls, watching
+from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, watching
 from pystorm_source.worker.wiring import Wiring
 
 logger = logging.getLogger("pystorm.worker")
@@ -55,9 +56,7 @@ class Worker:
         self.clock = clock or SystemClock()
         self.broken = False
         self.warm_key: tuple[object, ...] = ()  # the plan and query that it stays warm for
-        self._where = ""
         self._initialized: list[Executor] = []
-        self._opened: list[SpoutExecutor] = []
         engine = plan.options
         manual = not isinstance(self.clock, SystemClock)
         self._acker = Acker(
@@ -75,21 +74,19 @@ class Worker:
             executor.instance._pystorm_errors = self._error_log
             executor.instance._pystorm_metrics = {}
             executor.instance._pystorm_reported = executor.reported
-        self.call_seconds = engine.timeout_seconds or DEFAULT_SECONDS
+        self._calls = ComponentCalls(self._scheduler, self.executors, engine.timeout_seconds or DEFAULT_SECONDS)
+        self._micro_batch = self._new_micro_batch()
         self._manual = manual
-        self._warned: set[tuple[str, str]] = set()
+        self._advice = Advice()
         for spout in self._all_spouts():
             spout.retries = spout.instance._pystorm_retries = self._retries_of(spout)
-        self._rows = 0
-        self._batches = 0
         self._seconds = 0.0
         self._before = begun(self.executors)
-        self._longest: dict[Executor, int] = {}
 
     def _retries_of(self, spout: SpoutExecutor) -> Retries:
         options = self.plan.component(spout.component).options
         # Order: must not reference the worker, or its threads would keep alive the object that ends them.
-        warn = partial(_warn_once, self._warned, spout)
+        warn = partial(self._advice.once, spout)
         return Retries(spout.component, spout.task, options, self.clock, spout.emit_dead_letter, warn)
 
     def _new_scheduler(self, seed: int | None) -> InlineScheduler | ThreadsScheduler:
@@ -138,8 +135,7 @@ class Worker:
         with self._watched():
             for executor in reversed(self.executors):
                 conf = self.plan.conf_of(self.plan.component(executor.component))
-                with self._named(executor, "initialize"):
-                    self._scheduler.call(executor, executor.start, conf, self._wiring.context_of(executor))
+                self._calls.call(executor, "initialize", executor.start, conf, self._wiring.context_of(executor))
                 self._initialized.append(executor)
         self.broken = False
 
@@ -147,13 +143,18 @@ class Worker:
         """The watchdog watches the calls of components while the block runs, if time is the machine's."""
         return nullcontext() if self._manual else watching(self)
 
+    @property
+    def call_seconds(self) -> float:
+        """How long a call of a component may last before the watchdog names it."""
+        return self._calls.call_seconds
+
     def calls(self) -> list[Call]:
         """The running calls of components. Any thread may call it."""
         return self._scheduler.calls()
 
     def place_of_run(self) -> str:
         """The current input, for messages; empty if all spouts run at once."""
-        return self._where
+        return self._calls.where
 
     def run(self, component: str, partition: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """The rows of offsets [start, end) of a spout's partition, as record batches of the output's schema.
@@ -173,9 +174,7 @@ class Worker:
 
     def _open(self, partition: str, shares: _Shares) -> None:
         for spout, (low, high) in shares:
-            with self._named(spout, "open"):
-                self._scheduler.call(spout, spout.instance.open, partition, low, high)
-            self._opened.append(spout)
+            self._micro_batch.open(spout, partition, low, high)
             spout.instance._pystorm_retries.partition = partition
             spout.open_range(low, high, type(spout.instance).gives_batches())
 
@@ -212,7 +211,7 @@ class Worker:
             name: self._shares(self._begin(name, partition, ""), partition, start, end)
             for name, (partition, start, end) in ranges.items()
         }
-        self._where = ""
+        self._calls.where = ""
         without_offsets = {component.name for component in self.plan.spouts if not component.is_partitioned}
         listened = without_offsets if listens_to is None else without_offsets.intersection(listens_to)
 
@@ -232,7 +231,7 @@ class Worker:
             self.start()
 
     def _begin(self, component: str, partition: str, where: str) -> list[SpoutExecutor]:
-        self._where = where
+        self._calls.where = where
         self._start_where_needed(where)
         for view in self._wiring.views:
             view.set_partition(partition)
@@ -244,8 +243,8 @@ class Worker:
     def _cuts(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> list[int]:
         if len(spouts) == 1:
             return []
-        with self._named(spouts[0], "split"):
-            cuts = list(self._scheduler.call(spouts[0], spouts[0].instance.split, partition, start, end, len(spouts)))
+        split = spouts[0].instance.split
+        cuts = list(self._calls.call(spouts[0], "split", split, partition, start, end, len(spouts)))
         ascending = all(isinstance(cut, int) for cut in cuts) and all(a < b for a, b in pairwise([start, *cuts, end]))
         if cuts and (not ascending or len(cuts) >= len(spouts)):
             raise TopologyError(
@@ -254,144 +253,29 @@ class Worker:
             )
         return cuts
 
+    def _new_micro_batch(self) -> MicroBatch:
+        return MicroBatch(self._scheduler, self.executors, self._builder, self._calls)
+
     def _drive(self, opening: Callable[[], None], deadline: float | None) -> Iterator[pa.RecordBatch]:
         # Broken until the end is reached: an exception and a closed iterator both leave it so.
         self.broken = True
         began = self.clock.monotonic()
-        self._rows = self._batches = 0
+        self._micro_batch = self._new_micro_batch()
         self._before = begun(self.executors)
-        self._longest = longest_calls(self.executors)
+        self._calls.begin()
         try:
             with self._watched():
-                yield from self._read(opening, deadline)
+                yield from self._micro_batch.read(opening, deadline)
         finally:
             self._scheduler.halt()
-            self._close_quietly()
+            self._micro_batch.abandon()
             self._error_log.log_counts()
         self._seconds = self.clock.monotonic() - began
         self.broken = False
-        self._warn()
-
-    def _read(self, opening: Callable[[], None], deadline: float | None) -> Iterator[pa.RecordBatch]:
-        for spout in self._all_spouts():
-            with self._named(spout, "activate"):
-                self._scheduler.call(spout, spout.instance.activate)
-        opening()
-        self._scheduler.begin()
-        yield from self._drained(deadline)
-        self._end_spouts()
-        # Tuples that a spout emits when it is closed belong to this micro-batch, too, as do those of bolts' threads.
-        yield from self._drained(deadline)
-        while not end_bolts(self.executors):
-            yield from self._drained(deadline)
-        self._builder.seal()
-        # Trees of a spout without offsets that bolts keep beyond the micro-batch hold back no row of it.
-        self._builder.release(undecided=True)
-        yield from self._done()
-
-    def _drained(self, deadline: float | None) -> Iterator[pa.RecordBatch]:
-        waits = True
-        while waits:
-            more = True
-            # Order: the ticks that end the micro-batch follow one another downstream, each once all is drained.
-            while more or self._final_tick():
-                more = self._turn(deadline)
-                yield from self._done()
-            waits = self._await_trees()
-
-    def _end_spouts(self) -> None:
-        while self._opened:
-            spout = self._opened.pop(0)
-            with self._named(spout, "close"):
-                self._scheduler.call(spout, spout.instance.close)
-        for spout in self._all_spouts():
-            spout.close()
-            with self._named(spout, "deactivate"):
-                self._scheduler.call(spout, spout.instance.deactivate)
-
-    def _turn(self, deadline: float | None) -> bool:
-        with self._failures():
-            return self._scheduler.run(deadline)
-
-    def _final_tick(self) -> bool:
-        with self._failures():
-            return self._scheduler.final_tick()
-
-    def _await_trees(self) -> bool:
-        with self._failures():
-            return self._scheduler.await_trees()
-
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        try:
-            yield
-        except ComponentFailed as failure:
-            if isinstance(failure, GivenUp) and failure.failed.timed_out:
-                late = late_call(self._scheduler.busy(), self.executors, self._longest, self.call_seconds)
-                failure.failed = failure.failed if late is None else failure.failed.blamed_on(*late)
-            raise tuple_failed(failure, self._where) from failure.__cause__
-
-    def _done(self) -> Iterator[pa.RecordBatch]:
-        done, self._builder.done = self._builder.done, []
-        for batch in done:
-            self._rows += batch.num_rows
-            self._batches += 1
-            yield batch
-
-    def _warn(self) -> None:
-        """Logs warnings for the component's author, each once per component and worker."""
-        for executor in self.executors:
-            if isinstance(executor, BoltExecutor):
-                if executor.unheard_fails:
-                    _warn_once(
-                        self._warned,
-                        executor,
-                        "untracked fail",
-                        "failed a tuple that no spout can replay: it, or its anchor, was emitted without tup_id, "
-                        "without anchors, or at a tick",
-                    )
-            elif isinstance(executor, SpoutExecutor) and not self.plan.component(executor.component).is_partitioned:
-                if executor.unsettled:
-                    _warn_once(
-                        self._warned,
-                        executor,
-                        "unsettled",
-                        f"has {executor.unsettled} tuples that were neither acked nor failed when the micro-batch "
-                        "ended: a bolt with auto_ack = False keeps them, or has forgotten to ack",
-                    )
-                spout = type(executor.instance)
-                overridden = spout.ack is not Spout.ack or spout.fail is not Spout.fail
-                if overridden and executor.emits and not executor.rooted:
-                    _warn_once(
-                        self._warned,
-                        executor,
-                        "no ids",
-                        "defines ack or fail, which are never called: give emit a tup_id",
-                    )
+        self._advice.after(self.plan, self.executors)
 
     def _all_spouts(self) -> list[SpoutExecutor]:
         return [executor for executor in self.executors if isinstance(executor, SpoutExecutor)]
-
-    @contextmanager
-    def _named(self, executor: Executor, method: str) -> Iterator[None]:
-        try:
-            yield
-        except (Exception, SystemExit) as error:  # the process is not the component's to end
-            failure = ComponentFailed(executor.component, executor.task, method, None, -1)
-            failure.__cause__ = error
-            raise tuple_failed(failure, self._where) from error
-        except BaseException as error:
-            error.add_note(f"Raised in {method}() of component {executor.component!r}, task {executor.task}.")
-            raise
-
-    def _close_quietly(self) -> None:
-        """Closes the spouts that an aborted run has left open; the first error counts, further ones are only logged."""
-        while self._opened:
-            spout = self._opened.pop(0)
-            try:
-                self._scheduler.call_if_free(spout, spout.instance.close)
-            except (Exception, SystemExit):
-                logger.exception("close() of component %r, task %d raised", spout.component, spout.task)
 
     @property
     def errors(self) -> list[ComponentFailed]:
@@ -415,8 +299,8 @@ class Worker:
         """
         return {
             "topology": self.plan.name,
-            "rows": self._rows,
-            "batches": self._batches,
+            "rows": self._micro_batch.rows,
+            "batches": self._micro_batch.batches,
             "seconds": self._seconds,
             "components": components_of(self.executors),
             "metrics": metrics_of(self.executors),
@@ -424,7 +308,7 @@ class Worker:
 
     def last_run(self) -> RunCounts:
         """The counts of the last run alone, up to now."""
-        return between(self._before, Look.at(self.executors), self.executors, self._rows)
+        return between(self._before, Look.at(self.executors), self.executors, self._micro_batch.rows)
 
     def stop(self) -> None:
         """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""
@@ -432,31 +316,21 @@ class Worker:
         self._scheduler.halt()
         for executor in self.executors:
             executor.discard()
-        with self._watched():
-            while self._initialized:
-                self._clean_up(self._initialized.pop())
-        self._error_log.log_counts(everything=True)
-        self._scheduler.stop()
+        try:
+            with self._watched():
+                while self._initialized:
+                    executor = self._initialized.pop()
+                    self._calls.call_quietly(executor, "cleanup", executor.clean_up)
+        finally:  # a KeyboardInterrupt goes on, but leaves no thread behind
+            self._error_log.log_counts(everything=True)
+            self._scheduler.stop()
 
     def die(self) -> None:
         """Ends without calling any component, as a killed task does."""
         self.broken = True
-        self._opened.clear()
+        self._micro_batch.forget()
         self._scheduler.stop()
 
     def busy(self) -> list[tuple[Executor, Thread]]:
         """Executors with threads of their own whose component has been called and has not returned."""
         return self._scheduler.busy()
-
-    def _clean_up(self, executor: Executor) -> None:
-        try:
-            self._scheduler.call_if_free(executor, executor.clean_up)
-        except (Exception, SystemExit):
-            logger.exception("cleanup() of component %r, task %d raised", executor.component, executor.task)
-
-
-def _warn_once(warned: set[tuple[str, str]], executor: Executor, what: str, text: str) -> None:
-    """Once per component."""
-    if (executor.component, what) not in warned:
-        warned.add((executor.component, what))
-        logger.warning("component %r, task %d: %s", executor.component, executor.task, text)

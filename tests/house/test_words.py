@@ -69,7 +69,7 @@ PENDING: set[tuple[str, str]] = {
     ("taps", "cython_core/"),
     ("coat", "cython_core/"),
     ("who", "cython_core/"),
-    ("unheard", "pystorm_source/worker/worker.py"),
+    ("unheard", "pystorm_source/worker/advice.py"),
     ("unheard", "tests/core/"),
     ("told", "pystorm_source/api/component.py"),
     ("told", "pystorm_source/journal/spout.py"),

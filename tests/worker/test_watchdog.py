@@ -59,7 +59,7 @@ def running(*classes, spout=Numbers, seconds=SOON, overrides=None):
     for i, cls in enumerate(classes):
         above = body[f"b{i}"] = cls.spec(inputs=[above])
     worker = worker_of(topology(**body), f"b{len(classes) - 1}", overrides=overrides)
-    worker.call_seconds = seconds
+    worker._calls.call_seconds = seconds
     read = []
 
     def go():
@@ -136,7 +136,7 @@ def test_every_method_is_looked_after(method, warnings):
     setattr(Stands, method, stands)
     s = Stands.spec()
     worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s])), "b")
-    worker.call_seconds = SOON
+    worker._calls.call_seconds = SOON
 
     def go():
         assert numbers(worker.run("s", "p", 5, 9)) == [5, 6, 7, 8]

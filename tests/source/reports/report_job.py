@@ -4,7 +4,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from testbed.unpaced import UNPACED
+from testbed.uncontrolled import UNCONTROLLED
 from tests.source.spy import SpySource
 
 
@@ -14,7 +14,7 @@ def main(world: str, work: str, master: str = "") -> None:
     spark.sparkContext.setLogLevel("ERROR")
     spark.dataSource.register(SpySource)
     options = {"topology": "tests.source.topologies:Doubled", "path": world, "maxOffsetsPerTrigger": "2000"}
-    rows = spark.readStream.format("pystorm_spy").options(**options, **UNPACED).load()
+    rows = spark.readStream.format("pystorm_spy").options(**options, **UNCONTROLLED).load()
     writer = rows.writeStream.format("noop").option("checkpointLocation", f"{work}/checkpoint")
     writer.trigger(availableNow=True).start().awaitTermination()
     spark.stop()

@@ -1,0 +1,64 @@
+"""How a worker calls its components outside of turns: by the scheduler's rules, with errors that name them."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cython_core.executors.executor import ComponentFailed, Executor
+from cython_core.schedulers.inline_scheduler import InlineScheduler
+from cython_core.schedulers.threads_scheduler import ThreadsScheduler
+from pystorm_source.worker.failure import GivenUp, tuple_failed
+from pystorm_source.worker.watchdog import late_call, longest_calls
+
+logger = logging.getLogger("pystorm.worker")
+
+
+class ComponentCalls:
+    """``where``: the range that is read, for messages; empty if there is no single one.
+
+    ``call_seconds``: a call that takes longer is to blame for trees that time out meanwhile.
+    """
+
+    def __init__(
+        self, scheduler: InlineScheduler | ThreadsScheduler, executors: Sequence[Executor], call_seconds: float
+    ):
+        self.where = ""
+        self.call_seconds = call_seconds
+        self._scheduler = scheduler
+        self._executors = executors
+        self._longest: dict[Executor, int] = {}
+
+    def begin(self) -> None:
+        """A micro-batch begins: calls of earlier ones are not to blame for its time-outs."""
+        self._longest = longest_calls(self._executors)
+
+    def call(self, executor: Executor, method: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a component's method. Raises TupleFailed, with the component's exception as its cause."""
+        try:
+            return self._scheduler.call(executor, function, *arguments)
+        except (Exception, SystemExit) as error:  # the process is not the component's to end
+            failure = ComponentFailed(executor.component, executor.task, method, None, -1)
+            failure.__cause__ = error
+            raise tuple_failed(failure, self.where) from error
+        except BaseException as error:
+            error.add_note(f"Raised in {method}() of component {executor.component!r}, task {executor.task}.")
+            raise
+
+    def call_quietly(self, executor: Executor, method: str, function: Callable[[], Any]) -> None:
+        """Calls it unless its thread is still in another call. An exception is logged and goes no further."""
+        try:
+            self._scheduler.call_if_free(executor, function)
+        except (Exception, SystemExit):
+            logger.exception("%s() of component %r, task %d raised", method, executor.component, executor.task)
+
+    @contextmanager
+    def turns(self) -> Iterator[None]:
+        """Around executors' turns. Raises TupleFailed if a component fails in one."""
+        try:
+            yield
+        except ComponentFailed as failure:
+            if isinstance(failure, GivenUp) and failure.failed.timed_out:
+                late = late_call(self._scheduler.busy(), self._executors, self._longest, self.call_seconds)
+                failure.failed = failure.failed if late is None else failure.failed.blamed_on(*late)
+            raise tuple_failed(failure, self.where) from failure.__cause__

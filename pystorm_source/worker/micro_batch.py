@@ -1,0 +1,130 @@
+"""One micro-batch in a worker, from the first call of a spout to the last row::
+
+    activate() of every spout, open() of those that read
+      │
+      ▼
+    ┌─ drained ──────────────────────────────────────────────────────────────────┐
+    │  turns, until no executor has work and every batch is published ◀────────┐ │
+    │    │                                                                     │ │
+    │    ▼                                                                     │ │
+    │  the final tick of the most upstream bolt that waits for it ── given ────┤ │
+    │    │ none is left                                                        │ │
+    │    ▼                                                                     │ │
+    │  wait for trees without a verdict ── some got one, or a retry is due ────┘ │
+    │    │ every tree has its verdict                                            │
+    └────┼───────────────────────────────────────────────────────────────────────┘
+         ▼
+    close() and deactivate() of every spout
+      │ they may emit: drained once more
+      ▼
+    bolts end: a thread of a bolt's own may have emitted until then: drained once more, until all have ended
+      │
+      ▼
+    seal the last record batch, release rows of trees that bolts keep, hand out the last rows
+
+Rows leave between any two steps of ``drained``. Order: a tick comes only after all is drained, since the emits of a
+bolt at its tick must be processed before the bolts below it get theirs. Trees are awaited only after the last tick,
+since a bolt may ack what it keeps at its tick. Everything that can still emit comes before the seal: a row that came
+after it would belong to no micro-batch.
+
+The end of the range is thus the flush tick, as in STORM-2306 the tick of the flush timer: no executor waits for the
+interval when there is nothing more to come.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from cython_core.arrow.row_batch import RowBatchBuilder
+from cython_core.executors.bolt_executor import end_bolts
+from cython_core.executors.executor import Executor
+from cython_core.executors.spout_executor import SpoutExecutor
+from cython_core.schedulers.inline_scheduler import InlineScheduler
+from cython_core.schedulers.threads_scheduler import ThreadsScheduler
+from pystorm_source.worker.component_calls import ComponentCalls
+
+
+class MicroBatch:
+    """``read`` runs one. ``rows`` and ``batches`` count what has left it so far."""
+
+    def __init__(
+        self,
+        scheduler: InlineScheduler | ThreadsScheduler,
+        executors: list[Executor],
+        builder: RowBatchBuilder,
+        calls: ComponentCalls,
+    ):
+        self.rows = self.batches = 0
+        self._scheduler = scheduler
+        self._executors = executors
+        self._spouts = [executor for executor in executors if isinstance(executor, SpoutExecutor)]
+        self._builder = builder
+        self._calls = calls
+        self._opened: list[SpoutExecutor] = []
+
+    def open(self, spout: SpoutExecutor, partition: str, start: int, end: int) -> None:
+        """The spout reads offsets [start, end) of a partition. Called by ``opening``."""
+        self._calls.call(spout, "open", spout.instance.open, partition, start, end)
+        self._opened.append(spout)
+
+    def read(self, opening: Callable[[], None], deadline: float | None) -> Iterator[pa.RecordBatch]:
+        """The rows. ``opening`` opens what is read; ``deadline``: when spouts without offsets end, None for never."""
+        for spout in self._spouts:
+            self._calls.call(spout, "activate", spout.instance.activate)
+        opening()
+        self._scheduler.begin()
+        yield from self._drained(deadline)
+        self._end_spouts()
+        yield from self._drained(deadline)
+        while not end_bolts(self._executors):
+            yield from self._drained(deadline)
+        self._builder.seal()
+        # Trees of a spout without offsets that bolts keep beyond the micro-batch hold back no row of it.
+        self._builder.release(undecided=True)
+        yield from self._done()
+
+    def abandon(self) -> None:
+        """Closes the spouts that a run has left open; the first error counts, further ones are only logged."""
+        while self._opened:
+            spout = self._opened.pop(0)
+            self._calls.call_quietly(spout, "close", spout.instance.close)
+
+    def forget(self) -> None:
+        """Calls no spout any more, as if the process had been killed."""
+        self._opened.clear()
+
+    def _drained(self, deadline: float | None) -> Iterator[pa.RecordBatch]:
+        waits = True
+        while waits:
+            more = True
+            while more or self._final_tick():
+                more = self._turn(deadline)
+                yield from self._done()
+            waits = self._await_trees()
+
+    def _turn(self, deadline: float | None) -> bool:
+        with self._calls.turns():
+            return self._scheduler.run(deadline)
+
+    def _final_tick(self) -> bool:
+        with self._calls.turns():
+            return self._scheduler.final_tick()
+
+    def _await_trees(self) -> bool:
+        with self._calls.turns():
+            return self._scheduler.await_trees()
+
+    def _end_spouts(self) -> None:
+        while self._opened:
+            spout = self._opened.pop(0)
+            self._calls.call(spout, "close", spout.instance.close)
+        for spout in self._spouts:
+            spout.close()
+            self._calls.call(spout, "deactivate", spout.instance.deactivate)
+
+    def _done(self) -> Iterator[pa.RecordBatch]:
+        done, self._builder.done = self._builder.done, []
+        for batch in done:
+            self.rows += batch.num_rows
+            self.batches += 1
+            yield batch
