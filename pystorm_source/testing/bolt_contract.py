@@ -189,7 +189,7 @@ class BoltTrial:
         body: dict[str, Any] = {"rows_": rows, "bolt_": spec}
         if behind:
             outputs = [Stream(list(each.fields), each.name) for each in spec.streams]
-            made = type("Behind", (Behind,), {"outputs": outputs})
+            made: Any = type("Behind", (Behind,), {"outputs": outputs})
             body["behind_"] = made.spec(name="behind", inputs=[spec[each.name] for each in spec.streams])
         topology = type("Verified", (Topology,), body)
         keys = {f"topology.{key.replace('_', '.')}": value for key, value in config.items()}
@@ -436,14 +436,14 @@ def _check_inbox(trial: BoltTrial) -> None:
     if trial.state == "none":
         trial.compare(trial.run(copied(trial.rows), max_spout_pending=1), "an inbox of one tuple")
     size = max(4, 2 * len(trial.rows))
-    sizes = {"executor_receive_buffer_size": size, "producer_batch_size": size // 2}
+    sizes: dict[str, Any] = {"executor_receive_buffer_size": size, "producer_batch_size": size // 2}
     trial.compare(trial.run(copied(trial.rows), **sizes), "an inbox of all tuples")
 
 
 @law_of(LAWS, "queues that are full change no row", SAME_ANYHOW)
 def _check_capacity(trial: BoltTrial) -> None:
     behind = bool(trial.spec.streams) and not any(stream.direct for stream in trial.spec.streams)
-    sizes = {"executor_receive_buffer_size": 2, "producer_batch_size": 1}
+    sizes: dict[str, Any] = {"executor_receive_buffer_size": 2, "producer_batch_size": 1}
     ran = trial.run(copied(trial.rows), "", behind=behind, **sizes)
     trial.compare(ran, "queues of two tuples")
     if behind:
