@@ -7,6 +7,7 @@ Time is a ``ManualClock`` that advances whenever a topology would wait: ticks an
 """
 
 from pystorm_source.clock import ManualClock, SystemClock
+from pystorm_source.testing.bolt_contract import verify_bolt
 from pystorm_source.testing.result import Result
 from pystorm_source.testing.run import run_topology
 from pystorm_source.testing.script import ABORT, EOF, FAIL, ON, PAUSE, ScriptedSpout
@@ -23,5 +24,6 @@ __all__ = [
     "ScriptedSpout",
     "SystemClock",
     "run_topology",
+    "verify_bolt",
     "verify_spout",
 ]

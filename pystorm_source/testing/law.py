@@ -1,19 +1,23 @@
 """Laws of components, and what is said of one that is broken."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Self
 
 from cython_core.arrow.row_error import RowError
 from cython_core.executors.executor import ComponentFailed
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ContractBroken, TupleFailed, given, said
-from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call
+from pystorm_source.testing.watch import GRACE_SECONDS, interrupted_threads
 
 RETURNS = "every call returns"
+RETURNS_REMEDY = (
+    "Give calls to the outside world a time-out. If the component is only slow: fewer rows, or a longer timeout"
+)
 PICKLES = "the class pickles"
 
 
@@ -48,27 +52,63 @@ def broken(component: str, law: str, place: str, expected: str, found: str, reme
     return error
 
 
-@contextmanager
-def calls_return(component: str, seconds: float) -> Iterator[None]:
-    """Raises ContractBroken if the block takes longer: a component does not return."""
-    clock = SystemClock()
-    began = clock.monotonic()
-    try:
-        with Watchdog(seconds):
-            yield
-    except TooLong as error:
-        call = interrupted_call(error) or "the checks were still running"
-        raise broken(
-            component,
-            RETURNS,
-            "",
-            f"an end within {seconds:g} seconds",
-            f"{call} after {clock.monotonic() - began:.1f} seconds",
-            "Give calls to the outside world a time-out; if it is only slow, give the check fewer rows or a longer "
-            "timeout",
-        ) from None
+class TimeLimit:
+    """Calls functions in one thread of its own: components that never return do not hold up the test.
+
+    All of them are called in that thread, since what a component opens may belong to it.
+    """
+
+    def __init__(self, component: str, seconds: float):
+        self._component = component
+        self._seconds = seconds
+        self._clock = SystemClock()
+        self._began = self._clock.monotonic()
+        self._calls: SimpleQueue[Callable[[], Any] | None] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self._thread = Thread(target=self._work, name="pystorm-verify", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._calls.put(None)
+
+    def left(self) -> float:
+        """Seconds, at least a hundredth."""
+        return max(0.01, self._began + self._seconds - self._clock.monotonic())
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """What the function returns. Raises what it raises; ContractBroken if the time is over."""
+        self._calls.put(function)
+        try:
+            # What watches a run itself comes first, for it knows more.
+            answer, error = self._answers.get(timeout=self.left() + 3 * GRACE_SECONDS)
+        except Empty:
+            call = interrupted_threads([self._thread]) or "the checks were still running"
+            raise self.over(call) from None
+        if error is not None:
+            raise error
+        return answer
+
+    def over(self, found: str) -> ContractBroken:
+        """The error for a call that did not return in time."""
+        expected = f"an end of all checks within {self._seconds:g} seconds"
+        return broken(self._component, RETURNS, "", expected, found, RETURNS_REMEDY)
+
+    def _work(self) -> None:
+        while (function := self._calls.get()) is not None:
+            try:
+                self._answers.put((function(), None))
+            except BaseException as error:
+                self._answers.put((None, error))
 
 
+LATE = "nothing is emitted after the run"
+LATE_REMEDY = (
+    "Threads of the bolt emit before process() returns, or anchor to a tuple that has no verdict yet, and end in "
+    "cleanup(); for calls that wait, write an AsyncBolt"
+)
 OF_ERRORS = (
     (
         "All Tuples must be either lists or tuples",
@@ -89,6 +129,11 @@ OF_ERRORS = (
         "outside of its range",
         "offsets lie in the range and ascend",
         "Stop before `end`: return False from next_tuple() instead of emitting offset `end`",
+    ),
+    (
+        "by a thread of its own, between two micro-batches",
+        LATE,
+        LATE_REMEDY,
     ),
     (
         "needs the tuple's offset",
@@ -157,7 +202,8 @@ def key_of(value: Any) -> Any:
         return ("dict", frozenset((key_of(key), key_of(each)) for key, each in value.items()))
     if isinstance(value, (set, frozenset)):
         return ("set", frozenset(map(key_of, value)))
-    if type(value).__repr__ is object.__repr__:
+    cls: Any = type(value)
+    if cls.__repr__ is object.__repr__:
         return (type(value).__name__, key_of(getattr(value, "__dict__", {})))
     return (type(value).__name__, repr(value))
 

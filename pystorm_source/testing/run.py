@@ -1,7 +1,7 @@
 """Runs a topology inside a test."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -90,6 +90,22 @@ def run_topology(
         raise ValueError(f"errors is 'raise' or 'collect'. Given: {given(errors)}")
     if scheduler is not None:
         config = {**(config or {}), "topology.scheduler": scheduler}
+    return run_watched(topology, config, clock, seed, timeout, together, errors == "raise", check_types)
+
+
+def run_watched(
+    topology: type[Topology],
+    config: Mapping[str, Any] | None = None,
+    clock: Clock | None = None,
+    seed: int | None = None,
+    timeout: float = 60.0,
+    together: bool = False,
+    raises: bool = True,
+    check_types: bool = True,
+    on_worker: Callable[[Worker], None] | None = None,
+) -> Result:
+    """As ``run_topology``. ``on_worker`` is called with every new worker, before it starts."""
+    __tracebackhide__ = True
     plan = compile_plan(topology, config)
     if not together:
         check_meetings(plan)
@@ -97,6 +113,8 @@ def run_topology(
     plays = _plays_of(plan, watched)
 
     def give_plays(worker: Worker, task: LocalTask) -> None:
+        if on_worker is not None:
+            on_worker(worker)
         for executor in worker.executors:
             if executor.component in plays:
                 executor.instance._play = plays[executor.component]
@@ -131,7 +149,7 @@ def run_topology(
         ) from None
     if ended_by is not None:
         _leave_own_frames(ended_by.__cause__)
-        if errors == "raise":
+        if raises:
             raise ended_by.with_traceback(None)
     counts = run.counts()
     counts.errors += [] if ended_by is None else [ended_by]
@@ -145,7 +163,8 @@ def run_topology(
 
 def typed_output(plan: Plan) -> OutputPlan:
     """A column for each typed field of the open streams."""
-    views, columns = [], []
+    views: list[ViewPlan] = []
+    columns: list[pa.Field] = []
     streams = [(component, stream) for component, stream in plan.open_streams if any(stream.types)]
     for component, stream in streams:
         places = []

@@ -3,11 +3,11 @@
 import copy
 import random
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from pystorm_source.api import ComponentSpec, PartitionedSpout
+from pystorm_source.api import ComponentSpec, PartitionedSpout, Snapshot
 from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.clock import Clock, ManualClock, SystemClock
 from pystorm_source.errors import ContractBroken, TopologyError, UsageError, given
@@ -15,8 +15,8 @@ from pystorm_source.options import parse
 from pystorm_source.testing.driven import Driven, Reading, Row
 from pystorm_source.testing.law import (
     Law,
+    TimeLimit,
     broken,
-    calls_return,
     check_pickles,
     difference,
     law_of,
@@ -90,21 +90,27 @@ def verify_spout(
     clock = clock or ManualClock(SystemClock().wall())
     spec = _spec_of(spout)
     name = spec.component_cls.__name__
-    with calls_return(name, timeout):
-        try:
-            driven = _driven(spec, config, clock)
-            other = None if same_as is None else _driven(_spec_of(same_as), config, clock)
-        except UsageError:
-            raise
-        except Exception as error:
-            raise broken(name, STARTS, "", "no exception", f"initialize() {raised(error)}", STARTS_REMEDY) from error
-        trial = SpoutTrial(driven, most_offsets)
+    with TimeLimit(name, timeout) as limit:
+        trial = limit.call(lambda: _trial_of(spec, config, clock, most_offsets))
         for law in LAWS:
-            trial.judge(law)
-        if other is not None:
-            trial.judge(Law(SAME_ROWS, SAME_ROWS_REMEDY, lambda trial: _check_same_rows(trial, other)))
+            limit.call(partial(trial.judge, law))
+        if same_as is not None:
+            other = _spec_of(same_as)
+            limit.call(lambda: trial.judge(_same_rows_as(other, config, clock)))
         if grow is not None:
-            trial.judge(Law(GROWS, GROWS_REMEDY, lambda trial: _check_growth(trial, grow)))
+            before = limit.call(lambda: (trial.snapshot(), {each: trial.whole(each) for each in trial.ranges}))
+            grow()  # here, where the test has opened what it uses
+            limit.call(lambda: trial.judge(Law(GROWS, GROWS_REMEDY, lambda trial: _check_growth(trial, *before))))
+
+
+def _trial_of(spec: ComponentSpec, config: Mapping[str, Any] | None, clock: Clock, most_offsets: int) -> "SpoutTrial":
+    try:
+        return SpoutTrial(_driven(spec, config, clock), most_offsets)
+    except UsageError:
+        raise
+    except Exception as error:
+        name, found = spec.component_cls.__name__, f"initialize() {raised(error)}"
+        raise broken(name, STARTS, "", "no exception", found, STARTS_REMEDY) from error
 
 
 STARTS = "an instance starts on the driver"
@@ -161,6 +167,10 @@ class SpoutTrial:
         assert self._law is not None
         says, remedy = (law_of_error(cause) if cause is not None else None) or (self._law.says, self._law.remedy)
         raise broken(self.driven.cls.__name__, says, place, expected, found, remedy) from cause
+
+    def snapshot(self) -> Snapshot:
+        """What the driver sees before it has planned anything."""
+        return self.driven.driver.snapshot({}, {})
 
     @cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
@@ -315,19 +325,6 @@ def _check_inside(trial: SpoutTrial, name: str, start: int, end: int, rows: Rows
 
 @law_of(
     LAWS,
-    "the class pickles and opens anew",
-    "Open connections, files and locks in initialize() or open(), not in the class, its module or the constructor",
-)
-def _check_pickles(trial: SpoutTrial) -> None:
-    driven = copy.copy(trial.driven)
-    assert trial._law is not None
-    driven.cls = check_pickles(trial.driven.cls, trial._law.remedy)
-    name, (start, end) = next(iter(trial.ranges.items()))
-    trial.compare(place_of(name, start, end), trial.whole(name), driven.read_all(name, start, end))
-
-
-@law_of(
-    LAWS,
     "a range reads the same again",
     "Reset in open() whatever next_tuple() uses up; make values of the stored data alone: no clock, no random numbers, "
     "no counter in self",
@@ -340,6 +337,19 @@ def _check_same_again(trial: SpoutTrial) -> None:
         trial.compare(f"{place}, in a fresh instance", whole, trial.driven.read_all(name, start, end))
         trial.compare(f"{place}, in a fresh instance", whole, trial.driven.read_all(name, start, end, spout))
         trial.compare(f"{place}, again in the same instance", whole, trial.driven.read_all(name, start, end, spout))
+
+
+@law_of(
+    LAWS,
+    "the class pickles and opens anew",
+    "Open connections, files and locks in initialize() or open(), not in the class, its module or the constructor",
+)
+def _check_pickles(trial: SpoutTrial) -> None:
+    driven = copy.copy(trial.driven)
+    assert trial._law is not None
+    driven.cls = check_pickles(trial.driven.cls, trial._law.remedy)
+    name, (start, end) = next(iter(trial.ranges.items()))
+    trial.compare(place_of(name, start, end), trial.whole(name), driven.read_all(name, start, end))
 
 
 @law_of(
@@ -419,19 +429,6 @@ def _check_align(trial: SpoutTrial) -> None:
 
 @law_of(
     LAWS,
-    "an empty range is exhausted",
-    "A range [n, n) is read to its end at once, without a tuple",
-)
-def _check_empty(trial: SpoutTrial) -> None:
-    for name, (start, end) in trial.ranges.items():
-        for at in (start, end):
-            rows = trial.driven.read_all(name, at, at)
-            if any(rows.values()):
-                trial.broken(place_of(name, at, at), "no rows", given(rows))
-
-
-@law_of(
-    LAWS,
     "a run that breaks off can be closed and read again",
     "close() and cleanup() come at any moment, also before the first tuple; set in initialize() what they use, and "
     "keep nothing outside of the instance that a killed task would leave behind",
@@ -455,6 +452,23 @@ def _check_broken_run(trial: SpoutTrial) -> None:
     trial.driven.instance("driver").cleanup()
 
 
+@law_of(
+    LAWS,
+    "an empty range is exhausted",
+    "A range [n, n) is read to its end at once, without a tuple",
+)
+def _check_empty(trial: SpoutTrial) -> None:
+    for name, (start, end) in trial.ranges.items():
+        for at in (start, end):
+            rows = trial.driven.read_all(name, at, at)
+            if any(rows.values()):
+                trial.broken(place_of(name, at, at), "no rows", given(rows))
+
+
+def _same_rows_as(spec: ComponentSpec, config: Mapping[str, Any] | None, clock: Clock) -> Law:
+    return Law(SAME_ROWS, SAME_ROWS_REMEDY, lambda trial: _check_same_rows(trial, _driven(spec, config, clock)))
+
+
 def _check_same_rows(trial: SpoutTrial, other: Driven) -> None:
     for name, (start, end) in trial.ranges.items():
         place = f"{place_of(name, start, end)}, of {trial.driven.cls.__name__} and {other.cls.__name__}"
@@ -467,21 +481,23 @@ def _check_same_rows(trial: SpoutTrial, other: Driven) -> None:
                 trial.broken(place, *differs)
 
 
-def _check_growth(trial: SpoutTrial, grow: Callable[[], None]) -> None:
-    driver = trial.driven.driver
-    before = driver.snapshot({}, {})
-    wholes = {name: trial.whole(name) for name in trial.ranges}
-    grow()
-    after = driver.snapshot({}, {})
+def _check_growth(trial: SpoutTrial, before: Snapshot, wholes: dict[str, Rows]) -> None:
+    after = trial.snapshot()
     if after == before:
         trial.broken("", "heads that have moved on after grow()", f"the same as before, {given(dict(after.heads))}")
+    known = {name: latest for name, (_, latest) in before.heads.items()}
+    planned = trial.driven.driver.snapshot(dict(known), dict(before.state))
     for name, (earliest, latest) in before.heads.items():
-        if name not in after.heads:
-            trial.broken(f"partition {name!r}", "it to stay", f"only {given(sorted(after.heads))}")
-        found = after.heads[name]
-        if found[0] != earliest:
-            trial.broken(f"partition {name!r}", f"earliest {earliest}, as nothing was read yet", f"earliest {found[0]}")
-        if found[1] < latest:
-            trial.broken(f"partition {name!r}", f"latest {latest} or more", f"latest {found[1]}")
+        place = f"partition {name!r}"
+        if name not in planned.heads and name not in planned.retired:
+            trial.broken(place, "it to stay, or to be retired", f"only {given(sorted(planned.heads))}")
+        for heads in (planned.heads, after.heads):
+            found = heads.get(name, (earliest, latest))[1]
+            if found < latest:
+                trial.broken(place, f"latest {latest} or more", f"latest {found}")
+        # A partition that no offset names yet may still change its name.
+        found = after.heads.get(name, (earliest, latest))[0]
+        if found != earliest:
+            trial.broken(place, f"earliest {earliest}, as nothing was read yet", f"earliest {found}")
     for name, (start, end) in trial.ranges.items():
         trial.compare(place_of(name, start, end), wholes[name], trial.driven.read_all(name, start, end))

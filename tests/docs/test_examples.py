@@ -17,6 +17,7 @@ from pystorm_source.errors import OptionError
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.offsets.offsets import parse
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.testing import verify_spout
 from tests.docs.pages import ROOT, Block, blocks, pages
 
 on_spark = pytest.mark.spark
@@ -143,6 +144,12 @@ def test_writing_a_spout(spark, shards, tmp_path):
     assert Counter(map(tuple, series.collect())) == Counter((n, n / 2) for n in range(200_000))
 
 
+def test_the_spout_of_the_page_keeps_the_laws(shards):
+    """Without Spark, as its check list advises."""
+    names = run(None, "docs/WRITING_A_SPOUT.md", given=blocks(ROOT / "docs/WRITING_A_SPOUT.md", "python")[:2])
+    verify_spout(names["EventSpout"], {"path": str(shards)}, grow=lambda: add(shards, "north", [200, 205]))
+
+
 def test_settings_that_a_spout_declares(tmp_path, monkeypatch):
     """The block that is a module: checked without Spark, as `.load()` checks it."""
     (module,) = blocks(ROOT / "docs/WRITING_A_SPOUT.md", "python", modules=True)
@@ -202,7 +209,7 @@ def test_testing():
     """Every test of the page passes; there is no Spark."""
     names = run(None, "docs/TESTING.md")
     tests = {name: test for name, test in names.items() if name.startswith("test_")}
-    assert len(tests) == 7
+    assert len(tests) == 12
     for test in tests.values():
         test()
 
@@ -215,6 +222,13 @@ def test_counters():
 @on_spark
 def test_listener_of_admission(spark):
     assert run(spark, "docs/ADMISSION.md")["listener"].records == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_every_python_block_compiles(page):
+    """Also of blocks that are run on Spark alone."""
+    for block in blocks(page, "python") + blocks(page, "python", modules=True):
+        compile("\n" * (block.line - 1) + block.text, page.name, "exec")
 
 
 def test_every_python_block_belongs_to_a_test():
