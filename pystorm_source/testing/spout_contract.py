@@ -55,7 +55,7 @@ def verify_spout(
 
     Args:
         spout (type[PartitionedSpout] | ComponentSpec): the class, or its spec. Its source holds a few dozen tuples,
-            and nobody else writes to it.
+            and no other process writes to it.
         config (Mapping[str, Any]): as the reader's options. Defaults to None.
         clock (Clock): for a spout that has a ``clock``. Defaults to a ManualClock that stands still at the present.
         grow (Callable): adds tuples to the source; called once, and checked: what was there stays as it is. Defaults
@@ -443,7 +443,7 @@ def _check_broken_run(trial: SpoutTrial) -> None:
                 reading.executor.take_turn(1)
             spout.close()
             spout.cleanup()
-        killed = Reading(trial.driven, trial.driven.instance("task"))  # closed by nobody
+        killed = Reading(trial.driven, trial.driven.instance("task"))  # never closed
         killed.open(name, start, end)
         killed.executor.take_turn(1)
         place = f"{place_of(name, start, end)}, after a run that broke off"

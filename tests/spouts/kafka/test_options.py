@@ -189,11 +189,12 @@ def test_starting_offsets_in_sparks_form():
 @pytest.mark.parametrize("cls", [KafkaSpout, KafkaBatchSpout])
 def test_fields_are_those_of_kafka_with_their_types(cls):
     def made(fields, **config):
-        return Driven(cls.spec(servers="b:1", subscribe="a", fields=fields, config=config))
+        (stream,) = Driven(cls.spec(servers="b:1", subscribe="a", fields=fields, config=config)).streams
+        return stream
 
-    assert made(["value", "offset"]).stream.types == ("binary", "long")
-    assert made(["value string not null", "offset long not null"]).stream.types == ("string not null", "long not null")
-    assert made(["value"], **{"value.format": "string"}).stream.types == ("string",)
+    assert made(["value", "offset"]).types == ("binary", "long")
+    assert made(["value string not null", "offset long not null"]).types == ("string not null", "long not null")
+    assert made(["value"], **{"value.format": "string"}).types == ("string",)
     with pytest.raises(OptionError, match="'length'"):
         made(["value binary", "length int"])
     with pytest.raises(SchemaError, match="'offset'"):
