@@ -84,6 +84,28 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
         def _split_scope(self, nodeid: str) -> str:
             return self.groups.get(str(nodeid)) or str(nodeid).partition("::")[0]
 
+        def remove_node(self, node: Any) -> str | None:
+            """A process has died: the test that it ran has failed, and another process gets what was left to it.
+
+            Workaround (pytest-xdist 3.8): it has the test run again, which kills the next process, too; and a process
+            that gets the last piece of work waits for more before it runs the last test, for ever.
+            """
+            left = [unit for unit in self.assigned_work.pop(node).items() if not all(unit[1].values())]
+            if not left:
+                return None
+            _, unit = left[0]
+            died: str = next(name for name, is_done in unit.items() if not is_done)
+            unit[died] = True
+            self.workqueue.update({scope: unit for scope, unit in left if not all(unit.values())})
+            for other in self.nodes:
+                self._reschedule(other)
+            return died
+
+        def _assign_work_unit(self, node: Any) -> None:
+            super()._assign_work_unit(node)
+            if self.collection is not None and not self.workqueue:
+                node.shutdown()  # once it has done its work
+
     return GroupsAndFiles(config, log)
 
 

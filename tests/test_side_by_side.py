@@ -32,7 +32,7 @@ def written():
 """
 
 
-def run(folder: Path, *arguments: str, shell: str = "") -> str:
+def run(folder: Path, *arguments: str, shell: str = "", status: int = 0) -> str:
     """What pytest prints in that folder, with the hooks of these tests."""
     (folder / "pytest.ini").write_text(INI)
     if not (folder / "conftest.py").exists():
@@ -42,12 +42,12 @@ def run(folder: Path, *arguments: str, shell: str = "") -> str:
         command = ["sh", "-c", f'{shell}; exec "$@"', "sh", *command]
     done = subprocess.run(command, cwd=folder, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == status, done.stdout
     return done.stdout
 
 
-def two_processes(folder: Path) -> str:
-    return run(folder, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+def two_processes(folder: Path, status: int = 0) -> str:
+    return run(folder, "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", status=status)
 
 
 def test_nothing_runs_beside_a_quiet_test(tmp_path):
@@ -101,3 +101,16 @@ def test_children_take_ctrl_c_where_the_shell_ignores_it(tmp_path, processes):
     )
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
     assert "1 passed" in run(tmp_path, "-n", processes, shell="trap '' INT")
+
+
+@pytest.mark.parametrize("name", ["test_before", "test_zlast"])
+def test_a_process_that_dies_fails_its_test_once_and_the_rest_runs(tmp_path, name):
+    for n in range(6):
+        (tmp_path / f"test_other{n}.py").write_text(
+            TIMED + "@pytest.mark.parametrize('n', range(4))\ndef test_it(n):\n    time.sleep(0.01)\n"
+        )
+    (tmp_path / f"{name}.py").write_text(
+        "import os, signal\ndef test_a(): pass\ndef test_dies(): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "def test_b(): pass\n"
+    )
+    assert "1 failed, 26 passed" in two_processes(tmp_path, status=1)
