@@ -8,6 +8,10 @@ per tuple would pay 40 ns for them. So the state is in a collector beside the in
 ``running``, the collector of the component that the scheduler has called; anything else takes the slower way by the
 instance's ``_pystorm_collector`` attribute.
 
+Invariant: plain emit ≡ general emit. A plain emit (positional, default stream, no options) is taken by
+``try_spout_emit`` or ``try_bolt_emit`` below; all others by the ``emit`` of the bases. The former is only sooner: the
+same rows, anchors, order, counters and errors. tests/core/routing/test_plain_emit.py runs both on drawn emits.
+
 Threading law: a collector belongs to the thread of its executor.
 """
 
@@ -29,7 +33,7 @@ cdef extern from "Python.h":
 
 
 from cython_core.acking.acker cimport (
-    anchor_t, PS_ROOT_ABANDONED, ack_edge, fail_root, no_anchor, ps_acker_edge, ps_acker_fail,
+    anchor_t, PS_ROOT_EMIT_RAISED, ack_edge, fail_root, no_anchor, ps_acker_edge, ps_acker_fail,
     ps_acker_open, ps_acker_reset, ps_root, roots_of,
 )
 from cython_core.routing.stream_router cimport StreamRouter, send_straight, transfer
@@ -49,13 +53,13 @@ logger = logging.getLogger("pystorm.worker")
 
 cdef OutputCollector running = None
 cdef str ATTRIBUTE = "_pystorm_collector"
-cdef str LATE = "_pystorm_late_emit_told"
-cdef str HEARER = "_pystorm_told"
+cdef str LATE = "_pystorm_late_emit_reported"
+cdef str PROTOCOL = "_pystorm_protocol"
 # Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.
 cdef Py_ssize_t MOST_LATE_EMITS = 10
 
 
-cdef int enter(OutputCollector collector) except -1:
+cdef int set_current_collector(OutputCollector collector) except -1:
     """Makes this the collector that its component's methods find at once."""
     global running
     running = collector
@@ -91,7 +95,7 @@ cdef class OutputCollector:
         if getattr(self.instance, ATTRIBUTE, None) is self:
             PyObject_GenericSetAttr(self.instance, ATTRIBUTE, None)
         if running is self:
-            enter(None)
+            set_current_collector(None)
 
     cdef StreamRouter router_of(self, object stream):
         cdef StreamRouter router = self.routers.get("default" if stream is None else stream)
@@ -219,7 +223,7 @@ cdef class SpoutOutputCollector(OutputCollector):
         if not self.tracks:
             answer = self.send_with(values, stream, &anchor, direct_task, need_task_ids)
             if not self.bounded:
-                if self.roots.hears_acks:
+                if self.roots.notifies_acks:
                     self.instance.ack(tup_id)  # as in Storm, where no acker runs
                 self.untracked += 1
             return answer
@@ -244,7 +248,7 @@ cdef class SpoutOutputCollector(OutputCollector):
             answer = self.send_with(values, stream, &anchor, direct_task, need_task_ids)
         except BaseException:
             # Told to nobody, though some of its tuples may be on their way.
-            ps_acker_fail(&self.acker.acker, root, anchor.attempt, PS_ROOT_ABANDONED)
+            ps_acker_fail(&self.acker.acker, root, anchor.attempt, PS_ROOT_EMIT_RAISED)
             raise
         self.rooted += 1
         ack_edge(&self.acker.acker, root, anchor.attempt, edge)
@@ -354,7 +358,7 @@ cdef class BoltOutputCollector(OutputCollector):
 
     cdef int ack(self, Tuple tup) except -1:
         if tup.verdict != OPEN:
-            self.second_verdicts += 1
+            self.duplicate_verdicts += 1
             return 0
         tup.verdict = ACKED
         self.acks += tup.source.task >= 0  # ticks do not count
@@ -366,7 +370,7 @@ cdef class BoltOutputCollector(OutputCollector):
 
     cdef int fail(self, Tuple tup, str method="fail", object cause=None) except -1:
         if tup.verdict != OPEN:
-            self.second_verdicts += 1
+            self.duplicate_verdicts += 1
             return 0
         tup.verdict = FAILED
         self.fails += tup.source.task >= 0
@@ -380,7 +384,7 @@ cdef class BoltOutputCollector(OutputCollector):
             if self.failed is None:
                 self.failed = tup
         elif tup.source.task >= 0:
-            self.unheard_fails += 1
+            self.untracked_fails += 1
         return 0
 
     cdef int reset_timeout(self, Tuple tup) except -1:
@@ -396,7 +400,7 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef int refuse_late(self, object values) except -1:
         """An emit in no tree between two micro-batches, by a thread of the bolt's: neither of them would replay it.
 
-        Order: written down, too, for nobody may ever look at the thread that is told of it.
+        Order: written down, too, as the exception in the thread may never be seen.
         """
         error = RuntimeError(
             f"{name_of(self.instance)}.emit by a thread of its own, between two micro-batches: emit before "
@@ -473,7 +477,7 @@ cdef OutputCollector collector_of(object component, object given=None):
 
 
 cdef int warn_of_late_emit(object component, str text) except -1:
-    """Once per component: nobody may ever look at the thread that is told of it."""
+    """Once per component: the exception in the thread may never be seen."""
     if getattr(component, LATE, False):
         return 0
     PyObject_GenericSetAttr(component, LATE, True)
@@ -485,7 +489,7 @@ cdef bint heard(object component, dict message) except -1:
     """Whether the component is in no topology, but in a unit test that listens to it, which has got the message."""
     if collector_or_none(component) is not None:
         return False
-    hearer = getattr(component, HEARER, None)
+    hearer = getattr(component, PROTOCOL, None)
     return hearer is not None and hearer(message)
 
 
@@ -677,7 +681,7 @@ cdef int settle(object component, str method, object given, bint failed) except 
     collector = <BoltOutputCollector?>collector_of(component)
     tup = tuple_meant(given)
     if tup is None:
-        collector.second_verdicts += 1  # nobody holds a tuple of that id any more
+        collector.duplicate_verdicts += 1  # nobody holds a tuple of that id any more
     elif failed:
         collector.fail(tup)
     else:
@@ -757,7 +761,7 @@ cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id)
         if (<SpoutOutputCollector>collector).tracks:
             return send_rooted(collector, values, tup_id)
         if not (<SpoutOutputCollector>collector).bounded:
-            if (<SpoutOutputCollector>collector).roots.hears_acks:
+            if (<SpoutOutputCollector>collector).roots.notifies_acks:
                 return 0
             acked = 1  # as no acker runs
     anchor = no_anchor((<SpoutOutputCollector>collector).last_offset)

@@ -43,8 +43,8 @@ cdef class Purgatory:
     cdef dict lists             # key → Watchers
     cdef readonly Py_ssize_t purge_interval
     cdef readonly unsigned long long purges
-    cdef uint64_t now           # nanoseconds, as last told
-    cdef uint64_t told(self, object now) except? 0
+    cdef uint64_t now           # nanoseconds, as last given
+    cdef uint64_t advanced(self, object now) except? 0
     cdef int watch(self, DelayedOperation operation, object key) except -1
     cdef int start_timer(self, DelayedOperation operation) except -1
     cdef int tidy(self, object key, Watchers watchers) except -1

@@ -166,8 +166,8 @@ cdef class Purgatory:
         """A time before which none expires, in seconds; infinity where none will."""
         return to_seconds(ps_wheel_next(&self.ward.wheel))
 
-    cdef uint64_t told(self, object now) except? 0:
-        """The clock in nanoseconds, which never goes backwards; None: as it was told last."""
+    cdef uint64_t advanced(self, object now) except? 0:
+        """The clock in nanoseconds, which never goes backwards; None: as it was given last."""
         cdef uint64_t nanos = self.now if now is None else to_nanos(now)
         if nanos > self.now:
             self.now = nanos
@@ -175,7 +175,7 @@ cdef class Purgatory:
 
     def try_complete_else_watch(self, DelayedOperation operation not None, keys, now=None):
         """Whether the operation completes at once; if not, it is watched by each of the keys from here on, and its time
-        runs. ``now``: the clock, in seconds; None: as it was last told.
+        runs. ``now``: the clock, in seconds; None: as it was last given.
 
         Raises ValueError for an operation that was put into a purgatory before, or no keys; TypeError for a key that is
         not hashable; what the operation raises.
@@ -190,7 +190,7 @@ cdef class Purgatory:
             raise ValueError(f"an operation is watched by one key or several; Given: {keys!r}")
         if operation.try_complete() or operation.outcome != PENDING:
             return operation.outcome == COMPLETED
-        self.told(now)
+        self.advanced(now)
         for key in distinct:
             self.watch(operation, key)
         operation.ward = self.ward
@@ -257,7 +257,7 @@ cdef class Purgatory:
 
         Raises what one of them raises; the others expire with the next call. Then purges where that is due.
         """
-        cdef uint64_t nanos = self.told(now)
+        cdef uint64_t nanos = self.advanced(now)
         cdef ps_timer *timer
         cdef int expired = 0
         while True:

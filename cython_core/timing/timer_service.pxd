@@ -9,7 +9,7 @@ cdef class TimerService:
     cdef ps_wheel wheel         # made with the first timer
     cdef bint has_wheel
     cdef Py_ssize_t running     # timers that were started and not stopped
-    cdef uint64_t now           # nanoseconds, as last told
+    cdef uint64_t now           # nanoseconds, as last given
     cdef int pass_time(self, double now) except -1
     cdef int make_wheel(self) except -1
     cdef double next_due(self) noexcept

@@ -211,7 +211,7 @@ class BoltTrial:
             if law_of_error(each) is not None:
                 self._refuse(each, place)
         wait_for(set(threading.enumerate()) - before)
-        late = any(getattr(instance, "_pystorm_late_emit_told", False) for instance in instances)
+        late = any(getattr(instance, "_pystorm_late_emit_reported", False) for instance in instances)
         return Ran(result, self._names, spec.streams, late)
 
     def _refuse(self, error: Exception, place: str) -> NoReturn:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from cython_core.arrow.row_batch import RowBatchBuilder, RowView
+from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.queues.batch_inserter import PendingEmits
 from cython_core.routing.stream_router import StreamRouter
@@ -124,11 +124,11 @@ class StreamRead(NamedTuple):
         ]
         builder = RowBatchBuilder(pa.schema([*fields, pa.field("_offset", pa.int64())]))
         columns = [typed.index(place) if place in typed else -1 for place in range(len(types))]
-        view = RowView(builder, columns, {}, offset_column=len(fields), label=f"{component}.{stream.name}")
+        view = RowSink(builder, columns, {}, offset_column=len(fields), label=f"{component}.{stream.name}")
         source = TupleSource(component, stream.name, 1, stream.fields)
         router = StreamRouter(source, pending, (), view, stream.direct)
         if len(typed) < len(types):
-            router.tap = []
+            router.captured = []
         return cls(stream, router, builder, typed)
 
     def rows(self) -> list[Row]:
@@ -138,11 +138,11 @@ class StreamRead(NamedTuple):
             *columns, offsets = [column.to_pylist() for column in batch.columns]
             values = list(zip(*columns, strict=True)) if columns else [()] * batch.num_rows
             rows += zip(offsets, values, strict=True)
-        if self.router.tap is None:
+        if self.router.captured is None:
             return rows
         return [
             (offset, self._with_typed(emitted, values))
-            for (offset, values), emitted in zip(rows, self.router.tap, strict=True)
+            for (offset, values), emitted in zip(rows, self.router.captured, strict=True)
         ]
 
     def _with_typed(self, emitted: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:

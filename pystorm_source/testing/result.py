@@ -23,7 +23,7 @@ class Result:
         retries (dict[str, int]): tuples that a spout emitted again.
         dead_letters (dict[str, int]): tuples of a spout that no retry was left for.
         dropped (dict[str, int]): dead letters that left no row.
-        second_verdicts (dict[str, int]): acks and fails of tuples that had their verdict already; without effect.
+        duplicate_verdicts (dict[str, int]): acks and fails of tuples that had their verdict already; without effect.
         skipped (dict[str, int]): tuples that a bolt did not get, as their trees failed while they waited in its queue.
         metrics (dict): component → what it gave to ``report_metric``.
         errors (list[Exception]): what components raised: TupleFailed, with the component's exception as cause.
@@ -61,7 +61,7 @@ class Result:
         self.retries = {**zeros, **counts.of("retries")}
         self.dead_letters = {**zeros, **counts.of("dead_letters")}
         self.dropped = {**zeros, **counts.of("dropped")}
-        self.second_verdicts = {**zeros, **counts.of("second_verdicts")}
+        self.duplicate_verdicts = {**zeros, **counts.of("duplicate_verdicts")}
         self.skipped = {**zeros, **counts.of("skipped")}
         self.metrics = counts.metrics
         self.errors: list[Exception] = counts.errors

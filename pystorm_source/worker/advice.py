@@ -33,7 +33,7 @@ class Advice:
                 self._of_spout(executor)
 
     def _of_bolt(self, bolt: BoltExecutor) -> None:
-        if bolt.unheard_fails:
+        if bolt.untracked_fails:
             self.once(
                 bolt,
                 "untracked fail",

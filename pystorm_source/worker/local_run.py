@@ -75,18 +75,18 @@ class Counts:
 
 @dataclass
 class Warm:
-    """A worker that is kept. ``taps``: tuples emitted since the end of its last task; ``reached``: its counts then."""
+    """A worker that is kept. ``captured``: tuples since the end of its last task; ``reached``: its counts then."""
 
     worker: Worker
-    taps: dict[StreamName, list[tuple[Any, ...]]]
+    captured: dict[StreamName, list[tuple[Any, ...]]]
     reached: Counts = field(default_factory=Counts)
 
 
 class LocalRun:
     """Micro-batches of ``plan``. A task that dies is run again from its start, in a new worker.
 
-    ``taps``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an unfinished attempt are
-    dropped. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with every new worker,
+    ``captured``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an unfinished attempt
+    are dropped. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with every new worker,
     and the task that it is for, before it starts. ``output``: rows that are made, so that values must fit their types,
     and dropped. ``seed``: shuffles the order of tasks and, in each worker, of turns.
     Raises OptionError for a wrong or mistyped key.
@@ -97,7 +97,7 @@ class LocalRun:
         plan: Plan,
         clock: Clock | None = None,
         seed: int | None = None,
-        taps: Iterable[StreamName] = (),
+        captured: Iterable[StreamName] = (),
         component_clock: Clock | None = None,
         prepare: Callable[[Worker, LocalTask], None] | None = None,
         together: bool = False,
@@ -109,7 +109,7 @@ class LocalRun:
                 parse(table, plan.conf_of(component))
         self.plan = plan
         self.clock = clock or SystemClock()
-        self.rows: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in taps}
+        self.rows: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in captured}
         self.unread = Unread(plan, component_clock)
         self.without_offsets = tuple(spout.name for spout in plan.spouts if not spout.is_partitioned)
         self.together = together
@@ -147,7 +147,7 @@ class LocalRun:
             deadline = self.clock.monotonic() + share
             warm = self._run(task, deadline, until_idle)
             idle = idle and (not task.listens_to or self.clock.monotonic() < deadline)
-            for stream, tuples in warm.taps.items():
+            for stream, tuples in warm.captured.items():
                 gained[stream] += tuples
                 tuples.clear()
         if tasks:
@@ -221,10 +221,10 @@ class LocalRun:
         """Keeps no rows of the micro-batches to come."""
         self._tapped = ()
         for warm in self._warm.values():
-            warm.taps.clear()
+            warm.captured.clear()
             for executor in warm.worker.executors:
                 for router in executor.routers.values():
-                    router.tap = None
+                    router.captured = None
 
     def stop(self) -> None:
         """Gives the components up: those of the workers, and those that stand for the driver's."""
@@ -239,7 +239,7 @@ class LocalRun:
         for executor in worker.executors:
             give_clock(executor.instance, self._component_clock)
             for name, router in executor.routers.items():
-                router.tap = warm.taps.get((executor.component, name))
+                router.captured = warm.captured.get((executor.component, name))
         if self._prepare is not None:
             self._prepare(worker, task)
         return warm

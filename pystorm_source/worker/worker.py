@@ -37,7 +37,9 @@ logger = logging.getLogger("pystorm.worker")
 
 _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
 
-PATIENCE_SECONDS = 0.01
+# Longer: a slow component keeps deadlines, ticks and other components waiting. Shorter: a turn of it is a single call,
+# and each call pays for a turn.
+TURN_TIME_LIMIT_SECONDS = 0.01
 
 _UNLIMITED = 1 << 62
 
@@ -94,7 +96,7 @@ class Worker:
         clock = (self.clock.monotonic, self.clock.sleep)
         manual = not isinstance(self.clock, SystemClock)
         # With another clock than the machine's, nothing may depend on the real duration of a call.
-        patience = 0 if manual else PATIENCE_SECONDS
+        turn_time_limit = 0 if manual else TURN_TIME_LIMIT_SECONDS
         if self._wiring.engine.scheduler == "threads":
             waits = [self._waits_of(executor) for executor in executors]
             flush = 0 if manual else self._wiring.engine.flush_interval_nanos
@@ -104,13 +106,19 @@ class Worker:
                 self._builder,
                 *clock,
                 manual=manual,
-                patience=patience,
+                turn_time_limit=turn_time_limit,
                 flush_nanos=flush,
                 acker=self._acker,
             )
         wait = None if manual else wait_strategy(WaitSituation.SPOUT_WAIT, self.plan.options, dict(self.plan.config))
         return InlineScheduler(
-            executors, self._builder, *clock, seed=seed, patience=patience, spout_wait=wait, acker=self._acker
+            executors,
+            self._builder,
+            *clock,
+            seed=seed,
+            turn_time_limit=turn_time_limit,
+            spout_wait=wait,
+            acker=self._acker,
         )
 
     def _waits_of(self, executor: Executor) -> tuple[WaitStrategy, WaitStrategy]:

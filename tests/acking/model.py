@@ -147,7 +147,7 @@ class Model:
         )
         return bool(lost) or self.may_be_skipped(edge.parent)
 
-    def second_verdicts(self) -> tuple[Counter[int], Counter[int]]:
+    def duplicate_verdicts(self) -> tuple[Counter[int], Counter[int]]:
         """By bolt: fewest and most."""
         most = Counter(number for number, _ in self.second)
         return Counter(number for number, edge in self.second if not self.may_be_skipped(edge)), most
