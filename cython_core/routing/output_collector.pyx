@@ -54,7 +54,7 @@ logger = logging.getLogger("pystorm.worker")
 cdef OutputCollector running = None
 cdef str ATTRIBUTE = "_pystorm_collector"
 cdef str LATE = "_pystorm_late_emit_reported"
-cdef str PROTOCOL = "_pystorm_protocol"
+cdef str PROTOCOL = "_pystorm_sends"
 # Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.
 cdef Py_ssize_t MOST_LATE_EMITS = 10
 

@@ -116,7 +116,7 @@ class Component:
             message (Any): what to log, as ``str`` makes it.
             level (str): trace, debug, info, warn, warning, error or critical. Defaults to info; others count as info.
         """
-        if self._pystorm_protocol({"command": "log", "msg": str(message), "level": _STORM_LEVELS.get(level or "info", 2)}):
+        if self._pystorm_sends({"command": "log", "msg": str(message), "level": _STORM_LEVELS.get(level or "info", 2)}):
             return
         logger: Any = self._any_logger()
         if not isinstance(logger, logging.Logger):  # one of the user's own
@@ -139,7 +139,7 @@ class Component:
         """
         if not isinstance(name, str):
             raise TypeError(f"the name of a metric must be a str. Given: {given(name)}")
-        if self._pystorm_protocol({"command": "metrics", "name": name, "params": value}):
+        if self._pystorm_sends({"command": "metrics", "name": name, "params": value}):
             return
         if self._pystorm_metrics is None:
             self._pystorm_metrics = {}
@@ -170,8 +170,8 @@ class Component:
                 f"Python {name} raised while processing Tuple {given(tup)}\n" if tup else f"Python {name} raised\n"
             )
             message += traced(exception)
-            if self._pystorm_protocol({"command": "error", "msg": message}):
-                self._pystorm_protocol({"command": "sync"})
+            if self._pystorm_sends({"command": "error", "msg": message}):
+                self._pystorm_sends({"command": "sync"})
                 return
             logger.error("%s", message)
         if self._pystorm_reported is not None:
@@ -262,7 +262,7 @@ class Component:
             f"run the topology. Given: {type(self).__name__}.{method}()"
         )
 
-    def _pystorm_protocol(self, message: dict[str, Any]) -> bool:
+    def _pystorm_sends(self, message: dict[str, Any]) -> bool:
         """Whether this component is in no topology and a test has replaced ``send_message``, which has got the message
         then. The core asks it for ``emit``, ``ack`` and ``fail``."""
         if getattr(self, "_pystorm_collector", None) is not None:

@@ -96,7 +96,7 @@ class JournaledSpout(PartitionedSpout):
         schemas = {name: _schema(text) for name, text in self._plan.schemas.items()}
         self._rows = JournalRows(str(self.component_name), schemas, self._plan.direct)
         self._spout = self._spout_cls()
-        self._spout._pystorm_protocol = self._told
+        self._spout._pystorm_sends = self._told
         self._spout._pystorm_metrics = self._pystorm_metrics
         self._spout._pystorm_reported = self._pystorm_reported
         self._spout._pystorm_errors = self._pystorm_errors

@@ -86,9 +86,9 @@ class LocalRun:
     """Micro-batches of ``plan``. A task that dies is run again from its start, in a new worker.
 
     ``captured``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an unfinished attempt
-    are dropped. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with every new worker,
-    and the task that it is for, before it starts. ``output``: rows that are made, so that values must fit their types,
-    and dropped. ``seed``: shuffles the order of tasks and, in each worker, of turns.
+    are dropped. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with every new
+    worker, and the task that it is for, before it starts. ``output``: rows that are made, so that values must fit their
+    types, and dropped. ``seed``: shuffles the order of tasks and, in each worker, of turns.
     Raises OptionError for a wrong or mistyped key.
     """
 
