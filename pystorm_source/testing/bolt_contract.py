@@ -82,7 +82,7 @@ def verify_bolt(
     Raises:
         ContractBroken: a law is broken; names law, tuple, what was expected and found, and the remedy.
         TopologyError: it is no bolt, or the fields of its rows are unknown.
-        ValueError: ``state`` is none of these.
+        ValueError: ``state`` is none of these, or there are no rows.
 
     Example:
         >>> from pystorm_source.testing import verify_bolt
@@ -98,6 +98,8 @@ def verify_bolt(
         state = "micro-batch" if issubclass(spec.component_cls, BatchingBolt) else "none"
     if state not in ("none", "micro-batch", "instance"):
         raise ValueError(f"state is 'none', 'micro-batch' or 'instance'. Given: {given(state)}")
+    if not rows:
+        raise ValueError(f"verify_bolt needs some rows, or it finds nothing. Given: {given(rows)}")
     with TimeLimit(spec.component_cls.__name__, timeout) as limit:
         trial = BoltTrial(spec, list(rows), list(fields or _fields_of(spec)), dict(config or {}), state, limit)
         for law in LAWS:
@@ -180,8 +182,13 @@ class BoltTrial:
         assert self._law is not None
         raise broken(self.cls.__name__, self._law.says, place, expected, found, remedy or self._law.remedy)
 
-    def run(self, script: Sequence[Any], place: str = "", behind: bool = False, **config: Any) -> Ran:
-        """Raises ContractBroken for what the bolt raises and for a wrong emit. ``config``: with ``_`` for ``.``."""
+    def run(
+        self, script: Sequence[Any], place: str = "", behind: bool = False, waits: bool = False, **config: Any
+    ) -> Ran:
+        """Raises ContractBroken for what the bolt raises and for a wrong emit.
+
+        ``waits``: for threads that the bolt has left. ``config``: with ``_`` for ``.``.
+        """
         bolt, source = self._names
         rows = ScriptedSpout.of(self._fields, *script).spec(name=source)
         inputs = [GlobalStreamId(source, stream.name) for stream in rows.streams]
@@ -210,7 +217,8 @@ class BoltTrial:
         for each in result.errors:
             if law_of_error(each) is not None:
                 self._refuse(each, place)
-        wait_for(set(threading.enumerate()) - before)
+        if waits:
+            wait_for(set(threading.enumerate()) - before)
         late = any(getattr(instance, "_pystorm_late_emit_told", False) for instance in instances)
         return Ran(result, self._names, spec.streams, late)
 
@@ -297,7 +305,7 @@ def _check_pickles(trial: BoltTrial) -> None:
 )
 def _check_input(trial: BoltTrial) -> None:
     trial.given = copied(trial.rows)
-    trial.reference = trial.run(trial.given)
+    trial.reference = trial.run(trial.given, waits=True)
     for number, (before, after) in enumerate(zip(trial.rows, trial.given, strict=True)):
         if key_of(getattr(before, "values", before)) != key_of(getattr(after, "values", after)):
             trial.broken(row_place(trial.rows, number), f"values {given(before)} afterwards", given(after))

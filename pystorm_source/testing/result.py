@@ -26,7 +26,8 @@ class Result:
         second_verdicts (dict[str, int]): acks and fails of tuples that had their verdict already; without effect.
         skipped (dict[str, int]): tuples that a bolt did not get, as their trees failed while they waited in its queue.
         metrics (dict): component → what it gave to ``report_metric``.
-        errors (list[Exception]): what components raised: TupleFailed, with the component's exception as cause.
+        errors (list[Exception]): what components raised that did not end the run, and with ``errors="collect"`` what
+            did: TupleFailed, with the component's exception as cause.
         attempts (int): workers that ran: one for each range, and one more for each that died.
         micro_batches (int): micro-batches that came to their end.
         topology (str): name of the topology.

@@ -1,5 +1,6 @@
 """Runs a topology inside a test."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -237,10 +238,15 @@ def _still_running(run: LocalRun) -> str:
     if run.worker is None:
         return "it has not begun"
     parts = []
+    batched = Counter[int]()  # producers hold these for the queue
+    for executor in run.worker.executors:
+        for each in executor.inserters:
+            batched[id(each.queue)] += len(each)
     for executor in run.worker.executors:
         queue = getattr(executor, "queue", None)
-        if queue is not None and len(queue):
-            parts.append(f"{executor.component!r} has {counted(len(queue), 'tuple')} waiting, {executor.executed} done")
+        waiting = 0 if queue is None else len(queue) + batched[id(queue)]
+        if waiting:
+            parts.append(f"{executor.component!r} has {counted(waiting, 'tuple')} waiting, {executor.executed} done")
         elif queue is None and not executor.exhausted:  # type: ignore[attr-defined]
             parts.append(f"spout {executor.component!r} has not ended, {counted(executor.executed, 'call')} done")
     return ", ".join(parts) or "tuples were under way"

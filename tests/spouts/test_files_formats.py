@@ -362,4 +362,4 @@ def test_what_the_declared_type_cannot_hold_is_malformed_csv(read, ddl, fit, unf
 
 def test_brackets_without_an_end_are_malformed(read):
     data = b'{"x": 1}\n{"x": ' + b"[" * 100_000 + b'}\n{"x": 2}\n'
-    assert read(data, ["x"], "ndjson", malformed="skip") == [("1",), ("2",)]
+    assert read(data, ["x"], "ndjson", malformed="skip") == [(1,), (2,)]

@@ -72,6 +72,42 @@ def test_bolts_of_the_examples_pass():
     verify_bolt(WordCount.count_bolt, WORDS, state="instance")
 
 
+class Holds(Bolt):
+    """Emits and acks at the tick what it has got."""
+
+    outputs = ["word string"]
+    auto_ack = False
+
+    def initialize(self, conf, context):
+        self.held = []
+
+    def process(self, tup):
+        self.held.append(tup)
+
+    def process_tick(self, tup):
+        for held in self.held:
+            self.emit([held.values.word], anchors=[held])
+            self.ack(held)
+        self.held.clear()
+
+
+class HasAThread(Bolt):
+    """That never ends, as those of many clients."""
+
+    outputs = ["word string"]
+
+    def initialize(self, conf, context):
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+
+    def process(self, tup):
+        self.emit([tup.values.word])
+
+
+@pytest.mark.parametrize("bolt", [Holds, HasAThread])
+def test_more_healthy_bolts_pass(bolt):
+    verify_bolt(bolt, WORDS, fields=["word string"], timeout=20)
+
+
 def test_what_a_micro_batch_gathers_passes_if_it_says_so():
     verify_bolt(Counts, WORDS, fields=["word string"], state="micro-batch")
     verify_bolt(Batches, WORDS, fields=["word string"])  # as every BatchingBolt
@@ -331,6 +367,8 @@ def test_what_cannot_be_run_is_refused():
         verify_bolt(Spout, WORDS)
     with pytest.raises(TopologyError, match="needs the fields of the rows"):
         verify_bolt(Split, LINES)
+    with pytest.raises(ValueError, match="needs some rows"):
+        verify_bolt(Split, [], fields=["line"])
     with pytest.raises(ValueError, match="Given: 'some'"):
         verify_bolt(Split, LINES, fields=["line"], state="some")
 
