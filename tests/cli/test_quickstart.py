@@ -51,7 +51,7 @@ def test_nothing_of_the_template_is_left(project):
 def test_its_tests_pass(project):
     done = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    assert "3 passed" in done.stdout
 
 
 def test_it_runs(project):
