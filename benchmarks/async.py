@@ -182,7 +182,7 @@ def by_hand(case: Case, urls: list[str]) -> float:
         taken: float = loop.run(work())
         return taken
     finally:
-        loop.let_go(case)
+        loop.release(case)
 
 
 @contextmanager

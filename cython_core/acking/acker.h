@@ -12,7 +12,7 @@
  *     attempts   ... 41 42 43 44 45 46 47        oldest = 43: all before it are decided
  *     window           .  R  .  R  R  .          slot of an open attempt; NULL: acked or failed
  *
- * Output rows carry the attempt that they belong to. A row of several roots ties these together (`entangle`): all are
+ * Output rows carry the attempt that they belong to. A row of several roots ties these together (`ps_acker_link`): all are
  * acked at once or none, as the row can stay only if none of them is replayed.
  *
  * A tree times out by the work on it, not by the queues before it: while a tuple of it waits in a queue or batch of this
@@ -48,13 +48,13 @@
 
 enum ps_verdict {
     PS_ROOT_OPEN,
-    PS_ROOT_COMPLETE,   /* all edges acked; the others that it is entangled with are not */
+    PS_ROOT_COMPLETE,   /* all edges acked; those of the roots that it is linked with are not */
     PS_ROOT_ACKED,
     PS_ROOT_FAILED,
     PS_ROOT_TIMED_OUT,
-    PS_ROOT_DRAGGED,    /* failed because one that it was entangled with has */
-    PS_ROOT_RESTED,     /* it had no tuples yet, and is to be emitted now */
-    PS_ROOT_ABANDONED   /* its emit raised: nobody is told */
+    PS_ROOT_FAILED_WITH_GROUP, /* failed because a root that it was linked with failed */
+    PS_ROOT_RETRY_DUE,  /* it had no tuples yet, and is to be emitted now */
+    PS_ROOT_EMIT_RAISED /* its emit raised: its spout is not notified */
 };
 
 typedef struct ps_root ps_root;
@@ -62,13 +62,13 @@ typedef struct ps_group ps_group;
 
 /* The trees of one spout task. */
 typedef struct {
-    ps_root *first, *last;      /* settled and not told yet, oldest first */
+    ps_root *first, *last;      /* settled and not notified yet, oldest first */
     uint64_t settled;           /* how many these are */
     uint64_t open;              /* without a verdict */
-    uint64_t acked;             /* of those that nobody was told of */
+    uint64_t acked;             /* of those that no spout was notified of */
     uint64_t fresh;             /* attempts from this one on are of its turn under way; 0: none is */
     uint64_t turn_began;        /* nanoseconds */
-    bool hears_acks;            /* acked roots wait to be told; else their slots are free at once */
+    bool notifies_acks;         /* acked roots wait for their notification; else their slots are free at once */
 } ps_spout_roots;
 
 struct ps_root {
@@ -77,7 +77,7 @@ struct ps_root {
     uint64_t attempt;           /* 0: settled or free */
     uint64_t taken;             /* nanoseconds: when a bolt last took a tuple of it */
     uint32_t waiting;           /* tuples of it in queues, batches and pending emits */
-    uint64_t dragged;           /* the attempt that it had, until it is told that it was dragged; else 0 */
+    uint64_t failed_with_group; /* the attempt that failed with its group, until its spout is notified; else 0 */
     uint64_t deadline;          /* nanoseconds; PS_NO_TIMEOUT: never */
     ps_spout_roots *spout;
     ps_root *next;              /* of the free, or of the settled */
@@ -284,19 +284,19 @@ static void ps_acker_settle_alone(ps_acker *acker, ps_root *root, enum ps_verdic
 
 static void ps_acker_settle_group(ps_acker *acker, ps_root *first, enum ps_verdict verdict) {
     ps_group *group = first->group;
-    enum ps_verdict others = verdict == PS_ROOT_ACKED ? PS_ROOT_ACKED : PS_ROOT_DRAGGED;
+    enum ps_verdict others = verdict == PS_ROOT_ACKED ? PS_ROOT_ACKED : PS_ROOT_FAILED_WITH_GROUP;
     ps_root *root = group->members, *next;
     for (; root; root = next) {
         next = root->sibling;
         root->sibling = NULL;
         root->group = NULL;
-        if (others == PS_ROOT_DRAGGED && root != first) root->dragged = root->attempt;
+        if (others == PS_ROOT_FAILED_WITH_GROUP && root != first) root->failed_with_group = root->attempt;
         ps_acker_settle_alone(acker, root, root == first ? verdict : others);
     }
     free(group);
 }
 
-/* An open root gets its verdict, and what it is entangled with. */
+/* An open root gets its verdict, and so do those that it is linked with. */
 static inline void ps_acker_settle(ps_acker *acker, ps_root *root, enum ps_verdict verdict) {
     if (root->group) ps_acker_settle_group(acker, root, verdict);
     else ps_acker_settle_alone(acker, root, verdict);
@@ -360,7 +360,7 @@ static inline int ps_acker_ack(ps_acker *acker, ps_root *root, uint64_t attempt,
         root->deadline = ps_acker_deadline(acker);
     }
     if (root->edges) return 0;
-    if (root->group || root->spout->hears_acks) {
+    if (root->group || root->spout->notifies_acks) {
         ps_acker_complete(acker, root);
         return 0;
     }
@@ -374,21 +374,21 @@ static inline int ps_acker_ack(ps_acker *acker, ps_root *root, uint64_t attempt,
     return 1;
 }
 
-/* Fail-fast: one edge fails its root at once. Whether it counts: the root was open, or was dragged by another a moment
+/* Fail-fast: one edge fails its root at once. Whether it counts: the root was open, or failed with its group a moment
  * ago and has failed by itself, too, as all of a batch do one after the other. */
 static inline bool ps_acker_fail(ps_acker *acker, ps_root *root, uint64_t attempt, enum ps_verdict verdict) {
     if (root->attempt == attempt) {
         ps_acker_settle(acker, root, verdict);
         return true;
     }
-    if (root->dragged != attempt || verdict != PS_ROOT_FAILED) return false;
-    root->dragged = 0;
+    if (root->failed_with_group != attempt || verdict != PS_ROOT_FAILED) return false;
+    root->failed_with_group = 0;
     root->verdict = verdict;
     return true;
 }
 
 /* Ties two open roots. 0, or -1 without memory. */
-static int ps_acker_entangle(ps_acker *acker, ps_root *one, ps_root *other) {
+static int ps_acker_link(ps_acker *acker, ps_root *one, ps_root *other) {
     (void)acker;
     ps_root *root;
     if (one == other || (one->group && one->group == other->group)) return 0;
@@ -429,7 +429,7 @@ static inline ps_root *ps_acker_take_settled(ps_spout_roots *spout) {
     spout->first = root->next;
     if (!spout->first) spout->last = NULL;
     root->next = NULL;
-    root->dragged = 0;
+    root->failed_with_group = 0;
     spout->settled--;
     return root;
 }
@@ -499,7 +499,7 @@ static int ps_acker_rest(ps_acker *acker, ps_root *root, uint64_t due) {
     int inside = ps_wheel_insert(&acker->wheel, &root->timer, root->deadline);
     if (inside < 0) return -1;
     if (inside == 0) {
-        ps_acker_settle(acker, root, PS_ROOT_RESTED);
+        ps_acker_settle(acker, root, PS_ROOT_RETRY_DUE);
         return 0;
     }
     root->rests = true;
@@ -551,7 +551,7 @@ static size_t ps_acker_expire(ps_acker *acker, uint64_t now) {
             continue;
         }
         if (root->rests) acker->resting--;
-        ps_acker_settle(acker, root, root->rests ? PS_ROOT_RESTED : PS_ROOT_TIMED_OUT);
+        ps_acker_settle(acker, root, root->rests ? PS_ROOT_RETRY_DUE : PS_ROOT_TIMED_OUT);
         root->rests = false;
         expired++;
     }

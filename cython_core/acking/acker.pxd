@@ -12,12 +12,12 @@ cdef extern from "cython_core/acking/acker.h" nogil:
         PS_ROOT_ACKED
         PS_ROOT_FAILED
         PS_ROOT_TIMED_OUT
-        PS_ROOT_DRAGGED
-        PS_ROOT_RESTED
-        PS_ROOT_ABANDONED
+        PS_ROOT_FAILED_WITH_GROUP
+        PS_ROOT_RETRY_DUE
+        PS_ROOT_EMIT_RAISED
     ctypedef struct ps_root:
         uint64_t attempt
-        uint64_t dragged
+        uint64_t failed_with_group
         uint32_t waiting
         PyObject *id
         PyObject *values
@@ -32,7 +32,7 @@ cdef extern from "cython_core/acking/acker.h" nogil:
         uint64_t settled
         uint64_t open
         uint64_t acked
-        bint hears_acks
+        bint notifies_acks
     ctypedef struct ps_acker:
         ps_root **slabs
         size_t slab_count
@@ -60,7 +60,7 @@ cdef extern from "cython_core/acking/acker.h" nogil:
     void ps_acker_none_waits(ps_acker *acker)
     bint ps_acker_ack(ps_acker *acker, ps_root *root, uint64_t attempt, uint64_t edge)
     bint ps_acker_fail(ps_acker *acker, ps_root *root, uint64_t attempt, ps_verdict verdict)
-    int ps_acker_entangle(ps_acker *acker, ps_root *one, ps_root *other)
+    int ps_acker_link(ps_acker *acker, ps_root *one, ps_root *other)
     ps_root *ps_acker_take_settled(ps_spout_roots *spout)
     void ps_acker_keep_settled(ps_spout_roots *spout, ps_root *root)
     void ps_acker_begin_turn(const ps_acker *acker, ps_spout_roots *spout)
@@ -127,7 +127,7 @@ cdef enum:
 cdef uint64_t LOST      # instead of an attempt: it has failed already, the row is none
 
 
-cdef int let_go(ps_root *root) except -1
+cdef int release_root(ps_root *root) except -1
 cdef int fail_root(Acker acker, ps_root *root, uint64_t attempt, object reason) except -1
 cdef object roots_of(Acker acker, list roots, list attempts)
 
@@ -135,7 +135,7 @@ cdef object roots_of(Acker acker, list roots, list attempts)
 cdef inline int ack_edge(ps_acker *acker, ps_root *root, uint64_t attempt, uint64_t edge) except -1:
     # One edge of a root is acked.
     if ps_acker_ack(acker, root, attempt, edge):
-        let_go(root)
+        release_root(root)
         ps_acker_release(acker, root)
     return 0
 

@@ -117,10 +117,10 @@ cdef class Acker:
         cdef size_t i, j
         for i in range(self.acker.slab_count):
             for j in range(PS_ACKER_SLAB):
-                let_go(&self.acker.slabs[i][j])
+                release_root(&self.acker.slabs[i][j])
 
 
-cdef int let_go(ps_root *root) except -1:
+cdef int release_root(ps_root *root) except -1:
     """What a slot keeps. Order: taken out before it ends, as its end may run code that opens roots."""
     cdef PyObject *id = root.id
     cdef PyObject *values = root.values
@@ -136,7 +136,7 @@ cdef int let_go(ps_root *root) except -1:
 
 cdef int fail_root(Acker acker, ps_root *root, uint64_t attempt, object reason) except -1:
     """Fails the root at once, for this reason; nothing where it has its verdict."""
-    if root.attempt == attempt or root.dragged == attempt:
+    if root.attempt == attempt or root.failed_with_group == attempt:
         Py_INCREF(reason)
         root.reason = <PyObject *>reason
         ps_acker_fail(&acker.acker, root, attempt, PS_ROOT_FAILED)
@@ -195,7 +195,7 @@ cdef class Roots:
         if self.is_lost():
             return LOST
         for i in range(1, self.count):
-            if ps_acker_entangle(&self.owner.acker, self.roots[0], self.roots[i]) < 0:
+            if ps_acker_link(&self.owner.acker, self.roots[0], self.roots[i]) < 0:
                 raise MemoryError("no memory for a row of several trees")
         return self.attempts[0]
 
@@ -207,7 +207,7 @@ cdef class Roots:
             lost = lost or self.roots[i].attempt != self.attempts[i]
         if lost:
             for i in range(self.count):
-                ps_acker_fail(&self.owner.acker, self.roots[i], self.attempts[i], PS_ROOT_DRAGGED)
+                ps_acker_fail(&self.owner.acker, self.roots[i], self.attempts[i], PS_ROOT_FAILED_WITH_GROUP)
         return lost
 
 

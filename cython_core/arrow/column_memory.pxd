@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 
 cdef extern from "cython_core/arrow/columns.h" nogil:
-    ctypedef struct column_t:
+    ctypedef struct ps_column:
         int kind
         int nullable
         int width
@@ -19,7 +19,7 @@ cdef extern from "cython_core/arrow/columns.h" nogil:
 
 @cython.final
 cdef class ColumnMemory:
-    cdef column_t column
+    cdef ps_column column
 
     cdef object array(self, object type, int64_t rows)
     cdef object buffer(self, uint8_t **start, int64_t size)

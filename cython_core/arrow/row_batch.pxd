@@ -5,12 +5,12 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
 from cython_core.acking.acker cimport Acker
-from cython_core.arrow.column_memory cimport column_t
+from cython_core.arrow.column_memory cimport ps_column
 
 
 cdef extern from "cython_core/arrow/columns.h" nogil:
-    ctypedef struct batch_t:
-        column_t *columns
+    ctypedef struct ps_batch:
+        ps_column *columns
         int width
         int odd
         int64_t rows
@@ -22,7 +22,7 @@ cdef extern from "cython_core/arrow/columns.h" nogil:
         uint64_t *attempts
         bint tracks
 
-    ctypedef struct slot_t:
+    ctypedef struct ps_row_slot:
         int source
         PyObject *constant
 
@@ -53,12 +53,12 @@ cdef class RowBatchBuilder:
     cdef readonly Acker acker   # that knows which attempts have failed; None: rows belong to none
     cdef readonly unsigned long long masked   # rows of failed attempts, which did not leave
     # what is being built: buffers, and per column its object list (None for native types) and value converter
-    cdef batch_t batch
+    cdef ps_batch batch
     cdef list objects
     cdef list converters
 
     cpdef int seal(self) except -1
-    cpdef int add_batch(self, RowView view, object record_batch) except -1
+    cpdef int add_batch(self, RowSink sink, object record_batch) except -1
     cpdef int release(self, bint undecided=*) except -1
     cdef int cut(self) except -1
     cdef int finish(self) except -1
@@ -71,12 +71,12 @@ cdef class RowBatchBuilder:
 
 
 @cython.final
-cdef class RowView:
+cdef class RowSink:
     cdef readonly RowBatchBuilder builder
     cdef readonly list columns
     cdef readonly str label
     # one per output column; `constants` owns what the slots borrow
-    cdef slot_t *slots
+    cdef ps_row_slot *slots
     cdef list constants
     cdef int arity
     cdef int partition_column

@@ -1,12 +1,12 @@
 """Non-blocking; one thread at a time (the GIL is enough). Rows of one output become Arrow record batches.
 
-A ``RowBatchBuilder`` belongs to an output, a ``RowView`` to one producer task's stream as that output sees it: which
+A ``RowBatchBuilder`` belongs to an output, a ``RowSink`` to one producer task's stream as that output sees it: which
 value goes to which column, and what fills the others. Two tasks of a ``count`` bolt that emit ``(word, n)`` into an
 output of the columns ``word, n, _task, _offset``:
 
     builder = RowBatchBuilder(schema)
-    first = RowView(builder, [0, 1], {2: 4}, offset_column=3, label="count.default")
-    other = RowView(builder, [0, 1], {2: 5}, offset_column=3, label="count.default")
+    first = RowSink(builder, [0, 1], {2: 4}, offset_column=3, label="count.default")
+    other = RowSink(builder, [0, 1], {2: 5}, offset_column=3, label="count.default")
     first.append_row(("storm", 1), 70)        # storm, 1, 4, 70
     other.append_row(("spark", 1))            # spark, 1, 5, null
     builder.seal()                            # builder.done: [RecordBatch of 2 rows]
@@ -26,7 +26,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
 from cython_core.acking.acker cimport LOST, NO_ATTEMPT, Acker, ps_acker_forget
-from cython_core.arrow.column_memory cimport ColumnMemory, column_t, kind_and_width
+from cython_core.arrow.column_memory cimport ColumnMemory, kind_and_width, ps_column
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,13 +40,13 @@ import_datetime()
 
 cdef extern from "cython_core/arrow/columns.h" nogil:
     enum:
-        COLUMN_INT64, COLUMN_OBJECT
-        ROW_PUT, ROW_PUT_LAST, ROW_ODD, ROW_FULL, ROW_NO_MEMORY
-        SLOT_CONSTANT, SLOT_OFFSET
-    int batch_put(batch_t *batch, const slot_t *slots, PyObject *values, int arity, int64_t offset,
-                  uint64_t attempt) noexcept
-    int column_is_heaped(const column_t *column) noexcept
-    void column_free(column_t *column) noexcept
+        PS_COLUMN_INT64, PS_COLUMN_OBJECT
+        PS_ROW_PUT, PS_ROW_PUT_LAST, PS_ROW_ODD, PS_ROW_FULL, PS_ROW_NO_MEMORY
+        PS_SLOT_CONSTANT, PS_SLOT_OFFSET
+    int ps_batch_put(ps_batch *batch, const ps_row_slot *slots, PyObject *values, int arity, int64_t offset,
+                     uint64_t attempt) noexcept
+    int ps_column_is_heaped(const ps_column *column) noexcept
+    void ps_column_free(ps_column *column) noexcept
 
 cdef enum:
     OFFSETS_END = 0x7FFFFFFF  # Arrow's string and list offsets are int32
@@ -85,7 +85,7 @@ cdef class RowBatchBuilder:
         self.converters = [converter(field.type, field.nullable) for field in self.fields]
         self.objects = []
         cdef int width = len(self.fields)
-        self.batch.columns = <column_t *>PyMem_Calloc(width + 1, sizeof(column_t))
+        self.batch.columns = <ps_column *>PyMem_Calloc(width + 1, sizeof(ps_column))
         if self.batch.columns is NULL:
             raise MemoryError()
         self.batch.width = width
@@ -93,13 +93,13 @@ cdef class RowBatchBuilder:
         self.batch.max_bytes = max_bytes
         self.acker = acker
         self.batch.tracks = acker is not None
-        cdef column_t *column
+        cdef ps_column *column
         for i, field in enumerate(self.fields):
             column = &self.batch.columns[i]
             column.kind, column.width = kind_and_width(field.type)
             column.nullable = field.nullable
-            self.batch.row_bytes += 4 if column_is_heaped(column) else column.width
-            objects = [] if column.kind == COLUMN_OBJECT else None
+            self.batch.row_bytes += 4 if ps_column_is_heaped(column) else column.width
+            objects = [] if column.kind == PS_COLUMN_OBJECT else None
             self.objects.append(objects)
             column.objects = NULL if objects is None else <PyObject *>objects
 
@@ -107,7 +107,7 @@ cdef class RowBatchBuilder:
         cdef int i
         if self.batch.columns is not NULL:
             for i in range(self.batch.width):
-                column_free(&self.batch.columns[i])
+                ps_column_free(&self.batch.columns[i])
             PyMem_Free(self.batch.columns)
         PyMem_RawFree(self.batch.attempts)
 
@@ -255,7 +255,7 @@ cdef class RowBatchBuilder:
         cdef ColumnMemory memory
         for i, field in enumerate(self.fields):
             memory = <ColumnMemory>cut.memories[i]
-            if memory.column.kind == COLUMN_OBJECT:
+            if memory.column.kind == PS_COLUMN_OBJECT:
                 arrays.append(self._array_of_objects(i, cut.objects[i]))
             else:
                 arrays.append(memory.array(field.type, cut.rows))
@@ -274,17 +274,17 @@ cdef class RowBatchBuilder:
                     raise self.misfit(column, value, "", f"Arrow refuses it: {error}") from error
             raise
 
-    cpdef int add_batch(self, RowView view, object record_batch) except -1:
-        """Seals, then adds a ready ``RecordBatch``, whose column i is value i of ``view``, conformed to ``schema``.
+    cpdef int add_batch(self, RowSink sink, object record_batch) except -1:
+        """Seals, then adds a ready ``RecordBatch``, whose column i is value i of ``sink``, conformed to ``schema``.
 
         Columns of the right type are taken without a copy, others cast if that loses nothing; the rest is filled as for
         rows, offsets with null. Raises ``RowError`` naming the field, ``ValueError`` for the wrong number of columns.
         """
-        if view.builder is not self:
-            raise ValueError(f"the view {view.label} belongs to another builder. Given: {view!r}")
-        if record_batch.num_columns != view.arity:
+        if sink.builder is not self:
+            raise ValueError(f"the sink {sink.label} belongs to another builder. Given: {sink!r}")
+        if record_batch.num_columns != sink.arity:
             raise ValueError(
-                f"a batch of {view.label} has {view.arity} columns, one for each declared field. "
+                f"a batch of {sink.label} has {sink.arity} columns, one for each declared field. "
                 f"Given: {record_batch.schema.names!r}"
             )
         cdef int i, source
@@ -292,18 +292,18 @@ cdef class RowBatchBuilder:
         cdef list arrays = []
         cdef bint same = record_batch.num_columns == self.batch.width
         for i in range(self.batch.width):
-            source = view.slots[i].source
+            source = sink.slots[i].source
             same = same and source == i
             field = self.fields[i]
             if source >= 0:
                 try:
                     arrays.append(conform_array(record_batch.column(source), field.type, field.nullable))
                 except Misfit as misfit:
-                    raise self.misfit(i, misfit.value, view.label, misfit.reason) from misfit
+                    raise self.misfit(i, misfit.value, sink.label, misfit.reason) from misfit
                 continue
-            constant = view.constants[i] if source == SLOT_CONSTANT else None
+            constant = sink.constants[i] if source == PS_SLOT_CONSTANT else None
             if constant is None and not field.nullable:
-                raise self.misfit(i, None, view.label, "it may not be null and a batch brings nothing for it")
+                raise self.misfit(i, None, sink.label, "it may not be null and a batch brings nothing for it")
             if constant is None:
                 arrays.append(pa.nulls(rows, field.type))
             else:
@@ -334,7 +334,7 @@ cdef class RowBatchBuilder:
 
 
 @cython.no_gc_clear
-cdef class RowView:
+cdef class RowSink:
     """One producer task's stream, seen from an output. Value i goes to column ``columns[i]``, or nowhere if that is -1.
 
     ``constants`` maps output columns to values of this task. ``offset_column`` (int64) takes a row's offset, null where
@@ -353,7 +353,7 @@ cdef class RowView:
         self.arity = len(self.columns)
         self.partition_column = partition_column
         self.constants = [None] * width
-        self.slots = <slot_t *>PyMem_Calloc(width + 1, sizeof(slot_t))
+        self.slots = <ps_row_slot *>PyMem_Calloc(width + 1, sizeof(ps_row_slot))
         if self.slots is NULL:
             raise MemoryError()
         filled = [column for column in self.columns if column != -1] + list(constants or ())
@@ -363,17 +363,17 @@ cdef class RowView:
                 f"each value, constant, offset and partition of {label} fills an output column of its own from 0 to "
                 f"{width - 1}. Given: {(self.columns, constants, offset_column, partition_column)!r}"
             )
-        if offset_column >= 0 and builder.batch.columns[offset_column].kind != COLUMN_INT64:
+        if offset_column >= 0 and builder.batch.columns[offset_column].kind != PS_COLUMN_INT64:
             raise ValueError(f"offsets need an int64 column. Given: {builder.fields[offset_column]!r}")
         for i in range(width):
-            self.slots[i].source = SLOT_CONSTANT
+            self.slots[i].source = PS_SLOT_CONSTANT
             self.set_constant(i, None)
         for i, column in enumerate(self.columns):
             if column != -1:
                 self.slots[<int>column].source = i
                 self.has_objects |= builder.objects[column] is not None
         if offset_column >= 0:
-            self.slots[offset_column].source = SLOT_OFFSET
+            self.slots[offset_column].source = PS_SLOT_OFFSET
         for column, value in (constants or {}).items():
             self.set_constant(column, builder.convert(column, value, label))
         for i, field in enumerate(builder.fields):
@@ -384,23 +384,25 @@ cdef class RowView:
         PyMem_Free(self.slots)
 
     def __repr__(self):
-        return f"<RowView of {self.label}: {self.columns}>"
+        return f"<RowSink of {self.label}: {self.columns}>"
 
     cdef set_constant(self, int column, object plain):
         self.slots[column].constant = <PyObject *>plain
         self.constants[column] = plain
 
     cdef int append(self, object values, long long offset, uint64_t attempt) except -1:
-        """Appends a row: a tuple or list of as many values as the view has columns (the caller has looked). May seal.
+        """Appends a row: a tuple or list of as many values as the sink has columns (the caller has looked). May seal.
 
         Raises ``RowError`` naming row, field and value; then nothing was appended.
         """
-        cdef int status = ROW_ODD
+        cdef int status = PS_ROW_ODD
         if not self.has_objects:  # hot
-            status = batch_put(&self.builder.batch, self.slots, <PyObject *>values, self.arity, offset, attempt)  # hot
-            if status == ROW_PUT:  # hot
+            status = ps_batch_put(  # hot
+                &self.builder.batch, self.slots, <PyObject *>values, self.arity, offset, attempt
+            )
+            if status == PS_ROW_PUT:  # hot
                 return 0  # hot
-        if status == ROW_PUT_LAST:
+        if status == PS_ROW_PUT_LAST:
             return self.builder.seal()
         return self.append_odd(values, offset, attempt)
 
@@ -428,25 +430,25 @@ cdef class RowView:
             if builder.batch.rows and builder.batch.bytes + weight > OFFSETS_END:
                 builder.seal()
         while True:
-            status = batch_put(&builder.batch, self.slots, <PyObject *>plain, self.arity, offset, attempt)
-            if status == ROW_PUT or status == ROW_PUT_LAST:
+            status = ps_batch_put(&builder.batch, self.slots, <PyObject *>plain, self.arity, offset, attempt)
+            if status == PS_ROW_PUT or status == PS_ROW_PUT_LAST:
                 builder.batch.bytes += weight
-                if status == ROW_PUT_LAST or builder.batch.bytes >= builder.batch.max_bytes:
+                if status == PS_ROW_PUT_LAST or builder.batch.bytes >= builder.batch.max_bytes:
                     builder.seal()
                 return 0
-            if status == ROW_NO_MEMORY:
+            if status == PS_ROW_NO_MEMORY:
                 raise MemoryError(f"no memory for another row of {self.label} after {builder.batch.rows} in this batch")
             i = builder.batch.odd
             source = self.slots[i].source
-            if status == ROW_FULL:
+            if status == PS_ROW_FULL:
                 if builder.batch.rows == 0:
                     value = plain[source] if source >= 0 else self.constants[i]
                     reason = "a column of a batch holds less than 2 GiB"
                     raise builder.misfit(i, value, self.label, reason, values, offset)
                 builder.seal()
-            elif source == SLOT_OFFSET:
+            elif source == PS_SLOT_OFFSET:
                 raise builder.misfit(i, None, self.label, "it may not be null and the row has no offset", values)
-            elif source == SLOT_CONSTANT:
+            elif source == PS_SLOT_CONSTANT:
                 reason = "it may not be null and no value was set for it"
                 raise builder.misfit(i, self.constants[i], self.label, reason, values, offset)
             elif i in converted:

@@ -13,7 +13,7 @@
 #endif
 
 /* 1 and the number, if `value` is exactly an int that fits 64 bits. */
-static inline int value_int(PyObject *value, int64_t *number) {
+static inline int ps_value_int(PyObject *value, int64_t *number) {
     if (PYSTORM_RARE(!PyLong_CheckExact(value))) return 0;
 #if PY_VERSION_HEX >= 0x030C0000
     if (PyUnstable_Long_IsCompact((PyLongObject *)value)) {
@@ -33,22 +33,22 @@ static inline int value_int(PyObject *value, int64_t *number) {
 }
 
 /* Days since 1970-01-01 in the proleptic Gregorian calendar (eras of 400 years = 146097 days, years from March). */
-static inline int64_t value_days(int year, int month, int day) {
+static inline int64_t ps_value_days(int year, int month, int day) {
     int64_t y = month <= 2 ? year - 1 : year;
     int64_t era = y / 400, year_of_era = y - era * 400;
     int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
     return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
 }
 
-static inline int64_t value_micros(PyObject *moment) {
-    int64_t days = value_days(PyDateTime_GET_YEAR(moment), PyDateTime_GET_MONTH(moment), PyDateTime_GET_DAY(moment));
+static inline int64_t ps_value_micros(PyObject *moment) {
+    int64_t days = ps_value_days(PyDateTime_GET_YEAR(moment), PyDateTime_GET_MONTH(moment), PyDateTime_GET_DAY(moment));
     int64_t seconds = PyDateTime_DATE_GET_HOUR(moment) * 3600 + PyDateTime_DATE_GET_MINUTE(moment) * 60
                       + PyDateTime_DATE_GET_SECOND(moment);
     return (days * 86400 + seconds) * 1000000 + PyDateTime_DATE_GET_MICROSECOND(moment);
 }
 
 /* Bytes of `text` in UTF-8, or -1 for a lone surrogate. PyUnicode_AsUTF8 would leave an encoded copy on the string. */
-static int64_t value_utf8_size(PyObject *text) {
+static int64_t ps_value_utf8_size(PyObject *text) {
     int kind = PyUnicode_KIND(text);
     const void *data = PyUnicode_DATA(text);
     int64_t size = 0;
@@ -60,7 +60,7 @@ static int64_t value_utf8_size(PyObject *text) {
     return size;
 }
 
-static void value_utf8_write(PyObject *text, uint8_t *out) {
+static void ps_value_utf8_write(PyObject *text, uint8_t *out) {
     int kind = PyUnicode_KIND(text);
     const void *data = PyUnicode_DATA(text);
     for (Py_ssize_t i = 0, length = PyUnicode_GET_LENGTH(text); i < length; i++) {

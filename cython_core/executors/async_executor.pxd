@@ -37,7 +37,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef long settle_finished(self) except -1
     cdef int end_request(self, AsyncRequest request) except -1
     cdef int acknowledge(self, AsyncRequest request) except -1
-    cdef int let_go(self) except -1
+    cdef int release_ordered(self) except -1
     cdef int lead(self, AsyncRequest request) except -1
     cdef int request_failed(self, AsyncRequest request, object error) except -1
     cdef int cancel(self, AsyncRequest request) except -1

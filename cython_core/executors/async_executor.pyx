@@ -24,10 +24,10 @@ from libc.stdint cimport uint64_t
 
 from cython_core.executors.async_request cimport AsyncBase, AsyncRequest, RequestLine, begin
 from cython_core.executors.bolt_executor cimport BoltExecutor, timer_is_due
-from cython_core.executors.executor cimport late, ps_decref
+from cython_core.executors.executor cimport past_deadline, ps_decref
 from cython_core.queues.batch_inserter cimport PendingEmits
 from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll
-from cython_core.routing.output_collector cimport enter
+from cython_core.routing.output_collector cimport set_current_collector
 from cython_core.timing.purgatory cimport CANCELLED, COMPLETED, PENDING, Purgatory
 from cython_core.timing.timer_service cimport TimerService, new_timer
 from cython_core.tuples.tuple cimport OPEN, Tuple, is_lost, name_values, take
@@ -97,7 +97,7 @@ cdef class AsyncExecutor(BoltExecutor):
         finally:
             self.requests.clear()
             self.cancellations.clear()
-            self.loop.let_go(self)
+            self.loop.release(self)
 
     def warn_of_abandoned(self):
         logger.warning(
@@ -192,7 +192,7 @@ cdef class AsyncExecutor(BoltExecutor):
             return 0
         until = self.begin_taking()
         now = self.monotonic()
-        enter(self.collector)
+        set_current_collector(self.collector)
         while calls < quota:
             item = self.poll_any() if self.shares_rings else queue_poll(self.queue)
             if item is NULL:
@@ -213,7 +213,7 @@ cdef class AsyncExecutor(BoltExecutor):
                 self.fail_current("process", error)
             except BaseException as error:
                 raise self.interrupted_in("process", error)
-            if self.pending.count > 0 or late(self, until, calls):
+            if self.pending.count > 0 or past_deadline(self, until, calls):
                 break
         self.collector.current = None
         return calls
@@ -243,7 +243,7 @@ cdef class AsyncExecutor(BoltExecutor):
         """Turns the loop once; how many requests have ended."""
         cdef long ended
         self.line.thread = PyThread_get_thread_ident()
-        enter(self.collector)
+        set_current_collector(self.collector)
         self.loop.turn()
         ended = self.settle_finished()
         # Order: behind what has come meanwhile, so that none fails for the time that the thread was busy elsewhere.
@@ -285,7 +285,7 @@ cdef class AsyncExecutor(BoltExecutor):
         if error is not None:
             self.request_failed(request, error)
         if self.in_order is not None:
-            self.let_go()
+            self.release_ordered()
         return 0
 
     cdef int acknowledge(self, AsyncRequest request) except -1:
@@ -294,7 +294,7 @@ cdef class AsyncExecutor(BoltExecutor):
             self.collector.ack(request.tup)
         return 0
 
-    cdef int let_go(self) except -1:
+    cdef int release_ordered(self) except -1:
         """Ordered: the oldest requests leave, as far as they have ended; the one behind them leads."""
         cdef AsyncRequest request
         while self.in_order:
@@ -371,7 +371,7 @@ cdef class AsyncExecutor(BoltExecutor):
         if self.in_order is None:
             self.in_flight -= 1
         else:
-            self.let_go()
+            self.release_ordered()
         return 0
 
     cdef int cancel_lost(self) except -1:
@@ -434,7 +434,7 @@ cdef class AsyncExecutor(BoltExecutor):
 
     cdef int give_tick(self, bint final) except -1:
         """As of any bolt; if ``process_tick`` is async, a request."""
-        enter(self.collector)
+        set_current_collector(self.collector)
         tup = self.collector.current = self.new_tick(final)
         try:
             answer = self.instance.process_tick(tup)

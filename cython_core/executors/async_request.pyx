@@ -17,7 +17,7 @@ cimport cython
 from cpython.contextvars cimport PyContextVar_Reset, PyContextVar_Set, get_value
 from cpython.pythread cimport PyThread_get_thread_ident
 
-from cython_core.routing.output_collector cimport BoltBase, BoltOutputCollector, enter, name_of
+from cython_core.routing.output_collector cimport BoltBase, BoltOutputCollector, name_of, set_current_collector
 from cython_core.timing.purgatory cimport CANCELLED, EXPIRED, DelayedOperation
 from cython_core.tuples.tuple cimport OPEN, Tuple
 
@@ -96,7 +96,7 @@ cdef class AsyncRequest(DelayedOperation):
         cdef BoltOutputCollector collector = self.line.collector
         cdef Tuple outer = collector.current
         collector.current = self.tup
-        enter(collector)
+        set_current_collector(collector)
         try:
             if method == "emit":
                 return BoltBase.emit(collector.instance, *arguments)

@@ -35,7 +35,7 @@ cdef class BoltExecutor(Executor):
     cdef bint batch_override              # the component has its own process_batches
     cdef bint final_ticked
     cdef long work(self, long quota) except -1
-    cdef long feed(self, long quota) except -1
+    cdef long force_feed(self, long quota) except -1
     cdef uint64_t begin_taking(self) except? 0
     cdef int end_taking(self, uint64_t began) except -1
     cdef int skip(self, PyObject *item) except -1

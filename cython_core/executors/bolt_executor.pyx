@@ -8,16 +8,16 @@ from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport Acker, ack_edge, ps_acker_take_late
 from cython_core.executors.executor cimport (
-    Executor, late, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
+    Executor, past_deadline, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
 )
 from cython_core.executors.spout_executor cimport spouts_at_most
 from cython_core.queues.batch_inserter cimport PendingEmits, ps_incref
 from cython_core.queues.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll, queue_size
-from cython_core.routing.output_collector cimport BoltOutputCollector, enter
+from cython_core.routing.output_collector cimport BoltOutputCollector, set_current_collector
 from cython_core.timing.timer_service cimport TimerService, new_timer
 from cython_core.timing.turn_times cimport TurnTimes, end_call
-from cython_core.tuples.tuple cimport ACKED, OPEN, Tuple, TupleSource, give_up, name_values, new_tuple, ring_edge, take
+from cython_core.tuples.tuple cimport ACKED, OPEN, Tuple, TupleSource, name_values, new_tuple, recycle, ring_edge, take
 
 from cython_core.executors.batching import BatchingBase
 from cython_core.executors.executor import ComponentFailed, logger
@@ -85,14 +85,14 @@ cdef class BoltExecutor(Executor):
         return self.collector.fails
 
     @property
-    def second_verdicts(self):
+    def duplicate_verdicts(self):
         """Acks and fails of tuples that had their verdict: without effect."""
-        return self.collector.second_verdicts
+        return self.collector.duplicate_verdicts
 
     @property
-    def unheard_fails(self):
+    def untracked_fails(self):
         """Of the failed tuples, those that no spout can replay: they were emitted without a message id."""
-        return self.collector.unheard_fails
+        return self.collector.untracked_fails
 
     @property
     def at_work(self):
@@ -170,8 +170,8 @@ cdef class BoltExecutor(Executor):
         self.flush()
         return calls
 
-    cdef long feed(self, long quota) except -1:
-        """A turn that feeds the bolt although emits may be pending. For who resolves a cycle of full queues."""
+    cdef long force_feed(self, long quota) except -1:
+        """A turn that feeds the bolt although emits may be pending: it breaks a cycle of full queues."""
         cdef unsigned long long before = self.executed
         self.times.begin_turn()
         try:
@@ -184,7 +184,7 @@ cdef class BoltExecutor(Executor):
         cdef Acker acker = self.collector.acker
         if acker is not None and acker.acker.timeout > 0:
             acker.read_clock_now()
-        return ps_coarse_nanos() + self.patience if self.patience > 0 else 0
+        return ps_coarse_nanos() + self.turn_time_limit if self.turn_time_limit > 0 else 0
 
     cdef int end_taking(self, uint64_t began) except -1:
         """After several calls, while the acker's clock may have stood since ``began``. Order: before trees expire."""
@@ -217,7 +217,7 @@ cdef class BoltExecutor(Executor):
             return 0
         until = self.begin_taking()
         began = 0 if collector.acker is None else collector.acker.acker.now
-        enter(collector)
+        set_current_collector(collector)
         while calls < quota:
             if shares_rings:  # hot
                 item = self.poll_any()
@@ -256,7 +256,7 @@ cdef class BoltExecutor(Executor):
                     self.raise_tuple_failed("fail", None)
                 # Not where a call of process_batches from elsewhere has put another tuple in its place.
                 if <PyObject *>collector.current is <PyObject *>item:
-                    give_up(<PyObject *>item)
+                    recycle(<PyObject *>item)
                 else:
                     ps_decref(<PyObject *>item)
             if self.batch_override:
@@ -265,7 +265,7 @@ cdef class BoltExecutor(Executor):
                 end_call(times)  # hot
             if by_test_clock:  # hot
                 collector.acker.read_clock_now()
-            if self.pending.count > 0 or late(self, until, calls):
+            if self.pending.count > 0 or past_deadline(self, until, calls):
                 break
         collector.current = None
         if calls > 1:
@@ -349,7 +349,7 @@ cdef class BoltExecutor(Executor):
         return tick
 
     cdef int give_tick(self, bint final) except -1:
-        enter(self.collector)
+        set_current_collector(self.collector)
         self.collector.current = self.new_tick(final)
         try:
             self.instance.process_tick(self.collector.current)
@@ -365,7 +365,7 @@ cdef class BoltExecutor(Executor):
         return 0
 
     cdef int fire_batches(self) except -1:
-        enter(self.collector)
+        set_current_collector(self.collector)
         if not self.batching._batches:
             return 0
         try:

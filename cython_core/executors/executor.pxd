@@ -33,7 +33,7 @@ cdef class Executor:
     cdef bint writes_output               # one of its streams is an output
     cdef bint exits                       # an exception of the component fails the run
     cdef readonly object reported         # deque: ComponentFailed that did not, or (exception, tuple) that it reported
-    cdef public uint64_t patience         # nanoseconds that a turn may take before it ends early; 0: no limit
+    cdef public uint64_t turn_time_limit  # nanoseconds that a turn may take before it ends early; 0: no limit
     cdef FlushFlag flush_flag_object      # of the worker's flush timer; None: it has none
     cdef ps_flush_flag *flush_flag        # the same; NULL
     cdef bint slow                        # the last turn ended early: look at the clock after every call
@@ -54,7 +54,7 @@ cdef class Executor:
     cdef object interrupted(self, str method, Tuple tup, long long offset, object error)
 
 
-cdef inline bint late(Executor executor, uint64_t until, long calls) noexcept:
+cdef inline bint past_deadline(Executor executor, uint64_t until, long calls) noexcept:
     # Whether a turn must end early: asked after each call, looks at the clock after the first and every fourth one, so
     # that no turn begins with several slow calls. Before, what is batched is published if the flush timer asks for it.
     if executor.flush_flag is not NULL and ps_flush_take(executor.flush_flag):  # hot

@@ -66,7 +66,7 @@ cdef class Executor:
             for route in (<StreamRouter>router).routes
             for inserter in (<Route>route).inserters
         )
-        self.writes_output = any([(<StreamRouter>router).view is not None for router in routers.values()])
+        self.writes_output = any([(<StreamRouter>router).row_sink is not None for router in routers.values()])
         self.exits = True
         self.reported = deque(maxlen=MOST_REPORTED)
         self.times = TurnTimes()

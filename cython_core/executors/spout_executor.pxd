@@ -17,13 +17,13 @@ cdef class SpoutExecutor(Executor):
     cdef list rows                        # of its rows, those up to `converted`, as tuples of Python values
     cdef Py_ssize_t converted
     cdef readonly bint exhausted
-    cdef bint cut                         # exhausted by deadline or permits: the spout may have more
+    cdef bint closed                      # exhausted by deadline or permits: the spout may have more
     cdef readonly bint until_idle         # the slice ends where the spout has nothing, as the scheduler sees it
     cdef unsigned long long permits       # unbounded spouts: emits that this slice may still make
     cdef public long skips                # turns between two that look for verdicts (topology.spout.recvq.skips)
     cdef long skipped
     cdef int raises                       # of next_tuple, in a row
-    cdef unsigned long long told_acks
+    cdef unsigned long long notified_acks
     cdef unsigned long long discarded     # trees without a verdict when the worker was given up
     cdef public unsigned long long max_pending     # open trees beyond which it is not asked; 0: any number
     cdef public object retries            # decides over failed tuples of a range; None: the first one fails the run
@@ -32,8 +32,8 @@ cdef class SpoutExecutor(Executor):
     cdef bint awaits(self) noexcept
     cdef bint at_most(self) noexcept
     cdef int release(self, ps_root *root) except -1
-    cdef int hear(self, ps_root *root) except -1
-    cdef int say(self, str method, object tup_id) except -1
+    cdef int on_verdict(self, ps_root *root) except -1
+    cdef int invoke(self, str method, object tup_id) except -1
     cdef object blame_of(self, const ps_root *root)
     cdef int replay(self, ps_root *root) except -1
     cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2
@@ -45,8 +45,8 @@ cdef class SpoutExecutor(Executor):
     cdef long work(self, long quota) except -1
     cdef long ask(self, long quota, uint64_t until) except -1
     cdef long ask_batch(self, long quota) except -1
-    cdef long tell(self) except -1
-    cdef int charge(self, unsigned long long emits) noexcept
+    cdef long notify_verdicts(self) except -1
+    cdef int consume_permits(self, unsigned long long emits) noexcept
     cdef int caught(self, str method) except -1
     cdef bint over(self) except -1
 
@@ -60,6 +60,6 @@ cdef unsigned long long emits_of_spouts(tuple executors) except? 0
 cdef class Standstill:
     # A spout waits for verdicts, and nothing that the engine can do brings one.
     cdef double since       # a reading of the scheduler's clock; below 0: there is none
-    cdef bint told
+    cdef bint reported
     cdef int end(self) noexcept
     cdef int look(self, tuple executors, object monotonic) except -1

@@ -9,16 +9,16 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acking.acker cimport (
-    PS_ROOT_ABANDONED, PS_ROOT_ACKED, PS_ROOT_DRAGGED, PS_ROOT_RESTED, PS_ROOT_TIMED_OUT, Acker, anchor_t,
-    ack_edge, let_go, no_anchor, ps_acker_begin_turn, ps_acker_edge, ps_acker_end_turn, ps_acker_fail,
+    PS_ROOT_ACKED, PS_ROOT_EMIT_RAISED, PS_ROOT_FAILED_WITH_GROUP, PS_ROOT_RETRY_DUE, PS_ROOT_TIMED_OUT, Acker,
+    anchor_t, ack_edge, no_anchor, ps_acker_begin_turn, ps_acker_edge, ps_acker_end_turn, ps_acker_fail,
     ps_acker_keep_settled, ps_acker_keeps_time, ps_acker_release, ps_acker_rest, ps_acker_take_settled, ps_root,
-    ps_verdict, ps_xdecref,
+    ps_verdict, ps_xdecref, release_root,
 )
 from cython_core.executors.executor cimport (
-    Executor, late, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
+    Executor, past_deadline, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
 )
 from cython_core.queues.batch_inserter cimport PendingEmits
-from cython_core.routing.output_collector cimport SpoutOutputCollector, enter
+from cython_core.routing.output_collector cimport SpoutOutputCollector, set_current_collector
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.timing.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTimes, end_call
 
@@ -68,7 +68,7 @@ cdef class SpoutExecutor(Executor):
     cdef int hears(self) except -1:
         """Whether ``ack`` of the spout does anything; else nobody calls it."""
         base = SpoutBase.ack.__get__(self.instance)
-        self.collector.roots.hears_acks = self.instance.ack != base
+        self.collector.roots.notifies_acks = self.instance.ack != base
         return 0
 
     def open_range(self, long long start, long long end, bint batched):
@@ -90,7 +90,7 @@ cdef class SpoutExecutor(Executor):
         self.permits = permits
         self.until_idle = until_idle
         self.raises = 0
-        self.cut = False
+        self.closed = False
         cdef ps_root *root
         while self.collector.roots.settled > 0:  # these are younger
             ps_acker_keep_settled(&self.collector.deferred, ps_acker_take_settled(&self.collector.roots))
@@ -108,7 +108,7 @@ cdef class SpoutExecutor(Executor):
 
     def close(self):
         """No further turn asks the spout, and no offset is in range, until the next open."""
-        self.exhausted = self.cut = True
+        self.exhausted = self.closed = True
         self.batch = self.rows = None
         self.collector.end = self.collector.start
 
@@ -143,8 +143,8 @@ cdef class SpoutExecutor(Executor):
 
     @property
     def acks(self):
-        """Trees that were acked, and whose spout was told so where it listens."""
-        return self.told_acks + self.collector.roots.acked + self.collector.untracked
+        """Trees that were acked, and whose spout was notified of it if it listens."""
+        return self.notified_acks + self.collector.roots.acked + self.collector.untracked
 
     def discard(self):
         """Of the spout's trees nothing is kept, either."""
@@ -186,29 +186,29 @@ cdef class SpoutExecutor(Executor):
                 ps_acker_end_turn(&acker.acker, &self.collector.roots)
 
     cdef long work(self, long quota) except -1:
-        cdef long told = 0
+        cdef long notified = 0
         cdef long asked
         cdef unsigned long long before
-        cdef uint64_t until = ps_coarse_nanos() + self.patience if self.patience > 0 else 0
+        cdef uint64_t until = ps_coarse_nanos() + self.turn_time_limit if self.turn_time_limit > 0 else 0
         self.skipped += 1
         if self.collector.roots.settled > 0 and (self.skipped > self.skips or self.exhausted):
             self.skipped = 0
             before = self.collector.emits
-            told = self.tell()
-            self.charge(self.collector.emits - before)
+            notified = self.notify_verdicts()
+            self.consume_permits(self.collector.emits - before)
             self.times.end_prelude()
         if self.pending.count == 0 and not self.exhausted:
             if self.at_most():
                 self.skipped = self.skips
                 self.times.stall(MAX_SPOUT_PENDING)
             else:
-                enter(self.collector)
+                set_current_collector(self.collector)
                 asked = self.ask_batch(quota) if self.batched else self.ask(quota, until)
                 if asked == 0:
                     self.skipped = self.skips  # it has time to listen
-                told += asked
+                notified += asked
         self.flush()
-        return told
+        return notified
 
     cdef long ask(self, long quota, uint64_t until) except -1:
         """At most ``quota`` calls of next_tuple, stopping at the first that leaves an emit pending or emits nothing."""
@@ -242,69 +242,69 @@ cdef class SpoutExecutor(Executor):
                 break
             if times.singly:  # hot
                 end_call(times)  # hot
-            self.charge(self.collector.emits - before)
+            self.consume_permits(self.collector.emits - before)
             if self.exhausted:
                 break
-            if self.pending.count > 0 or late(self, until, calls) or self.at_most():
+            if self.pending.count > 0 or past_deadline(self, until, calls) or self.at_most():
                 break
         return calls
 
-    cdef int charge(self, unsigned long long emits) noexcept:
+    cdef int consume_permits(self, unsigned long long emits) noexcept:
         """A slice pays for its emits, and ends where it cannot."""
         if not self.collector.bounded and not self.exhausted:
             if self.permits <= emits:
-                self.exhausted = self.cut = True
+                self.exhausted = self.closed = True
             else:
                 self.permits -= emits
         return 0
 
-    cdef long tell(self) except -1:
+    cdef long notify_verdicts(self) except -1:
         """Tells the spout the verdicts of its trees, oldest first, until one of its answers finds no room.
 
-        Once its slice was cut off by deadline or permits, what it emits in answer is new: its acks wait for the next
+        Once its slice was closed by deadline or permits, what it emits in answer is new: its acks wait for the next
         slice, and so do its fails from the ``MOST_REPLAYS``th replay on, or a spout that always answers would never let
         the slice end.
         """
         cdef SpoutOutputCollector collector = self.collector
         cdef ps_root *root
-        cdef long told = 0
+        cdef long notified = 0
         # Order: those of now; what an answer settles at once comes with the next turn.
         cdef uint64_t left = collector.roots.settled
-        enter(collector)
+        set_current_collector(collector)
         try:
             while left > 0:
                 left -= 1
                 root = ps_acker_take_settled(&collector.roots)
-                if root.verdict == PS_ROOT_ABANDONED:
+                if root.verdict == PS_ROOT_EMIT_RAISED:
                     self.release(root)
                     continue
-                if self.cut and root.generation > (0 if root.verdict == PS_ROOT_ACKED else MOST_REPLAYS):
+                if self.closed and root.generation > (0 if root.verdict == PS_ROOT_ACKED else MOST_REPLAYS):
                     ps_acker_keep_settled(&collector.deferred, root)
                     continue
-                told += 1
-                collector.generation = root.generation + 1 if self.cut else 0
-                self.hear(root)
+                notified += 1
+                collector.generation = root.generation + 1 if self.closed else 0
+                self.on_verdict(root)
                 if self.pending.count > 0:
                     break
         finally:
             collector.generation = 0
-        return told
+        return notified
 
     cdef int release(self, ps_root *root) except -1:
-        let_go(root)
+        release_root(root)
         ps_acker_release(&self.collector.acker.acker, root)
         return 0
 
-    cdef int hear(self, ps_root *root) except -1:
+    cdef int on_verdict(self, ps_root *root) except -1:
         """The verdict of one tree. Its slot is free before any code of the spout's runs."""
         cdef object tup_id = <object>root.id
         if root.verdict == PS_ROOT_ACKED:
-            self.told_acks += 1
+            self.notified_acks += 1
             self.release(root)
-            if self.collector.roots.hears_acks:
-                self.say("ack", tup_id)
+            if self.collector.roots.notifies_acks:
+                self.invoke("ack", tup_id)
             return 0
-        if root.verdict == PS_ROOT_RESTED:
+        if root.verdict == PS_ROOT_RETRY_DUE:
             return self.replay(root)
         self.fails += 1
         if self.collector.bounded:
@@ -312,10 +312,10 @@ cdef class SpoutExecutor(Executor):
         if self.retries is not None:
             self.retries.blame(self.blame_of(root))
         self.release(root)
-        self.say("fail", tup_id)
+        self.invoke("fail", tup_id)
         return 0
 
-    cdef int say(self, str method, object tup_id) except -1:
+    cdef int invoke(self, str method, object tup_id) except -1:
         try:
             getattr(self.instance, method)(tup_id)
         except ComponentFailed:
@@ -346,10 +346,10 @@ cdef class SpoutExecutor(Executor):
         cdef ps_verdict verdict = root.verdict
         cdef double seconds = 0
         self.release(root)
-        if verdict == PS_ROOT_DRAGGED:
+        if verdict == PS_ROOT_FAILED_WITH_GROUP:
             if self.retries is not None:
                 self.retries.retries += 1
-        elif verdict != PS_ROOT_RESTED:
+        elif verdict != PS_ROOT_RETRY_DUE:
             seconds = self.delay_of(values, where, offset, emits, blame)
             if seconds < 0:
                 return 0
@@ -391,7 +391,7 @@ cdef class SpoutExecutor(Executor):
         cdef StreamRouter router = self.routers["__dead_letter"]
         cdef anchor_t anchor = no_anchor(-1)
         router.route(row, &anchor, None)
-        return len(router.routes) > 0 or router.view is not None or router.tapped is not None
+        return len(router.routes) > 0 or router.row_sink is not None or router.capture is not None
 
     cdef int caught(self, str method) except -1:
         """With an exception of the spout's set. A range that cannot be read wholly always fails the run."""
@@ -428,8 +428,8 @@ cdef class SpoutExecutor(Executor):
         if not isinstance(batch, pa.RecordBatch):
             raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {shown(batch)}")
         self.executed += 1
-        if router.view is not None and router.tapped is None:
-            router.view.builder.add_batch(router.view, batch)
+        if router.row_sink is not None and router.capture is None:
+            router.row_sink.builder.add_batch(router.row_sink, batch)
             router.emitted += batch.num_rows
         elif batch.num_rows > 0:
             self.batch = batch
@@ -487,7 +487,7 @@ cdef class SpoutExecutor(Executor):
                 keep_values(root, batch.slice(0, sent))
         except BaseException:
             if root is not NULL:
-                ps_acker_fail(&collector.acker.acker, root, anchor.attempt, PS_ROOT_ABANDONED)
+                ps_acker_fail(&collector.acker.acker, root, anchor.attempt, PS_ROOT_EMIT_RAISED)
             raise
         if root is not NULL:
             ack_edge(&collector.acker.acker, root, anchor.attempt, edge)
@@ -557,14 +557,14 @@ cdef class Standstill:
     cdef int look(self, tuple executors, object monotonic) except -1:
         """Nothing moves; ``monotonic``: the scheduler's clock."""
         cdef double now
-        if self.told or not spouts_at_most(executors):
+        if self.reported or not spouts_at_most(executors):
             return 0
         now = monotonic()
         if self.since < 0:
             self.since = now
         if now - self.since < STANDSTILL_SECONDS:
             return 0
-        self.told = True
+        self.reported = True
         for executor in executors:
             if isinstance(executor, SpoutExecutor) and (<SpoutExecutor>executor).at_most():
                 logger.warning(

@@ -1,4 +1,4 @@
-"""How long calls took: a histogram of nanoseconds with logarithmic buckets, the coat of ``histogram.h``.
+"""How long calls took: a histogram of nanoseconds with logarithmic buckets, Python binding of ``histogram.h``.
 
 ``count``, ``total`` and ``maximum`` are exact. A quantile is at most a sixteenth off the duration that a sorted list of
 all of them has at that place, up to 9.8 hours; longer ones share a bucket.

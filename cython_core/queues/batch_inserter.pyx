@@ -90,7 +90,7 @@ cdef class BatchInserter:
         return self.ring.offer_batch(items, count)
 
     cdef list blocked(self):
-        """WakeUps of the threads that wait for room at the destination."""
+        """Parkers of the threads that wait for room at the destination."""
         return self.queue.blocked if self.queue is not None else self.ring.blocked
 
     cdef bint flush(self) noexcept:

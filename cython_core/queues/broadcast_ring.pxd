@@ -3,7 +3,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t
 
-from cython_core.primitives.wake_up cimport WakeUp, ps_wake
+from cython_core.primitives.parker cimport Parker, ps_parker_unpark
 
 
 cdef extern from "cython_core/queues/broadcast_ring.h" nogil:
@@ -33,8 +33,8 @@ cdef class BroadcastRing:
     cdef uint64_t written
     cdef uint64_t dropped  # sequences below have been read by all, and their references were let go
     cdef tuple names
-    cdef readonly list consumers  # WakeUps of the threads that read, woken by what arrives
-    cdef readonly list blocked    # WakeUps of the threads that wait for room
+    cdef readonly list consumers  # Parkers of the threads that read, woken by what arrives
+    cdef readonly list blocked    # Parkers of the threads that wait for room
     cdef void **at(self, uint64_t sequence) noexcept
     cdef uint64_t slowest(self) noexcept
     cdef Py_ssize_t slowest_reader(self) noexcept

@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Self, final
 
-from cython_core.primitives.wake_up import WakeUp
+from cython_core.primitives.parker import Parker
 
 @final
 class BroadcastReader:
@@ -16,9 +16,9 @@ class BroadcastReader:
 class BroadcastRing:
     def __new__(cls, capacity: int, readers: Mapping[str, Iterable[str]]) -> Self: ...
     @property
-    def consumers(self) -> list[WakeUp]: ...
+    def consumers(self) -> list[Parker]: ...
     @property
-    def blocked(self) -> list[WakeUp]: ...
+    def blocked(self) -> list[Parker]: ...
     @property
     def capacity(self) -> int: ...
     @property

@@ -1,10 +1,10 @@
-"""A bounded ring of Python objects that each of its readers reads whole: the coat of ``broadcast_ring.h``.
+"""A bounded ring of Python objects that each of its readers reads whole: Python binding of ``broadcast_ring.h``.
 
     ring = BroadcastRing(1024, {"journal": (), "replica": (), "application": ("journal", "replica")})
     journal, replica, application = ring.readers
 
 Threads that read sleep where they find nothing, and are woken by what arrives: ``consumers``; threads that find the
-ring full leave their ``WakeUp`` in ``blocked`` and are woken once half of it is free.
+ring full leave their ``Parker`` in ``blocked`` and are woken once half of it is free.
 
 References: the ring holds one to each object until the slowest reader has passed it; a reader gives out new ones. What
 is in it when the ring goes, goes too. The garbage collector does not look into it: a cycle through a ring lasts until
@@ -21,7 +21,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 
-from cython_core.primitives.wake_up cimport WakeUp, ps_wake
+from cython_core.primitives.parker cimport Parker, ps_parker_unpark
 
 
 cdef extern from "Python.h":
@@ -96,7 +96,7 @@ cdef class BroadcastRing:
             self.dropped += 1
             Py_DECREF(<object>item)
         while len(self.blocked) > 0 and 2 * ring_room(self) >= ps_broadcast_capacity(self.ring):
-            ps_wake(&(<WakeUp>self.blocked.pop()).place)
+            ps_parker_unpark(&(<Parker>self.blocked.pop()).place)
 
     cdef uint64_t offer_batch(self, PyObject **objects, uint64_t count) noexcept:
         """Non-blocking. Takes over the references of the first n objects, as many as there is room for; returns n."""
@@ -111,7 +111,7 @@ cdef class BroadcastRing:
         ps_broadcast_publish(self.ring, first, count)
         self.written = first + count
         for i in range(<uint64_t>len(self.consumers)):
-            ps_wake(&(<WakeUp>self.consumers[i]).place)
+            ps_parker_unpark(&(<Parker>self.consumers[i]).place)
         return count
 
     def offer(self, item):

@@ -23,7 +23,7 @@
 #ifndef PYSTORM_FLUSH_TIMER_H
 #define PYSTORM_FLUSH_TIMER_H
 
-#include "cython_core/primitives/wake_up.h"
+#include "cython_core/primitives/parker.h"
 
 #include <signal.h>
 #ifdef __linux__
@@ -51,7 +51,7 @@ struct ps_flush_timer {
     ps_word ticks;         /* to look at */
     ps_word interval;      /* nanoseconds */
     pthread_mutex_t turn;  /* held while state or flags change, except where a flag is taken */
-    ps_wake_up sleeper;
+    ps_parker sleeper;
     pthread_t thread;
     pid_t process;         /* that has the thread; 0: there is none */
     size_t count;
@@ -63,7 +63,7 @@ static inline int ps_flush_take(ps_flush_flag *flag) {
     uint64_t seen = ps_load_relaxed(&flag->asked);
     if (PS_LIKELY(seen == PS_FLUSH_NOT_ASKED)) return 0;
     while (!ps_exchange_if_relaxed(&flag->asked, &seen, PS_FLUSH_NOT_ASKED)) {}
-    if (seen == PS_FLUSH_ASKED_AT_REST) ps_wake(&flag->timer->sleeper);
+    if (seen == PS_FLUSH_ASKED_AT_REST) ps_parker_unpark(&flag->timer->sleeper);
     return 1;
 }
 
@@ -119,11 +119,11 @@ static inline void *ps_flush_run(void *argument) {
 #endif
     for (;;) {
         /* Order: prepared, then looked at state and flags: a change from here on ends the sleep. */
-        ps_wake_prepare(&timer->sleeper);
+        ps_parker_prepare(&timer->sleeper);
         uint64_t state = ps_load_acquire(&timer->state);
         if (state == PS_FLUSH_ENDED) return NULL;
         if (state == PS_FLUSH_PAUSED || (untaken && ps_flush_can_rest(timer))) {
-            ps_wake_park(&timer->sleeper, -1);
+            ps_parker_park(&timer->sleeper, -1);
             due = ps_flush_next(timer);
             untaken = 0;
             continue;
@@ -131,7 +131,7 @@ static inline void *ps_flush_run(void *argument) {
         /* The interval may be another one than before the last sleep. */
         if (due > ps_flush_next(timer)) due = ps_flush_next(timer);
         left = due - ps_flush_now();
-        if (ps_wake_park(&timer->sleeper, left > 0 ? left : 0)) continue;
+        if (ps_parker_park(&timer->sleeper, left > 0 ? left : 0)) continue;
         untaken = ps_flush_tick(timer) == 0;
         /* Ticks that were missed are not made up for. */
         due += (int64_t)ps_load_relaxed(&timer->interval);
@@ -142,7 +142,7 @@ static inline void *ps_flush_run(void *argument) {
 /* 0 on success. */
 static inline int ps_flush_init_locks(ps_flush_timer *timer) {
     if (pthread_mutex_init(&timer->turn, NULL) != 0) return -1;
-    if (ps_wake_init(&timer->sleeper) == 0) return 0;
+    if (ps_parker_init(&timer->sleeper) == 0) return 0;
     pthread_mutex_destroy(&timer->turn);
     return -1;
 }
@@ -159,7 +159,7 @@ static inline void ps_flush_set_state(ps_flush_timer *timer, uint64_t state) {
     pthread_mutex_lock(&timer->turn);
     ps_store_release(&timer->state, state);
     pthread_mutex_unlock(&timer->turn);
-    ps_wake(&timer->sleeper);
+    ps_parker_unpark(&timer->sleeper);
 }
 
 /* NULL where there is no memory. */
@@ -186,7 +186,7 @@ static inline ps_flush_flag *ps_flush_timer_add(ps_flush_timer *timer, ps_flush_
     }
     pthread_mutex_unlock(&timer->turn);
     if (flags == NULL) free(flag);
-    else ps_wake(&timer->sleeper);
+    else ps_parker_unpark(&timer->sleeper);
     return flags == NULL ? NULL : flag;
 }
 
@@ -233,7 +233,7 @@ static inline void ps_flush_timer_free(ps_flush_timer *timer) {
     ps_flush_timer_stop(timer);
     for (size_t i = 0; i < timer->count; i++) free(timer->flags[i]);
     free(timer->flags);
-    ps_wake_destroy(&timer->sleeper);
+    ps_parker_destroy(&timer->sleeper);
     pthread_mutex_destroy(&timer->turn);
     free(timer);
 }

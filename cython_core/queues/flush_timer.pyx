@@ -1,4 +1,4 @@
-"""The flush timer of a worker (``topology.batch.flush.interval.millis``): the coat of ``flush_timer.h``.
+"""The flush timer of a worker (``topology.batch.flush.interval.millis``): Python binding of ``flush_timer.h``.
 
     timer = FlushTimer()
     flags = [timer.register(queue) for queue in queues]     # one per executor; None: a spout's

@@ -2,7 +2,7 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
-from cython_core.primitives.wake_up cimport WakeUp
+from cython_core.primitives.parker cimport Parker
 from cython_core.queues.mpsc_queue cimport (
     ps_mpsc_capacity, ps_mpsc_free, ps_mpsc_new, ps_mpsc_offer_batch, ps_mpsc_poll, ps_mpsc_ring,
     ps_mpsc_size,
@@ -34,8 +34,8 @@ cdef class ReceiveQueue:
     cdef ps_ring ring            # all in one thread
     cdef ps_spsc_ring *spsc      # one thread offers, another one polls
     cdef ps_mpsc_ring *mpsc      # several threads offer
-    cdef public WakeUp consumer  # of the thread that polls, woken by what arrives; None where there is but one thread
-    cdef readonly list blocked   # WakeUps of the threads that wait for room
+    cdef public Parker consumer  # of the thread that polls, woken by what arrives; None where there is but one thread
+    cdef readonly list blocked   # Parkers of the threads that wait for room
     cdef readonly unsigned long long insert_failures  # offers of tuples or batches that did not go in as a whole
     cdef readonly unsigned long long recent_high_mark  # largest population since mark_anew()
     cdef unsigned long long earlier_high_mark          # and before

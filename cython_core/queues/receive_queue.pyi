@@ -1,14 +1,14 @@
 from typing import Self, final
 
-from cython_core.primitives.wake_up import WakeUp
+from cython_core.primitives.parker import Parker
 from cython_core.tuples.tuple import Tuple
 
 @final
 class ReceiveQueue:
     def __new__(cls, capacity: int, producers: int = 0) -> Self: ...
-    consumer: WakeUp | None
+    consumer: Parker | None
     @property
-    def blocked(self) -> list[WakeUp]: ...
+    def blocked(self) -> list[Parker]: ...
     @property
     def capacity(self) -> int: ...
     @property

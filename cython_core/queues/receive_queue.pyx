@@ -13,7 +13,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint64_t
 
-from cython_core.primitives.wake_up cimport WakeUp, ps_wake
+from cython_core.primitives.parker cimport Parker, ps_parker_unpark
 from cython_core.tuples.tuple cimport Tuple
 
 
@@ -76,7 +76,7 @@ cdef class ReceiveQueue:
             self.insert_failures += 1
         self.recent_high_mark = max(self.recent_high_mark, queue_size(self))
         if self.consumer is not None:
-            ps_wake(&self.consumer.place)
+            ps_parker_unpark(&self.consumer.place)
         return n
 
     cdef void wake_blocked(self) noexcept:
@@ -89,7 +89,7 @@ cdef class ReceiveQueue:
             return
         room = queue_capacity(self) - queue_size(self)
         while len(self.blocked) > 0 and room > 0:
-            ps_wake(&(<WakeUp>self.blocked.pop(0)).place)
+            ps_parker_unpark(&(<Parker>self.blocked.pop(0)).place)
             room -= 1
 
     def poll(self):

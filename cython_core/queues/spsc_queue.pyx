@@ -1,4 +1,4 @@
-"""A bounded queue of Python objects from one thread to another: the coat of ``spsc_ring.h``.
+"""A bounded queue of Python objects from one thread to another: Python binding of ``spsc_ring.h``.
 
 References: an offer takes one reference to each object that goes in, poll and drain hand it on to who asked; what is
 refused keeps its own. What is in it when the queue goes, goes too. The garbage collector does not look into it: a cycle

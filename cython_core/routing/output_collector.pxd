@@ -57,8 +57,8 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef readonly object failed     # a failed tuple that no spout can replay, waiting for the executor; None without
     cdef readonly unsigned long long acks
     cdef readonly unsigned long long fails
-    cdef readonly unsigned long long second_verdicts   # acks and fails of what had a verdict: without effect
-    cdef readonly unsigned long long unheard_fails     # of tuples without a message id: nobody can replay them
+    cdef readonly unsigned long long duplicate_verdicts  # acks and fails of what had a verdict: without effect
+    cdef readonly unsigned long long untracked_fails     # of tuples without a message id: nobody can replay them
     cdef str component
     cdef int task
     cdef bint between_runs          # no micro-batch is under way
@@ -85,4 +85,4 @@ cdef OutputCollector collector_of(object component, object given=*)
 # The collector whose component runs now. The component's methods compare `running.instance` with themselves, so a stale
 # or foreign value costs a look-up and never sends anything astray.
 cdef OutputCollector running
-cdef int enter(OutputCollector collector) except -1
+cdef int set_current_collector(OutputCollector collector) except -1

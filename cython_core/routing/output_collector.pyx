@@ -29,7 +29,7 @@ cdef extern from "Python.h":
 
 
 from cython_core.acking.acker cimport (
-    anchor_t, PS_ROOT_ABANDONED, ack_edge, fail_root, no_anchor, ps_acker_edge, ps_acker_fail,
+    anchor_t, PS_ROOT_EMIT_RAISED, ack_edge, fail_root, no_anchor, ps_acker_edge, ps_acker_fail,
     ps_acker_open, ps_acker_reset, ps_root, roots_of,
 )
 from cython_core.routing.stream_router cimport StreamRouter, send_straight, transfer
@@ -55,7 +55,7 @@ cdef str HEARER = "_pystorm_told"
 cdef Py_ssize_t MOST_LATE_EMITS = 10
 
 
-cdef int enter(OutputCollector collector) except -1:
+cdef int set_current_collector(OutputCollector collector) except -1:
     """Makes this the collector that its component's methods find at once."""
     global running
     running = collector
@@ -91,7 +91,7 @@ cdef class OutputCollector:
         if getattr(self.instance, ATTRIBUTE, None) is self:
             PyObject_GenericSetAttr(self.instance, ATTRIBUTE, None)
         if running is self:
-            enter(None)
+            set_current_collector(None)
 
     cdef StreamRouter router_of(self, object stream):
         cdef StreamRouter router = self.routers.get("default" if stream is None else stream)
@@ -219,7 +219,7 @@ cdef class SpoutOutputCollector(OutputCollector):
         if not self.tracks:
             answer = self.send_with(values, stream, &anchor, direct_task, need_task_ids)
             if not self.bounded:
-                if self.roots.hears_acks:
+                if self.roots.notifies_acks:
                     self.instance.ack(tup_id)  # as in Storm, where no acker runs
                 self.untracked += 1
             return answer
@@ -244,7 +244,7 @@ cdef class SpoutOutputCollector(OutputCollector):
             answer = self.send_with(values, stream, &anchor, direct_task, need_task_ids)
         except BaseException:
             # Told to nobody, though some of its tuples may be on their way.
-            ps_acker_fail(&self.acker.acker, root, anchor.attempt, PS_ROOT_ABANDONED)
+            ps_acker_fail(&self.acker.acker, root, anchor.attempt, PS_ROOT_EMIT_RAISED)
             raise
         self.rooted += 1
         ack_edge(&self.acker.acker, root, anchor.attempt, edge)
@@ -354,7 +354,7 @@ cdef class BoltOutputCollector(OutputCollector):
 
     cdef int ack(self, Tuple tup) except -1:
         if tup.verdict != OPEN:
-            self.second_verdicts += 1
+            self.duplicate_verdicts += 1
             return 0
         tup.verdict = ACKED
         self.acks += tup.source.task >= 0  # ticks do not count
@@ -366,7 +366,7 @@ cdef class BoltOutputCollector(OutputCollector):
 
     cdef int fail(self, Tuple tup, str method="fail", object cause=None) except -1:
         if tup.verdict != OPEN:
-            self.second_verdicts += 1
+            self.duplicate_verdicts += 1
             return 0
         tup.verdict = FAILED
         self.fails += tup.source.task >= 0
@@ -380,7 +380,7 @@ cdef class BoltOutputCollector(OutputCollector):
             if self.failed is None:
                 self.failed = tup
         elif tup.source.task >= 0:
-            self.unheard_fails += 1
+            self.untracked_fails += 1
         return 0
 
     cdef int reset_timeout(self, Tuple tup) except -1:
@@ -627,7 +627,7 @@ cdef int settle(object component, str method, object given, bint failed) except 
     collector = <BoltOutputCollector?>collector_of(component)
     tup = tuple_meant(given)
     if tup is None:
-        collector.second_verdicts += 1  # nobody holds a tuple of that id any more
+        collector.duplicate_verdicts += 1  # nobody holds a tuple of that id any more
     elif failed:
         collector.fail(tup)
     else:
@@ -707,7 +707,7 @@ cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id)
         if (<SpoutOutputCollector>collector).tracks:
             return send_rooted(collector, values, tup_id)
         if not (<SpoutOutputCollector>collector).bounded:
-            if (<SpoutOutputCollector>collector).roots.hears_acks:
+            if (<SpoutOutputCollector>collector).roots.notifies_acks:
                 return 0
             acked = 1  # as no acker runs
     anchor = no_anchor((<SpoutOutputCollector>collector).last_offset)

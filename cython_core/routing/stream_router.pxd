@@ -3,7 +3,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport anchor_t
-from cython_core.arrow.row_batch cimport RowView
+from cython_core.arrow.row_batch cimport RowSink
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, insert
 from cython_core.tuples.tuple cimport Tuple, TupleSource, new_edge
 
@@ -47,14 +47,14 @@ cdef class StreamRouter:
     cdef readonly PendingEmits pending
     cdef readonly tuple routes
     cdef BatchInserter only            # the sole subscribing task, or None
-    cdef bint straight                 # there is one, and neither output nor tap: `send_straight` will do
+    cdef bint straight                 # there is one, and neither output nor capture: `send_straight` will do
     cdef readonly bint copies          # every tuple gets values of its own
     cdef readonly bint direct          # the producer names the task: route_direct and not route
-    cdef readonly RowView view         # the output that takes this open stream, or None
+    cdef readonly RowSink row_sink     # the output that takes this open stream, or None
     # Counters, read from outside.
     cdef readonly unsigned long long emitted
     cdef readonly unsigned long long transferred
-    cdef list tapped                   # collects every emit's values, or None
+    cdef list capture                  # collects every emit's values, or None
     cdef int route(self, object values, const anchor_t *anchor, list task_ids) except -1
     cdef int put_out(self, object values, const anchor_t *anchor) except -1
     cdef int route_to_all(self, object payload, const anchor_t *anchor, list task_ids) except -1

@@ -1,6 +1,6 @@
 from typing import Any, Self, final
 
-from cython_core.arrow.row_batch import RowView
+from cython_core.arrow.row_batch import RowSink
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
 from cython_core.tuples.tuple import TupleSource
 
@@ -27,7 +27,7 @@ class StreamRouter:
         source: TupleSource,
         pending: PendingEmits,
         routes: tuple[Route, ...] = (),
-        view: RowView | None = None,
+        row_sink: RowSink | None = None,
         direct: bool = False,
         copies: bool = False,
     ) -> None: ...
@@ -41,8 +41,8 @@ class StreamRouter:
     @property
     def routes(self) -> tuple[Route, ...]: ...
     @property
-    def view(self) -> RowView | None: ...
-    tap: list[tuple[Any, ...]] | None
+    def row_sink(self) -> RowSink | None: ...
+    captured: list[tuple[Any, ...]] | None
     @property
     def copies(self) -> bool: ...
     @property

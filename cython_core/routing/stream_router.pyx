@@ -1,6 +1,6 @@
 """Routing of emitted values to the tasks that subscribe to a stream.
 
-    emit(values) ──► StreamRouter ─┬─ no subscriber, selected for output ──► RowView (an Arrow row)
+    emit(values) ──► StreamRouter ─┬─ no subscriber, selected for output ──► RowSink (an Arrow row)
                                    ├─ one subscribing task ───────────────► its batch
                                    └─ else: each Route's grouping chooses ─► a Tuple per chosen task ──► batches
 
@@ -24,7 +24,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
 from cython_core.acking.acker cimport LOST, Roots, anchor_t, attempt_of_row, no_anchor, ps_acker_edge
-from cython_core.arrow.row_batch cimport RowView
+from cython_core.arrow.row_batch cimport RowSink
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.routing.java_hash cimport java_hash_of_all
 from cython_core.routing.stable_hash cimport stable_hash
@@ -147,7 +147,8 @@ cdef class Route:
 
 @cython.final
 cdef class StreamRouter:
-    """``StreamRouter(source, pending, routes, view, direct, copies)``: without routes and view, emits are only counted.
+    """``StreamRouter(source, pending, routes, row_sink, direct, copies)``: without routes and row_sink,
+    emits are only counted.
 
     ``direct``: the producer names the task of each tuple. A plain emit is then refused, and a direct one elsewhere.
     ``copies``: the values are deep-copied for every tuple that is sent, so that a bolt that changes them harms nobody.
@@ -158,7 +159,7 @@ cdef class StreamRouter:
         TupleSource source not None,
         PendingEmits pending not None,
         tuple routes=(),
-        RowView view=None,
+        RowSink row_sink=None,
         bint direct=False,
         bint copies=False,
     ):
@@ -180,23 +181,23 @@ cdef class StreamRouter:
                     f"Given: {source!r} with direct={bool(direct)}"
                 )
         self.routes = routes
-        self.view = view
+        self.row_sink = row_sink
         if len(routes) == 1 and not direct and not copies:
             route = <Route>routes[0]
             ring = (<BatchInserter>route.inserters[0]).ring
             if route.fan == 1 and route.kind != GROUPING_CUSTOM and ring is None:
                 self.only = route.inserters[0]
-        self.straight = self.only is not None and self.view is None
+        self.straight = self.only is not None and self.row_sink is None
 
     @property
-    def tap(self):
+    def captured(self):
         """A list that collects the values of every emit as plain tuples, or None."""
-        return self.tapped
+        return self.capture
 
-    @tap.setter
-    def tap(self, list values):
-        self.tapped = values
-        self.straight = self.only is not None and self.view is None and values is None
+    @captured.setter
+    def captured(self, list values):
+        self.capture = values
+        self.straight = self.only is not None and self.row_sink is None and values is None
 
     cdef int route(self, object values, const anchor_t *anchor, list task_ids) except -1:
         """Takes one emit. `values`: tuple or list of the stream's arity. `anchor`: what each of its tuples is an edge
@@ -208,9 +209,9 @@ cdef class StreamRouter:
                 values,
             )
         self.emitted += 1  # hot
-        if self.tapped is not None:  # hot
-            self.tapped.append(tuple(values))
-        if self.view is not None:
+        if self.capture is not None:  # hot
+            self.capture.append(tuple(values))
+        if self.row_sink is not None:
             return self.put_out(values, anchor)
         payload = named_values(values, self.source.values_class) if PyList_CheckExact(values) else values
         if self.only is not None and task_ids is None:
@@ -222,7 +223,7 @@ cdef class StreamRouter:
         """An emit becomes a row of the output, unless the attempt that it belongs to has failed already."""
         cdef uint64_t attempt = attempt_of_row(anchor)
         if attempt != LOST:
-            self.view.append(values, anchor.offset, attempt)
+            self.row_sink.append(values, anchor.offset, attempt)
         return 0
 
     cdef int route_to_all(self, object payload, const anchor_t *anchor, list task_ids) except -1:
@@ -330,9 +331,9 @@ cdef class StreamRouter:
                 f"Given: {task!r}"
             )
         self.emitted += 1
-        if self.tapped is not None:
-            self.tapped.append(tuple(values))
-        if self.view is not None:
+        if self.capture is not None:
+            self.capture.append(tuple(values))
+        if self.row_sink is not None:
             return self.put_out(values, anchor)
         payload = named_values(values, self.source.values_class) if PyList_CheckExact(values) else values
         for entry in self.routes:

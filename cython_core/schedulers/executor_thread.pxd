@@ -6,7 +6,7 @@ from cython_core.executors.async_executor cimport AsyncExecutor
 from cython_core.executors.bolt_executor cimport BoltExecutor
 from cython_core.executors.executor cimport Executor
 from cython_core.executors.spout_executor cimport SpoutExecutor
-from cython_core.primitives.wake_up cimport WakeUp
+from cython_core.primitives.parker cimport Parker
 from cython_core.queues.batch_inserter cimport BatchInserter
 from cython_core.schedulers.wait_strategy cimport WaitStrategy
 from cython_core.timing.turn_times cimport StallReason
@@ -15,7 +15,7 @@ from cython_core.timing.turn_times cimport StallReason
 @cython.final
 cdef class ThreadsRun:
     # What the threads of a worker share with the one that drives them.
-    cdef readonly WakeUp driver              # of the thread that drives
+    cdef readonly Parker driver             # of the thread that drives
     cdef readonly bint running               # turns are taken
     cdef readonly bint ended                 # threads end
     cdef readonly object failure             # the first exception, while nobody has taken it
@@ -27,7 +27,7 @@ cdef class ThreadsRun:
     cdef list spouts                         # of these, those of spouts
     cdef dict consumers                      # ReceiveQueue, or BroadcastRing and reader's name → who reads it
     cdef readonly unsigned long long progress   # turns in which a component was called
-    cdef readonly unsigned long long unjams     # cycles of full queues that were resolved
+    cdef readonly unsigned long long deadlocks_broken     # cycles of full queues that were resolved
     cdef bint all_parked(self) noexcept
     cdef int fail(self, object error) except -1
 
@@ -39,7 +39,7 @@ cdef class ExecutorThread:
     cdef BoltExecutor bolt                   # the executor, or None
     cdef AsyncExecutor requests              # the executor, or None
     cdef ThreadsRun run
-    cdef readonly WakeUp wake_up
+    cdef readonly Parker parker
     cdef readonly object thread
     cdef readonly bint busy                  # in a turn or in a call that was handed over
     cdef bint in_loop                        # sleeps in the event loop, whose callbacks are the component's

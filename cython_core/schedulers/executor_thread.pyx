@@ -25,8 +25,9 @@ from cython_core.executors.async_executor cimport AsyncExecutor
 from cython_core.executors.bolt_executor cimport BoltExecutor
 from cython_core.executors.executor cimport Executor
 from cython_core.executors.spout_executor cimport SpoutExecutor
-from cython_core.primitives.wake_up cimport (
-    WakeUp, ps_wake, ps_wake_cancel, ps_wake_is_parked, ps_wake_park, ps_wake_prepare, ps_wake_up, ps_wake_write_to,
+from cython_core.primitives.parker cimport (
+    Parker, ps_parker, ps_parker_cancel, ps_parker_is_parked, ps_parker_park, ps_parker_prepare, ps_parker_unpark,
+    ps_parker_write_to,
 )
 from cython_core.queues.batch_inserter cimport BatchInserter, queue_has_room
 from cython_core.queues.broadcast_ring cimport BroadcastReader, ring_room
@@ -75,7 +76,7 @@ cdef class ThreadsRun:
     """What threads and driver share. ``manual``: nobody sleeps for a time, the driver moves the clock and wakes all."""
 
     def __init__(self, RowBatchBuilder output, object monotonic, bint manual, long quota):
-        self.driver = WakeUp()
+        self.driver = Parker()
         self.output = output
         self.monotonic = monotonic
         self.manual = manual
@@ -88,7 +89,7 @@ cdef class ThreadsRun:
         """Whether every thread sleeps and nobody has woken it."""
         cdef ExecutorThread thread
         for thread in self.threads:
-            if not ps_wake_is_parked(&thread.wake_up.place):
+            if not ps_parker_is_parked(&thread.parker.place):
                 return False
         return True
 
@@ -97,7 +98,7 @@ cdef class ThreadsRun:
         if self.failure is None:
             self.failure = error
         self.running = False
-        ps_wake(&self.driver.place)
+        ps_parker_unpark(&self.driver.place)
         return 0
 
 
@@ -125,15 +126,15 @@ cdef class ExecutorThread:
         self.bolt = executor if isinstance(executor, BoltExecutor) else None
         self.requests = executor if isinstance(executor, AsyncExecutor) else None
         self.run = run
-        self.wake_up = WakeUp()
+        self.parker = Parker()
         self.handed = deque()
         self.thread = threading.Thread(target=self.serve, name=name, daemon=True)
         run.threads.append(self)
         if self.bolt is not None:
-            self.bolt.queue.consumer = self.wake_up
+            self.bolt.queue.consumer = self.parker
             run.consumers[self.bolt.queue] = self
             for reader in self.bolt.readers or ():
-                (<BroadcastReader>reader).owner.consumers.append(self.wake_up)
+                (<BroadcastReader>reader).owner.consumers.append(self.parker)
                 run.consumers[(<BroadcastReader>reader).owner, reader.name] = self
         else:
             run.spouts.append(self)
@@ -145,12 +146,12 @@ cdef class ExecutorThread:
     def hand(self, call):
         """Hands a Call over; it is made between two turns, as soon as those before it are done."""
         self.handed.append(call)
-        ps_wake(&self.wake_up.place)
+        ps_parker_unpark(&self.parker.place)
 
     @property
     def parked(self):
         """Whether the thread sleeps and nobody has woken it."""
-        return ps_wake_is_parked(&self.wake_up.place)
+        return ps_parker_is_parked(&self.parker.place)
 
     def serve(self):
         """The thread."""
@@ -163,7 +164,7 @@ cdef class ExecutorThread:
                 self.take_turn()
             else:
                 self.executor.stall_end()
-                ps_wake(&self.run.driver.place)
+                ps_parker_unpark(&self.run.driver.place)
                 self.park(None, FOREVER, None, NOT_STALLED)
 
     def answer(self):
@@ -172,14 +173,14 @@ cdef class ExecutorThread:
         self.busy = True
         self.handed.popleft().answer()
         self.busy = False
-        ps_wake(&self.run.driver.place)
+        ps_parker_unpark(&self.run.driver.place)
 
     cdef int take_turn(self) except -1:
         cdef long calls = 0
         cdef unsigned long long before = self.run.progress
         self.blocked_on = None
         if self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED:
-            ps_wake(&self.run.driver.place)
+            ps_parker_unpark(&self.run.driver.place)
             return self.park(None, FOREVER, None, OUTPUT_FULL)
         self.turns += 1
         self.busy = True
@@ -192,8 +193,8 @@ cdef class ExecutorThread:
                 # Order: said before others are looked at, so that the last one of a cycle to say so sees it closed.
                 self.blocked_on = self.full_batch()
                 if self.closes_a_cycle():
-                    calls = self.bolt.feed(1)
-                    self.run.unjams += calls
+                    calls = self.bolt.force_feed(1)
+                    self.run.deadlocks_broken += calls
             if self.run.output is not None:
                 self.run.output.release()  # order: while busy, as Arrow lets others in
         except BaseException as error:
@@ -224,9 +225,9 @@ cdef class ExecutorThread:
             if other.executor.pending.count > 0:
                 continue
             if other.spout.collector.roots.settled > 0 or (other.limited and not other.spout.at_most()):
-                ps_wake(&other.wake_up.place)
+                ps_parker_unpark(&other.parker.place)
         if self.run.output is not None and len(self.run.output.done) > 0:
-            ps_wake(&self.run.driver.place)
+            ps_parker_unpark(&self.run.driver.place)
         return 0
 
     cdef int wait(self, unsigned long long progress) except -1:
@@ -275,34 +276,34 @@ cdef class ExecutorThread:
         """
         cdef bint in_loop = self.requests is not None and self.requests.in_flight > 0 and self.run.running
         if full is not None:
-            full.blocked().append(self.wake_up)
+            full.blocked().append(self.parker)
         if in_loop:
-            ps_wake_write_to(&self.wake_up.place, self.requests.loop.wake_fd)
-        ps_wake_prepare(&self.wake_up.place)
+            ps_parker_write_to(&self.parker.place, self.requests.loop.wake_fd)
+        ps_parker_prepare(&self.parker.place)
         # Order: prepared, then looked once more.
         if not self.has_work(full):
             if self.may_be_the_last() and self.run.all_parked():
-                ps_wake(&self.run.driver.place)
+                ps_parker_unpark(&self.run.driver.place)
             if reason != NOT_STALLED and self.run.running:
                 self.executor.stall_begin(reason)
             if in_loop:
                 self.sleep_in_loop(most)
             elif strategy is None:
                 with nogil:
-                    ps_wake_park(&self.wake_up.place, most)
+                    ps_parker_park(&self.parker.place, most)
             else:
                 self.sleep_by(strategy, most, full)
-        ps_wake_cancel(&self.wake_up.place)
+        ps_parker_cancel(&self.parker.place)
         if in_loop:
-            ps_wake_write_to(&self.wake_up.place, -1)
-        if full is not None and self.wake_up in full.blocked():
-            full.blocked().remove(self.wake_up)
+            ps_parker_write_to(&self.parker.place, -1)
+        if full is not None and self.parker in full.blocked():
+            full.blocked().remove(self.parker)
         return 0
 
     cdef int sleep_in_loop(self, int64_t most) except -1:
         """Where requests are under way, they or a wake end the sleep."""
         if self.run.manual and self.requests.loop.waits_for_world:
-            ps_wake_cancel(&self.wake_up.place)  # or the driver would let time pass
+            ps_parker_cancel(&self.parker.place)  # or the driver would let time pass
         self.in_loop = True
         try:
             self.requests.loop.wait(None if most == FOREVER else most / 1e9)
@@ -313,7 +314,7 @@ cdef class ExecutorThread:
     cdef int sleep_by(self, WaitStrategy strategy, int64_t most, BatchInserter full) except -1:
         cdef int64_t nanos, slept = 0
         cdef int64_t idle = self.idle
-        cdef ps_wake_up *place = &self.wake_up.place
+        cdef ps_parker *place = &self.parker.place
         cdef bint once = self.spout is not None and full is None
         with nogil:
             while True:
@@ -324,7 +325,7 @@ cdef class ExecutorThread:
                 slept += nanos
                 if nanos == 0:
                     ps_sleep_nanos(0)
-                if ps_wake_park(place, nanos) or once or slept == most:
+                if ps_parker_park(place, nanos) or once or slept == most:
                     break
                 if full is not None and queue_has_room(full):
                     break

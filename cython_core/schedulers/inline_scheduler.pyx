@@ -24,7 +24,7 @@ from cython_core.executors.async_executor cimport AsyncExecutor
 from cython_core.executors.bolt_executor cimport BoltExecutor, holder_of_what_spouts_await
 from cython_core.executors.executor cimport Executor
 from cython_core.executors.spout_executor cimport SpoutExecutor, Standstill, emits_of_spouts, trees_to_await
-from cython_core.routing.output_collector cimport enter, running_instance
+from cython_core.routing.output_collector cimport set_current_collector, running_instance
 from cython_core.schedulers.wait_strategy cimport WaitStrategy
 from cython_core.timing.timer_service cimport TimerService
 from cython_core.timing.turn_times cimport DOWNSTREAM_FULL, OUTPUT_FULL, Stopwatch
@@ -35,15 +35,15 @@ cdef double NEVER = float("inf")
 
 @cython.final
 cdef class InlineScheduler:
-    """``InlineScheduler(executors, output, monotonic, sleep, quota, idle_sleep, seed, patience, spout_wait)``.
+    """``InlineScheduler(executors, output, monotonic, sleep, quota, idle_sleep, seed, turn_time_limit, spout_wait)``.
 
     ``executors``: most downstream first. ``output``: the RowBatchBuilder whose finished batches end a ``run``, or None.
     ``monotonic``: a clock in seconds, read once per pass where a run has a deadline or a bolt a timer; ``sleep`` waits
-    by it. ``quota``: calls per turn; a turn that takes longer than ``patience`` seconds (0: any time) ends early, with
-    the next call, so that slow components keep nobody from deadlines and timers. ``spout_wait``: how it waits when the
-    spouts have nothing, None: it sleeps for ``idle_sleep`` seconds. ``seed``: an int makes order and length of the
-    turns random, the same for the same seed: other interleavings for tests. ``acker``: of the worker; it is told the
-    time, once per pass.
+    by it. ``quota``: calls per turn; a turn that takes longer than ``turn_time_limit`` seconds (0: any time) ends
+    early, with the next call, so that slow components keep nobody from deadlines and timers. ``spout_wait``: how it
+    waits when the spouts have nothing, None: it sleeps for ``idle_sleep`` seconds. ``seed``: an int makes order and
+    length of the turns random, the same for the same seed: other interleavings for tests. ``acker``: of the worker; it
+    gets the time once per pass.
     """
 
     cdef readonly tuple executors
@@ -62,7 +62,7 @@ cdef class InlineScheduler:
     cdef int64_t idle_waits                        # in a row
     cdef readonly unsigned long long passes
     cdef readonly unsigned long long idle_passes   # of these, slept because the spouts had nothing
-    cdef readonly unsigned long long unjams        # of these, resolved a cycle of full queues
+    cdef readonly unsigned long long deadlocks_broken        # of these, resolved a cycle of full queues
     # What a watchdog reads, by a thread of its own.
     cdef unsigned long thread                      # that drives
     cdef bint in_turns                             # components are called: not where it sleeps, nor between two runs
@@ -79,7 +79,7 @@ cdef class InlineScheduler:
         long quota=256,
         double idle_sleep=0.001,
         seed=None,
-        double patience=0.0,
+        double turn_time_limit=0.0,
         WaitStrategy spout_wait=None,
         Acker acker=None,
     ):
@@ -92,7 +92,7 @@ cdef class InlineScheduler:
         self.standstill = Standstill()
         self.timers = TimerService()
         for executor in executors:
-            executor.patience = <unsigned long long>(patience * 1e9)
+            executor.turn_time_limit = <unsigned long long>(turn_time_limit * 1e9)
             executor.times.share(self.stopwatch)
             if isinstance(executor, BoltExecutor):
                 executor.share_timers(self.timers)
@@ -174,7 +174,7 @@ cdef class InlineScheduler:
                     executor.final_tick(emits)
                 finally:
                     self.in_turns = False
-                    enter(None)
+                    set_current_collector(None)
                 return True
         return False
 
@@ -197,7 +197,7 @@ cdef class InlineScheduler:
             return self._run(deadline)
         finally:
             self.in_turns = False
-            enter(None)
+            set_current_collector(None)
             self.leave()
 
     cdef int enter_turns(self) except -1:
@@ -287,7 +287,7 @@ cdef class InlineScheduler:
         return True
 
     cdef bint settle(self, object deadline) except -1:
-        """After a pass without a call: 1 where all is drained; else sleeps or unjams and answers 0."""
+        """After a pass without a call: 1 where all is drained; else sleeps or deadlocks_broken and answers 0."""
         cdef bint clean = 1
         cdef bint exhausted = 1
         for executor in self.executors:
@@ -326,7 +326,7 @@ cdef class InlineScheduler:
         try:
             holder.process_held(emits)
         finally:
-            enter(None)
+            set_current_collector(None)
         return 1
 
     cdef bint under_way(self) noexcept:
@@ -374,8 +374,8 @@ cdef class InlineScheduler:
 
     cdef int unjam(self) except -1:
         for executor in self.executors:
-            if isinstance(executor, BoltExecutor) and (<BoltExecutor>executor).feed(1) > 0:
-                self.unjams += 1
+            if isinstance(executor, BoltExecutor) and (<BoltExecutor>executor).force_feed(1) > 0:
+                self.deadlocks_broken += 1
                 return 0
         return 0
 

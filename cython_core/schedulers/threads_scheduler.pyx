@@ -22,9 +22,9 @@ from cython_core.arrow.row_batch cimport RowBatchBuilder
 from cython_core.executors.bolt_executor cimport BoltExecutor, holder_of_what_spouts_await
 from cython_core.executors.executor cimport Executor
 from cython_core.executors.spout_executor cimport SpoutExecutor, Standstill, emits_of_spouts, trees_to_await
-from cython_core.primitives.wake_up cimport WakeUp, ps_wake, ps_wake_cancel, ps_wake_park, ps_wake_prepare
+from cython_core.primitives.parker cimport Parker, ps_parker_unpark, ps_parker_cancel, ps_parker_park, ps_parker_prepare
 from cython_core.queues.flush_timer cimport FlushTimer
-from cython_core.routing.output_collector cimport enter
+from cython_core.routing.output_collector cimport set_current_collector
 from cython_core.schedulers.executor_thread cimport ExecutorThread, ThreadsRun
 
 from cython_core.schedulers.executor_thread import Call
@@ -76,7 +76,7 @@ cdef class ThreadsScheduler:
         long quota=256,
         double idle_sleep=0.001,
         bint manual=False,
-        double patience=0.0,
+        double turn_time_limit=0.0,
         int64_t flush_nanos=0,
         Acker acker=None,
     ):
@@ -97,7 +97,7 @@ cdef class ThreadsScheduler:
             for executor, strategies in zip(executors, waits, strict=True)
         ])
         for executor in executors:
-            executor.patience = <unsigned long long>(patience * 1e9)
+            executor.turn_time_limit = <unsigned long long>(turn_time_limit * 1e9)
         self.flush_nanos = flush_nanos if any([executor.inserters for executor in executors]) else 0
         if self.flush_nanos > 0:
             self.timer = FlushTimer()
@@ -116,9 +116,9 @@ cdef class ThreadsScheduler:
         return self.wake_all()
 
     @property
-    def unjams(self):
+    def deadlocks_broken(self):
         """Cycles of full queues that were resolved."""
-        return self.shared.unjams
+        return self.shared.deadlocks_broken
 
     @property
     def next_due(self):
@@ -137,10 +137,10 @@ cdef class ThreadsScheduler:
         in the log, and the thread makes the call when it can."""
         return self._call(executor, function, args, HALT_SECONDS)
 
-    def _call(self, executor, function, args, double patience):
+    def _call(self, executor, function, args, double timeout):
         cdef ExecutorThread thread = <ExecutorThread>self.threads[self.executors.index(executor)]
         if sys.is_finalizing():  # whose threads run no more
-            if patience < NEVER:
+            if timeout < NEVER:
                 return None
             raise RuntimeError(f"a component is called while the interpreter ends; Given: {executor.component!r}")
         self.start_where_needed()
@@ -148,29 +148,29 @@ cdef class ThreadsScheduler:
         thread.hand(call)
         waited = time.monotonic()
         while not call.done:
-            if not call.begun and time.monotonic() - waited > patience:
+            if not call.begun and time.monotonic() - waited > timeout:
                 logger.warning(
                     "component %r, task %d is in a call that does not return; nobody waits for it any more",
                     executor.component, executor.task,
                 )
                 return None
-            self.look(call, min(patience, LOOK_SECONDS))
+            self.look(call, min(timeout, LOOK_SECONDS))
         if call.error is not None:
             raise call.error
         return call.result
 
     cdef int look(self, object call, double seconds) except -1:
         """Sleeps until a thread says that something has changed, for ``seconds`` at most."""
-        cdef WakeUp driver = self.shared.driver
+        cdef Parker driver = self.shared.driver
         cdef int64_t nanos = <int64_t>(seconds * 1e9)
-        ps_wake_prepare(&driver.place)
+        ps_parker_prepare(&driver.place)
         # Order: prepared, then looked once more.
         if (call is not None and call.done) or self.something_happened(call is None):
-            ps_wake_cancel(&driver.place)
+            ps_parker_cancel(&driver.place)
         else:
             with nogil:
-                ps_wake_park(&driver.place, nanos)
-                ps_wake_cancel(&driver.place)
+                ps_parker_park(&driver.place, nanos)
+                ps_parker_cancel(&driver.place)
         PyErr_CheckSignals()
         return 0
 
@@ -303,13 +303,13 @@ cdef class ThreadsScheduler:
         cdef ExecutorThread thread
         for thread in self.threads:
             if not thread.busy and not thread.executor.waits() and not (thread.rests() and thread.clean()):
-                ps_wake(&thread.wake_up.place)
+                ps_parker_unpark(&thread.parker.place)
         return 0
 
     cdef int wake_all(self) except -1:
         cdef ExecutorThread thread
         for thread in self.threads:
-            ps_wake(&thread.wake_up.place)
+            ps_parker_unpark(&thread.parker.place)
         return 0
 
     cdef bint quiescent(self) except -1:
@@ -348,17 +348,17 @@ cdef class ThreadsScheduler:
                 (<ExecutorThread>thread).executor.stall_end()
         if self.timer is not None:
             self.timer.pause()
-        enter(None)
+        set_current_collector(None)
 
     cdef int look_at_threads(self) except -1:
-        cdef WakeUp driver = self.shared.driver
-        ps_wake_prepare(&driver.place)
+        cdef Parker driver = self.shared.driver
+        ps_parker_prepare(&driver.place)
         if any([thread.busy for thread in self.threads]):
             with nogil:
-                ps_wake_park(&driver.place, 2000000)
-                ps_wake_cancel(&driver.place)
+                ps_parker_park(&driver.place, 2000000)
+                ps_parker_cancel(&driver.place)
         else:
-            ps_wake_cancel(&driver.place)
+            ps_parker_cancel(&driver.place)
         PyErr_CheckSignals()
         return 0
 

@@ -19,7 +19,7 @@
 
 Follows ``IWaitStrategy``, ``WaitStrategyPark`` and ``WaitStrategyProgressive`` of Apache Storm 2. Different here:
 
-- A strategy says how long, the scheduler waits: on the executor's wake-up, so that an arrival ends the wait. In Storm
+- A strategy says how long, the scheduler waits: on the executor's parker, so that an arrival ends the wait. In Storm
   the strategy sleeps, and what arrives meanwhile lies there until the sleep is over.
 - Who is ``woken`` by all that it waits for, a bolt by tuples, a producer by room in a full queue, need not look again
   and again. So it passes over level 2, and its longest wait doubles from the ``STEADY_WAITS``-th in a row on, up to

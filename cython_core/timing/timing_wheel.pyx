@@ -1,4 +1,4 @@
-"""A hierarchical timing wheel: the coat of ``timing_wheel.h``, for timers that carry a Python object each.
+"""A hierarchical timing wheel: Python binding of ``timing_wheel.h``, for timers that carry a Python object each.
 
     wheel = TimingWheel(1_000_000, clock())         # ticks of a millisecond
     timer = wheel.insert(clock() + 200_000_000, request)

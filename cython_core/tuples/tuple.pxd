@@ -166,7 +166,7 @@ cdef inline uint64_t ring_edge(uint64_t edge, Py_ssize_t reader) noexcept:
     return ps_mix64(edge + <uint64_t>(reader + 1) * <uint64_t>0x9E3779B97F4A7C15)
 
 
-cdef inline void give_up(PyObject *owned) noexcept:
+cdef inline void recycle(PyObject *owned) noexcept:
     # Gives up the caller's reference. While the executor's `current` still holds the tuple, two references mean that
     # nobody else has kept it; the pool then takes over the caller's. Its values go at once: they may be large.
     # Order: the values go last, when this function returns. Their end may run code that emits, hence takes

@@ -51,7 +51,7 @@ def run(
         if not together:
             check_meetings(plan)
         streams = [(component.name, stream.name) for component, stream in plan.open_streams]
-        local = LocalRun(plan, clock, taps=streams if rows else (), together=together)
+        local = LocalRun(plan, clock, captured=streams if rows else (), together=together)
         display = (JsonDisplay if as_json else TableDisplay if sys.stdout.isatty() else LinesDisplay)(
             local, clock, rows
         )

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from cython_core.arrow.row_batch import RowBatchBuilder, RowView
+from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from pystorm_source.errors import DataLossError, given
 from pystorm_source.journal.segment import STREAM, Group, StreamBatch
 
@@ -50,7 +50,7 @@ class JournalRows:
             count = len(self._fields[name])
             columns = [*range(count), *([count + 1] if name in direct else [])]
             position = count if ordered else -1
-            view = RowView(builder, columns, offset_column=position, label=f"{component}.{name}")
+            view = RowSink(builder, columns, offset_column=position, label=f"{component}.{name}")
             untyped = [i for i, field in enumerate(schemas[name]) if UNTYPED in (field.metadata or {})]
             self._appenders[name] = _Appender(view, untyped, name in direct)
 
@@ -121,7 +121,7 @@ class JournalRows:
 
 
 class _Appender:
-    def __init__(self, view: RowView, untyped: list[int], direct: bool):
+    def __init__(self, view: RowSink, untyped: list[int], direct: bool):
         self._view = view
         self._arity = len(view.columns) - direct
         self._untyped = untyped

@@ -14,7 +14,7 @@ class Result:
 
     ``emitted``, ``executed``, ``acked``, ``failed``, ``unsettled`` (trees without a verdict): component → count.
     ``retries``, ``dead_letters``, ``dropped`` (dead letters that nobody has seen): component → count of its tuples.
-    ``second_verdicts``: component → acks and fails of tuples that had their verdict already, which do not count.
+    ``duplicate_verdicts``: component → acks and fails of tuples that had their verdict already, which do not count.
     ``skipped``: component → tuples that it did not get, as their trees had failed while they waited in its queue.
     ``errors``: what components raised, as TupleFailed with the component's exception as cause. ``metrics``: component →
     what it reported. ``attempts``: workers that ran: one for each range, and one more for each that died.
@@ -32,7 +32,7 @@ class Result:
         self.retries = {**zeros, **counts.of("retries")}
         self.dead_letters = {**zeros, **counts.of("dead_letters")}
         self.dropped = {**zeros, **counts.of("dropped")}
-        self.second_verdicts = {**zeros, **counts.of("second_verdicts")}
+        self.duplicate_verdicts = {**zeros, **counts.of("duplicate_verdicts")}
         self.skipped = {**zeros, **counts.of("skipped")}
         self.metrics = counts.metrics
         self.errors: list[Exception] = counts.errors

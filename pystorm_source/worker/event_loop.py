@@ -57,7 +57,7 @@ class EventLoop:
             os.set_blocking(self.wake_fd, False)
             self._loop.add_reader(self._woken_fd, self._woken)
 
-    def let_go(self, holder: Any) -> None:
+    def release(self, holder: Any) -> None:
         """Closes the loop once nobody holds it."""
         self._holders.discard(holder)
         if self._holders or self._loop is None:

@@ -75,21 +75,23 @@ class Counts:
 
 @dataclass
 class Warm:
-    """A worker that is kept. ``taps``: what was emitted since its last task came to its end; ``reached``: its counts
-    then."""
+    """A worker that is kept.
+
+    ``captured``: what was emitted since its last task came to its end; ``reached``: its counts then.
+    """
 
     worker: Worker
-    taps: dict[StreamName, list[tuple[Any, ...]]]
+    captured: dict[StreamName, list[tuple[Any, ...]]]
     reached: Counts = field(default_factory=Counts)
 
 
 class LocalRun:
     """Micro-batches of ``plan``. A task that dies is run again from its start, in a new worker.
 
-    ``taps``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an attempt that did not
-    come to its end are not. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with
-    every new worker, and the task that it is for, before it starts. ``seed``: shuffles the order of tasks and, in each
-    worker, of turns. Raises OptionError for a wrong or mistyped key.
+    ``captured``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an attempt that did
+    not come to its end are not. ``component_clock`` replaces the clocks that components have. ``prepare`` is called
+    with every new worker, and the task that it is for, before it starts. ``seed``: shuffles the order of tasks and, in
+    each worker, of turns. Raises OptionError for a wrong or mistyped key.
     """
 
     def __init__(
@@ -97,7 +99,7 @@ class LocalRun:
         plan: Plan,
         clock: Clock | None = None,
         seed: int | None = None,
-        taps: Iterable[StreamName] = (),
+        captured: Iterable[StreamName] = (),
         component_clock: Clock | None = None,
         prepare: Callable[[Worker, LocalTask], None] | None = None,
         together: bool = False,
@@ -109,7 +111,7 @@ class LocalRun:
                 parse(table, plan.conf_of(component))
         self.plan = plan
         self.clock = clock or SystemClock()
-        self.rows: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in taps}
+        self.rows: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in captured}
         self.unread = Unread(plan, component_clock)
         self.without_offsets = tuple(spout.name for spout in plan.spouts if not spout.is_partitioned)
         self.together = together
@@ -146,7 +148,7 @@ class LocalRun:
             deadline = self.clock.monotonic() + share
             warm = self._run(task, deadline, until_idle)
             idle = idle and (not task.listens_to or self.clock.monotonic() < deadline)
-            for stream, tuples in warm.taps.items():
+            for stream, tuples in warm.captured.items():
                 gained[stream] += tuples
                 tuples.clear()
         if tasks:
@@ -220,10 +222,10 @@ class LocalRun:
         """Keeps no rows of the micro-batches to come."""
         self._tapped = ()
         for warm in self._warm.values():
-            warm.taps.clear()
+            warm.captured.clear()
             for executor in warm.worker.executors:
                 for router in executor.routers.values():
-                    router.tap = None
+                    router.captured = None
 
     def stop(self) -> None:
         """Gives the components up: those of the workers, and those that stand for the driver's."""
@@ -238,7 +240,7 @@ class LocalRun:
         for executor in worker.executors:
             give_clock(executor.instance, self._component_clock)
             for name, router in executor.routers.items():
-                router.tap = warm.taps.get((executor.component, name))
+                router.captured = warm.captured.get((executor.component, name))
         if self._prepare is not None:
             self._prepare(worker, task)
         return warm

@@ -19,7 +19,7 @@ SUMMED = (
     "transferred",
     "acked",
     "failed",
-    "second_verdicts",
+    "duplicate_verdicts",
     "skipped",
     "unsettled",
     "retries",
@@ -76,7 +76,7 @@ def task_counts(executor: Executor) -> dict[str, Any]:
         counts |= {
             "acked": executor.acks,
             "failed": executor.fails,
-            "second_verdicts": executor.second_verdicts,
+            "duplicate_verdicts": executor.duplicate_verdicts,
             "skipped": executor.skipped,
             "ticks": executor.ticks,
             "insert_failures": executor.queue.insert_failures,

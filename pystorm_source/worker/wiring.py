@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from cython_core.arrow.row_batch import RowBatchBuilder, RowView
+from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.async_request import AsyncBase
 from cython_core.executors.bolt_executor import BoltExecutor
@@ -35,7 +35,7 @@ class Wiring:
         self._clock = clock
         self._loop: EventLoop | None = None
         self.engine = parse(EngineOptions, dict(plan.config))
-        self.views: list[RowView] = []
+        self.views: list[RowSink] = []
         self._queues = {
             task: ReceiveQueue(self.engine.receive_buffer_size, self._threads_that_offer_to(component))
             for component in plan.components
@@ -169,11 +169,11 @@ class Wiring:
 
     def _view(
         self, component: ComponentPlan, stream: str, task: int, output: OutputPlan, builder: RowBatchBuilder
-    ) -> RowView | None:
+    ) -> RowSink | None:
         wanted = output.view(component.name, stream)
         if wanted is None:
             return None
-        view = RowView(
+        view = RowSink(
             builder,
             list(wanted.columns),
             wanted.constants(task),

@@ -37,7 +37,9 @@ logger = logging.getLogger("pystorm.worker")
 
 _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
 
-PATIENCE_SECONDS = 0.01
+# Longer: a slow component keeps deadlines, ticks and other components waiting. Shorter: a turn of it is a single call,
+# and each call pays for a turn.
+TURN_TIME_LIMIT_SECONDS = 0.01
 
 _UNLIMITED = 1 << 62
 
@@ -98,7 +100,7 @@ class Worker:
         clock = (self.clock.monotonic, self.clock.sleep)
         manual = not isinstance(self.clock, SystemClock)
         # Where time is not the machine's, nothing may depend on how long a call really takes.
-        patience = 0 if manual else PATIENCE_SECONDS
+        turn_time_limit = 0 if manual else TURN_TIME_LIMIT_SECONDS
         if self._wiring.engine.scheduler == "threads":
             waits = [self._waits_of(executor) for executor in executors]
             flush = 0 if manual else self._wiring.engine.flush_interval_nanos
@@ -108,13 +110,19 @@ class Worker:
                 self._builder,
                 *clock,
                 manual=manual,
-                patience=patience,
+                turn_time_limit=turn_time_limit,
                 flush_nanos=flush,
                 acker=self._acker,
             )
         wait = None if manual else wait_strategy(WaitSituation.SPOUT_WAIT, dict(self.plan.config))
         return InlineScheduler(
-            executors, self._builder, *clock, seed=seed, patience=patience, spout_wait=wait, acker=self._acker
+            executors,
+            self._builder,
+            *clock,
+            seed=seed,
+            turn_time_limit=turn_time_limit,
+            spout_wait=wait,
+            acker=self._acker,
         )
 
     def _waits_of(self, executor: Executor) -> tuple[WaitStrategy, WaitStrategy]:
@@ -342,11 +350,11 @@ class Worker:
         """Says once per component and worker what its author would want to know."""
         for executor in self.executors:
             if isinstance(executor, BoltExecutor):
-                if executor.unheard_fails:
+                if executor.untracked_fails:
                     _tell_once(
                         self._told,
                         executor,
-                        "unheard fail",
+                        "untracked fail",
                         "failed a tuple that no spout can replay: it, or what it was anchored to, was emitted without "
                         "tup_id, without anchors, or at a tick",
                     )

@@ -145,7 +145,7 @@ class Model:
         lost = edge.trees and all(self.has_failed(tree) and self.told[tree][1] <= edge.arrived for tree in edge.trees)
         return bool(lost) or self.may_be_skipped(edge.parent)
 
-    def second_verdicts(self) -> tuple[Counter[int], Counter[int]]:
+    def duplicate_verdicts(self) -> tuple[Counter[int], Counter[int]]:
         """By bolt: fewest and most."""
         most = Counter(number for number, _ in self.second)
         return Counter(number for number, edge in self.second if not self.may_be_skipped(edge)), most

@@ -101,9 +101,9 @@ def check(case, scheduler):
     for root, (_, time) in found.items():
         assert time == pytest.approx(model.told[root][1], abs=0.009)
     assert sum(result.unsettled.values()) == root_count(pauses) - len(model.told)
-    fewest, most = model.second_verdicts()
+    fewest, most = model.duplicate_verdicts()
     for number in range(len(drawn)):
-        assert fewest[number] <= result.second_verdicts[f"bolt{number}"] <= most[number]
+        assert fewest[number] <= result.duplicate_verdicts[f"bolt{number}"] <= most[number]
     return f"trees that failed: {sum(verdict == 'fail' for verdict, _ in model.told.values())}"
 
 

@@ -296,7 +296,7 @@ def test_the_first_verdict_wins_and_a_second_is_counted(first, second, told):
     spout = feeder(heard, [0], [1])
     result = run(heard, TEN, 50, spout=spout, bolt=Twice.spec(inputs=[spout]))
     assert heard.told == [(told, 0), (told, 1)]
-    assert result.second_verdicts["bolt"] == 4
+    assert result.duplicate_verdicts["bolt"] == 4
     assert result.errors == []
 
 
@@ -311,7 +311,7 @@ def test_a_fail_under_auto_ack_is_a_fail():
     spout = feeder(heard, [0])
     result = run(heard, TEN, 50, spout=spout, bolt=FailsThenReturns.spec(inputs=[spout]))
     assert heard.told == [("fail", 0)]
-    assert result.second_verdicts["bolt"] == 1
+    assert result.duplicate_verdicts["bolt"] == 1
 
 
 def test_one_failed_branch_fails_the_tree_at_once_and_later_acks_are_ignored():

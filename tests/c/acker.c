@@ -36,7 +36,7 @@ static uint64_t drawn(uint64_t below) { return check_random(&state) % below; }
 static bool is_open(const tree *t) { return t->verdict == PS_ROOT_OPEN; }
 
 static void settle(tree *t, enum ps_verdict verdict) {
-    enum ps_verdict others = verdict == PS_ROOT_ACKED ? PS_ROOT_ACKED : PS_ROOT_DRAGGED;
+    enum ps_verdict others = verdict == PS_ROOT_ACKED ? PS_ROOT_ACKED : PS_ROOT_FAILED_WITH_GROUP;
     int group = t->group;
     for (int i = 0; i < made; i++)
         if (trees[i].group == group && is_open(&trees[i])) trees[i].verdict = &trees[i] == t ? verdict : others;
@@ -103,7 +103,7 @@ static void ack(tree *t) {
     bool open = is_open(t);
     t->edges[i] = t->edges[--t->count];
     if (ps_acker_ack(&acker, t->root, t->attempt, edge)) {
-        CHECK(open && t->count == 0 && !t->root->spout->hears_acks);
+        CHECK(open && t->count == 0 && !t->root->spout->notifies_acks);
         t->heard = true;
         ps_acker_release(&acker, t->root);
     }
@@ -114,12 +114,13 @@ static void ack(tree *t) {
 
 static void fail(tree *t) {
     if (t->count == 0 || t->rests) return;
-    bool dragged = t->root->dragged == t->attempt; /* and not told yet */
-    CHECK(!dragged || (!t->heard && (t->verdict == PS_ROOT_DRAGGED || t->verdict == PS_ROOT_TIMED_OUT)));
-    CHECK(dragged || t->heard || t->verdict != PS_ROOT_DRAGGED);
-    CHECK(ps_acker_fail(&acker, t->root, t->attempt, PS_ROOT_FAILED) == (is_open(t) || dragged));
+    bool failed_with_group = t->root->failed_with_group == t->attempt; /* and not notified yet */
+    bool verdict = t->verdict == PS_ROOT_FAILED_WITH_GROUP || t->verdict == PS_ROOT_TIMED_OUT;
+    CHECK(!failed_with_group || (!t->heard && verdict));
+    CHECK(failed_with_group || t->heard || t->verdict != PS_ROOT_FAILED_WITH_GROUP);
+    CHECK(ps_acker_fail(&acker, t->root, t->attempt, PS_ROOT_FAILED) == (is_open(t) || failed_with_group));
     if (is_open(t)) settle(t, PS_ROOT_FAILED);
-    else if (dragged) t->verdict = PS_ROOT_FAILED;
+    else if (failed_with_group) t->verdict = PS_ROOT_FAILED;
 }
 
 /* A root that is emitted later. */
@@ -131,12 +132,12 @@ static void rest_one(void) {
     t->deadline = acker.now + 1 + drawn(20 * MILLI);
     CHECK(ps_acker_rest(&acker, t->root, t->deadline) == 0);
     CHECK(ps_acker_keeps_time(&acker));
-    if (!ps_acker_is_open(t->root, t->attempt)) t->verdict = PS_ROOT_RESTED; /* due within the wheel's tick */
+    if (!ps_acker_is_open(t->root, t->attempt)) t->verdict = PS_ROOT_RETRY_DUE; /* due within the wheel's tick */
 }
 
 static void tie(tree *one, tree *other) {
     if (one->rests || other->rests || one->count == 0 || other->count == 0 || !is_open(one) || !is_open(other)) return;
-    CHECK(ps_acker_entangle(&acker, one->root, other->root) == 0);
+    CHECK(ps_acker_link(&acker, one->root, other->root) == 0);
     int from = other->group, to = one->group;
     for (int i = 0; i < made; i++)
         if (trees[i].group == from) trees[i].group = to;
@@ -167,7 +168,7 @@ static void begin_or_end_turn(void) {
 /* Nothing of it waits in a queue, and it waits for no tree that it is linked with. */
 static bool time_runs(const tree *t) { return t->waiting == 0 && t->count > 0 && !is_fresh(t); }
 
-/* Which of those that are due fails first, and drags others, is the wheel's: the model takes what the acker says, and
+/* Which of those that are due fails first, with its group, is the wheel's: the model takes what the acker says, and
  * checks that it had to be so. */
 static void pass_time(uint64_t nanos) {
     uint64_t now = acker.now + nanos;
@@ -186,7 +187,7 @@ static void pass_time(uint64_t nanos) {
         if (gone) CHECK(due); /* never early */
         bool late = t->deadline != PS_NO_TIMEOUT && t->deadline + 2 * MILLI <= now && time_runs(t);
         if (late) CHECK(gone); /* nor late by more than a tick and its rounding */
-        if (gone) t->verdict = t->rests ? PS_ROOT_RESTED : PS_ROOT_TIMED_OUT;
+        if (gone) t->verdict = t->rests ? PS_ROOT_RETRY_DUE : PS_ROOT_TIMED_OUT;
     }
 }
 
@@ -199,7 +200,7 @@ static void hear(void) {
             for (int i = made; i-- > 0 && !found;)
                 if (trees[i].root == root && !trees[i].heard && !is_open(&trees[i])) found = &trees[i];
             CHECK(found != NULL);
-            bool time = found->verdict == PS_ROOT_TIMED_OUT && root->verdict == PS_ROOT_DRAGGED;
+            bool time = found->verdict == PS_ROOT_TIMED_OUT && root->verdict == PS_ROOT_FAILED_WITH_GROUP;
             CHECK(root->verdict == found->verdict || time);
             found->heard = true;
             ps_acker_release(&acker, root);
@@ -229,8 +230,8 @@ static void play(unsigned long long seed, uint64_t timeout, bool progress, bool 
     by_progress = progress;
     turn_of = -1;
     memset(spouts, 0, sizeof spouts);
-    spouts[0].hears_acks = hears;
-    spouts[1].hears_acks = true;
+    spouts[0].notifies_acks = hears;
+    spouts[1].notifies_acks = true;
     CHECK(ps_acker_init(&acker, seed, 5 * MILLI, MILLI) == 0);
     acker.timeout = timeout;
     acker.by_progress = progress;

@@ -239,7 +239,7 @@ class Beats:
 def rate(clock, rows_per_second):
     spout = RateSpout.spec(rows_per_second=rows_per_second, start_time=int(clock.now))
     plan = compile_plan(type("Made", (Topology,), {"rate": spout}))
-    return LocalRun(plan, clock, taps=[("rate", "default")], component_clock=clock)
+    return LocalRun(plan, clock, captured=[("rate", "default")], component_clock=clock)
 
 
 def test_a_partitioned_spout_is_followed_until_the_end():

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cython_core.acking.acker import Acker
-from cython_core.arrow.row_batch import RowBatchBuilder, RowView
+from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
@@ -71,7 +71,7 @@ class Wired:
                     )
                     view = None
                     if (name, stream) in views:
-                        view = RowView(self.builder, list(range(len(fields))), label=f"{name}.{stream}")
+                        view = RowSink(self.builder, list(range(len(fields))), label=f"{name}.{stream}")
                     source = TupleSource(name, stream, task, fields, self.acker)
                     routers[stream] = StreamRouter(source, pending, routes, view, stream in part.direct)
                 instance = part.make()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cython_core.arrow.row_batch import RowBatchBuilder, RowView
+from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.queues.batch_inserter import PendingEmits
 from cython_core.routing.stream_router import StreamRouter
@@ -42,7 +42,7 @@ class Driven:
         fields = [pa.field(name, field_type(ddl or "string", name)) for name, ddl in pairs]
         offset_column = len(fields)
         builder = RowBatchBuilder(pa.schema([*fields, pa.field("_offset", pa.int64())]))
-        view = RowView(builder, list(range(offset_column)), {}, offset_column=offset_column, label="spout.default")
+        view = RowSink(builder, list(range(offset_column)), {}, offset_column=offset_column, label="spout.default")
         pending = PendingEmits()
         source = TupleSource("spout", "default", 1, self.stream.fields)
         executor = SpoutExecutor("spout", 1, spout, pending, {"default": StreamRouter(source, pending, (), view)})

@@ -64,7 +64,7 @@ def test_second_verdicts_are_counted():
         twice = Twice.spec(inputs=[lines])
 
     result = run_topology(Verdicts)
-    assert (result.acked["twice"], result.second_verdicts) == (2, {"lines": 0, "twice": 2})
+    assert (result.acked["twice"], result.duplicate_verdicts) == (2, {"lines": 0, "twice": 2})
 
 
 def test_a_day_is_no_longer_than_a_second():

@@ -249,7 +249,7 @@ def test_requests_of_trees_that_fail_elsewhere_are_cancelled(ordered):
     assert Ids.told == {n: "fail" if n % 2 else "ack" for n in range(20)}
     assert sorted(Sleeps.cancelled) == list(range(1, 20, 2))
     assert sorted(values(result, "b")) == list(range(0, 20, 2))
-    assert (result.errors, result.second_verdicts["b"]) == ([], 0)
+    assert (result.errors, result.duplicate_verdicts["b"]) == ([], 0)
     assert clock.now < 3
 
 
@@ -364,7 +364,7 @@ def test_by_hand_acked_and_failed(ordered):
     result = run_topology(line(ByHand), keys(ordered=ordered))
     assert Ids.told == {n: ("fail", "ack")[n % 3] for n in range(20) if n % 3 < 2}
     assert set(values(result, "b0")) >= {n for n in range(20) if n % 3}
-    assert result.second_verdicts["b0"] == 0
+    assert result.duplicate_verdicts["b0"] == 0
 
 
 def test_ordered_the_task_ids_of_a_held_emit_are_refused():

@@ -55,7 +55,7 @@ def one_long_turn(count, interval):
     overrides = {"topology.producer.batch.size": 100, "topology.batch.flush.interval.millis": interval}
     worker = worker_of(topology(s=s, b=b, last=last), "last", overrides=overrides)
     for executor in worker.executors:
-        executor.patience = 0  # a turn lasts as long as there are tuples
+        executor.turn_time_limit = 0  # a turn lasts as long as there are tuples
     assert numbers(worker.run("s", "p", 0, count)) == arrived == list(range(count))
     report = worker.report()["components"]
     assert report["s"]["batches_published"] == 1, "the bolt has had its tuples in more than one turn"

@@ -50,7 +50,7 @@ class Shaky(Bolt):
 
 
 def run_of(made, *taps, clock=None, **how):
-    return LocalRun(compile_plan(made), clock, taps=[(component, "default") for component in taps], **how)
+    return LocalRun(compile_plan(made), clock, captured=[(component, "default") for component in taps], **how)
 
 
 @pytest.mark.inline

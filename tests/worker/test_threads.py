@@ -271,7 +271,7 @@ def test_a_cycle_in_which_tuples_double_goes_on(overrides):
     b = type("Back", (Pass,), {"outputs": ["n long", "left long"]}).spec(name="b", inputs=[a])
     worker = worker_of(topology(s=s, a=a, b=b, out=First.spec(name="out", inputs=[b])), "out", overrides=overrides)
     assert len(numbers(worker.run("s", "p", 0, 20))) == 20 * (2 + 4 + 8 + 16)
-    assert worker._scheduler.unjams > 0
+    assert worker._scheduler.deadlocks_broken > 0
     worker.stop()
 
 

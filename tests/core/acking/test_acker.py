@@ -51,7 +51,7 @@ def test_what_has_no_id_is_told_to_nobody():
 
     wired = line(Pass, Fails, ids=(None, None, None))
     assert told(wired) == []
-    assert wired.named["b1"][0].unheard_fails == 3
+    assert wired.named["b1"][0].untracked_fails == 3
 
 
 def test_a_failed_tuple_fails_its_tree_once_however_many_follow():

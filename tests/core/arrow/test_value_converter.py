@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cython_core.arrow.row_batch import RowBatchBuilder, RowError, RowView
+from cython_core.arrow.row_batch import RowBatchBuilder, RowError, RowSink
 from tests.side_by_side import name_of
 
 UTC = dt.UTC
@@ -67,9 +67,9 @@ class Shouting:
 def stored(type, *values, nullable=True):
     """The values of one column, as Arrow gives them back."""
     builder = RowBatchBuilder(pa.schema([pa.field("f", type, nullable=nullable)]))
-    view = RowView(builder, [0], label="spout.default")
+    sink = RowSink(builder, [0], label="spout.default")
     for value in values:
-        view.append_row((value,))
+        sink.append_row((value,))
     builder.seal()
     (batch,) = builder.done
     batch.validate(full=True)
@@ -79,9 +79,9 @@ def stored(type, *values, nullable=True):
 
 def refusal(type, value, nullable=True):
     builder = RowBatchBuilder(pa.schema([pa.field("f", type, nullable=nullable)]))
-    view = RowView(builder, [0], label="spout.default")
+    sink = RowSink(builder, [0], label="spout.default")
     with pytest.raises(RowError) as caught:
-        view.append_row((value,))
+        sink.append_row((value,))
     assert builder.rows == 0
     assert caught.value.field == "f"
     assert "field 'f" in str(caught.value) and "spout.default" in str(caught.value) and "Given: " in str(caught.value)
@@ -137,9 +137,9 @@ def test_every_day_and_its_neighbours_agree_with_datetime():
     days += [dt.date(year, month, 1) - dt.timedelta(1) for year in range(1896, 2105) for month in (1, 3)]
     epoch = dt.date(1970, 1, 1).toordinal()
     builder = RowBatchBuilder(pa.schema([("f", pa.date32())]))
-    view = RowView(builder, [0])
+    sink = RowSink(builder, [0])
     for day in days:
-        view.append_row((day,))
+        sink.append_row((day,))
     builder.seal()
     assert builder.done[0].column(0).cast(pa.int32()).to_pylist() == [day.toordinal() - epoch for day in days]
 
@@ -382,9 +382,9 @@ def test_same_as_pyspark():
         schema = sql.StructType([sql.StructField("f", spark_type, metadata={"k": 1})])
         expected = LocalDataToArrowConversion.convert([(value,) for value in column], schema, False)
         builder = RowBatchBuilder(to_arrow_schema(schema, timezone="UTC"))
-        view = RowView(builder, [0])
+        sink = RowSink(builder, [0])
         for value in column:
-            view.append_row((value,))
+            sink.append_row((value,))
         builder.seal()
         (batch,) = builder.done
         batch.validate(full=True)

@@ -134,10 +134,10 @@ def test_a_slow_component_ends_its_turn_early():
     wired = Wired({"s": Part(SlowSpout), "b": Part(SlowBolt)}, [("s", "default", "b", "shuffle", ())], queue=64)
     wired.open("s", 0, 20)
     spout, bolt = wired.executors
-    spout.patience = bolt.patience = 5_000_000
+    spout.turn_time_limit = bolt.turn_time_limit = 5_000_000
     assert [spout.take_turn() for _ in range(4)] == [1, 1, 1, 1]
     assert [bolt.take_turn() for _ in range(4)] == [1, 1, 1, 1]
-    spout.patience = bolt.patience = 0
+    spout.turn_time_limit = bolt.turn_time_limit = 0
     assert spout.take_turn(10) == 10
 
 
@@ -149,7 +149,7 @@ def test_a_component_that_was_slow_once_gets_whole_turns_again():
             return super().next_tuple()
 
     wired = Wired({"s": Part(SlowFirst)}).open("s", 0, 10_000)
-    wired.executors[0].patience = 60_000_000
+    wired.executors[0].turn_time_limit = 60_000_000
     turns = [wired.executors[0].take_turn(64) for _ in range(3)]
     assert turns == [1, 1, 64] or turns == [1, 64, 64]
 

@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from cython_core.primitives.wake_up import WakeUp
+from cython_core.primitives.parker import Parker
 from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
 from tests.core.queues.test_threads import run
 
@@ -73,7 +73,7 @@ def test_room_is_what_the_slowest_reader_leaves():
 
 def test_what_arrives_wakes_every_consumer():
     ring = BroadcastRing(4, {"a": (), "b": ()})
-    places = [WakeUp(), WakeUp()]
+    places = [Parker(), Parker()]
     ring.consumers.extend(places)
     for place in places:
         place.prepare()
@@ -91,7 +91,7 @@ def test_those_that_wait_for_room_are_woken_when_half_is_free():
     ring = BroadcastRing(4, {"quick": (), "slow": ()})
     quick, slow = ring.readers
     ring.offer_many(range(4))
-    place = WakeUp()
+    place = Parker()
     place.prepare()
     ring.blocked.append(place)
     quick.drain(4)
@@ -108,7 +108,7 @@ def test_a_thread_that_sleeps_for_room_goes_on():
     items = list(range(3000))
 
     def write():
-        place = WakeUp()
+        place = Parker()
         sent = 0
         while sent < len(items):
             went = ring.offer_many(items[sent : sent + 3])
@@ -123,7 +123,7 @@ def test_a_thread_that_sleeps_for_room_goes_on():
 
     def read(reader):
         def body():
-            place = WakeUp()
+            place = Parker()
             ring.consumers.append(place)
             taken = []
             while len(taken) < len(items):

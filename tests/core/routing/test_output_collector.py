@@ -580,8 +580,8 @@ def test_the_first_verdict_counts_and_the_others_are_counted(verdicts, auto_ack,
     wired.named["s"][0].open_slice(100, until_idle=True)
     wired.run()
     bolt = wired.named["j"][0]
-    assert (bolt.acks, bolt.fails, bolt.second_verdicts) == counts
-    assert bolt.unheard_fails == counts[1]
+    assert (bolt.acks, bolt.fails, bolt.duplicate_verdicts) == counts
+    assert bolt.untracked_fails == counts[1]
 
 
 def test_the_verdict_of_a_tuple_that_is_gone_has_no_effect():
@@ -595,7 +595,7 @@ def test_the_verdict_of_a_tuple_that_is_gone_has_no_effect():
 
     wired = Wired({"s": Part(Numbers), "l": Part(Late, streams={})}, [("s", "default", "l", "shuffle", ())])
     wired.open("s", 0, 8).run()
-    assert (wired.named["l"][0].acks, wired.named["l"][0].second_verdicts) == (8, 7)
+    assert (wired.named["l"][0].acks, wired.named["l"][0].duplicate_verdicts) == (8, 7)
 
 
 # --- output ---
