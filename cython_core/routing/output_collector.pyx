@@ -8,6 +8,10 @@ per tuple would pay 40 ns for them. So the state is in a collector beside the in
 ``running``, the collector of the component that the scheduler has called; anything else takes the slower way by the
 instance's ``_pystorm_collector`` attribute.
 
+Invariant: plain emit ≡ general emit. A plain emit (positional, default stream, no options) is taken by
+``try_spout_emit`` or ``try_bolt_emit`` below; all others by the ``emit`` of the bases. The former is only sooner: the
+same rows, anchors, order, counters and errors. tests/core/routing/test_plain_emit.py runs both on drawn emits.
+
 Threading law: a collector belongs to the thread of its executor.
 """
 
