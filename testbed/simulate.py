@@ -152,7 +152,7 @@ class Source:
 
     def begun(self, starts: Ints, ends: Ints, batch: str) -> None:
         """What is read in the end."""
-        self._controller.admitted(starts[self._part], ends[self._part])
+        self._controller.note_planned(starts[self._part], ends[self._part])
         self._controller.begun(batch)
 
 

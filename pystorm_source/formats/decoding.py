@@ -166,7 +166,7 @@ class Decoding:
         self._nulls = options.decode_errors == "null"
         self._logger = logger
 
-    def lists(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
+    def decode_lists(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
         """Values for tuples. ``data``: side → its bytes in each record; ``where(index)`` names a record in messages.
 
         Raises WorldError if the schema registry does not answer.
@@ -180,7 +180,7 @@ class Decoding:
             columns = {side: [column[index] for index in kept] for side, column in columns.items()}
         return Decoded(columns, kept, lost)
 
-    def arrays(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
+    def decode_arrays(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
         """Arrow columns; otherwise as ``lists``."""
         bad: dict[str, dict[int, str]] = {side: {} for side in self.decoders}
         columns = {side: decoder.array(data[side], bad[side]) for side, decoder in self.decoders.items()}

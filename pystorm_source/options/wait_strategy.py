@@ -20,7 +20,7 @@ from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions
 
 _STORMS_PACKAGE = "org.apache.storm.policy."
-_STORMS = ("WaitStrategyProgressive", "WaitStrategyPark")
+_BUILT_IN = ("WaitStrategyProgressive", "WaitStrategyPark")
 
 
 class WaitSituation(enum.Enum):
@@ -107,13 +107,13 @@ def check_wait_strategies(engine: EngineOptions) -> None:
     """
     for situation in WaitSituation:
         name = engine.wait_options(situation.value).strategy
-        if name.removeprefix(_STORMS_PACKAGE) not in _STORMS:
+        if name.removeprefix(_STORMS_PACKAGE) not in _BUILT_IN:
             _load(situation.key, name)
 
 
 def _load(key: str, given: str) -> type[Any]:
-    form = f"{', '.join(_STORMS)} or a class as module:Class, such as 'jobs.waits:Patient'"
-    module, found = load_named(key, given, form, f", or name one of {', '.join(_STORMS)}", dots=True)
+    form = f"{', '.join(_BUILT_IN)} or a class as module:Class, such as 'jobs.waits:Patient'"
+    module, found = load_named(key, given, form, f", or name one of {', '.join(_BUILT_IN)}", dots=True)
     if not isinstance(found, type):
         raise OptionError(
             f"option {key!r}: {module.__name__!r} has no class {given.partition(':')[2]!r}. Given: {given!r}"

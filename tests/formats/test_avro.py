@@ -235,8 +235,8 @@ def test_keys_are_decoded_by_their_own_options(registry):
     given = {"key.format": "avro", "value.format": ""}
     made = decoding(registry, {"key": "string", "value": "string"}, **given)
     data = {"key": registry.avro(["k"], "string"), "value": [b"v"]}
-    assert made.lists(data, str) == ({"key": ["k"], "value": ["v"]}, None, ())
-    assert made.arrays(data, str).columns["key"].to_pylist() == ["k"]
+    assert made.decode_lists(data, str) == ({"key": ["k"], "value": ["v"]}, None, ())
+    assert made.decode_arrays(data, str).columns["key"].to_pylist() == ["k"]
 
 
 def test_old_and_new_writers_share_a_topic(registry):
@@ -326,7 +326,9 @@ def test_an_integer_of_more_bits_than_its_type_is_not_taken(registry):
 
 def test_failing_names_field_and_record(registry):
     data = registry.avro([{"id": 1}], record(id="long"))
-    _, kept, (lost,) = decoding(registry, {"value": "struct<id: int>"}).lists({"value": data}, "record {}".format)
+    _, kept, (lost,) = decoding(registry, {"value": "struct<id: int>"}).decode_lists(
+        {"value": data}, "record {}".format
+    )
     assert kept == [] and "the value of the record at record 0 cannot be decoded: field 'id' is bigint" in lost.reason
 
 
@@ -416,8 +418,8 @@ def test_a_registry_that_is_down_fails_the_task_whatever_happens_to_bad_records(
     registry.failures += [500] * 2
     made = decoding(registry, {"value": "struct<id: bigint>"}, **{"decode.errors": policy})
     with pytest.raises(WorldError, match=r"does not give schema .*schema\.registry\.timeout.*Given: 'http"):
-        made.lists({"value": data}, str)
-    assert made.lists({"value": data}, str) == ({"value": [{"id": 1}]}, None, ())
+        made.decode_lists({"value": data}, str)
+    assert made.decode_lists({"value": data}, str) == ({"value": [{"id": 1}]}, None, ())
 
 
 def test_nobody_listening_is_said():

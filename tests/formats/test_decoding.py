@@ -210,7 +210,7 @@ def where(index):
     return f"orders-3, offset {(10, 12, 13, 20)[index]}"
 
 
-@pytest.mark.parametrize("delivery", ["lists", "arrays"])
+@pytest.mark.parametrize("delivery", ["decode_lists", "decode_arrays"])
 def test_what_cannot_be_decoded_is_left_out_and_named_with_the_remedy(caplog, delivery):
     made = decoding(caplog, {"key": "string"})
     columns, kept, lost = getattr(made, delivery)({**RECORDS, "key": [b"a", b"b", b"\xff", None]}, where)
@@ -225,7 +225,7 @@ def test_what_cannot_be_decoded_is_left_out_and_named_with_the_remedy(caplog, de
     assert not caplog.messages
 
 
-@pytest.mark.parametrize("delivery", ["lists", "arrays"])
+@pytest.mark.parametrize("delivery", ["decode_lists", "decode_arrays"])
 def test_null_keeps_the_record_and_warns_once(caplog, delivery):
     made = decoding(caplog, decode_errors="null")
     for _ in range(2):
@@ -236,7 +236,7 @@ def test_null_keeps_the_record_and_warns_once(caplog, delivery):
     assert len(caplog.messages) == 1 and "orders-3, offset 12 cannot be decoded" in caplog.messages[0]
 
 
-@pytest.mark.parametrize("delivery", ["lists", "arrays"])
+@pytest.mark.parametrize("delivery", ["decode_lists", "decode_arrays"])
 def test_null_cannot_be_decoded_if_the_field_is_declared_not_null(caplog, delivery):
     made = decoding(caplog, {"key": "binary not null", "value": "struct<id: int> not null"})
     data = {"key": [b"k"] * 5 + [None], "value": [b'{"id": 1}', None, b"null", b"no json", b'{"id": 2}', b'{"id": 3}']}
@@ -247,14 +247,14 @@ def test_null_cannot_be_decoded_if_the_field_is_declared_not_null(caplog, delive
 
 
 def test_leaving_all_out_leaves_columns_of_the_declared_types(caplog):
-    columns, kept, _ = decoding(caplog).arrays({"key": [b"k"], "value": [b"x"]}, where)
+    columns, kept, _ = decoding(caplog).decode_arrays({"key": [b"k"], "value": [b"x"]}, where)
     assert kept == [] and [len(column) for column in columns.values()] == [0, 0]
     assert columns["key"].type == pa.binary() and columns["value"].type == pa.struct([("id", pa.int32())])
 
 
 def test_what_is_no_field_is_not_decoded():
     made = Decoding(options(key_format="json"), {"value": None}, logging.getLogger("decoding"))
-    assert made.lists({"value": [b"x"]}, where) == ({"value": [b"x"]}, None, ())
+    assert made.decode_lists({"value": [b"x"]}, where) == ({"value": [b"x"]}, None, ())
 
 
 # Options and types.

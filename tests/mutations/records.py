@@ -137,14 +137,14 @@ def _decoded(decoding: Decoding, records: list[bytes], rng: random.Random) -> st
     before, original, behind = rng.choice(records), rng.choice(records), rng.choice(records)
     mutant = mutated(original, rng)
     data = {"value": [before, mutant, None, behind]}
-    lists = decoding.lists(data, str)
-    arrays = decoding.arrays(data, str)
+    lists = decoding.decode_lists(data, str)
+    arrays = decoding.decode_arrays(data, str)
     assert [each.record for each in lists.lost] == [each.record for each in arrays.lost]
     assert all(each.record == 1 and "cannot be decoded" in each.reason for each in lists.lost), lists.lost
     assert lists.kept == arrays.kept == ([0, 2, 3] if lists.lost else None)
     values = lists.columns["value"]
     assert repr(plain(arrays.columns["value"], decoding.decoders["value"])) == repr(values), mutant
-    whole = decoding.lists({"value": [before, original, None, behind]}, str).columns["value"]
+    whole = decoding.decode_lists({"value": [before, original, None, behind]}, str).columns["value"]
     assert [repr(values[0]), *map(repr, values[-2:])] == [repr(whole[0]), *map(repr, whole[-2:])]
     if lists.lost:
         return "refused"

@@ -50,7 +50,7 @@ class BatchBudget:
         held = self.reasons[self.throttled]
         return Reason(int(np.bincount(held).argmax())) if len(held) else Reason.NONE
 
-    def cut(self, factor: float) -> "BatchBudget":
+    def reduced(self, factor: float) -> "BatchBudget":
         """Of what is held back so many times less, at least an offset."""
         held = self.throttled & (self.offsets > 0)
         offsets = np.where(held, np.maximum(self.offsets / factor, 1.0).astype(np.int64), self.offsets)

@@ -141,7 +141,7 @@ def decide(state: AdmissionState, seen: Observation, settings: Settings) -> tupl
     made = batch_budget(rates, waiting, time)
     made = replace(made, reasons=_reasons(made.reasons, state.overhead, target, tasks))
     if rates.drift.is_test_due:
-        made = made.cut(TEST_CUT)
+        made = made.reduced(TEST_CUT)
     made = replace(
         made,
         offsets=np.where(controlled, made.offsets, -1),
@@ -270,7 +270,7 @@ class AdmissionController:
         self.state, made = decide(self.state, seen, self._settings)
         return made
 
-    def admitted(self, starts: Ints, ends: Ints) -> None:
+    def note_planned(self, starts: Ints, ends: Ints) -> None:
         """What the micro-batch reads in the end; if it is nothing there is none."""
         self._planned = PlannedBatch(starts, ends) if np.any(ends > starts) else None
 

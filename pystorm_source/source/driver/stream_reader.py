@@ -126,7 +126,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         controller = self._controller_at(at) if not limits.lifted else None
         holds_back = start is not None or self._has_no_end(at)
         reports = self._reports()
-        ends, throttling = self._admitted(waits, limits, controller, reports, holds_back)
+        ends, throttling = self._planned_ends(waits, limits, controller, reports, holds_back)
         section = section_of(controller.state) if controller is not None else None
         if start is None and not self._has_planned:
             section = {}  # if the run ends with this micro-batch, the next one must not take the query for endless
@@ -198,7 +198,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             sys.stderr.flush()
             os._exit(0)
 
-    def _admitted(
+    def _planned_ends(
         self,
         waits: Waiting,
         limits: Limits,
@@ -216,7 +216,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends = admit(waits, limits, self._spouts.aligns, in_force.offsets if in_force is not None else None)
         throttling = Throttling.of(waits, ends, limits, in_force)
         if controller is not None and budget is not None:
-            controller.admitted(waits.start, ends)
+            controller.note_planned(waits.start, ends)
             self._throttle_log.log(throttling, backlog)
         return ends, throttling
 

@@ -88,17 +88,18 @@ class KafkaRecords:
     ) -> Iterator[tuple[tuple[Any, ...], int]]:
         """(values, offset) of each message that is decoded. Raises the errors of ``bury``, WorldError if the schema
         registry does not answer."""
-        decoded, offsets, messages = self._decoded(self._decoding.lists, at, offsets, messages)
+        decoded, offsets, messages = self._decoded(self._decoding.decode_lists, at, offsets, messages)
         columns = [
-            decoded[name] if name in decoded else self._values(name, at, offsets, messages) for name in self._fields
+            decoded[name] if name in decoded else self._metadata(name, at, offsets, messages) for name in self._fields
         ]
         return zip(zip(*columns, strict=True), offsets, strict=True)
 
     def batch(self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> pa.RecordBatch:
         """The messages that are decoded as Arrow columns. Raises as ``pairs``."""
-        decoded, offsets, messages = self._decoded(self._decoding.arrays, at, offsets, messages)
+        decoded, offsets, messages = self._decoded(self._decoding.decode_arrays, at, offsets, messages)
         arrays = [
-            decoded[name] if name in decoded else self._array(name, at, offsets, messages) for name in self._fields
+            decoded[name] if name in decoded else self._metadata_array(name, at, offsets, messages)
+            for name in self._fields
         ]
         return pa.RecordBatch.from_arrays(arrays, names=list(self._fields))
 
@@ -125,12 +126,12 @@ class KafkaRecords:
     def _raw(self, at: Partition, offset: int, message: Any) -> tuple[Any, ...]:
         """The fields of one message, key and value as they were read."""
         columns = [
-            _bytes_of(name, [message]) if name in SIDES else self._values(name, at, [offset], [message])
+            _bytes_of(name, [message]) if name in SIDES else self._metadata(name, at, [offset], [message])
             for name in self._fields
         ]
         return next(zip(*columns, strict=True))
 
-    def _values(self, name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> Iterable[Any]:
+    def _metadata(self, name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> Iterable[Any]:
         if name == "topic":
             return [at.topic] * len(messages)
         if name == "partition":
@@ -144,14 +145,14 @@ class KafkaRecords:
             return [kind - 1 for kind, _ in stamps]  # -1: none, 0: of the producer, 1: of the broker, as in Java
         return [EPOCH + timedelta(0, 0, 0, millis) for _, millis in stamps]
 
-    def _array(self, name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> pa.Array:
+    def _metadata_array(self, name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> pa.Array:
         if name == "timestamp":
             millis = [message.timestamp()[1] for message in messages]
             return pa.array(millis, pa.timestamp("ms", tz="UTC")).cast(_ARROW[name])
         if name in ("topic", "partition"):
             only = pa.scalar(at.topic if name == "topic" else at.number, _ARROW[name])
             return pa.repeat(only, len(messages))
-        return pa.array(self._values(name, at, offsets, messages), _ARROW[name])
+        return pa.array(self._metadata(name, at, offsets, messages), _ARROW[name])
 
 
 def _bytes_of(name: str, messages: Sequence[Any]) -> list[bytes | None]:
