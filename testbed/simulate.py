@@ -34,6 +34,7 @@ from pystorm_source.source.admission.batch_budget import BatchBudget
 from pystorm_source.source.admission.controller import LONGEST_TARGET, AdmissionController, Settings
 from pystorm_source.source.admission.overhead import FIXED_SHARE
 from pystorm_source.source.admission.task_schedule import Floats, Ints
+from testbed.rules import RULES, without
 
 SPOUT = "spout"
 STRANGER = "stranger"
@@ -510,8 +511,6 @@ def main(arguments: list[str] | None = None) -> int:
     unknown = sorted(set(asked.names) - set(known))
     if unknown:
         parser.error(f"there is no such scenario; there are {', '.join(known)}. Given: {unknown!r}")
-    from testbed.ablation import RULES, without  # which imports this module
-
     strange = sorted(set(asked.without) - set(RULES))
     if strange:
         parser.error(f"there is no such rule; there are {', '.join(RULES)}. Given: {strange!r}")

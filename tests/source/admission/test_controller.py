@@ -19,7 +19,7 @@ from pystorm_source.source.admission.controller import (
 from pystorm_source.source.admission.overhead import Overhead
 from pystorm_source.source.admission.rate_estimator import DRIFTED_FOR, GROWTH, TEST_CUT, Drift, RateEstimator
 from pystorm_source.source.admission.trigger_interval import TriggerInterval
-from testbed.ablation import without
+from testbed.rules import without
 from testbed.simulate import Scenario, constant, figures, losing, run, scenarios, stepping
 from tests.source.micro_batches import SPOUT, TaskSaid, names, played, seen
 
