@@ -33,7 +33,7 @@ cdef extern from "Python.h":
     PyObject *ps_false "Py_False"
 
 
-# Shorter: a bolt that acks by a thread of its own is warned of although it works. Longer: a query stands without a word.
+# Shorter: a bolt that acks by a thread of its own is warned of although it works. Longer: a query stands silently.
 cdef double STANDSTILL_SECONDS = 10
 cdef int MOST_RAISES = 100    # in a row, of a spout that goes on, before it counts as having nothing
 cdef int MOST_REPLAYS = 8
