@@ -5,28 +5,28 @@
  *
  * Every tuple of a tree is an edge with a random id of 64 bits; a root keeps the XOR of those without a verdict, so it
  * is 0 when all are acked, and before that with a chance of 2^-64. A root lies in a slot, and a tuple knows slot and
- * attempt: init, ack and fail are an array access. Each emit of a spout tuple, the first and every replay, is an attempt
- * with a number of its own, which is the slot's generation as well: what is not of the slot's attempt is late and
- * changes nothing.
+ * attempt: init, ack and fail are an array access. Each emit of a spout tuple, the first and every replay, is an
+ * attempt with a number of its own, which is the slot's generation as well: what is not of the slot's attempt is late
+ * and changes nothing.
  *
  *     attempts   ... 41 42 43 44 45 46 47        oldest = 43: all before it are decided
  *     window           .  R  .  R  R  .          slot of an open attempt; NULL: acked or failed
  *
- * Output rows carry the attempt that they belong to. A row of several roots ties these together (`ps_acker_link`): all are
- * acked at once or none, as the row can stay only if none of them is replayed.
+ * Output rows carry the attempt that they belong to. A row of several roots ties these together (`ps_acker_link`): all
+ * are acked at once or none, as the row can stay only if none of them is replayed.
  *
- * A tree times out by the work on it, not by the queues before it: while a tuple of it waits in a queue or batch of this
- * worker, its time does not run, and whenever a bolt takes one, its time begins anew. So a bolt may be as slow as it
- * likes per queue, and a tuple that a bolt keeps or forgets is found all the same. A complete root waits only for those
- * that it is linked with: their time runs, its own does not.
+ * A tree times out by the work on it, not by the queues before it: while a tuple of it waits in a queue or batch of
+ * this worker, its time does not run, and whenever a bolt takes one, its time begins anew. So a bolt may be as slow as
+ * it likes per queue, and a tuple that a bolt keeps or forgets is found all the same. A complete root waits only for
+ * those that it is linked with: their time runs, its own does not.
  *
  *     emit        taken by bolt A              emits         taken by bolt B                  T later: timed out
  *     waiting 1 ──► 0, time runs ──────────────► 1 ─ any time ─► 0, time runs anew ──────────►
  *
- * Roots are watched in the order of their emits, so one timer in the wheel, for the oldest, serves them all; a root whose
- * time is not over when that finds it gets a timer of its own, and so has every root if progress counts (STORM-2359).
- * The clock is read at both ends of a spout's turn, not per emit, and a spout may wait in its turn: the time of what it
- * emits begins when the turn ends.
+ * Roots are watched in the order of their emits, so one timer in the wheel, for the oldest, serves them all; a root
+ * whose time is not over when that finds it gets a timer of its own, and so has every root if progress counts
+ * (STORM-2359). The clock is read at both ends of a spout's turn, not per emit, and a spout may wait in its turn: the
+ * time of what it emits begins when the turn ends.
  *
  * Threading law: one thread at a time (the interpreter's lock is enough). Nothing here runs foreign code. */
 #ifndef PYSTORM_ACKER_H
@@ -318,8 +318,8 @@ static inline void ps_acker_add(ps_root *root, uint64_t attempt, uint64_t edge) 
     root->waiting++;
 }
 
-/* A bolt takes a tuple of the root out of its queue: its time begins anew. False if the attempt has failed: nothing that
- * is made of the tuple counts. */
+/* A bolt takes a tuple of the root out of its queue: its time begins anew. False if the attempt has failed: nothing
+ * that is made of the tuple counts. */
 static inline bool ps_acker_take(const ps_acker *acker, ps_root *root, uint64_t attempt) {
     if (root->attempt != attempt) return false;
     if (root->waiting) root->waiting--; /* 0: it was found in the hands of a bolt (ps_acker_none_waits) */
@@ -339,8 +339,8 @@ static inline void ps_acker_take_late(ps_acker *acker, uint64_t began, uint64_t 
     }
 }
 
-/* All queues are drained and all batches processed. What still counts as waiting was thrown away or kept by a bolt: from
- * here on its time runs, or it never would. */
+/* All queues are drained and all batches processed. What still counts as waiting was thrown away or kept by a bolt:
+ * from here on its time runs, or it never would. */
 static inline void ps_acker_none_waits(ps_acker *acker) {
     for (uint64_t attempt = acker->oldest; attempt < acker->next; attempt++) {
         ps_root *root = acker->window[attempt & acker->mask];
@@ -353,8 +353,8 @@ static inline void ps_acker_wait(ps_root *root, uint64_t attempt) {
     if (root->attempt == attempt) root->waiting++;
 }
 
-/* One edge is acked. 1: it was the last one of a root that stands alone and whose spout does not hear of it; the root
- * is settled, and the caller lets go what it keeps and releases it. */
+/* Acks one edge. 1: it was the last one of a root in no group, whose spout is not notified of acks. The root is
+ * settled; the caller drops what it keeps and releases it. */
 static inline int ps_acker_ack(ps_acker *acker, ps_root *root, uint64_t attempt, uint64_t edge) {
     if (root->attempt != attempt) return 0;
     root->edges ^= edge;

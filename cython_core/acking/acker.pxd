@@ -96,7 +96,8 @@ cdef class Acker:
     cdef int let_all_go(self) except -1
 
 
-# What a new tuple becomes an edge of. Borrowed pointers: whoever fills it keeps what it leads to alive.
+# What a new tuple becomes an edge of. Borrowed pointers: the function that fills it keeps the objects
+# alive.
 cdef struct anchor_t:
     ps_root *root       # NULL: none, or several
     uint64_t attempt

@@ -62,9 +62,9 @@ cdef class Acker:
         return nanos - self.acker.paused
 
     cdef int pause(self) except -1:
-        """The worker rests, as nobody takes its rows: no tree times out by that.
+        """Stops the clock while the worker waits for its rows to be taken: no tree times out meanwhile.
 
-        Order: threads of executors go on meanwhile and read the clock, so it has to stand now, not only be put back.
+        Order: threads of executors go on and read the clock. So it has to stand from now on, not only be put back.
         """
         if self.paused_at == 0:
             self.paused_at = max(<uint64_t>1, self.read_running_clock())

@@ -1,4 +1,4 @@
-"""Non-blocking. The buffers of one column: which kind an Arrow type needs, and who frees them once Arrow reads them."""
+"""Non-blocking. The buffers of one column: the kinds an Arrow type needs, and what frees them once Arrow reads them."""
 
 from cpython.mem cimport PyMem_RawRealloc
 from libc.stdint cimport int64_t, uint8_t, uintptr_t

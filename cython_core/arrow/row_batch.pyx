@@ -147,7 +147,7 @@ cdef class RowBatchBuilder:
         cdef ColumnMemory memory
         # Order: from here to the end no Python code runs, so the cut lies between two whole rows.
         cut.rows = self.batch.rows
-        if cut.rows == 0:  # cut by somebody else while this was being prepared
+        if cut.rows == 0:  # another thread has cut them while this was being prepared
             return 0
         for i in range(width):
             memory = <ColumnMemory>memories[i]

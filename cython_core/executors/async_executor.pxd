@@ -14,7 +14,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef readonly long max_pending
     cdef readonly object request_timeout    # seconds; None: never
     cdef Purgatory purgatory                # of the requests; their one key is the task
-    cdef double rested                      # seconds that are nobody's: the purgatory's clock is so much behind
+    cdef double rested                      # seconds between runs: no time-out passes in them
     cdef tuple keys
     cdef RequestLine line
     cdef set requests                       # that are under way

@@ -8,8 +8,8 @@
 No place free: no tuple is taken, the receive queue fills, and producers wait as they do for any bolt. Requests go on
 while what they emitted waits for room downstream; so that waits in memory for at most ``max_pending`` of them.
 
-A turn runs the loop's callbacks that are ready and does not block. Where nobody has anything to do, the scheduler lets
-the thread sleep in the loop (``EventLoop.wait``), which whatever ends a request, or emits, brings to its end.
+A turn runs the loop's callbacks that are ready and does not block. If no executor has anything to do, the scheduler
+lets the thread sleep in the loop (``EventLoop.wait``). The sleep ends when a request ends or emits.
 
 Threading law: as every executor; the loop is turned by the same thread.
 """
@@ -101,7 +101,7 @@ cdef class AsyncExecutor(BoltExecutor):
 
     def warn_of_abandoned(self):
         logger.warning(
-            "component %r, task %d: %d cancelled requests go on after %g s; nobody waits for them any more",
+            "component %r, task %d: %d cancelled requests go on after %g s; the engine waits for them no longer",
             self.component, self.task, self.abandoned, GRACE_SECONDS,
         )
         self.abandoned = 0
@@ -128,8 +128,8 @@ cdef class AsyncExecutor(BoltExecutor):
         return None
 
     cdef int rest(self, double seconds) except -1:
-        """The worker has rested for so long, as nobody took its rows, and with it the loop: no request runs out of time
-        by that, and none that was cancelled out of its grace."""
+        """The worker, and the loop with it, has waited for so long for its rows to be taken. That time counts neither
+        towards the time-out of a request nor towards the grace of a cancelled one."""
         self.rested += seconds
         self.cancellations = deque([(due + seconds, request) for due, request in self.cancellations])
         return 0

@@ -11,7 +11,7 @@ cdef class RequestLine:
     cdef BoltOutputCollector collector
     cdef object loop                # EventLoop
     cdef unsigned long thread       # that turns the loop
-    cdef object finished            # deque of requests whose coroutine has ended and nobody has looked at
+    cdef object finished            # deque of requests whose coroutine has ended, not yet settled by the executor
     cdef list expired               # requests that have run out of time, the same
     cdef list strays                # (request, error): emits that were refused because its process() has returned
     cdef bint ordered
@@ -25,7 +25,7 @@ cdef class AsyncRequest(DelayedOperation):
     cdef str method                 # that its coroutine is a call of
     cdef bint leads                 # what it emits leaves at once
     cdef bint done
-    cdef bint abandoned             # it was cancelled and goes on all the same: nobody waits for it any more
+    cdef bint abandoned             # it was cancelled and goes on all the same: the executor waits for it no longer
     cdef list held                  # what it emitted and acked before it led: (method, arguments); None: nothing
     cdef object now_or_later(self, str method, tuple arguments)
     cdef int refuse_stray(self, tuple arguments) except -1

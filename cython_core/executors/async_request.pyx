@@ -45,7 +45,7 @@ cdef class AsyncRequest(DelayedOperation):
         """The task's: its coroutine has ended."""
         if self.abandoned:
             if not task.cancelled():
-                task.exception()  # or asyncio would say that nobody has asked for it
+                task.exception()  # or asyncio would log that it was never retrieved
             return
         self.line.finished.append(self)
         self.line.loop.wake()

@@ -1,8 +1,8 @@
 /* Calling a component's method from C, resolved once instead of per tuple.
  *
- * A bound method is a function and its self; calling it as an object costs a second dispatch and a copy of the arguments.
- * Where the method is a plain Python function (it nearly always is), its vectorcall entry is called with self in place;
- * anything else (a callable attribute, a functools.partial, a mock) is called as the object that it is.
+ * A bound method is a function and its self; calling it as an object costs a second dispatch and a copy of the
+ * arguments. If the method is a plain Python function (it nearly always is), its vectorcall entry is called with
+ * self in place; anything else (a callable attribute, a functools.partial, a mock) is called as the object that it is.
  */
 #ifndef PYSTORM_COMPONENT_CALL_H
 #define PYSTORM_COMPONENT_CALL_H

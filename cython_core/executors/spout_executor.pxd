@@ -28,7 +28,7 @@ cdef class SpoutExecutor(Executor):
     cdef public unsigned long long max_pending     # open trees beyond which it is not asked; 0: any number
     cdef public object retries            # decides over failed tuples of a range; None: the first one fails the run
     cdef readonly unsigned long long fails   # trees that have failed
-    cdef int hears(self) except -1
+    cdef int note_overrides(self) except -1
     cdef bint awaits(self) noexcept
     cdef bint at_most(self) noexcept
     cdef int release(self, ps_root *root) except -1

@@ -33,14 +33,15 @@ cdef extern from "Python.h":
     PyObject *ps_false "Py_False"
 
 
-# Shorter: a bolt that acks by a thread of its own is warned of although it works. Longer: a query stands silently.
+# Too short: a bolt that acks in a thread of its own is warned of although it works. Too long: a query stands still
+# without a warning.
 cdef double STANDSTILL_SECONDS = 10
 cdef int MOST_RAISES = 100    # in a row, of a spout that goes on, before it counts as having nothing
 cdef int MOST_REPLAYS = 8
 # Rows of an Arrow batch that are made Python values at a time. More: memory for rows that wait for room. Fewer: the
 # conversion's fixed cost, some microseconds a column, shows.
 cdef Py_ssize_t MOST_CONVERTED = 1024
-cdef long long SOMEWHERE = -2  # the offset of a tuple of a range whose place in it nobody knows
+cdef long long SOMEWHERE = -2  # the offset of a tuple of a range whose place in it is unknown
 
 
 @cython.final
@@ -58,15 +59,15 @@ cdef class SpoutExecutor(Executor):
         self.collector = SpoutOutputCollector(instance, own)
         self.collector.last_offset = -1
         self.collector.tracks = self.collector.acker is not None
-        self.hears()
+        self.note_overrides()
         self.exhausted = True
 
     def ready(self):
         Executor.ready(self)
-        self.hears()
+        self.note_overrides()
 
-    cdef int hears(self) except -1:
-        """Whether ``ack`` of the spout does anything; else nobody calls it."""
+    cdef int note_overrides(self) except -1:
+        """Notes whether the spout overrides ``ack``; if not, no ack is notified."""
         base = SpoutBase.ack.__get__(self.instance)
         self.collector.roots.notifies_acks = self.instance.ack != base
         return 0
@@ -330,14 +331,14 @@ cdef class SpoutExecutor(Executor):
         return 0
 
     cdef object blame_of(self, const ps_root *root):
-        """Who has failed it: component, task, method, tuple, exception; None: its time was out."""
+        """The cause of its failure: component, task, method, tuple, exception; None: it timed out."""
         if root.verdict == PS_ROOT_TIMED_OUT:
             return None
         return (self.component, self.task, "fail", None, None) if root.reason is NULL else <object>root.reason
 
     cdef int replay(self, ps_root *root) except -1:
-        """Emits a tuple of a range again, at once or after a while, or gives it up. Who fails because another one has
-        loses no try by it."""
+        """Emits a failed tuple of a range again, at once or later, or gives it up. A tree that fails only because a
+        linked tree failed is retried without using up an attempt."""
         cdef object values = <object>root.values
         cdef object tup_id = <object>root.id
         cdef object where = None if root.where is NULL else <object>root.where
@@ -388,7 +389,7 @@ cdef class SpoutExecutor(Executor):
         return 0
 
     def emit_dead_letter(self, tuple row not None):
-        """A row of the stream ``__dead_letter``, in no tree, in a turn of the spout; whether anybody takes it."""
+        """A row of the stream ``__dead_letter``, in no tree, in a turn of the spout; whether anything takes it."""
         cdef StreamRouter router = self.routers["__dead_letter"]
         cdef anchor_t anchor = no_anchor(-1)
         router.route(row, &anchor, None)

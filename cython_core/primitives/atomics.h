@@ -2,13 +2,13 @@
  *
  *     relaxed   a whole value, in no order with others: an index by the only thread that writes it, a count to look at
  *     acquire   what the storing thread wrote before its release is seen from here on
- *     release   what this thread wrote before is seen by whoever acquires this value
+ *     release   what this thread wrote before is seen by a thread that acquires this value
  *
  * On x86-64 acquire and release are plain moves and only hold the compiler back; a compare-exchange is one locked
  * instruction whatever its order. Standalone fences are not offered: ThreadSanitizer cannot follow them, and what it
  * cannot follow is not tested here.
  *
- * PYSTORM_NEGATIVE_CONTROL makes every order relaxed. Tests that must then fail compile with it, nobody else.
+ * PYSTORM_NEGATIVE_CONTROL makes every order relaxed. Only tests that must then fail compile with it.
  */
 #ifndef PYSTORM_ATOMICS_H
 #define PYSTORM_ATOMICS_H
@@ -47,8 +47,8 @@
 #endif
 
 /* Two lines of 64 bytes: processors that prefetch the neighbour of a line share it as much as the line itself. Measured
- * on AMD's Zen 4: with 64, rings that are published by the slot hand over as much (0.98 to 1.02), those published by the
- * index, whose threads read each other's line, 0.7 of it near and 0.5 far. */
+ * on AMD's Zen 4: with 64, rings that are published by the slot hand over as much (0.98 to 1.02), those published by
+ * the index, whose threads read each other's line, 0.7 of it near and 0.5 far. */
 #define PS_APART_BYTES 128
 #define PS_APART alignas(PS_APART_BYTES)
 
@@ -108,10 +108,11 @@ static inline void ps_slot_store_release(ps_slot *slot, void *item) {
     atomic_store_explicit(&slot->value, item, PS_RELEASE);
 }
 
-/* Many slots at once, filled one after the other as far as anybody can see. Pairs rely on what x86-64 processors do:
+/* Many slots at once, filled one after the other as far as any thread can see. Pairs rely on what x86-64 processors do:
  * plain stores stay in order, and an aligned move of 16 bytes is one, which the makers' manuals of system programming
  * (Intel: "Guaranteed Atomic Operations", AMD: "Access Atomicity") promise for every processor with AVX. The signal
- * fences keep the compiler to that order, too. A line is written in 4 stores in place of 8: so batches get their speed. */
+ * fences keep the compiler to that order, too. A line is written in 4 stores in place of 8: so batches get their
+ * speed. */
 static inline void ps_slots_fill_release(ps_slot *slots, void *const *items, uint64_t count) {
     uint64_t i = 0;
 #if PS_SLOT_PAIRS

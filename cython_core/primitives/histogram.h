@@ -3,13 +3,13 @@
  *     nanoseconds   0 1 2 … 15 │ 16 17 … 31 │ 32 34 … 62 │ 64 68 … 124 │ … │ 2^44 …
  *     slot          0 1 2 … 15 │ 16 17 … 31 │ 32 33 … 47 │ 48 49 …  63 │ … │ … 671
  *
- * Each power of two is cut into 16 equal slots: below 32 ns a slot is one nanosecond, above it is at most a sixteenth of
- * the durations that it counts. The last one also counts whatever is longer than 2^45 ns (9.8 hours). The number of
+ * Each power of two is cut into 16 equal slots: below 32 ns a slot is one nanosecond, above it is at most a sixteenth
+ * of the durations that it counts. The last one also counts whatever is longer than 2^45 ns (9.8 hours). The number of
  * durations, their sum and the longest are exact; only how they are spread within a slot is lost.
  *
- * Threading law: one thread records, any thread copies, without a lock. A slot is read as a whole, never half-written. A
- * copy holds every duration whose recording had ended when the copying began; of those recorded meanwhile, some. Sum and
- * maximum of a copy cover at least the durations that its slots count.
+ * Threading law: one thread records, any thread copies, without a lock. A slot is read as a whole, never half-written.
+ * A copy holds every duration whose recording had ended when the copying began; of those recorded meanwhile, some. Sum
+ * and maximum of a copy cover at least the durations that its slots count.
  */
 #ifndef PYSTORM_HISTOGRAM_H
 #define PYSTORM_HISTOGRAM_H
@@ -54,7 +54,7 @@ static inline uint64_t ps_histogram_low(uint32_t slot) {
     return (uint64_t)(slot % PS_HISTOGRAM_STEPS + PS_HISTOGRAM_STEPS) << shift;
 }
 
-/* Order: the slot last and with release, so that who sees it there sees sum and maximum, too. */
+/* Order: the slot last and with release, so that a reader that sees it sees sum and maximum, too. */
 static inline void ps_histogram_add(ps_histogram *histogram, uint64_t each, uint64_t count, uint64_t total) {
     ps_word *slot = &histogram->slots[ps_histogram_slot(each)];
     ps_store_relaxed(&histogram->sum, ps_load_relaxed(&histogram->sum) + total);
@@ -102,9 +102,9 @@ static inline uint64_t ps_histogram_count(const ps_histogram *histogram) {
     return count;
 }
 
-/* The shortest duration such that a share of at least 0 <= `share` <= 1 of all, and at least one, is no longer; 0 where
- * there is none. In the slot that holds it, the durations count as spread evenly over the slot, up to the maximum. So the
- * answer lies in the slot of the true one: at most a sixteenth of it off, and the maximum itself for share 1. */
+/* The shortest duration such that a share of at least 0 <= `share` <= 1 of all, and at least one, is no longer; 0 if
+ * there is none. In the slot that holds it, the durations count as spread evenly over the slot, up to the maximum. So
+ * the answer lies in the slot of the true one: at most a sixteenth of it off, and the maximum itself for share 1. */
 static inline double ps_histogram_quantile(const ps_histogram *histogram, double share) {
     uint64_t maximum = ps_load_relaxed(&histogram->maximum);
     uint64_t count = ps_histogram_count(histogram);

@@ -34,7 +34,7 @@ cdef class LatencyHistogram:
         ps_histogram_record_mean(&self.counted, total, count)
 
     def copy(self):
-        """A LatencyHistogram of what is counted now, that nobody records into."""
+        """A LatencyHistogram of what is counted now; later durations are not recorded into it."""
         cdef LatencyHistogram taken = LatencyHistogram()
         ps_histogram_copy(&taken.counted, &self.counted)
         return taken

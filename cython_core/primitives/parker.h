@@ -2,7 +2,7 @@
  *
  *     sleeper                                    waker
  *     ps_parker_prepare(w)    PARKED             publish to the sleeper's queue
- *     look once more: still nothing?             ps_parker_unpark(w)   costs an exchange while nobody sleeps
+ *     look once more: still nothing?             ps_parker_unpark(w)   costs an exchange if the thread is awake
  *       yes: ps_parker_park(w, nanos)            PARKED ─► UNPARKED, and the sleeper returns
  *            ... nanos have passed: look once more, park again or ps_parker_cancel(w)
  *       no:  ps_parker_cancel(w)
@@ -28,7 +28,7 @@ typedef struct {
     ps_word state;
     pthread_mutex_t lock;
     pthread_cond_t woken;
-    int fd; /* of who sleeps in a system call instead; -1: none */
+    int fd; /* of a thread that sleeps in a system call instead; -1: none */
 } ps_parker;
 
 /* 0 on success. */
@@ -65,7 +65,7 @@ static inline void ps_parker_prepare(ps_parker *w) { ps_parker_exchange(w, PS_PA
 
 static inline void ps_parker_cancel(ps_parker *w) { ps_parker_exchange(w, PS_UNPARKED); }
 
-/* Whether it is prepared or sleeps, and nobody has woken it. */
+/* Whether it is prepared or sleeps, and no thread has woken it. */
 static inline int ps_parker_is_parked(const ps_parker *w) { return ps_load_acquire(&w->state) == PS_PARKED; }
 
 static inline int ps_parker_wait(ps_parker *w, const struct timespec *span, const struct timespec *end) {

@@ -24,7 +24,7 @@ cdef class Parker:
 
     @property
     def parked(self):
-        """Whether its thread sleeps, or is about to, and nobody has woken it."""
+        """Whether its thread sleeps, or is about to, and no other thread has woken it."""
         return ps_parker_is_parked(&self.place)
 
     def prepare(self):

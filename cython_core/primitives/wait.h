@@ -9,7 +9,7 @@
  *     YIELD     pause         yield           yield            as many threads as cores, or more
  *     PARK      pause         yield           sleep of nanos   idle for long; wakes up to the timer's slack late
  *
- * Nobody is woken: a publisher that had to look for sleepers would pay a full fence for each item.
+ * No thread is woken: a publisher that had to look for sleepers would pay a full fence for each item.
  *
  * Threading law: a ps_wait belongs to one thread.
  */
@@ -23,7 +23,9 @@
 
 enum ps_wait_kind { PS_WAIT_SPIN, PS_WAIT_YIELD, PS_WAIT_PARK };
 
-#define PS_WAIT_PATIENCE 100
+/* Turns of each stage. Too large: a thread keeps its core busy for longer before it yields or sleeps. Too small: a
+ * short wait costs a system call. */
+#define PS_WAIT_SPINS 100
 
 typedef struct {
     int kind;
@@ -48,10 +50,10 @@ static inline ps_wait ps_wait_of(enum ps_wait_kind kind, int64_t nanos) {
 }
 
 static inline void ps_wait_turn(ps_wait *wait) {
-    if (wait->kind == PS_WAIT_SPIN || wait->turns < PS_WAIT_PATIENCE) {
+    if (wait->kind == PS_WAIT_SPIN || wait->turns < PS_WAIT_SPINS) {
         wait->turns++;
         ps_pause();
-    } else if (wait->kind == PS_WAIT_YIELD || wait->turns < 2 * PS_WAIT_PATIENCE) {
+    } else if (wait->kind == PS_WAIT_YIELD || wait->turns < 2 * PS_WAIT_SPINS) {
         wait->turns++;
         ps_sleep_nanos(0);
     } else {

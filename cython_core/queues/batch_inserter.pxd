@@ -45,7 +45,7 @@ cdef inline bint insert(BatchInserter batch, Tuple tup) noexcept:
 
 
 cdef inline bint queue_has_room(BatchInserter batch) noexcept nogil:
-    # Whether the destination's queue took something now. Of a ring, nobody knows without the interpreter's lock: 0.
+    # Whether the destination's queue has room now. 0 for a ring: it is unknown without the interpreter's lock.
     return batch.queue is not None and queue_size(batch.queue) < queue_capacity(batch.queue)
 
 

@@ -2,8 +2,8 @@
  *
  * Follows LMAX Disruptor 4. A sequence counts what has been published or read, so it is the next one to publish or
  * read. Readers are added before the first claim. A reader without others upstream of it reads behind the writers, one
- * with others reads behind the slowest of those. Writers wait for the readers that nobody reads behind: the others are
- * ahead.
+ * with others reads behind the slowest of those. Writers wait only for the readers that no other one reads behind: the
+ * others are ahead.
  *
  *     capacity 8, mask 7, cell = sequence & mask          journal ──┐
  *                                              writers ─┤           ├─ application
@@ -49,7 +49,7 @@ struct ps_broadcast_ring {
     size_t width;    /* bytes per cell */
     unsigned shift;  /* sequence >> shift is the lap */
     ps_word *laps;   /* of each cell, one more than the lap last published; NULL for one writer */
-    ps_reader **gates; /* readers that nobody reads behind */
+    ps_reader **gates; /* readers that no other one reads behind */
     size_t gates_count;
     ps_reader **readers; /* all, to be freed */
     size_t readers_count;
@@ -133,11 +133,11 @@ static inline uint64_t ps_broadcast_slowest(ps_reader *const *readers, size_t co
     return most;
 }
 
-/* 1 and the first of `count` sequences in a row, 0 where not all of them fit now (never, above the capacity). */
+/* 1 and the first of `count` sequences in a row; 0 if not all of them fit now. More than the capacity never fit. */
 static inline int ps_broadcast_try_claim(ps_broadcast_ring *ring, uint64_t count, uint64_t *first) {
     if (PS_UNLIKELY(count > ring->mask + 1)) return 0;
     uint64_t claimed = ps_load_relaxed(&ring->claimed);
-    /* Order: whoever raised the limit saw the cells below it read, and hands that on with it. */
+    /* Order: the writer that raised the limit saw the cells below it read, and hands that on with it. */
     uint64_t limit = ps_load_acquire(&ring->limit);
     for (;;) {
         if (PS_UNLIKELY((int64_t)(limit - claimed) < (int64_t)count)) {

@@ -133,7 +133,7 @@ cdef class BroadcastRing:
         cdef PyObject **objects = PySequence_Fast_ITEMS(sequence)
         cdef uint64_t n = self.offer_batch(objects, <uint64_t>PySequence_Fast_GET_SIZE(sequence))
         cdef uint64_t i
-        # Order: behind the offer, which says how many. Who reads needs the interpreter's lock to use what it gets.
+        # Order: behind the offer, which says how many. A reader needs the interpreter's lock to use what it gets.
         for i in range(n):
             Py_INCREF(<object>objects[i])
         return n

@@ -13,12 +13,12 @@
  *         ▲                 │                            │
  *         └──────take───────┴────────────take────────────┘ wakes the timer
  *
- * Flags that nobody takes are those of executors that publish nothing: an idle worker's timer costs nothing.
+ * A flag is left untaken by an executor that publishes nothing: an idle worker's timer costs nothing.
  *
- * Guarantee: nobody waits for the timer's thread but pause, stop and add, and those for a few instructions.
+ * Guarantee: only pause, stop and add wait for the timer's thread, each for a few instructions.
  *
- * Threading law: start, pause, resume, stop and add by one thread at a time, a flag is taken by one thread. After fork()
- * the child has no timer thread: the next call of the law's first group sees that, start makes a new one.
+ * Threading law: start, pause, resume, stop and add by one thread at a time, a flag is taken by one thread. After
+ * fork() the child has no timer thread: the next call of the law's first group sees that, start makes a new one.
  */
 #ifndef PYSTORM_FLUSH_TIMER_H
 #define PYSTORM_FLUSH_TIMER_H
@@ -77,7 +77,7 @@ static inline int64_t ps_flush_next(const ps_flush_timer *timer) {
     return ps_flush_now() + (int64_t)ps_load_relaxed(&timer->interval);
 }
 
-/* Asks who was not asked yet; returns how many those were. */
+/* Sets every flag that is not set yet, unless it is skipped; returns how many it set. */
 static inline size_t ps_flush_tick(ps_flush_timer *timer) {
     size_t asked = 0;
     pthread_mutex_lock(&timer->turn);
@@ -95,7 +95,7 @@ static inline size_t ps_flush_tick(ps_flush_timer *timer) {
     return asked;
 }
 
-/* Whether from here on any take wakes the timer: not where somebody was left alone or has taken in the meantime. */
+/* Whether from here on any take wakes the timer: not if a flag was skipped, or was taken in the meantime. */
 static inline int ps_flush_can_rest(ps_flush_timer *timer) {
     int all = 1;
     pthread_mutex_lock(&timer->turn);

@@ -74,11 +74,11 @@ cdef class FlushTimer:
             raise OSError(status, f"no thread for the flush timer: {os.strerror(status)}")
 
     def pause(self):
-        """Once it returns nobody is asked, until ``resume`` or ``start``. The thread sleeps."""
+        """Once it returns no flag is set until ``resume`` or ``start``. The thread sleeps."""
         ps_flush_timer_pause(self.timer)
 
     def resume(self):
-        """Asks on, the first time after an interval; without effect where it was never started."""
+        """Sets flags again, the first time after an interval; without effect if it was never started."""
         ps_flush_timer_resume(self.timer)
 
     def stop(self):

@@ -1,8 +1,8 @@
 /* The indices of a ring from several threads to one: which of them a producer may claim.
  *
  * Follows JCTools' MpscArrayQueue: one compare-exchange of tail claims any number of indices in a row. `limit` is head
- * + capacity as some producer last saw it, so that head's line, which the consumer writes all the time, is read once per
- * lap and not once per claim.
+ * + capacity as some producer last saw it, so that head's line, which the consumer writes all the time, is read once
+ * per lap and not once per claim.
  *
  *     capacity 8         head = 5, tail = 11, limit = 13   (all only grow; slot = index & mask)
  *
@@ -33,7 +33,7 @@ static inline void ps_mpsc_indices_start(ps_mpsc_indices *indices, uint64_t capa
     ps_store_relaxed(&indices->head, first);
 }
 
-/* Claimed and not yet polled, published or not. Exact while nobody offers or polls, else a recent value. */
+/* Claimed and not yet polled, published or not. Exact while no thread offers or polls, else a recent value. */
 static inline uint64_t ps_mpsc_indices_size(const ps_mpsc_indices *indices) {
     /* Order: head first. It can only have grown since, so that the difference is never below 0. */
     uint64_t head = ps_load_acquire(&indices->head);
@@ -41,11 +41,11 @@ static inline uint64_t ps_mpsc_indices_size(const ps_mpsc_indices *indices) {
     return size <= indices->mask ? size : indices->mask + 1;
 }
 
-/* Claims up to *count indices in a row, *count of them, from the one that is returned; 0 where the ring is full. With
+/* Claims up to *count indices in a row, *count of them, from the one that is returned; 0 if the ring is full. With
  * `in_one_piece` they do not go beyond the ring's end. */
 static inline uint64_t ps_mpsc_indices_claim(ps_mpsc_indices *indices, uint64_t *count, int in_one_piece) {
     const uint64_t asked = *count;
-    /* Order: whoever raised the limit saw the slots below it given back, and hands that on with it. */
+    /* Order: the producer that raised the limit saw the slots below it given back, and hands that on with it. */
     uint64_t limit = ps_load_acquire(&indices->limit);
     uint64_t tail = ps_load_relaxed(&indices->tail);
     for (;;) {

@@ -1,7 +1,7 @@
 """A bounded queue of Python objects from several threads to one: Python binding of ``mpsc_ring.h``.
 
-References: an offer takes one reference to each object that goes in, poll and drain hand it on to who asked; what is
-refused keeps its own. What is in it when the queue goes, goes too. The garbage collector does not look into it: a cycle
+References: an offer takes one reference to each object that goes in, poll and drain hand it on to the caller; what is
+refused keeps its own. A freed queue releases what is still in it. The garbage collector does not look into it: a cycle
 through a queue lasts until the queue is emptied.
 
 Threading law: the interpreter's lock is held in every method, so that threads of Python may share a queue as they like.
@@ -68,7 +68,7 @@ cdef class MpscQueue:
         cdef PyObject **objects = PySequence_Fast_ITEMS(sequence)
         cdef uint64_t n = ps_mpsc_offer_batch(self.ring, <void **>objects, <uint64_t>PySequence_Fast_GET_SIZE(sequence))
         cdef uint64_t i
-        # Order: behind the offer, which says how many. Who polls needs the interpreter's lock to use what it gets.
+        # Order: behind the offer, which says how many. The consumer needs the interpreter's lock to use what it gets.
         for i in range(n):
             Py_INCREF(<object>objects[i])
         return n

@@ -9,7 +9,7 @@
  *
  *     Slot 0 is claimed (index 8) and not yet filled: its producer was stopped between the two. The consumer takes i5,
  *     i6 and i7, then sees an empty ring, though i9 and i10 are there, until i8 is. Nothing is lost or overtaken, and
- *     nobody waits in here; a consumer that wants to tell this gap from an empty ring asks for the size, which is 3.
+ *     no thread waits in here. A consumer that has to tell this gap from an empty ring asks for the size, which is 3.
  *
  * A batch claims its n slots by one compare-exchange and lies in the ring in one piece.
  *
@@ -21,8 +21,8 @@
 
 #include "cython_core/queues/mpsc_indices.h"
 
-/* How many slots ahead a line is asked for: by who polls, while it takes items one after the other (spsc_ring.h says
- * why), and by who offers, as the next compare-exchange waits for the line of this slot to arrive. Two producers, one
+/* How many slots ahead a line is asked for: by the consumer, while it takes items one after the other (spsc_ring.h says
+ * why), and by a producer, as the next compare-exchange waits for the line of this slot to arrive. Two producers, one
  * item at a time: near 3 in 100 more than without, far 20. An offer that asks two lines ahead takes them from the
  * consumer: far a quarter less. */
 #define PS_MPSC_POLL_AHEAD (2 * PS_LINE_SLOTS)
@@ -49,7 +49,7 @@ static inline void ps_mpsc_free(ps_mpsc_ring *ring) { free(ring); }
 
 static inline uint64_t ps_mpsc_capacity(const ps_mpsc_ring *ring) { return ring->at.mask + 1; }
 
-/* Claimed slots, filled or not. Exact while nobody offers or polls, else a recent value. */
+/* Claimed slots, filled or not. Exact while no thread offers or polls, else a recent value. */
 static inline uint64_t ps_mpsc_size(const ps_mpsc_ring *ring) { return ps_mpsc_indices_size(&ring->at); }
 
 /* 1 where the item, not NULL, went in; 0 where the ring is full. */

@@ -1,8 +1,8 @@
 """The bounded receive queue of one executor (STORM-2306 §3.1): a ring of tuples, capacity a power of two.
 
-As Storm's JCQueue it chooses its ring by who offers: nobody else under the inline scheduler, one thread or several
-under the threads scheduler. A thread that polls sleeps where the queue is empty, and is woken by what arrives; those
-that found it full sleep in ``blocked``.
+Like Storm's JCQueue it chooses its ring by the threads that offer: the consumer's own under the inline scheduler, one
+or several others under the threads scheduler. A consumer sleeps if the queue is empty; an arrival wakes it. Producers
+that found the queue full sleep in ``blocked``.
 
 Threading law: by ``producers``. References: an offered tuple's reference moves into the queue and out again with the
 poll; a refused offer moves nothing.

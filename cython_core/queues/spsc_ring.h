@@ -121,7 +121,7 @@ static inline void *ps_spsc_poll(ps_spsc_ring *ring) {
         if (ring->starved != head) ring->starved = head;
         return NULL;
     }
-    /* Where the ring is found empty between items, the line ahead is the producer's, who would have to get it back. */
+    /* If the ring is found empty between items, the line ahead is the producer's, which would have to get it back. */
     if ((head + PS_SPSC_AHEAD) % PS_LINE_SLOTS == 0 && head - ring->starved >= PS_LINE_SLOTS)
         ps_prefetch_to_write(&ring->slots[(head + PS_SPSC_AHEAD) & ring->mask]);
     /* Order: slots become NULL one after the other, also for the producer that looks at one of them only. */

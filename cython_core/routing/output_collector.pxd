@@ -58,7 +58,7 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef readonly unsigned long long acks
     cdef readonly unsigned long long fails
     cdef readonly unsigned long long duplicate_verdicts  # acks and fails of what had a verdict: without effect
-    cdef readonly unsigned long long untracked_fails     # of tuples without a message id: nobody can replay them
+    cdef readonly unsigned long long untracked_fails     # of tuples without a message id: no spout can replay them
     cdef str component
     cdef int task
     cdef bint between_runs          # no micro-batch is under way

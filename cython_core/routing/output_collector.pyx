@@ -247,7 +247,7 @@ cdef class SpoutOutputCollector(OutputCollector):
         try:
             answer = self.send_with(values, stream, &anchor, direct_task, need_task_ids)
         except BaseException:
-            # Told to nobody, though some of its tuples may be on their way.
+            # The spout is not notified, though some of the tuples may be on their way.
             ps_acker_fail(&self.acker.acker, root, anchor.attempt, PS_ROOT_EMIT_RAISED)
             raise
         self.rooted += 1
@@ -485,17 +485,17 @@ cdef int warn_of_late_emit(object component, str text) except -1:
     return 0
 
 
-cdef bint heard(object component, dict message) except -1:
-    """Whether the component is in no topology, but in a unit test that listens to it, which has got the message."""
+cdef bint send_by_protocol(object component, dict message) except -1:
+    """Whether it is in no topology and its ``_pystorm_sends`` (of a unit test, the journal) took the message."""
     if collector_or_none(component) is not None:
         return False
-    hearer = getattr(component, PROTOCOL, None)
-    return hearer is not None and hearer(message)
+    sends = getattr(component, PROTOCOL, None)
+    return sends is not None and sends(message)
 
 
-cdef object heard_emit(object component, object values, dict more, object stream, object direct_task,
-                       bint need_task_ids):
-    """What pystorm's ``emit`` would send. Raises as ``collector_of`` where nobody listens."""
+cdef object emit_by_protocol(object component, object values, dict more, object stream, object direct_task,
+                             bint need_task_ids):
+    """Sends what pystorm's ``emit`` would send. Raises as ``collector_of`` if nothing takes the message."""
     if not isinstance(values, (list, tuple)):
         raise TypeError(f"All Tuples must be either lists or tuples, received {type(values)!r} instead.")
     cdef dict message = {"command": "emit", "tuple": values, **more}
@@ -505,7 +505,7 @@ cdef object heard_emit(object component, object values, dict more, object stream
         message["task"] = direct_task
     if not need_task_ids:
         message["need_task_ids"] = False
-    if not heard(component, message):
+    if not send_by_protocol(component, message):
         collector_of(component, values)
     if not need_task_ids:
         return None
@@ -539,7 +539,7 @@ cdef class SpoutBase:
         cdef SpoutOutputCollector collector
         if found is None:
             more = {} if tup_id is None else {"id": tup_id}
-            return heard_emit(self, tup, more, stream, direct_task, need_task_ids)
+            return emit_by_protocol(self, tup, more, stream, direct_task, need_task_ids)
         collector = <SpoutOutputCollector?>found
         if collector.bounded:
             collector.check_range(tup_id)
@@ -591,7 +591,7 @@ cdef class BoltBase:
             if anchors is None:
                 anchors = getattr(self, "_current_tups", ()) if getattr(self, "auto_anchor", True) else ()
             more = {"anchors": [given.id if isinstance(given, Tuple) else given for given in anchors]}
-            return heard_emit(self, tup, more, stream, direct_task, need_task_ids)
+            return emit_by_protocol(self, tup, more, stream, direct_task, need_task_ids)
         collector = <BoltOutputCollector?>found
         if anchors is None:
             _alive = collector.anchor_to_current(&anchor)
@@ -642,7 +642,7 @@ cdef class BoltBase:
             RuntimeError: the component is in no running topology.
         """
         cdef Tuple found
-        if heard_verdict(self, "reset_timeout", tup):
+        if verdict_by_protocol(self, "reset_timeout", tup):
             return
         found = tuple_meant(tup)
         if found is not None and found.verdict == OPEN:
@@ -658,15 +658,15 @@ cdef class BoltBase:
         """
 
 
-cdef bint heard_verdict(object component, str method, object given) except -1:
-    """As ``heard``, of what is said of a tuple, given itself or by its id. Raises ValueError for None."""
+cdef bint verdict_by_protocol(object component, str method, object given) except -1:
+    """``send_by_protocol`` of an ack, fail or reset of a tuple or a tuple's id. Raises ValueError for None."""
     if given is None:
         raise ValueError(f"{type(component).__name__}.{method} takes a tuple or its id; Given: None")
-    return heard(component, {"command": method, "id": given.id if isinstance(given, Tuple) else given})
+    return send_by_protocol(component, {"command": method, "id": given.id if isinstance(given, Tuple) else given})
 
 
 cdef Tuple tuple_meant(object given):
-    """By the tuple or its id; None where nobody holds one of that id any more."""
+    """The tuple, given itself or by its id; None if no tuple of that id is held any more."""
     cdef Tuple tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
     if tup is not None and tup.root is NULL and tup.roots is None and tup.key is not None:
         tup = tuple_named(tup.key) or tup  # a copy stands for what it is a copy of
@@ -676,12 +676,12 @@ cdef Tuple tuple_meant(object given):
 cdef int settle(object component, str method, object given, bint failed) except -1:
     cdef BoltOutputCollector collector
     cdef Tuple tup
-    if heard_verdict(component, method, given):
+    if verdict_by_protocol(component, method, given):
         return 0
     collector = <BoltOutputCollector?>collector_of(component)
     tup = tuple_meant(given)
     if tup is None:
-        collector.duplicate_verdicts += 1  # nobody holds a tuple of that id any more
+        collector.duplicate_verdicts += 1  # no tuple of that id is held any more
     elif failed:
         collector.fail(tup)
     else:

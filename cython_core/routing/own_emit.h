@@ -63,8 +63,8 @@ static int ps_own_emit_set(ps_try_emit spout, ps_try_emit bolt, PyObject *spout_
     return 0;
 }
 
-/* Gives `cls` the descriptor where its `emit` is the engine's and not its own: 1 where it has it now. A class that takes
- * no attributes stays as it is: its emits go the long way. */
+/* Gives `cls` the descriptor if its `emit` is the engine's and not its own: 1 if it has it now. A class that
+ * takes no attributes stays as it is: its emits go the long way. */
 static int ps_own_emit(PyObject *cls, int is_bolt) {
     PyTypeObject *type = (PyTypeObject *)cls;
     ps_fast_method general = is_bolt ? ps_general_bolt : ps_general_spout;
@@ -86,7 +86,7 @@ static int ps_own_emit(PyObject *cls, int is_bolt) {
     return given;
 }
 
-/* Takes the descriptor away again, so that a test that replaces the base's `emit` is heard. */
+/* Removes the descriptor, so that an `emit` which a test puts into the base class is called. */
 static int ps_own_emit_back(PyObject *cls, int is_bolt) {
     PyObject *found = PyObject_GetAttrString(cls, "emit");
     if (found == NULL) return -1;

@@ -41,7 +41,7 @@ cdef class Route:
 
 @cython.final
 cdef class StreamRouter:
-    # One stream of one producer task: who gets what is emitted on it.
+    # One stream of one producer task: the tasks that get what is emitted on it.
     cdef readonly TupleSource source
     cdef readonly Py_ssize_t arity
     cdef readonly PendingEmits pending

@@ -151,7 +151,7 @@ cdef class StreamRouter:
     emits are only counted.
 
     ``direct``: the producer names the task of each tuple. A plain emit is then refused, and a direct one elsewhere.
-    ``copies``: the values are deep-copied for every tuple that is sent, so that a bolt that changes them harms nobody.
+    ``copies``: the values are deep-copied for every tuple that is sent, so that a bolt may change them.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ cdef class StreamRouter:
         cdef object payload
         if self.direct:
             return self.refuse(
-                "is direct: name a task that subscribes, emit(values, direct_task=3); a plain emit reaches nobody",
+                "is direct: name a task that subscribes, emit(values, direct_task=3); a plain emit reaches no task",
                 values,
             )
         self.emitted += 1  # hot

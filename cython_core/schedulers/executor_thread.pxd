@@ -18,14 +18,14 @@ cdef class ThreadsRun:
     cdef readonly Parker driver             # of the thread that drives
     cdef readonly bint running               # turns are taken
     cdef readonly bint ended                 # threads end
-    cdef readonly object failure             # the first exception, while nobody has taken it
+    cdef readonly object failure             # the first exception, until the driver takes it
     cdef RowBatchBuilder output
     cdef object monotonic
     cdef bint manual                         # time passes only where the driver says so
     cdef long quota
     cdef readonly list threads               # ExecutorThreads
     cdef list spouts                         # of these, those of spouts
-    cdef dict consumers                      # ReceiveQueue, or BroadcastRing and reader's name → who reads it
+    cdef dict consumers                      # ReceiveQueue, or BroadcastRing and reader's name → its ExecutorThread
     cdef readonly unsigned long long progress   # turns in which a component was called
     cdef readonly unsigned long long deadlocks_broken     # cycles of full queues that were resolved
     cdef bint all_parked(self) noexcept
@@ -56,7 +56,7 @@ cdef class ExecutorThread:
     cdef bint clean(self) noexcept
     cdef bint over(self) except -1
     cdef int take_turn(self) except -1
-    cdef int tell_others(self, long calls) except -1
+    cdef int wake_others(self, long calls) except -1
     cdef int wait(self, unsigned long long progress) except -1
     cdef BatchInserter full_batch(self)
     cdef bint closes_a_cycle(self)

@@ -3,12 +3,12 @@
     driver:  call(executor, f) ──► handed ──► f()            every method of a component is called by its own thread
              run() ──► running ──► turn, turn, turn ...      until all rests, a batch is finished or a component raises
 
-    thread:  a turn with calls       ──► wakes: who waits for room in its queue, spouts with verdicts, the driver
+    thread:  a turn with calls       ──► wakes: producers that wait for room, spouts with verdicts, the driver
              pending emits left      ──► sleeps until their destination has room
              spout with nothing      ──► sleeps by its wait strategy, then asks again
              bolt with nothing       ──► sleeps until a tuple arrives or a timer goes off
 
-A turn holds the interpreter's lock, except where the component gives it away; so whoever holds it sees every executor
+A turn holds the interpreter's lock unless the component releases it. So the thread that holds it sees every executor
 between two calls, or in a call (``busy``), and what the driver concludes from that stays true while it holds the lock.
 
 A cycle whose bolts all wait for room in each other's queue would wait for ever: the thread that closes such a cycle
@@ -44,7 +44,7 @@ cdef extern from "cython_core/primitives/wait.h" nogil:
 
 cdef int64_t FOREVER = -1
 cdef double NEVER = float("inf")
-# Order: called between two turns. CPython hands the interpreter's lock to who asks for it where a function of Python
+# Order: called between two turns. CPython hands the interpreter's lock to a waiting thread when a Python function
 # begins, and a compiled component calls none.
 cdef object let_others_in = eval("lambda: None")
 cdef int MOST_FINISHED = 4    # batches that wait for the driver, before those that write rows wait, too
@@ -73,7 +73,7 @@ class Call:
 
 @cython.final
 cdef class ThreadsRun:
-    """What threads and driver share. ``manual``: nobody sleeps for a time, the driver moves the clock and wakes all."""
+    """What threads and driver share. ``manual``: no sleep ends by time, the driver moves the clock and wakes all."""
 
     def __init__(self, RowBatchBuilder output, object monotonic, bint manual, long quota):
         self.driver = Parker()
@@ -86,7 +86,7 @@ cdef class ThreadsRun:
         self.consumers = {}
 
     cdef bint all_parked(self) noexcept:
-        """Whether every thread sleeps and nobody has woken it."""
+        """Whether every thread sleeps and none has been woken."""
         cdef ExecutorThread thread
         for thread in self.threads:
             if not ps_parker_is_parked(&thread.parker.place):
@@ -150,7 +150,7 @@ cdef class ExecutorThread:
 
     @property
     def parked(self):
-        """Whether the thread sleeps and nobody has woken it."""
+        """Whether the thread sleeps and has not been woken."""
         return ps_parker_is_parked(&self.parker.place)
 
     def serve(self):
@@ -206,7 +206,7 @@ cdef class ExecutorThread:
             return 0
         finally:
             self.busy = False
-        self.tell_others(calls)
+        self.wake_others(calls)
         if calls > 0:
             self.idle = 0
             self.run.progress += 1
@@ -218,14 +218,14 @@ cdef class ExecutorThread:
             self.run.fail(error)
         return 0
 
-    cdef int tell_others(self, long calls) except -1:
-        """After a turn: whoever may go on because of it is woken."""
+    cdef int wake_others(self, long calls) except -1:
+        """After a turn: wakes the threads that may go on because of it."""
         cdef ExecutorThread other
-        # Not where requests keep it from taking a tuple: who waits for room would wake it, and it them, for ever.
+        # Not if requests keep it from taking a tuple: it and the producers that wait would wake one another for ever.
         if self.bolt is not None and (calls > 0 or self.requests is None):
             self.bolt.queue.wake_blocked()
         for other in self.run.spouts:
-            # Not where it waits for room, or those that do would wake one another for ever.
+            # Not if it waits for room: threads that do would wake one another for ever.
             if other.executor.pending.count > 0:
                 continue
             if other.spout.collector.roots.settled > 0 or (other.limited and not other.spout.at_most()):
@@ -339,7 +339,7 @@ cdef class ExecutorThread:
         return 0
 
     cdef bint has_work(self, BatchInserter full):
-        """Whether there is something that nobody would wake it for any more."""
+        """Whether it has work for which no other thread will wake it."""
         if self.handed or self.run.ended:
             return True
         if not self.run.running or (self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED):
@@ -386,7 +386,7 @@ cdef class ExecutorThread:
         return False
 
     cdef ExecutorThread slowest_consumer(self, BatchInserter full):
-        """Who must go on before there is room."""
+        """The thread that must go on before there is room."""
         if full.queue is not None:
             return <ExecutorThread>self.run.consumers[full.queue]
         return <ExecutorThread>self.run.consumers[full.ring, full.ring.names[full.ring.slowest_reader()]]

@@ -40,7 +40,7 @@ cdef class InlineScheduler:
     ``executors``: most downstream first. ``output``: the RowBatchBuilder whose finished batches end a ``run``, or None.
     ``monotonic``: a clock in seconds, read once per pass where a run has a deadline or a bolt a timer; ``sleep`` waits
     by it. ``quota``: calls per turn; a turn that takes longer than ``turn_time_limit`` seconds (0: any time) ends
-    early, with the next call, so that slow components keep nobody from deadlines and timers. ``spout_wait``: how it
+    early, with the next call, so that slow components do not delay deadlines and timers. ``spout_wait``: how it
     waits when the spouts have nothing, None: it sleeps for ``idle_sleep`` seconds. ``seed``: an int makes order and
     length of the turns random, the same for the same seed: other interleavings for tests. ``acker``: of the worker; it
     gets the time once per pass.
@@ -140,7 +140,7 @@ cdef class InlineScheduler:
         """Nothing runs between two calls of ``run``."""
 
     def busy(self):
-        """None is in a call of its component, where anybody can ask."""
+        """The executors in a call of their component: none, as the caller can only ask between two calls."""
         return []
 
     def stop(self):
@@ -208,7 +208,7 @@ cdef class InlineScheduler:
         return 0
 
     cdef int leave(self) except -1:
-        """Until the next run, who writes the output waits for it to be taken; the others' time is nobody's."""
+        """Until the next run, executors that write rows wait for them to be taken; the others' time is not counted."""
         cdef bint full = self.output is not None and len(self.output.done) > 0
         cdef Executor executor
         for executor in self.executors:
@@ -223,7 +223,7 @@ cdef class InlineScheduler:
         return 0
 
     cdef int end_rest(self) except -1:
-        """Between two runs the loop stood, too, while nobody took the rows: that is no time of its requests."""
+        """Between two runs the loop stood, too, until the rows were taken: no time-out of its requests passes in it."""
         cdef double seconds
         if self.left_at == NEVER:
             return 0
@@ -305,7 +305,7 @@ cdef class InlineScheduler:
                 if self.under_way():
                     break
                 if not clean:
-                    self.unjam()
+                    self.break_deadlock()
                 return 0
         if self.under_way():
             self.wait(deadline)
@@ -340,7 +340,7 @@ cdef class InlineScheduler:
         return 0
 
     cdef int wait(self, object deadline) except -1:
-        """Nobody has anything to do. Not beyond the deadline, nor beyond the next timer."""
+        """Waits as no executor has anything to do. Not beyond the deadline, nor beyond the next timer."""
         cdef int64_t nanos
         cdef double seconds = self.idle_sleep
         cdef bint under_way = self.under_way()
@@ -374,7 +374,7 @@ cdef class InlineScheduler:
                     return 1
         return 0
 
-    cdef int unjam(self) except -1:
+    cdef int break_deadlock(self) except -1:
         for executor in self.executors:
             if isinstance(executor, BoltExecutor) and (<BoltExecutor>executor).force_feed(1) > 0:
                 self.deadlocks_broken += 1

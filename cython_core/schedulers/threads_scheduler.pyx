@@ -34,7 +34,7 @@ logger = logging.getLogger("pystorm.worker")
 
 cdef double NEVER = float("inf")
 cdef double LOOK_SECONDS = 0.02   # the driver looks at signals at least this often
-cdef double MANUAL_LOOK_SECONDS = 0.001  # at a deadline by a clock that anybody may move
+cdef double MANUAL_LOOK_SECONDS = 0.001  # at a deadline by a clock that any thread may move
 cdef double HALT_SECONDS = 0.1    # that a call of a component may go on when all stops
 
 
@@ -45,8 +45,8 @@ cdef class ThreadsScheduler:
     """``ThreadsScheduler(executors, waits, output, monotonic, sleep, quota, idle_sleep, manual, ...)``.
 
     As InlineScheduler; the executors' queues are made for as many threads as offer. ``waits``: for each executor, how
-    it waits that has nothing to do, and how it does where a destination is full. ``manual``: time passes only by
-    ``sleep``, which is called for ``idle_sleep`` seconds when all threads rest; nobody waits by a strategy then.
+    it waits when it has nothing to do, and when a destination is full. ``manual``: time passes only by
+    ``sleep``, which is called for ``idle_sleep`` seconds when all threads rest; no thread waits by a strategy then.
     ``flush_nanos``: after how long what is batched is published in the middle of a turn, too; 0: never.
     """
 
@@ -152,7 +152,7 @@ cdef class ThreadsScheduler:
         while not call.done:
             if not call.begun and time.monotonic() - waited > timeout:
                 logger.warning(
-                    "component %r, task %d is in a call that does not return; nobody waits for it any more",
+                    "component %r, task %d is in a call that does not return; the engine waits for it no longer",
                     executor.component, executor.task,
                 )
                 return None
@@ -243,7 +243,7 @@ cdef class ThreadsScheduler:
                 self.sleep(self.idle_sleep)
                 self.wake_all()
             self.look(None, MANUAL_LOOK_SECONDS if self.shared.manual else min(LOOK_SECONDS, max(end - now, 0.0)))
-            # Where all sleep until the clock is moved, who waits for room would only sleep again.
+            # If all sleep until the clock is moved, a thread that waits for room would only sleep again.
             if not (self.shared.manual and self.shared.all_parked()):
                 self.wake_those_with_work()
 
@@ -301,7 +301,7 @@ cdef class ThreadsScheduler:
         return 0
 
     cdef int wake_those_with_work(self) except -1:
-        """What a component does by a thread of its own (acks, emits) wakes nobody."""
+        """Wakes them as what a component does in a thread of its own (acks, emits) wakes no executor."""
         cdef ExecutorThread thread
         for thread in self.threads:
             if not thread.busy and not thread.executor.waits() and not (thread.rests() and thread.clean()):

@@ -21,8 +21,8 @@ Follows ``IWaitStrategy``, ``WaitStrategyPark`` and ``WaitStrategyProgressive`` 
 
 - A strategy says how long, the scheduler waits: on the executor's parker, so that an arrival ends the wait. In Storm
   the strategy sleeps, and what arrives meanwhile lies there until the sleep is over.
-- Who is ``woken`` by all that it waits for, a bolt by tuples, a producer by room in a full queue, need not look again
-  and again. So it passes over level 2, and its longest wait doubles from the ``STEADY_WAITS``-th in a row on, up to
+- An executor that is ``woken`` by all that it waits for (a bolt by tuples, a producer by room in a full queue) need not
+  poll. So it skips level 2, and its longest wait doubles from the ``STEADY_WAITS``-th in a row on, up to
   ``LONGEST_WOKEN_NANOS``: a bolt that is idle, or seldom gets a tuple, costs nothing, and many producers of a slow bolt
   leave it the processor.
 - A spout, which must look at the world, ``backs_off``: its wait is at least a hundredth of the time that it has waited
@@ -79,7 +79,7 @@ cdef class WaitStrategy:
 
 
 cdef int64_t doubled(int64_t nanos, int64_t waits) noexcept nogil:
-    """The longest wait of who is woken, after ``waits`` of them in a row."""
+    """The longest wait of an executor that is woken, after ``waits`` of them in a row."""
     while waits >= STEADY_WAITS and 0 < nanos < LONGEST_WOKEN_NANOS:
         nanos = min(2 * nanos, LONGEST_WOKEN_NANOS)
         waits -= 1
@@ -87,7 +87,7 @@ cdef int64_t doubled(int64_t nanos, int64_t waits) noexcept nogil:
 
 
 cdef int64_t backed_off(int64_t nanos, int64_t waits) noexcept nogil:
-    """The wait of who backs off, after ``waits`` in a row that were this long at least."""
+    """The wait of a spout that backs off, after ``waits`` in a row that were this long at least."""
     cdef int64_t share = min(waits, MOST // max(nanos, 1)) * nanos // BACK_OFF_SHARE
     return max(nanos, min(share, LONGEST_BACK_OFF_NANOS))
 
@@ -121,8 +121,8 @@ cdef class ProgressiveWait(WaitStrategy):
     """``ProgressiveWait(level1_count, level2_count, level3_sleep_millis, woken, backs_off)``: the longer idle, the
     longer a wait.
 
-    Level 1 does not wait, level 2 waits for the shortest time, level 3 sleeps; there is no level 2 for who is
-    ``woken``. Raises ValueError for less than 0.
+    Level 1 does not wait, level 2 waits for the shortest time, level 3 sleeps. An executor that is ``woken``
+    skips level 2. Raises ValueError for less than 0.
     """
 
     def __init__(self, level1_count, level2_count, level3_sleep_millis, bint woken=False, bint backs_off=False):

@@ -1,7 +1,7 @@
 /* A clock for deadlines of some milliseconds, cheap enough to read between two calls of a component.
  *
- * CLOCK_MONOTONIC_COARSE is the time of the kernel's last tick: no system call and no timestamp counter, about 6 ns, one
- * to ten milliseconds late. It only ends turns early; what a topology computes never depends on it.
+ * CLOCK_MONOTONIC_COARSE is the time of the kernel's last tick: no system call and no timestamp counter, about 6 ns,
+ * one to ten milliseconds late. It only ends turns early; what a topology computes never depends on it.
  */
 #ifndef PYSTORM_COARSE_CLOCK_H
 #define PYSTORM_COARSE_CLOCK_H

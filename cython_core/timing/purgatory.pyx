@@ -51,7 +51,7 @@ cdef class Ward:
 cdef class DelayedOperation:
     """What a user subclasses. ``timeout``: seconds until it expires, None for never.
 
-    Its outcome is one of: completed (``try_complete`` or whoever else called ``force_complete``), expired, cancelled.
+    Its outcome is one of: completed (by ``try_complete`` or another caller of ``force_complete``), expired, cancelled.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -243,7 +243,7 @@ cdef class Purgatory:
         return completed
 
     def cancel_for_key(self, key):
-        """Cancels every pending operation that the key watches, whoever else watches it; returns them, oldest first."""
+        """Cancels every pending operation that the key watches, also if other keys do; returns them, oldest first."""
         cdef Watchers watchers = <Watchers>self.lists.get(key)
         cdef DelayedOperation operation
         if watchers is None:

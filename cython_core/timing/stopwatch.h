@@ -1,8 +1,8 @@
 /* How long the turns of executors take.
  *
  * CLOCK_MONOTONIC through the vDSO: no system call, one read of the processor's time stamp counter; 23 ns a reading on
- * the virtual machine of the benchmarks, of which the counter itself is 9 ns and its ordering as much again. So there is
- * one reading a turn: where the end of one turn is the begin of the next, the stopwatch runs on.
+ * the virtual machine of the benchmarks, of which the counter itself is 9 ns and its ordering as much again. So there
+ * is one reading a turn: if the end of one turn is the begin of the next, the stopwatch runs on.
  *
  * Threading law: one thread.
  */
@@ -28,7 +28,7 @@ static inline void ps_stopwatch_run_on(ps_stopwatch *watch) {
     if (watch->since == 0) watch->since = ps_stopwatch_nanos();
 }
 
-/* What lies between the last interval and now belongs to nobody. */
+/* The time between the last interval and the next start is not counted. */
 static inline void ps_stopwatch_stop(ps_stopwatch *watch) { watch->since = 0; }
 
 /* Nanoseconds since the last reading, which this one replaces. The watch must run. */

@@ -12,16 +12,16 @@
  *          31000     30000         1   31000 / 32 = 968: ticks 30976 to 31007
  *         121000    120000         2   121000 / 1024 = 118: ticks 120832 to 121855
  *
- * The tick goes from one bucket that is not empty to the next, found by a bit per bucket, however far that is. Where a
+ * The tick goes from one bucket that is not empty to the next, found by a bit per bucket, however far that is. When a
  * bucket of an upper level begins, its timers are put into the levels below; what lies in the bucket of the tick itself
  * is due. As a ring reaches 64 times as far as a bucket of the next level is long, few timers go down at a time, and
  * those of the levels 1 and 2, up to 34 minutes ahead, at once to level 0. Cancelling unlinks a timer and leaves the
- * bit, which whoever comes by clears.
+ * bit, which the next advance that comes by clears.
  *
  * Guarantees: no timer is early; it is due at the first advance at or after its expiry, rounded up to a tick. Insert
  * and cancel take constant time, an advance as much as there are buckets and timers that it comes by. Memory: 64 KB for
- * each level in use, of at most nine, whatever is in them. A timer belongs to its owner, who may free it as soon as it
- * is out.
+ * each level in use, of at most nine, whatever is in them. A timer belongs to its owner, which may free it as soon as
+ * it is out.
  *
  * Threading law: one thread at a time. The clock is an argument: nanoseconds since any start, below 2^63, the same for
  * all calls; one that goes back is taken as standing still.

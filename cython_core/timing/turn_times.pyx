@@ -14,7 +14,7 @@ outliers follow one another they are seen as they are.
 What a turn does besides calling (verdicts, ticks, publishing) is busy time. It is in no latency where calls are timed
 one by one; else what follows the first call is.
 
-Threading law: the thread that takes the executor's turns; whoever holds the interpreter's lock may read.
+Threading law: the thread that takes the executor's turns; any thread that holds the interpreter's lock may read.
 """
 
 cimport cython
@@ -33,7 +33,7 @@ cdef class Stopwatch:
     """What the turns of one thread are timed by. A turn begins where the last one ended, unless it was stopped."""
 
     def stop(self):
-        """The time until the next turn is nobody's."""
+        """The time until the next turn is not counted."""
         ps_stopwatch_stop(&self.watch)
 
 
@@ -103,6 +103,6 @@ cdef class TurnTimes:
         self.stalled_for = NOT_STALLED
 
     cdef void leave(self) noexcept:
-        """No turn follows soon: a stall ends now, the time until then is nobody's."""
+        """No turn follows soon: a stall ends now, the time until the next turn is not counted."""
         self.end_stall()
         ps_stopwatch_stop(&self.stopwatch.watch)

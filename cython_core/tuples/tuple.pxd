@@ -47,7 +47,7 @@ cdef class Tuple:
     cdef object payload
     cdef TupleSource source
     cdef long long offset       # of the spout tuple that it stems from; -1: none
-    cdef object key             # the id; None until somebody asks for it
+    cdef object key             # the id; None until it is read
     # The tree that it is an edge of: its root's slot, kept by the source's acker, and which attempt of it; NULL: none.
     cdef ps_root *root
     cdef uint64_t attempt
@@ -58,7 +58,7 @@ cdef class Tuple:
     cdef int gathered           # a batching bolt keeps it until the engine processes its batch: it waits as if queued
 
 
-# Tuples that nobody refers to any more, kept to be given out again: the pool owns one reference to each. Making a tuple
+# Tuples without any other reference, kept to be given out again: the pool owns one reference to each. Making a tuple
 # anew costs four times as many instructions as taking one from here.
 cdef PyObject *pool[POOL_SIZE]
 cdef int pooled
@@ -168,7 +168,7 @@ cdef inline uint64_t ring_edge(uint64_t edge, Py_ssize_t reader) noexcept:
 
 cdef inline void recycle(PyObject *owned) noexcept:
     # Gives up the caller's reference. While the executor's `current` still holds the tuple, two references mean that
-    # nobody else has kept it; the pool then takes over the caller's. Its values go at once: they may be large.
+    # it was not kept elsewhere; the pool then takes over the caller's. Its values go at once: they may be large.
     # Order: the values go last, when this function returns. Their end may run code that emits, hence takes
     # from the pool.
     global pooled

@@ -1,10 +1,10 @@
 /* Named tuples for `.values`: made, read and let go without the general machinery of heap types.
  *
  * A class made by collections.namedtuple has the layout of tuple and no fields, dict or weak references of its own. Its
- * instances would still be made by PyType_GenericAlloc and let go by subtype_dealloc, about 400 instructions a pair, and
- * each field read through a descriptor that CPython cannot specialise, about 200. `ps_values_adopt` gives such a class
- * the deallocator below, which keeps small instances for the next tuple, and members in the place of these descriptors:
- * LOAD_ATTR reads a member of type T_OBJECT_EX where it lies (LOAD_ATTR_SLOT, from 3.11 on).
+ * instances would still be made by PyType_GenericAlloc and let go by subtype_dealloc, about 400 instructions a pair,
+ * and each field read through a descriptor that CPython cannot specialise, about 200. `ps_values_adopt` gives such a
+ * class the deallocator below, which keeps small instances for the next tuple, and members in the place of these
+ * descriptors: LOAD_ATTR reads a member of type T_OBJECT_EX where it lies (LOAD_ATTR_SLOT, from 3.11 on).
  *
  * Threading law: the interpreter lock is held.
  */
@@ -16,7 +16,8 @@
 #include <stddef.h>
 
 /* From 3.14 on a tuple keeps its hash, and references that the interpreter borrows are not counted: instances that are
- * used again would answer the hash of what they held before, and a count of one would not mean that nobody else has it. */
+ * used again would answer the hash of what they held before, and a count of one would not mean that it is not
+ * shared. */
 #if PY_VERSION_HEX >= 0x030E0000
 #error "pystorm-source runs on CPython 3.11, 3.12 and 3.13: build it with one of these"
 #endif
@@ -62,7 +63,8 @@ static void ps_values_dealloc(PyObject *op) {
     Py_TRASHCAN_END
 }
 
-/* A member of objects, to be read only. `name`, which must live for ever. NULL, with MemoryError set, without memory. */
+/* A member of objects, to be read only. `name`, which must live for ever. NULL, with MemoryError set, without
+ * memory. */
 static PyMemberDef *ps_member(const char *name, Py_ssize_t offset, const char *doc) {
     PyMemberDef *made = (PyMemberDef *)PyMem_Calloc(1, sizeof(PyMemberDef));
     if (made == NULL) {
@@ -110,8 +112,8 @@ static int ps_tuple_has_values(PyObject *tuple_class, PyObject *probe, PyObject 
     return done;
 }
 
-/* What nobody else refers to becomes one of the class by changing its type: a plain tuple, or values that another stream
- * has named. 0 where it is shared, of another type or empty. */
+/* Changes the type of a payload to the class: of a plain tuple, or of values that another stream has named. 0 if it is
+ * shared, of another type or empty. */
 static inline int ps_values_rename(PyObject *payload, PyObject *values_class) {
     PyTypeObject *type = Py_TYPE(payload);
     if (Py_REFCNT(payload) != 1 || PyTuple_GET_SIZE(payload) == 0) return 0;

@@ -67,7 +67,7 @@ class Display:
         """Called after every micro-batch."""
         rows = self.local.rows.values()
         if rows and all(len(tuples) >= self.most_rows for tuples in rows):
-            self.local.untap()
+            self.local.stop_capturing()
         for tuples in rows:
             del tuples[self.most_rows :]
 

@@ -96,7 +96,7 @@ class JournaledSpout(PartitionedSpout):
         schemas = {name: _schema(text) for name, text in self._plan.schemas.items()}
         self._rows = JournalRows(str(self.component_name), schemas, self._plan.direct)
         self._spout = self._spout_cls()
-        self._spout._pystorm_sends = self._told
+        self._spout._pystorm_sends = self._on_message
         self._spout._pystorm_metrics = self._pystorm_metrics
         self._spout._pystorm_reported = self._pystorm_reported
         self._spout._pystorm_errors = self._pystorm_errors
@@ -275,8 +275,8 @@ class JournaledSpout(PartitionedSpout):
                     raise
                 self._spout.raise_exception(error)
 
-    def _told(self, message: dict[str, Any]) -> bool:
-        """The spout is wired to nothing, so the core hands its emits over as pystorm's messages."""
+    def _on_message(self, message: dict[str, Any]) -> bool:
+        """The spout is in no topology, so the core hands its emits over as pystorm's messages."""
         if message["command"] != "emit":
             return False
         needs = message.get("need_task_ids", True)

@@ -120,7 +120,7 @@ class LocalRun:
         self._seed = seed
         self._component_clock = component_clock
         self._prepare = prepare
-        self._tapped = tuple(self.rows)
+        self._captured = tuple(self.rows)
         self._warm: dict[tuple[str, str], Warm] = {}  # the least recently used first
         self._before = Counts()  # of workers that died or were stopped
         self._counting = threading.Lock()  # a display may count in another thread
@@ -217,9 +217,9 @@ class LocalRun:
                 counts = counts.plus(_counts_of(warm.worker))
             return counts
 
-    def untap(self) -> None:
+    def stop_capturing(self) -> None:
         """Keeps no rows of the micro-batches to come."""
-        self._tapped = ()
+        self._captured = ()
         for warm in self._warm.values():
             warm.captured.clear()
             for executor in warm.worker.executors:
@@ -235,7 +235,7 @@ class LocalRun:
     def _new_worker(self, task: LocalTask) -> Warm:
         worker = Worker(self.plan, self._output, self.clock, self._seed)
         self.attempts += 1
-        warm = Warm(worker, {stream: [] for stream in self._tapped})
+        warm = Warm(worker, {stream: [] for stream in self._captured})
         for executor in worker.executors:
             give_clock(executor.instance, self._component_clock)
             for name, router in executor.routers.items():

@@ -136,7 +136,7 @@ static void who_is_stopped_goes(void) {
         CHECK(ps_reader_await(reader, &wait, &stop) == ps_reader_next(reader) + 2);
         ps_reader_release(reader, ps_reader_next(reader) + 2);
         CHECK(ps_broadcast_claim(ring, 3, &first, &wait, &stop) == 0); /* never fits, and does not wait for it */
-        for (int i = 0; i < 3 * PS_WAIT_PATIENCE; i++) ps_wait_turn(&wait);
+        for (int i = 0; i < 3 * PS_WAIT_SPINS; i++) ps_wait_turn(&wait);
         ps_wait_over(&wait);
         CHECK(wait.turns == 0);
     }

@@ -1,4 +1,4 @@
-/* The flush timer: who is asked and when, who is left alone, and that it ends; with executors that take all the time. */
+/* The flush timer: which flags it sets and when, which it skips, and that it ends; with executors that take flags. */
 #define _DEFAULT_SOURCE
 #include "cython_core/queues/flush_timer.h"
 

@@ -10,7 +10,7 @@ import pytest
 from pystorm_source.clock import ManualClock, SystemClock
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts import FilesSpout
-from pystorm_source.spouts.files import birth_time, catalog, crowd, notes
+from pystorm_source.spouts.files import birth_time, catalog, departed, notes
 from tests.spouts.drive import Driven, Query
 from tests.spouts.warp import WarpedClock, WarpedFiles
 
@@ -209,11 +209,11 @@ def test_the_notes_of_vanished_files_are_bounded(logs, monkeypatch):
     append(logs / "last.log", "last")
     query.drain()
     assert sum(note.startswith("gone") for note in query.state) == 3
-    assert sum(note.startswith("crowd") for note in query.state) == 1
+    assert sum(note.startswith("departed") for note in query.state) == 1
 
 
 @pytest.mark.parametrize("identity", ["inode", "path"])
-def test_files_that_vanish_in_a_crowd_go_on_where_they_were(logs, tmp_path, monkeypatch, identity):
+def test_many_files_that_vanish_together_go_on_where_they_were(logs, tmp_path, monkeypatch, identity):
     """Their directory was not mounted for a while, or is removed by retention, which looks the same."""
     monkeypatch.setattr(notes, "MOST_GONE", 3)
     clock = WarpedClock(tmp_path / "probe")
@@ -237,12 +237,12 @@ def test_files_that_vanish_in_a_crowd_go_on_where_they_were(logs, tmp_path, monk
     append(logs / "day=1" / "0.log", "more")
     append(logs / "day=1" / "new.log", "same")
     assert words(query.drain()) == ["more", "same"]
-    assert not any(note.startswith(("gone", "crowd")) for note in query.state)
+    assert not any(note.startswith(("gone", "departed")) for note in query.state)
 
 
-def test_a_crowd_that_is_too_large_is_named_before_its_files_are_read_twice(logs, monkeypatch, caplog):
+def test_too_many_departed_files_are_reported_before_its_files_are_read_twice(logs, monkeypatch, caplog):
     monkeypatch.setattr(notes, "MOST_GONE", 3)
-    monkeypatch.setattr(crowd, "MOST", 4)
+    monkeypatch.setattr(departed, "MOST", 4)
     query = made(logs)
     append(logs / "stays.log", "one")
     for n in range(8):

@@ -643,7 +643,7 @@ def test_files_known_by_path_that_are_renamed_in_a_row_are_data_loss(tmp_path, c
 
 
 @pytest.mark.parametrize("alike", [True, False])
-def test_what_vanishes_in_a_crowd_is_looked_for_in_proportion(query, tmp_path, monkeypatch, alike):
+def test_what_vanishes_in_large_numbers_is_looked_for_in_proportion(query, tmp_path, monkeypatch, alike):
     """Each file that may be an heir is opened a few times, however many have vanished."""
     opened = []
     real = FileText.__init__

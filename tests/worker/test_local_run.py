@@ -66,14 +66,14 @@ def test_a_deadline_ends_spouts_without_offsets_and_no_range():
     assert run.unread.next_ranges() == []
 
 
-def test_rows_are_kept_of_what_is_tapped_until_it_is_not():
+def test_rows_are_kept_of_captured_streams_until_capturing_stops():
     numbers = Numbers.spec()
     made = topology(numbers=numbers, passed=Pass.spec(inputs=[numbers]))
     run = run_of(made, "passed")
     run.unread.look()
     run.round(run.unread.next_ranges(most=10))
     assert run.rows == {("passed", "default"): [(n,) for n in range(10)]}
-    run.untap()
+    run.stop_capturing()
     run.round(run.unread.next_ranges(most=10))
     assert len(run.rows["passed", "default"]) == 10
     assert run.counts().of("emitted") == {"numbers": 20, "passed": 20}

@@ -36,7 +36,7 @@ FIXED_SHARE = 0.45
 """Share of the target in force that the fixed cost may be. Too large: a query with a slow sink does next to nothing
 else. Too small: its micro-batches are long."""
 SMALL_SHARE = 0.05
-"""The same if nobody has asked for a target, up to ``Target.longest``. Too large: a query that could read more does
+"""The same if no target is set, up to ``Target.longest``. Too large: a query that could read more does
 not. Too small: rows wait longer than they need to."""
 MOST_FIXED = 20.0
 """Seconds of fixed cost that the target gives way to. Too large: after two stalls of a sink the next micro-batch takes
@@ -78,8 +78,8 @@ changes to tell work from fixed cost."""
 
 
 class Target(NamedTuple):
-    """Seconds that a micro-batch is meant to take: those ``wished``, or up to ``longest`` if nobody has asked for a
-    target and the fixed cost would be more than SMALL_SHARE of it."""
+    """Seconds that a micro-batch is meant to take: those ``wished``, or up to ``longest`` if no target is set and the
+    fixed cost would be more than SMALL_SHARE of it."""
 
     wished: float
     longest: float = 0.0

@@ -20,7 +20,7 @@ class Answer:
         self.retired: set[str] = set()
         self.where: dict[str, tuple[FileEntry, int]] = {}
         self.followed: list[FollowedFile] = []
-        self.notes = NewNotes(before.crowd)
+        self.notes = NewNotes(before.departed)
         self._cache = cache
         self._before = before
         self._copies: dict[str, tuple[FileEntry, int]] = {}

@@ -3,8 +3,8 @@
 logs/day=1/app.log   read, unchanged for files.finished.after
 logs/day=2/app.log
                         logs/day=1 is away, logs/day=2 is not    day=1 was removed, its files are over
-                        both are away                            nobody can say: not mounted?
-                        logs/day=1 is away, not wholly read      nobody can say
+                        both are away                            unknown: not mounted?
+                        logs/day=1 is away, not wholly read      unknown
                         logs/day=1 is empty, and another one     not mounted
 """
 
@@ -73,7 +73,7 @@ class Folders:
         return self._states[key]
 
     def _topmost_removed(self, hint: str, lost: Iterable[Known]) -> str | None:
-        """The directory that somebody has removed who could know that it was read: a retention job. None if not so."""
+        """The directory that was removed after its files were read and finished, as by a retention job; else None."""
         top = self._catalog.removed(hint)
         if top is None:
             return None

@@ -67,10 +67,10 @@ class _Group(NamedTuple):
 
 
 class Heirs:
-    """``Heirs(cache, orphans, strangers, beside, is_free, is_finished)``.
+    """``Heirs(cache, orphans, unknown, beside, is_free, is_finished)``.
 
-    ``strangers``: listed files that are not known; ``beside(hint)``: the files in that directory; ``is_free(file)``:
-    whether it may be an heir at all; ``is_finished(file)``: whether nobody writes to it any more. Raises
+    ``unknown``: listed files that are not known; ``beside(hint)``: the files in that directory; ``is_free(file)``:
+    whether it may be an heir at all; ``is_finished(file)``: whether it is no longer written to. Raises
     FileNotFoundError if files are not as they were listed any more.
     """
 
@@ -78,7 +78,7 @@ class Heirs:
         self,
         cache: FileCache,
         orphans: Iterable[Orphan],
-        strangers: list[FileEntry],
+        unknown: list[FileEntry],
         beside: Callable[[str], list[FileEntry]],
         is_free: Callable[[FileEntry], bool],
         is_finished: Callable[[FileEntry], bool],
@@ -87,7 +87,7 @@ class Heirs:
         self._beside = beside
         self._is_free = is_free
         self._is_finished = is_finished
-        self._strangers = strangers
+        self._unknown = unknown
         self._pools: dict[str | None, _Pool] = {}
         self._groups: dict[object, _Group] = {}
         self._begins: dict[object, tuple[dict[int, int], bool]] = {}
@@ -168,7 +168,7 @@ class Heirs:
 
     def _candidates(self, which: Known) -> list[FileEntry]:
         """The files that begin as this one did."""
-        pools = [self._pool(None, self._strangers)]
+        pools = [self._pool(None, self._unknown)]
         if which.gone is None:
             hint = which.identity.hint
             pools.append(self._pool(os.path.dirname(hint), self._beside(hint)))
@@ -181,7 +181,7 @@ class Heirs:
         return list(found.values())
 
     def _pool(self, folder: str | None, files: list[FileEntry]) -> _Pool:
-        """These files, indexed; those of a directory, or the strangers (None), once."""
+        """These files, indexed; those of a directory, or the unknown ones (None), once."""
         pool = self._pools.get(folder)
         if pool is None:
             pool = self._pools[folder] = _Pool(defaultdict(list), defaultdict(list), defaultdict(list))

@@ -8,7 +8,7 @@
 | | -n | a copy: its first n bytes of text are read out of another file |
 | `unread <partition>` | offset | its head, if that lies behind what Spark had planned: so much was to be read of it |
 | `gone <partition>` | `offset seen since` | it vanished; should it return, it goes on where it was |
-| `crowd <since>` | entries | files that vanished before the latest 1,000 (``crowd``) |
+| `departed <since>` | entries | files that vanished before the latest 1,000 (``departed``) |
 | `folder <directory>` | `inode-birth ctime` | of a directory with known files; ctime: of the one that changed last |
 | `name <partition>` | its file's name | if that is not in the partition's name, and its birth time is not known |
 
@@ -18,12 +18,12 @@ All but the watermark live as long as what they speak of, and `gone` until a fil
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pystorm_source.spouts.files.crowd import Crowd
+from pystorm_source.spouts.files.departed import Departed
 from pystorm_source.spouts.files.identity import FileIdentity
 
 _WAITING, _UNREAD, _GONE, _FOLDER, _NAME = "waiting ", "unread ", "gone ", "folder ", "name "
-# Too small: files that vanished in a crowd go on in other partitions if they return. Too large: every offset has a
-# hundred bytes for each.
+# Too small: files that vanished with many others go on in other partitions if they return. Too large: every offset
+# has a hundred bytes for each.
 MOST_GONE = 1000
 
 
@@ -66,19 +66,19 @@ class Notes:
         self.gone = {name: Gone(*map(int, str(value).split())) for name, value in _by_name(state, _GONE).items()}
         self.folders = {name: Folder.parse(str(value)) for name, value in _by_name(state, _FOLDER).items()}
         self.names = {name: str(value) for name, value in _by_name(state, _NAME).items()}
-        self.crowd = Crowd(state, self.watermark)
+        self.departed = Departed(state, self.watermark)
         self.inodes = {int(name.partition("-")[0], 16) for name in self.waiting}
         """Of the files that wait."""
 
 
 class NewNotes:
-    """``NewNotes(crowd)``: the notes of the next offset. ``crowd``: who is in it; ``state`` adds to it.
+    """``NewNotes(departed)``: the notes of the next offset. ``departed``: of the last offset; ``state`` adds to it.
 
     ``forgotten``: how many files the next offset does not remember any more.
     """
 
-    def __init__(self, crowd: Crowd) -> None:
-        self.crowd = crowd
+    def __init__(self, departed: Departed) -> None:
+        self.departed = departed
         self.forgotten = 0
         self.watermark = 0
         self.waiting: dict[str, int | str] = {}
@@ -88,21 +88,21 @@ class NewNotes:
         self.names: dict[str, str] = {}
 
     def state(self) -> dict[str, int | str]:
-        """All of them, by name; of vanished files the latest ones, the others in the crowd. To be called once."""
+        """All of them, by name; of vanished files the latest ones, the others as departed. To be called once."""
         ordered = sorted(self.gone, key=lambda name: (self.gone[name].since, name))
         latest = ordered[-MOST_GONE:]
         for name in ordered[:-MOST_GONE]:
             identity, gone = FileIdentity.parse(name), self.gone[name]
             if identity.skip and not gone.offset:
-                latest.append(name)  # of what it skips the crowd knows nothing
+                latest.append(name)  # a departed entry has no place for what it skips
             else:
-                self.crowd.join(identity, gone.offset, gone.since)
-        self.forgotten = self.crowd.forget()
+                self.departed.join(identity, gone.offset, gone.since)
+        self.forgotten = self.departed.forget()
         notes: dict[str, int | str] = {"watermark": self.watermark} if self.watermark else {}
         notes |= {_WAITING + name: value for name, value in self.waiting.items()}
         notes |= {_UNREAD + name: value for name, value in self.unread.items()}
         notes |= {_GONE + name: str(self.gone[name]) for name in latest}
-        notes |= self.crowd.state()
+        notes |= self.departed.state()
         notes |= {_FOLDER + name: str(folder) for name, folder in self.folders.items()}
         notes |= {_NAME + name: value for name, value in self.names.items()}
         return dict(sorted(notes.items()))

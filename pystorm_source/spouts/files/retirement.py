@@ -13,7 +13,7 @@ less than that. That makes two groups of files above the watermark that are not 
 
 - born above it, too: they are new;
 - born below it: retired files that changed after all, or files that were moved in from the same file system long after
-  they were made; nobody can tell one from the other. They have *come back* and their follower must decide.
+  they were made; nothing tells one from the other. They have *come back* and their follower must decide.
 
 A directory that is moved into a followed tree brings files whose own ctime is old: they are passed over where it lies
 below the watermark. Move files, or copy.

@@ -1,7 +1,7 @@
 """One look at the followed files: which are known, which are new, which are over.
 
-A listed file is *known* if a partition's identity is its own; else it is a stranger. A known partition without its
-file (gone, or truncated) is an *orphan*. Before a stranger counts as new it may inherit from an orphan, whose text
+A listed file is *known* if a partition's identity is its own; else it is *unknown*. A known partition without its
+file (gone, or truncated) is an *orphan*. Before an unknown file counts as new it may inherit from an orphan, whose text
 lives on in it, or turn out to be a copy of a file that is still there (``copies``).
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.errors import DataLossError, WorldError
-from pystorm_source.spouts.files import crowd
+from pystorm_source.spouts.files import departed
 from pystorm_source.spouts.files.answer import Answer
 from pystorm_source.spouts.files.cache import FileCache
 from pystorm_source.spouts.files.catalog import FileEntry
@@ -82,15 +82,13 @@ class Round:
         return self._answer.where
 
     def run(self) -> Snapshot:
-        strangers = [file for file in self._files if not self._is_followed(file) and not self._has_gone(file)]
+        unknown = [file for file in self._files if not self._is_followed(file) and not self._has_gone(file)]
         self._look_for_missing()
-        self._heirs = Heirs(
-            self._cache, self._orphans, strangers, self._folders.beside, self._is_free, self._is_finished
-        )
+        self._heirs = Heirs(self._cache, self._orphans, unknown, self._folders.beside, self._is_free, self._is_finished)
         self._lost = [orphan.which for orphan in self._orphans if orphan.which.gone is None]
-        self._hand_over(strangers)
+        self._hand_over(unknown)
         # Originals first: what is a copy is told by them.
-        for file in sorted(strangers, key=lambda file: (file.gzipped, _is_derived(file), file.modified_ns, file.name)):
+        for file in sorted(unknown, key=lambda file: (file.gzipped, _is_derived(file), file.modified_ns, file.name)):
             if self._cache.key(file) not in self._claimed:
                 self._meet(file)
         self._answer.keep_unlisted()
@@ -98,8 +96,8 @@ class Round:
         if self._answer.notes.forgotten:
             self._warn(
                 "forgotten",
-                f"more than {crowd.MOST} files below {self._catalog.root!r} have vanished of late: those that vanished "
-                f"first are forgotten, and are read again if they return",
+                f"more than {departed.MOST} files below {self._catalog.root!r} have vanished of late: those that "
+                f"vanished first are forgotten, and are read again if they return",
             )
         return snapshot
 
@@ -162,19 +160,19 @@ class Round:
     def _claim(self, file: FileEntry) -> Known | None:
         """What is known of this file, taken out of ``_known``."""
         group = self._known.of(file.name if self._cache.by_path else file.inode)
-        if not group and not self._notes.crowd:
+        if not group and not self._notes.departed:
             return None
         born = None if self._cache.by_path else birth_mark(self._cache.born(file))
         same = [which for which in group if _is_same(which.identity, born)]
         return self._known.take(file, same) if same else self._returned(file, born)
 
     def _returned(self, file: FileEntry, born: int | None) -> Known | None:
-        """What the crowd remembers of a file, as if it had a note."""
+        """What is remembered of a departed file, as if it had a note."""
         inode = 0 if self._cache.by_path else file.inode
-        found = self._notes.crowd.find(file.name, inode, born)
+        found = self._notes.departed.find(file.name, inode, born)
         if found is None:
             return None
-        self._notes.crowd.leave(file.name, inode, born)
+        self._notes.departed.leave(file.name, inode, born)
         identity = FileIdentity(file.name, inode, born, found.crc)
         gone = Gone(found.offset, found.offset, found.since)
         return Known(str(identity), identity, found.offset, found.offset, gone, file.name)
@@ -285,14 +283,14 @@ class Round:
 
     # Orphans
 
-    def _hand_over(self, strangers: list[FileEntry]) -> None:
+    def _hand_over(self, unknown: list[FileEntry]) -> None:
         """Finds the files in which the texts of orphans live on; an orphan without one is over, or lost.
 
         The nearest first: a file elsewhere that begins alike may be the heir of its own neighbour.
         """
         rest = []
         for orphan in self._orphans:
-            if orphan.which.gone is not None and not strangers:
+            if orphan.which.gone is not None and not unknown:
                 self._answer.notes.gone[orphan.which.partition] = orphan.which.gone
             else:
                 rest.append(orphan)
@@ -430,7 +428,7 @@ class Round:
         else:
             self._answer.unread(which.partition, which.offset, which.seen)
 
-    # Strangers
+    # Unknown files
 
     def _meet(self, file: FileEntry) -> None:
         """A file that is not known: new, empty, a copy, finished long ago, or come back."""

@@ -1,7 +1,7 @@
-"""Files that vanished in a crowd, beyond those of which a note each is kept: 16 bytes of each travel in the offset.
+"""Vanished files beyond those that have a note each: 16 bytes of each travel in the offset.
 
-    note      gone app.log@2a1f-5d0c11e0.9c0b3d55 = "900 900 1709164800000000000"
-    crowd     digest of inode and birth time | fingerprint | offset             thousands of them in one text
+    note       gone app.log@2a1f-5d0c11e0.9c0b3d55 = "900 900 1709164800000000000"
+    departed   digest of inode and birth time | fingerprint | offset            thousands of them in one text
 
 A file that returns and is found in it goes on where it was, in a new partition. A directory of thousands of files that
 was not mounted for a while returns so.
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pystorm_source.spouts.files.identity import FileIdentity
 
-CROWD = "crowd "
+DEPARTED = "departed "
 # Too small: more files than that which vanish and return are read twice (a warning says so before). Too large: every
 # offset has 21 bytes for each.
 MOST = 20_000
@@ -32,13 +32,13 @@ class Remembered(NamedTuple):
     since: int
 
 
-class Crowd:
-    """``Crowd(state, watermark)``: what the last offset remembers; what was away by ``watermark`` is forgotten."""
+class Departed:
+    """``Departed(state, watermark)``: what the last offset remembers; what was away by ``watermark`` is forgotten."""
 
     def __init__(self, state: Mapping[str, int | str], watermark: int):
         self._files: dict[bytes, Remembered] = {}
         for key, text in state.items():
-            if key.startswith(CROWD) and (since := int(key.removeprefix(CROWD))) > watermark:
+            if key.startswith(DEPARTED) and (since := int(key.removeprefix(DEPARTED))) > watermark:
                 for name, crc, offset in _ENTRY.iter_unpack(b64decode(str(text))):
                     self._files[name] = Remembered(crc, int.from_bytes(offset, "big"), since)
 
@@ -72,7 +72,7 @@ class Crowd:
         notes: dict[str, list[bytes]] = {}
         for together in _chunks(ordered):
             since = together[-1][1].since
-            notes.setdefault(f"{CROWD}{since}", []).extend(
+            notes.setdefault(f"{DEPARTED}{since}", []).extend(
                 _ENTRY.pack(name, each.crc, each.offset.to_bytes(6, "big")) for name, each in together
             )
         return {key: b64encode(b"".join(entries)).decode() for key, entries in notes.items()}
