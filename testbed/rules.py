@@ -1,4 +1,4 @@
-"""The rules of the admission controller, and how each is switched off: ``testbed.ablation`` says what they are worth."""
+"""The rules of the admission controller, and how each is switched off; ``testbed.ablation`` says what each is worth."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

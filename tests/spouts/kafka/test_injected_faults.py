@@ -94,7 +94,7 @@ def test_a_commit_that_fails_is_told_and_the_next_one_is_made(mock, request_, er
     driver = Topic(mock, name="orders").spout(kafka_group_id=f"group-{error}").driver
     mock.fail(request_, error)
     driver.commit({"orders-0": 5})
-    # The client's own time-out of a request is a minute: on a busy machine its first connection may need a part of that.
+    # The client's own time-out of a request is a minute; on a busy machine its first connection needs a part of it.
     (failed, *_) = until(lambda: [said for said in caplog.messages if "are not committed" in said], seconds=75)
     assert error in failed
     told = len(caplog.messages)
