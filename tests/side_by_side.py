@@ -155,8 +155,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """What a process has left out."""
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """What a process has left out; how it has died, if it has, which pytest-xdist does not tell."""
+    if error:
+        status = node.gateway._io.popen.wait(20)
+        node.config.get_terminal_writer().line(f"[{node.gateway.id}] exit status {status}")
     told = getattr(node, "workeroutput", {}).get("campaigns", [])
     node.config.stash.setdefault(CAMPAIGNS, set()).update(told)
 
