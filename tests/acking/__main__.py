@@ -74,20 +74,30 @@ class Round:
 
 
 class Deadline:
-    """Ends the process where a round does not come to its end, with its case and all stacks."""
+    """Within it: ends the process if a round does not come to its end, with its case and all stacks."""
 
     def __init__(self) -> None:
         self.round: Round | None = None
-        self._passed = threading.Event()
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> "Deadline":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # Else the last round would end a process that goes on with other things: one that runs tests, minutes later.
+        self._over.set()
+        self._thread.join()
 
     def begin(self, begun: Round) -> None:
         self.round = begun
 
     def _watch(self) -> None:
-        while True:
+        while not self._over.is_set():
             watched = self.round
-            self._passed.wait(LONGEST_ROUND)
+            if self._over.wait(LONGEST_ROUND):
+                return
             if watched is not None and watched is self.round:
                 print(watched.described(wrong=f"no end after {LONGEST_ROUND:g} s"), flush=True)
                 faulthandler.dump_traceback()
@@ -103,19 +113,20 @@ def main() -> int:
     given = parser.parse_args()
     seeds = given.seeds or range(given.first, given.first + given.rounds)
     logging.getLogger("pystorm").setLevel(logging.CRITICAL)  # what fails and is dropped is the rounds' own doing
-    began, deadline = time.monotonic(), Deadline()
+    began = time.monotonic()
     total: Counter[str] = Counter()
     outcomes: dict[str, Counter[str]] = {name: Counter() for name in CHECKS}
-    for seed in seeds:
-        each = Round(seed, given.scheduler)
-        deadline.begin(each)
-        try:
-            each.run()
-        except Exception:
-            each.outcome = "failed"
-            print(each.described(wrong=traceback.format_exc()), flush=True)
-        outcomes[each.name][each.outcome] += 1
-        total.update({"failed": each.outcome == "failed", "unfit": each.unfit, each.scheduler: 1})
+    with Deadline() as deadline:
+        for seed in seeds:
+            each = Round(seed, given.scheduler)
+            deadline.begin(each)
+            try:
+                each.run()
+            except Exception:
+                each.outcome = "failed"
+                print(each.described(wrong=traceback.format_exc()), flush=True)
+            outcomes[each.name][each.outcome] += 1
+            total.update({"failed": each.outcome == "failed", "unfit": each.unfit, each.scheduler: 1})
     counts = {name: dict(sorted(each.items())) for name, each in outcomes.items()}
     summary = {"rounds": len(seeds), **total, "outcomes": counts, "seconds": int(time.monotonic() - began)}
     print(json.dumps(summary), flush=True)

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import threading
 
 import pytest
 
@@ -53,7 +54,9 @@ def test_a_case_that_does_not_fit_is_drawn_again(monkeypatch, capsys):
             raise Unfit
         return "ran"
 
+    threads = threading.enumerate()
     status, (summary,) = said_of(monkeypatch, capsys, check, "1", "2", "3")
+    assert threading.enumerate() == threads, "what ends a process that hangs has ended with the rounds"
     assert (status, summary["rounds"], summary["outcomes"]) == (0, 3, {"made": {"ran": 3}})
     assert summary["unfit"] > 0
 
