@@ -114,6 +114,6 @@ def config_of(options: list[str]) -> dict[str, Any]:
             raise OptionError(f"-o takes KEY=VALUE, such as -o topology.debug=true. Given: {option!r}")
         try:
             config[key.strip()] = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             config[key.strip()] = value
     return config

@@ -163,7 +163,7 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
 def _frozen(config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     try:
         copied = json.loads(json.dumps(dict(config)))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise TopologyError(
             f"the configuration of a topology must be JSON: {error}. Given: {redacted('config', config)!r}"
         ) from None

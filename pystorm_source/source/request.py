@@ -221,6 +221,8 @@ def _config_of(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         where = f"{error.msg} in line {error.lineno}, column {error.colno}"
         raise OptionError(f"option 'config' is no JSON: {where}. Given: {shown}") from None
+    except RecursionError:
+        raise OptionError(f"option 'config' is nested too deeply. Given: {shown}") from None
     except (ValueError, yaml.YAMLError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{getattr(error, 'problem', error)}{f' in line {mark.line + 1}' if mark else ''}"
@@ -229,7 +231,7 @@ def _config_of(text: str) -> dict[str, Any]:
         raise OptionError(f"option 'config' holds one object of keys and values. Given: {shown}")
     try:
         return dict(json.loads(json.dumps(config)))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise OptionError(f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}") from None
 
 

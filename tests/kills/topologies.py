@@ -63,6 +63,9 @@ class Kill:
             os.kill(os.getpid(), signal.SIGKILL)
         elif self.victim == "executor":
             os.kill(executor_of_this_worker(), signal.SIGKILL)
+            # It dies with its JVM, some milliseconds later. Else it would go on meanwhile, past the point: at times to
+            # the one gap that a journal leaves, between its manifest and the last ack, whose tuples come once more.
+            self.wait("never")
         else:
             self.wait("never")  # the driver's killer has seen the marker; this worker must end by itself
 

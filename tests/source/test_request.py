@@ -235,8 +235,14 @@ def test_best_effort_is_accepted(world):
     assert not request.plan.component("ticks").is_partitioned
 
 
-@pytest.mark.parametrize("content", ["- 1\n- 2\n", "a: [", "5", "1: x"])
+@pytest.mark.parametrize("content", ["- 1\n- 2\n", "a: [", "5", "1: x", "[" * 20_000])
 def test_config_file_that_holds_no_object(world, tmp_path, content):
     (tmp_path / "c.yaml").write_text(content)
     with pytest.raises(OptionError, match="option 'config'"):
         ReadRequest.of(world.options(config=tmp_path / "c.yaml"))
+
+
+@pytest.mark.parametrize("key", ["config", "startingOffsets"])
+def test_json_that_is_nested_too_deeply_is_refused(world, key):
+    with pytest.raises(OptionError, match=f"option '{key}'"):
+        ReadRequest.of(world.options(**{key: '{"a": ' + "[" * 100_000}))

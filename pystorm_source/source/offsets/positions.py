@@ -36,7 +36,7 @@ class Positions:
         form = f'option {key!r} is earliest, latest or JSON {{"spout": {{"partition": offset}}}}'
         try:
             given = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise OptionError(f"{form}. Given: {text!r}") from None
         if not isinstance(given, dict):
             raise OptionError(f"{form}. Given: {text!r}")

@@ -206,7 +206,7 @@ def _times(everywhere: int | None, key: str, text: str) -> Times | None:
         return None
     try:
         given = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         given = None
     return Times(None, named_by_partition(key, given, 0, text))
 

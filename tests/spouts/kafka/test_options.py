@@ -29,6 +29,7 @@ def properties(**given):
         ({"assign": '{"a": 0}'}, "assign"),
         ({"subscribePattern": "("}, "no regular expression"),
         ({"subscribe": "a", "startingOffsetsByTimestamp": "7"}, "startingOffsetsByTimestamp"),
+        ({"subscribe": "a", "startingOffsetsByTimestamp": "[" * 100_000}, "startingOffsetsByTimestamp"),
         ({"subscribe": "a", "startingOffsetsByTimestamp": '{"a": {"0": -1}}'}, "startingOffsetsByTimestamp"),
         ({"subscribe": "a", "startingOffsetsByTimestampStrategy": "earliest"}, "Strategy"),
         ({"subscribe": "a", "endingOffsetsByTimestamp": "7"}, "endingOffsetsByTimestamp"),
