@@ -1,6 +1,5 @@
 """``pystorm-source run``: a topology in this process, without Spark, watched."""
 
-import json
 import logging
 import sys
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from pystorm_source.cli.run_display import JsonDisplay, LinesDisplay, TableDispl
 from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, PystormError, UsageError
+from pystorm_source.json_values import json_of
 from pystorm_source.options.duration import parse_duration
 from pystorm_source.plan import check_meetings
 from pystorm_source.worker.local_run import LocalRun
@@ -113,7 +113,7 @@ def config_of(options: list[str]) -> dict[str, Any]:
         if not equals or not key.strip():
             raise OptionError(f"-o takes KEY=VALUE, such as -o topology.debug=true. Given: {option!r}")
         try:
-            config[key.strip()] = json.loads(value)
-        except (ValueError, RecursionError):
+            config[key.strip()] = json_of(value)
+        except ValueError:
             config[key.strip()] = value
     return config

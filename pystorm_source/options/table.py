@@ -81,7 +81,7 @@ class _Lookup(NamedTuple):
 
 @functools.lru_cache(maxsize=128)
 def _lookups(table: type[Options]) -> tuple[_Lookup, ...]:
-    """The fields of a table. Kept, as a worker parses its options for each of its tasks."""
+    """The fields of a table. Kept, as a spout parses its own table in every worker."""
     return tuple(
         _Lookup(key.lower(), key, field, field.required, key.endswith(".*")) for key, field in fields_of(table).items()
     )

@@ -1,7 +1,6 @@
 """Topology class → Plan, and every check that a topology must pass to run."""
 
 import inspect
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, TopologyError
+from pystorm_source.json_values import json_copy
 from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options, own_options
@@ -162,8 +162,8 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
 
 def _frozen(config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     try:
-        copied = json.loads(json.dumps(dict(config)))
-    except (TypeError, ValueError, RecursionError) as error:
+        copied = json_copy(dict(config))
+    except (TypeError, ValueError) as error:
         raise TopologyError(
             f"the configuration of a topology must be JSON: {error}. Given: {redacted('config', config)!r}"
         ) from None

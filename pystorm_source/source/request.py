@@ -21,6 +21,7 @@ import yaml
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.errors import OptionError
 from pystorm_source.journal.options import JournalOptions
+from pystorm_source.json_values import json_copy, json_of
 from pystorm_source.options import (
     EngineOptions,
     Options,
@@ -212,7 +213,7 @@ def _config_of(text: str) -> dict[str, Any]:
     try:
         content = text if path is None else path.read_text(encoding="utf-8")
         is_json = path is None or path.suffix.lower() == ".json"
-        config = json.loads(content) if is_json else yaml.safe_load(content)
+        config = json_of(content) if is_json else yaml.safe_load(content)
     except OSError as error:
         raise OptionError(
             f"option 'config': the file cannot be read on the driver ({error.strerror}, working folder {Path.cwd()}). "
@@ -221,17 +222,15 @@ def _config_of(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         where = f"{error.msg} in line {error.lineno}, column {error.colno}"
         raise OptionError(f"option 'config' is no JSON: {where}. Given: {shown}") from None
-    except RecursionError:
-        raise OptionError(f"option 'config' is nested too deeply. Given: {shown}") from None
-    except (ValueError, yaml.YAMLError) as error:
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{getattr(error, 'problem', error)}{f' in line {mark.line + 1}' if mark else ''}"
         raise OptionError(f"option 'config' is no YAML: {where}. Given: {shown}") from None
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
         raise OptionError(f"option 'config' holds one object of keys and values. Given: {shown}")
     try:
-        return dict(json.loads(json.dumps(config)))
-    except (TypeError, ValueError, RecursionError) as error:
+        return dict(json_copy(config))
+    except (TypeError, ValueError) as error:
         raise OptionError(f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}") from None
 
 

@@ -33,10 +33,9 @@ class Wiring:
         self.plan = plan
         self._clock = clock
         self._loop: EventLoop | None = None
-        self.engine = plan.options
         self.views: list[RowSink] = []
         self._queues = {
-            task: ReceiveQueue(self.engine.receive_buffer_size, self._threads_that_offer_to(component))
+            task: ReceiveQueue(self.plan.options.receive_buffer_size, self._threads_that_offer_to(component))
             for component in plan.components
             if not component.is_spout
             for task in component.tasks
@@ -50,7 +49,7 @@ class Wiring:
 
     def _threads_that_offer_to(self, consumer: ComponentPlan) -> int:
         """0 if one thread does all."""
-        if self.engine.scheduler == "inline":
+        if self.plan.options.scheduler == "inline":
             return 0
         producers = {edge.producer for edge in self.plan.edges if edge.consumer == consumer.name}
         return sum(len(self.plan.component(producer).tasks) for producer in producers)
@@ -61,14 +60,14 @@ class Wiring:
         Only if no other edge leads from the producer to the consumer: its tuples would come by two ways, and one could
         overtake another. Nor if each task gets values of its own.
         """
-        if self.engine.scheduler == "inline" or self.engine.always_try_serialize:
+        if self.plan.options.scheduler == "inline" or self.plan.options.always_try_serialize:
             return
         ways = Counter((edge.producer, edge.consumer) for edge in self.plan.edges)
         for edge in self.plan.edges:
             readers = self.plan.component(edge.consumer).tasks
             if edge.grouping == "all" and len(readers) > 1 and ways[edge.producer, edge.consumer] == 1:
                 for task in self.plan.component(edge.producer).tasks:
-                    ring = BroadcastRing(self.engine.receive_buffer_size, {str(reader): () for reader in readers})
+                    ring = BroadcastRing(self.plan.options.receive_buffer_size, {str(reader): () for reader in readers})
                     yield (task, edge.stream, edge.consumer), ring
 
     def _readers_of(self, component: ComponentPlan, task: int) -> tuple[BroadcastReader, ...]:
@@ -92,7 +91,7 @@ class Wiring:
                 self._routes(component, stream.name, task),
                 self._view(component, stream.name, task, output, builder),
                 stream.direct,
-                self.engine.always_try_serialize,
+                self.plan.options.always_try_serialize,
             )
             for stream in self.plan.streams_of(component)
         }
@@ -103,7 +102,7 @@ class Wiring:
         if component.is_spout:
             spout = SpoutExecutor(component.name, task, instance, pending, routers)
             spout.skips = own.spout_recvq_skips
-            spout.tracks = self.engine.acker_executors != 0
+            spout.tracks = self.plan.options.acker_executors != 0
             spout.max_pending = own.max_spout_pending or 0
             return spout
         queue, readers = self._queues[task], self._readers_of(component, task)
@@ -121,14 +120,14 @@ class Wiring:
 
     def _event_loop(self) -> EventLoop:
         """One per thread."""
-        if self._loop is None or self.engine.scheduler == "threads":
+        if self._loop is None or self.plan.options.scheduler == "threads":
             manual = not isinstance(self._clock, SystemClock)
-            threads = self.engine.scheduler == "threads"
-            self._loop = ManualEventLoop(self._clock, threads) if manual else EventLoop(self.engine.async_loop)
+            threads = self.plan.options.scheduler == "threads"
+            self._loop = ManualEventLoop(self._clock, threads) if manual else EventLoop(self.plan.options.async_loop)
         return self._loop
 
     def _routes(self, component: ComponentPlan, stream: str, task: int) -> tuple[Route, ...]:
-        size, dynamic = self.engine.producer_batch_size, self.engine.producer_batch_dynamic
+        size, dynamic = self.plan.options.producer_batch_size, self.plan.options.producer_batch_dynamic
         return tuple(
             Route(
                 edge.grouping,
@@ -137,7 +136,7 @@ class Wiring:
                 ),
                 edge.positions,
                 task,
-                self.engine.fields_grouping_hash == "java",
+                self.plan.options.fields_grouping_hash == "java",
                 edge.own_custom(),
             )
             for edge in self._edges(component.name, stream)

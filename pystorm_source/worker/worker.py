@@ -1,6 +1,5 @@
 """Runs one Plan in one task: start → feed → drain → report. Knows nothing of Spark."""
 
-import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -33,8 +32,6 @@ from pystorm_source.worker.run_counts import Look, RunCounts, begun, between
 from pystorm_source.worker.watchdog import DEFAULT_SECONDS, Call, watching
 from pystorm_source.worker.wiring import Wiring
 
-logger = logging.getLogger("pystorm.worker")
-
 _Shares = list[tuple[SpoutExecutor, tuple[int, int]]]
 
 # Longer: a slow component keeps deadlines, ticks and other components waiting. Shorter: a turn of it is a single call,
@@ -60,9 +57,9 @@ class Worker:
         self.warm_key: tuple[object, ...] = ()  # the plan and query that it stays warm for
         self._initialized: list[Executor] = []
         engine = plan.options
-        manual = not isinstance(self.clock, SystemClock)
+        self._manual = not isinstance(self.clock, SystemClock)
         self._acker = Acker(
-            engine.timeout_seconds, engine.message_timeout_by_progress, self.clock.monotonic if manual else None
+            engine.timeout_seconds, engine.message_timeout_by_progress, self.clock.monotonic if self._manual else None
         )
         self._builder = RowBatchBuilder(output.schema, output.batch_rows, acker=self._acker)
         try:
@@ -78,7 +75,6 @@ class Worker:
             executor.instance._pystorm_reported = executor.reported
         self._calls = ComponentCalls(self._scheduler, self.executors, engine.timeout_seconds or DEFAULT_SECONDS)
         self._micro_batch = self._new_micro_batch()
-        self._manual = manual
         self._advice = Advice()
         for spout in self._all_spouts():
             spout.retries = spout.instance._pystorm_retries = self._retries_of(spout)
@@ -94,23 +90,24 @@ class Worker:
     def _new_scheduler(self, seed: int | None) -> InlineScheduler | ThreadsScheduler:
         executors = tuple(reversed(self.executors))
         clock = (self.clock.monotonic, self.clock.sleep)
-        manual = not isinstance(self.clock, SystemClock)
         # With another clock than the machine's, nothing may depend on the real duration of a call.
-        turn_time_limit = 0 if manual else TURN_TIME_LIMIT_SECONDS
-        if self._wiring.engine.scheduler == "threads":
+        turn_time_limit = 0 if self._manual else TURN_TIME_LIMIT_SECONDS
+        if self.plan.options.scheduler == "threads":
             waits = [self._waits_of(executor) for executor in executors]
-            flush = 0 if manual else self._wiring.engine.flush_interval_nanos
+            flush = 0 if self._manual else self.plan.options.flush_interval_nanos
             return ThreadsScheduler(
                 executors,
                 waits,
                 self._builder,
                 *clock,
-                manual=manual,
+                manual=self._manual,
                 turn_time_limit=turn_time_limit,
                 flush_nanos=flush,
                 acker=self._acker,
             )
-        wait = None if manual else wait_strategy(WaitSituation.SPOUT_WAIT, self.plan.options, dict(self.plan.config))
+        wait = (
+            None if self._manual else wait_strategy(WaitSituation.SPOUT_WAIT, self.plan.options, dict(self.plan.config))
+        )
         return InlineScheduler(
             executors,
             self._builder,

@@ -1,12 +1,11 @@
 """``topology.batch.flush.interval.millis``: what a turn batches leaves before the turn ends, or only then."""
 
-import contextlib
 import time
-from pathlib import Path
 
 import pytest
 
 from pystorm_source import Bolt
+from tests.flush_timers import timer_threads
 from tests.worker.running import Numbers, Pass, numbers, topology, worker_of
 
 pytestmark = pytest.mark.threads
@@ -76,20 +75,10 @@ def test_with_no_interval_the_turns_end_publishes():
     assert batches == 1
 
 
-def timers():
-    """Ids of the flush timers' threads in this process."""
-    found = set()
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if (task / "comm").read_text().strip() == "pystorm-flush":
-                found.add(task.name)
-    return found
-
-
 def seen_timers(seconds):
-    """What ``timers`` finds within that time; the first that it finds ends it, as a thread names itself late."""
+    """What ``timer_threads`` finds within that time; the first that it finds ends it, as a thread names itself late."""
     until = time.monotonic() + seconds
-    while not (found := timers()) and time.monotonic() < until:
+    while not (found := timer_threads()) and time.monotonic() < until:
         time.sleep(0.001)
     return found
 
@@ -104,7 +93,7 @@ def test_a_timer_runs_only_where_there_are_batches_and_an_interval(batch, interv
             super().process(tup)
 
     until = time.monotonic() + 10
-    while timers():  # a thread that has ended is listed until the kernel has cleared it away
+    while timer_threads():  # a thread that has ended is listed until the kernel has cleared it away
         assert time.monotonic() < until, "a worker of another test has left its timer"
         time.sleep(0.001)
     s = Numbers.spec()

@@ -1,6 +1,5 @@
 """``startingOffsets`` and ``endingOffsets``: the start of a query and the end of a batch read."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.errors import OptionError
+from pystorm_source.json_values import json_of
 from pystorm_source.source.offsets.offsets import Key
 from pystorm_source.source.offsets.partition_index import Column, PartitionIndex
 
@@ -35,8 +35,8 @@ class Positions:
             return cls(key, word)
         form = f'option {key!r} is earliest, latest or JSON {{"spout": {{"partition": offset}}}}'
         try:
-            given = json.loads(text)
-        except (ValueError, RecursionError):
+            given = json_of(text)
+        except ValueError:
             raise OptionError(f"{form}. Given: {text!r}") from None
         if not isinstance(given, dict):
             raise OptionError(f"{form}. Given: {text!r}")

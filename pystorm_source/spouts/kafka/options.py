@@ -1,6 +1,5 @@
 """Options of the Kafka spouts, by the names of Spark's own Kafka source."""
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple
@@ -10,6 +9,7 @@ from msgspec import Meta
 
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.options import DecodingOptions
+from pystorm_source.json_values import json_of
 from pystorm_source.options import parse, shown
 from pystorm_source.spouts.kafka.oauth import check_oauth
 from pystorm_source.spouts.kafka.properties import client_properties
@@ -205,8 +205,8 @@ def _times(everywhere: int | None, key: str, text: str) -> Times | None:
     if not text.strip():
         return None
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError):
+        given = json_of(text)
+    except ValueError:
         given = None
     return Times(None, named_by_partition(key, given, 0, text))
 

@@ -1,6 +1,5 @@
 """The flush timer's face for executors; what its thread does among others is tested in C (tests/c)."""
 
-import contextlib
 import gc
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import pytest
 from cython_core.queues.flush_timer import FlushFlag, FlushTimer
 from cython_core.queues.receive_queue import ReceiveQueue
 from cython_core.tuples.tuple import Tuple
+from tests.flush_timers import timer_threads
 
 MILLI = 1_000_000
 HOUR = 3600 * 1000 * MILLI
@@ -31,16 +31,6 @@ def wait_for(what, seconds=30):
     while not what():
         assert time.monotonic() < until, "it did not come about"
         time.sleep(0.0001)
-
-
-def timer_threads():
-    """Ids of the timers' threads in this process."""
-    found = set()
-    for task in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if (task / "comm").read_text().strip() == "pystorm-flush":
-                found.add(task.name)
-    return found
 
 
 def wait_for_threads(count):
