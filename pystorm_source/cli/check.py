@@ -36,7 +36,10 @@ class Finding(NamedTuple):
 
 def check(
     topology: Annotated[
-        str, typer.Argument(metavar="[PACKAGE.MODULE:TOPOLOGY]", help="Look at this topology, too.")
+        str,
+        typer.Argument(
+            metavar="[TOPOLOGY]", help="Look at this one, too: PACKAGE.MODULE:CLASS, FILE.py or FILE.py:CLASS."
+        ),
     ] = "",
     environment: Annotated[
         str,

@@ -8,11 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from pystorm_source.cli.topology_file import load_reference
 from pystorm_source.errors import UsageError
 from pystorm_source.options.storm_keys import check_topology_keys
-from pystorm_source.plan import Plan, compile_plan, load_topology
+from pystorm_source.plan import Plan, compile_plan
 
-Reference = Annotated[str, typer.Argument(metavar="PACKAGE.MODULE:TOPOLOGY", help="The class and its module.")]
+Reference = Annotated[
+    str, typer.Argument(metavar="TOPOLOGY", help="PACKAGE.MODULE:CLASS, or FILE.py, or FILE.py:CLASS.")
+]
 
 Environment = Annotated[
     str,
@@ -29,7 +32,7 @@ def plan_here(reference: str, environment: str = "", overrides: Mapping[str, Any
     if here not in sys.path:
         sys.path.insert(0, here)
     chosen = {"topology.environment": environment} if environment else {}
-    plan = compile_plan(load_topology(reference), {**(overrides or {}), **chosen})
+    plan = compile_plan(load_reference(reference), {**(overrides or {}), **chosen})
     for component in plan.components:
         check_topology_keys(plan.conf_of(component))
     return plan

@@ -1,0 +1,145 @@
+"""A topology given by the path of its file, as streamparse's projects have them: ``topologies/wordcount.py``."""
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+from pystorm_source.api import Topology
+from pystorm_source.errors import OptionError, UsageError, said
+from pystorm_source.plan import load_topology
+
+STREAMPARSE = ("streamparse", "pystorm")
+CONFIG = "config.json"
+OURS = "pystorm_source"
+FORM = "a topology is PACKAGE.MODULE:TOPOLOGY, FILE.py or FILE.py:TOPOLOGY"
+
+
+def load_reference(reference: str) -> type[Topology]:
+    """The topology of ``package.module:Class``, or of ``folder/file.py``, with ``:Class`` if the file has several.
+
+    A file is imported as `sparse` does it: with the project's ``src`` and the file's own folder on ``sys.path``.
+    Raises UsageError: no such file or class; the import raises anything, streamparse's absence among it.
+    """
+    path, colon, name = reference.partition(":")
+    if not path.endswith(".py"):
+        try:
+            return load_topology(reference)
+        except OptionError as error:
+            _explain_streamparse(error.__cause__, reference, Path.cwd())
+            raise
+    file = Path(path)
+    if not file.is_file():
+        raise OptionError(f"there is no such file: {FORM}; paths begin in {str(Path.cwd())!r}. Given: {reference!r}")
+    module = _imported(file.resolve(), reference)
+    topologies = _topologies(module)
+    if colon:
+        if name not in topologies:
+            raise OptionError(f"{path} has no Topology {name!r}; it has: {_names(topologies)}. Given: {reference!r}")
+        return topologies[name]
+    if len(topologies) != 1:
+        remedy = "name one, such as " + f"{path}:{next(iter(topologies))}" if topologies else "it needs one"
+        raise OptionError(f"{path} defines these topologies: {_names(topologies)}; {remedy}. Given: {reference!r}")
+    return next(iter(topologies.values()))
+
+
+def project_of(file: Path) -> Path:
+    """The folder of the project: the nearest one above the file with a ``config.json`` or a ``src``, else the file's
+    own."""
+    for folder in file.parents:
+        if (folder / CONFIG).is_file() or (folder / "src").is_dir():
+            return folder
+    return file.parent
+
+
+def _imported(file: Path, reference: str) -> ModuleType:
+    project = project_of(file)
+    # Order: src before the topologies, as sparse has it; the project's own folder for imports such as `src.bolts`.
+    for folder in (project, file.parent, project / "src"):
+        _put_first(folder)
+    try:
+        if (file.parent / "__init__.py").is_file():
+            return _module_of_package(file)
+        return _module_alone(file)
+    except Exception as error:
+        _explain_streamparse(error, reference, project)
+        raise OptionError(
+            f"{user_line(error)}: {said(error)}. The file of the topology cannot be imported: mend that line, or "
+            f"install the package that it names. Given: {reference!r}"
+        ) from error
+
+
+def _module_of_package(file: Path) -> ModuleType:
+    """By its full name, so that relative imports hold."""
+    names, folder = [file.stem], file.parent
+    while (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    _put_first(folder)
+    return importlib.import_module(".".join(names))
+
+
+def _module_alone(file: Path) -> ModuleType:
+    # A topology may be called as a module that it imports: then that one keeps the name.
+    found = importlib.util.find_spec(file.stem) if file.stem.isidentifier() else None
+    own = found is not None and found.origin is not None and Path(found.origin).resolve() == file
+    name = file.stem if own else f"topology_{file.stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None, "a file that ends in .py has a loader"
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _put_first(folder: Path) -> None:
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
+
+
+def _explain_streamparse(error: BaseException | None, reference: str, project: Path) -> None:
+    """Raises UsageError if the import failed because streamparse, which needs Storm, is not installed."""
+    if not isinstance(error, ModuleNotFoundError) or (error.name or "").split(".")[0] not in STREAMPARSE:
+        return
+    raise UsageError(
+        f"{user_line(error)}: No module named {error.name!r}, and none is needed: say `from pystorm_source import ...` "
+        f"there, with the same names; or call pystorm_source.compat.install() before it, if the file cannot be "
+        f"edited; `pystorm-source migrate {_shown(project)}` makes a copy of the whole project with that line changed "
+        f"everywhere. Given: {reference!r}"
+    ) from error
+
+
+def user_line(error: BaseException) -> str:
+    """``file:line (text)`` of the last line of the user's that ran, or that cannot be parsed."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return f"{_shown(Path(error.filename))}:{error.lineno}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith("<") and not set(Path(frame.filename).parts) & {"importlib", OURS}:
+            return f"{_shown(Path(frame.filename))}:{frame.lineno}" + (f" ({frame.line})" if frame.line else "")
+    return "an unknown line"
+
+
+def _shown(path: Path) -> str:
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _topologies(module: ModuleType) -> dict[str, type[Topology]]:
+    """Those that the module defines; if none, those that it imports."""
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Topology) and value.specs
+    }
+    return {name: value for name, value in found.items() if value.__module__ == module.__name__} or found
+
+
+def _names(topologies: dict[str, type[Topology]]) -> str:
+    return ", ".join(topologies) or "none"
