@@ -35,7 +35,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test gates lint format wheel sdist docs-check ci clean java-inner FORCE
+.PHONY: help venv build demo test gates lint format wheel sdist docs docs-check ci clean java-inner FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ lint: build venv ## ruff, cython-lint, mypy, stubtest
 format: venv ## ruff format, and what ruff can fix by itself
 	@$(VENV)/bin/ruff format .
 	@$(VENV)/bin/ruff check --fix .
+
+docs: build venv ## the site of the documents, in build/docs; a broken link or heading is an error
+	@$(PY) -m sphinx -q -W --keep-going -c docs . build/docs
+	@echo "build/docs/index.html"
 
 docs-check: build ## links in the documents lead somewhere, generated pages are up to date
 	@$(PY) -m pytest -q -m 'not gate and not spark' tests/house/test_docs.py $(wildcard tests/docs)
