@@ -68,7 +68,8 @@ def install() -> None:
             raise UsageError(
                 f"the real {package!r} is installed here, and two packages cannot have one name: uninstall it, or "
                 f"import from pystorm_source instead and leave install() out. Given: {package!r} "
-                f"{'already imported' if present is not None else 'importable'}"
+                f"{'already imported' if present is not None else 'importable'}",
+                code="PYSTORM_PACKAGE_IN_THE_WAY",
             )
     for name in ALIASES:
         _alias(name)

@@ -3,11 +3,15 @@
 ``UsageError``: the topology, an option or a call is wrong. ``WorldError``: an external system failed; a retry may help.
 ``TupleFailed``: user code raised for one tuple. ``InternalError``: a fault of this package.
 
+Each has a ``code`` (``error_conditions``), which stands before its message.
+
 Messages show the user's values, exceptions and tracebacks by ``given``, ``said`` and ``traced``: these cut any size,
 and bear with objects that do not print.
 """
 
 import traceback
+
+from pystorm_source.error_conditions import Code
 
 LONGEST_MESSAGE = 4_000
 """Characters of an error's message. Less: a remedy or a list of names is cut. More: Spark sends it to the driver with
@@ -17,6 +21,7 @@ LONGEST_GIVEN = 500
 LONGEST_TRACEBACK = 20_000
 """Characters of a traceback in a message or a line of the log. Less: frames of a deep stack are missing."""
 _ROOM_FOR_WORDS = 40  # for the words that say how much is left out, so that a cut text is not cut again
+_ROOM_FOR_CODE = 60  # in front of the message
 
 
 def cut(text: str, most: int = LONGEST_MESSAGE) -> str:
@@ -59,14 +64,36 @@ class PystormError(Exception):
 
     The message is cut to ``LONGEST_MESSAGE`` characters, whatever was given.
 
+    Args:
+        *args (object): the message. Name key, value and remedy.
+        code (Code): the condition, one of docs/ERRORS.md. Defaults to that of the class.
+
+    Attributes:
+        code (str): the condition, as it stands before the message: ``PYSTORM_UNKNOWN_OPTION``. Stable from version to
+            version; the words of a message are not.
+        message (str): the message without the code.
+
     Example:
         >>> from pystorm_source.errors import OptionError, PystormError, TupleFailed, WorldError
         >>> all(issubclass(error, PystormError) for error in (OptionError, TupleFailed, WorldError))
         True
+        >>> WorldError("the broker does not answer").code
+        'PYSTORM_EXTERNAL_FAILURE'
     """
 
-    def __init__(self, *args: object):
-        super().__init__(*(cut(arg) if isinstance(arg, str) else arg for arg in args))
+    code: Code = "PYSTORM_ERROR"
+
+    def __init__(self, *args: object, code: Code | None = None):
+        super().__init__(*(cut(arg, LONGEST_MESSAGE - _ROOM_FOR_CODE) if isinstance(arg, str) else arg for arg in args))
+        if code is not None:
+            self.code = code  # in __dict__, which is pickled
+
+    @property
+    def message(self) -> str:
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.message}"
 
 
 class UsageError(PystormError):
@@ -82,6 +109,8 @@ class UsageError(PystormError):
         TopologyError
     """
 
+    code: Code = "PYSTORM_USAGE_ERROR"
+
 
 class TopologyError(UsageError, ValueError):
     """A topology cannot run as it is declared. Also a ValueError.
@@ -91,8 +120,10 @@ class TopologyError(UsageError, ValueError):
         ...     outputs = ["n long"]
         >>> Nothing.gives_batches()
         Traceback (most recent call last):
-        pystorm_source.errors.TopologyError: a PartitionedSpout defines exactly one of next_tuple() and ...
+        pystorm_source.errors.TopologyError: [PYSTORM_INVALID_COMPONENT] a PartitionedSpout defines exactly one of ...
     """
+
+    code: Code = "PYSTORM_INVALID_TOPOLOGY"
 
 
 class OptionError(UsageError, ValueError):
@@ -105,8 +136,10 @@ class OptionError(UsageError, ValueError):
         ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
         >>> run_topology(Numbers, {"topology.max.spout.pending": 0})
         Traceback (most recent call last):
-        pystorm_source.errors.OptionError: option 'topology.max.spout.pending': Expected `int` >= 1. ...
+        pystorm_source.errors.OptionError: [PYSTORM_INVALID_OPTION] option 'topology.max.spout.pending': ...
     """
+
+    code: Code = "PYSTORM_INVALID_OPTION"
 
 
 class SchemaError(UsageError, ValueError):
@@ -119,8 +152,10 @@ class SchemaError(UsageError, ValueError):
         ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
         >>> read(spark, Numbers, schema="m long")
         Traceback (most recent call last):
-        pystorm_source.errors.SchemaError: ...
+        pystorm_source.errors.SchemaError: [PYSTORM_SCHEMA_MISMATCH] ...
     """
+
+    code: Code = "PYSTORM_SCHEMA_MISMATCH"
 
 
 class CheckpointError(UsageError, ValueError):
@@ -131,6 +166,8 @@ class CheckpointError(UsageError, ValueError):
         >>> issubclass(CheckpointError, UsageError)
         True
     """
+
+    code: Code = "PYSTORM_CHECKPOINT_DAMAGED"
 
 
 class ContractBroken(UsageError, AssertionError):
@@ -160,6 +197,8 @@ class ContractBroken(UsageError, AssertionError):
         a fresh instance gives the same rows
     """
 
+    code: Code = "PYSTORM_CONTRACT_BROKEN"
+
     component = law = place = expected = found = remedy = ""
 
 
@@ -170,8 +209,10 @@ class WorldError(PystormError):
         >>> from pystorm_source.errors import WorldError
         >>> raise WorldError("the broker does not answer: start it. Given: 'broker:9092'")
         Traceback (most recent call last):
-        pystorm_source.errors.WorldError: the broker does not answer: start it. Given: 'broker:9092'
+        pystorm_source.errors.WorldError: [PYSTORM_EXTERNAL_FAILURE] the broker does not answer: start it. Given: ...
     """
+
+    code: Code = "PYSTORM_EXTERNAL_FAILURE"
 
 
 class DataLossError(WorldError):
@@ -182,6 +223,8 @@ class DataLossError(WorldError):
         >>> issubclass(DataLossError, WorldError)
         True
     """
+
+    code: Code = "PYSTORM_DATA_LOST"
 
 
 class TupleFailed(PystormError):
@@ -202,6 +245,8 @@ class TupleFailed(PystormError):
         [TupleFailed("component 'fragile'...ZeroDivisionError: division by zero...")]
     """
 
+    code: Code = "PYSTORM_TUPLE_FAILED"
+
 
 class InternalError(PystormError):
     """A broken promise of this package itself: please report it.
@@ -211,6 +256,8 @@ class InternalError(PystormError):
         >>> issubclass(InternalError, UsageError)
         False
     """
+
+    code: Code = "PYSTORM_INTERNAL_ERROR"
 
 
 class StormWentAwayError(WorldError):
@@ -223,4 +270,7 @@ class StormWentAwayError(WorldError):
     """
 
     def __init__(self) -> None:
-        super().__init__("Got EOF while reading from Storm")
+        super().__init__("Got EOF while reading from Storm", code="PYSTORM_EXTERNAL_FAILURE")
+
+    def __str__(self) -> str:
+        return self.message  # pystorm's own text

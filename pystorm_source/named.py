@@ -20,13 +20,14 @@ def load_named(key: str, given: str, form: str, otherwise: str = "", dots: bool 
     is_file = module_name.endswith(".py") or "/" in module_name
     if is_file or not all(part.isidentifier() for part in (*module_name.split("."), *path.split("."))):
         hint = ", not the name of a file" if is_file else ""
-        raise OptionError(f"option {key!r} is {form}{hint}. Given: {given!r}")
+        raise OptionError(f"option {key!r} is {form}{hint}. Given: {given!r}", code="PYSTORM_INVALID_OPTION")
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
         raise OptionError(
             f"option {key!r}: module {module_name!r} cannot be imported by this Python ({said(error)}); install it "
-            f"where driver and executors run{otherwise}. Given: {given!r}"
+            f"where driver and executors run{otherwise}. Given: {given!r}",
+            code="PYSTORM_IMPORT_FAILED",
         ) from error
     found: Any = module
     for part in path.split("."):

@@ -101,7 +101,7 @@ def test_what_is_not_there_says_so():
 def test_the_real_ones_are_not_covered(tmp_path, package, first, how):
     (tmp_path / f"{package}.py").write_text("REAL = True\n")
     said = run(first.format(package) + INSTALL, path=[tmp_path], status=1)
-    assert f"UsageError: the real {package!r} is installed here" in said
+    assert f"UsageError: [PYSTORM_PACKAGE_IN_THE_WAY] the real {package!r} is installed here" in said
     assert f"Given: {package!r} {how}" in said
     kept = run(
         "try:\n    from pystorm_source.compat import install; install()\nexcept ValueError as e: raise\n"

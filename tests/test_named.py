@@ -31,7 +31,7 @@ def test_a_module_without_it():
 def test_other_forms_are_refused(given):
     with pytest.raises(OptionError) as raised:
         load_named("key", given, FORM)
-    assert str(raised.value) == f"option 'key' is a class as module:Class. Given: {given!r}"
+    assert str(raised.value) == f"[PYSTORM_INVALID_OPTION] option 'key' is a class as module:Class. Given: {given!r}"
 
 
 @pytest.mark.parametrize("given", ["jobs/words.py:Words", "words.py:Words/"])

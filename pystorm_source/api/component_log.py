@@ -238,7 +238,8 @@ def _file_handler(component: Any, options: EngineOptions) -> RotatingFileHandler
     except (KeyError, IndexError, ValueError) as error:
         raise OptionError(
             "option 'pystorm.log.file' takes {topology_name}, {component_name}, {task_id} and {pid}, not "
-            f"{error}. Given: {options.log_file!r}"
+            f"{error}. Given: {options.log_file!r}",
+            code="PYSTORM_INVALID_OPTION",
         ) from None
     try:
         os.makedirs(options.log_path, exist_ok=True)
@@ -251,7 +252,8 @@ def _file_handler(component: Any, options: EngineOptions) -> RotatingFileHandler
     except OSError as error:
         raise OptionError(
             f"option 'pystorm.log.path' must be a directory that every Spark worker may write to: {error}. "
-            f"Given: {options.log_path!r}"
+            f"Given: {options.log_path!r}",
+            code="PYSTORM_NOT_WRITABLE",
         ) from error
     handler.setFormatter(logging.Formatter(options.log_format or FORMAT))
     return handler

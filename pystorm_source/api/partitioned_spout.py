@@ -215,6 +215,7 @@ class PartitionedSpout(Spout):
         if batches == tuples:
             raise TopologyError(
                 f"a PartitionedSpout defines exactly one of next_tuple() and next_batch(). Given: {cls.__name__} "
-                f"defines {'both' if batches else 'neither'}"
+                f"defines {'both' if batches else 'neither'}",
+                code="PYSTORM_INVALID_COMPONENT",
             )
         return batches

@@ -23,18 +23,23 @@ class CheckedSnapshot(NamedTuple):
 def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
     """The answer of that spout's ``snapshot``. Raises TopologyError if it makes no sense."""
     if not isinstance(answer, Snapshot):
-        raise TopologyError(f"snapshot() of spout {component!r} must answer a Snapshot. Given: {answer!r}")
+        raise TopologyError(
+            f"snapshot() of spout {component!r} must answer a Snapshot. Given: {answer!r}",
+            code="PYSTORM_INVALID_ANSWER",
+        )
     for name, note in answer.state.items():
         if not isinstance(name, str) or isinstance(note, bool) or not isinstance(note, (int, str)):
             raise TopologyError(
-                f"the state of spout {component!r} must hold ints and strs by str. Given: {name!r}: {note!r}"
+                f"the state of spout {component!r} must hold ints and strs by str. Given: {name!r}: {note!r}",
+                code="PYSTORM_INVALID_ANSWER",
             )
     bounds = _bounds(answer.heads)
     if bounds is None:
         odd = next(name for name, head in answer.heads.items() if _bounds({name: head}) is None)
         raise TopologyError(
             f"spout {component!r} must name partitions by str and give ints 0 <= earliest <= latest < 2**63 for each. "
-            f"Given: {odd!r}: {answer.heads[odd]!r}"
+            f"Given: {odd!r}: {answer.heads[odd]!r}",
+            code="PYSTORM_INVALID_ANSWER",
         )
     return CheckedSnapshot(answer.heads, answer.state, frozenset(answer.retired), bounds)
 

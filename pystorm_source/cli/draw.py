@@ -44,7 +44,8 @@ def draw(
         except OSError as error:
             raise OptionError(
                 f"--output cannot be written ({error.strerror}): give a file in a folder that is there and writable. "
-                f"Given: {str(output)!r}"
+                f"Given: {str(output)!r}",
+                code="PYSTORM_NOT_WRITABLE",
             ) from None
 
 
@@ -53,7 +54,8 @@ def _form_of(output: Path | None) -> Format:
     if suffix and suffix not in SUFFIXES:
         raise OptionError(
             f"--output takes a file that ends in {', '.join(SUFFIXES)}, or name the format by --format. Given: "
-            f"{str(output)!r}"
+            f"{str(output)!r}",
+            code="PYSTORM_INVALID_OPTION",
         )
     return SUFFIXES.get(suffix, Format.text)
 

@@ -40,7 +40,8 @@ def package_of(name: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", package) or keyword.iskeyword(package):
         raise OptionError(
             f"NAME is letters, digits, '-' and '_', begins with a letter and is no keyword of Python, such as "
-            f"word-count. Given: {name!r}"
+            f"word-count. Given: {name!r}",
+            code="PYSTORM_INVALID_NAME",
         )
     return package
 
@@ -50,11 +51,15 @@ def make_project(name: str, where: Path) -> Path:
     package = package_of(name)
     target = where / name
     if target.exists():
-        raise OptionError(f"the folder is there already: remove it, or choose another NAME. Given: {name!r}")
+        raise OptionError(
+            f"the folder is there already: remove it, or choose another NAME. Given: {name!r}",
+            code="PYSTORM_INVALID_NAME",
+        )
     if package in TAKEN or package in sys.stdlib_module_names or importlib.util.find_spec(package) is not None:
         raise OptionError(
             f"a package {package!r} is there already, and one of the two would hide the other: choose another NAME. "
-            f"Given: {name!r}"
+            f"Given: {name!r}",
+            code="PYSTORM_INVALID_NAME",
         )
     template = resources.files("pystorm_source.cli") / "quickstart_files"
     try:
@@ -64,7 +69,8 @@ def make_project(name: str, where: Path) -> Path:
             made.rename(target)
     except OSError as error:
         raise OptionError(
-            f"the folder cannot be made ({error.strerror}): go to one where you may write. Given: {str(target)!r}"
+            f"the folder cannot be made ({error.strerror}): go to one where you may write. Given: {str(target)!r}",
+            code="PYSTORM_NOT_WRITABLE",
         ) from None
     return target
 

@@ -111,7 +111,9 @@ def config_of(options: list[str]) -> dict[str, Any]:
     for option in options:
         key, equals, value = option.partition("=")
         if not equals or not key.strip():
-            raise OptionError(f"-o takes KEY=VALUE, such as -o topology.debug=true. Given: {option!r}")
+            raise OptionError(
+                f"-o takes KEY=VALUE, such as -o topology.debug=true. Given: {option!r}", code="PYSTORM_INVALID_OPTION"
+            )
         try:
             config[key.strip()] = json_of(value)
         except ValueError:

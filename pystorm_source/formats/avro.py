@@ -105,7 +105,8 @@ class Avro:
             from pystorm_source.formats.registry import registry_of
         except ImportError as error:
             raise OptionError(
-                f"the format avro needs the packages of pystorm-source[avro] on every executor: {error}. Given: 'avro'"
+                f"the format avro needs the packages of pystorm-source[avro] on every executor: {error}. Given: 'avro'",
+                code="PYSTORM_PACKAGE_MISSING",
             ) from None
         return registry_of(self._conf)
 
@@ -125,7 +126,9 @@ def reader_schema(text: str, side: str) -> AvroSchema:
         schema = AvroSchema(text, {})
         schema.type()
     except Malformed as error:
-        raise OptionError(f"option '{side}.avro.reader.schema': {error}. Given: {text[:1000]!r}") from None
+        raise OptionError(
+            f"option '{side}.avro.reader.schema': {error}. Given: {text[:1000]!r}", code="PYSTORM_INVALID_OPTION"
+        ) from None
     return schema
 
 
@@ -136,6 +139,7 @@ def _fitting(schema: AvroSchema, type: pa.DataType | None, side: str) -> pa.Data
         schema.check_fits(type)
     except Malformed as error:
         raise OptionError(
-            f"option '{side}.avro.reader.schema' does not fit the type of the field: {error}. Given: {ddl_of(type)!r}"
+            f"option '{side}.avro.reader.schema' does not fit the type of the field: {error}. Given: {ddl_of(type)!r}",
+            code="PYSTORM_FORMAT_MISMATCH",
         ) from None
     return type

@@ -143,7 +143,8 @@ class Csv(LineFormat):
             family = family_of(type)
             if family is None:
                 raise OptionError(
-                    f"a field of csv is a number, string, boolean, date or timestamp. Given: {f'{field} {ddl}'!r}"
+                    f"a field of csv is a number, string, boolean, date or timestamp. Given: {f'{field} {ddl}'!r}",
+                    code="PYSTORM_FORMAT_MISMATCH",
                 )
             self._converters.append(_converter_of(family, type))
             self._nullable.append(ddl is None or nullable(ddl, field))
@@ -165,12 +166,16 @@ class Csv(LineFormat):
         try:
             columns = [column.strip() for column in self._record(line)]
         except Malformed as error:
-            raise SchemaError(f"the header of {path!r} cannot be read: {error}. Given: {line[:200]!r}") from None
+            raise SchemaError(
+                f"the header of {path!r} cannot be read: {error}. Given: {line[:200]!r}",
+                code="PYSTORM_MALFORMED_RECORD",
+            ) from None
         lacking = [field for field in self._fields if field not in columns]
         if lacking:
             raise SchemaError(
                 f"the header of {path!r} has no column {', '.join(lacking)}: rename the fields, or set "
-                f"files.header=false to take columns by position. Given: {columns!r}"
+                f"files.header=false to take columns by position. Given: {columns!r}",
+                code="PYSTORM_FORMAT_MISMATCH",
             )
         self._width = len(columns)
         self._positions = [columns.index(field) for field in self._fields]

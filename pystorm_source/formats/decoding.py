@@ -84,7 +84,8 @@ def decoder_of(options: DecodingOptions, side: str, declared: str | None = None)
             raise SchemaError(
                 f"field {side!r} is declared as binary, and {side}.format is json: declare what the documents hold, "
                 f"such as fields=['{side} struct<id: bigint>'], or set {side}.schema beside {side}.format in "
-                "spec(config={...}). Given: 'binary'"
+                "spec(config={...}). Given: 'binary'",
+                code="PYSTORM_FORMAT_MISMATCH",
             )
         return _checked(Json(asked, side), type, side, format)
     try:
@@ -92,7 +93,8 @@ def decoder_of(options: DecodingOptions, side: str, declared: str | None = None)
     except ImportError as error:
         raise OptionError(
             f"{side}.format avro needs the packages of pystorm-source[avro] on the driver and every executor: {error}. "
-            f"Given: {format!r}"
+            f"Given: {format!r}",
+            code="PYSTORM_PACKAGE_MISSING",
         ) from None
     return _checked(Avro(asked, side, options), type, side, format)
 
@@ -111,7 +113,8 @@ def _checked(decoder: Decoder, declared: pa.DataType | None, side: str, format: 
         remedy = f"declare it as string, or set another {side}.format"
     raise SchemaError(
         f"field {side!r} is declared as {ddl_of(declared)}, and {side}.format {format} gives "
-        f"{ddl_of(decoder.type)}: {remedy}. Given: {ddl_of(declared)!r}"
+        f"{ddl_of(decoder.type)}: {remedy}. Given: {ddl_of(declared)!r}",
+        code="PYSTORM_FORMAT_MISMATCH",
     )
 
 
@@ -138,7 +141,7 @@ class Undecodable(NamedTuple):
     remedy: str
 
     def error(self) -> SchemaError:
-        return SchemaError(f"{self.reason} {self.remedy}")
+        return SchemaError(f"{self.reason} {self.remedy}", code="PYSTORM_MALFORMED_RECORD")
 
 
 class Decoded(NamedTuple):

@@ -50,7 +50,8 @@ class Json:
             self._decode = msgspec.json.Decoder(Any if type is None else _or_null(type, count())).decode
         except TypeError as error:
             raise OptionError(
-                f"{side}.format json needs a type that JSON can be read as: {error}. Given: {ddl_of(type)!r}"
+                f"{side}.format json needs a type that JSON can be read as: {error}. Given: {ddl_of(type)!r}",
+                code="PYSTORM_FORMAT_MISMATCH",
             ) from None
 
     def values(self, data: Sequence[bytes | None], bad: dict[int, str]) -> list[Any]:

@@ -102,7 +102,8 @@ class Unreadable(NamedTuple):
         """The error that fails the task."""
         return SchemaError(
             f"{self.message}. Correct it, or set files.malformed=skip, or dead-letter with topology.dead.letter=stream "
-            f"or drop. Given: {self.line[:SHOWN]!r}"
+            f"or drop. Given: {self.line[:SHOWN]!r}",
+            code="PYSTORM_MALFORMED_RECORD",
         )
 
 

@@ -42,7 +42,10 @@ class NdJson:
                     self._forms.append((index, form, where))
             row = msgspec.defstruct("Line", members, rename=aliases, kw_only=True)
         except (TypeError, ValueError) as error:
-            raise OptionError(f"these fields cannot be read from JSON: {error}. Given: {list(fields)!r}") from None
+            raise OptionError(
+                f"these fields cannot be read from JSON: {error}. Given: {list(fields)!r}",
+                code="PYSTORM_FORMAT_MISMATCH",
+            ) from None
         decoder = msgspec.json.Decoder(row)
         self._decode = decoder.decode
         self._decode_lines = decoder.decode_lines

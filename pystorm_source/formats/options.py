@@ -100,7 +100,10 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
             except (TypeError, ValueError):
                 number = -1.0
             if not 0 <= number < float("inf"):
-                raise OptionError(f"option 'schema.registry.{key}' is a number of at least 0. Given: {conf[key]!r}")
+                raise OptionError(
+                    f"option 'schema.registry.{key}' is a number of at least 0. Given: {conf[key]!r}",
+                    code="PYSTORM_INVALID_OPTION",
+                )
             conf[key] = number
         return conf
 
@@ -109,16 +112,19 @@ class DecodingOptions(Options, frozen=True, kw_only=True):
         if schema and format not in ("json", "avro"):
             raise OptionError(
                 f"option '{side}.schema' is for {side}.format json and avro; {format or 'bytes'} has its type: leave "
-                f"it out. Given: {schema!r}"
+                f"it out. Given: {schema!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         if schema:
             arrow_type(schema, f"option '{side}.schema'")
         if self.reader_schema_of(side) and format != "avro":
             raise OptionError(
-                f"option '{side}.avro.reader.schema' is for {side}.format avro: leave it out. Given: {format!r}"
+                f"option '{side}.avro.reader.schema' is for {side}.format avro: leave it out. Given: {format!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         if format == "avro" and not (self.registry_client or {}).get("url"):
             raise OptionError(
                 f"{side}.format avro needs option 'schema.registry.url', such as http://registry:8081: the schemas "
-                f"come from there. Given: {sorted(self.registry_client or {})!r}"
+                f"come from there. Given: {sorted(self.registry_client or {})!r}",
+                code="PYSTORM_MISSING_OPTION",
             )

@@ -39,7 +39,8 @@ class Registry:
         except (ValueError, TypeError, OSError) as error:
             raise OptionError(
                 f"options 'schema.registry.*' are none for Confluent's client: {without_credentials(str(error))}. "
-                f"Given: {self._url!r}"
+                f"Given: {self._url!r}",
+                code="PYSTORM_INVALID_OPTION",
             ) from None
 
     def written(self, id: int) -> Written:
@@ -70,7 +71,8 @@ class Registry:
             if error.http_status_code in _REFUSED:
                 raise WorldError(
                     f"the schema registry refuses to give {what}: {error}. Set schema.registry.basic.auth.user.info or "
-                    f"another of its credentials. Given: {self._url!r}"
+                    f"another of its credentials. Given: {self._url!r}",
+                    code="PYSTORM_REGISTRY_REFUSES",
                 ) from None
             raise self._unreachable(what, error) from error
         except Exception as error:  # the client passes on any exception of its HTTP library
@@ -81,7 +83,8 @@ class Registry:
             f"the schema registry does not give {what} ({type(error).__name__}: "
             f"{without_credentials(str(error))}): see that it runs and that "
             f"executors reach it, or raise schema.registry.timeout and schema.registry.max.retries. "
-            f"Given: {self._url!r}"
+            f"Given: {self._url!r}",
+            code="PYSTORM_REGISTRY_UNREACHABLE",
         )
 
 

@@ -53,7 +53,8 @@ class Ballot(NamedTuple):
             ballot = None
         if ballot is None or ballot.to_bytes() != data:
             raise DataLossError(
-                "a ballot in the journal is damaged: delete it while the query does not run. " + f"Given: {where!r}"
+                "a ballot in the journal is damaged: delete it while the query does not run. " + f"Given: {where!r}",
+                code="PYSTORM_JOURNAL_DAMAGED",
             )
         return ballot
 
@@ -85,7 +86,8 @@ def decide(store: JournalStore, prefix: str, attempt: str, value: bytes, sleep: 
         sleep(random.uniform(0, MOST_SECONDS))
     raise WorldError(
         f"other attempts of this task were in the way {MOST_ROUNDS} times while they agreed whose tuples count: let "
-        f"Spark try it again. Given: {store.folder}/{prefix}"
+        f"Spark try it again. Given: {store.folder}/{prefix}",
+        code="PYSTORM_ATTEMPT_SUPERSEDED",
     )
 
 

@@ -46,7 +46,8 @@ class Journal:
             raise CheckpointError(
                 f"the checkpoint names a journal of spout {spout!r} that cannot be: it was written without "
                 "journal.path, or changed; give this query a checkpointLocation of its own, or the options that it "
-                f"had. Given: {id!r}"
+                f"had. Given: {id!r}",
+                code="PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
             )
         self.id = id
         self._spout = spout
@@ -109,7 +110,8 @@ class Journal:
             raise CheckpointError(
                 f"{OLDER_CHECKPOINT}. The checkpoint ends at offset {offset} of spout {self._spout!r}, and what the "
                 f"journal held below {trimmed} is finished and deleted: bring back a newer checkpoint, {GO_ON}. "
-                f"Given: {self.where(HEAD)!r}"
+                f"Given: {self.where(HEAD)!r}",
+                code="PYSTORM_CHECKPOINT_TOO_OLD",
             )
         return trimmed
 
@@ -158,7 +160,8 @@ class Journal:
                 raise DataLossError(
                     f"a segment of the journal of spout {self._spout!r} is damaged, {damage}: bring the file back from "
                     "a copy, or let the query go on without its tuples from there on with option "
-                    f"failOnDataLoss=false. Given: {self.where(part.name)!r}"
+                    f"failOnDataLoss=false. Given: {self.where(part.name)!r}",
+                    code="PYSTORM_JOURNAL_DAMAGED",
                 )
             if damage:
                 kept = sum(group.tuples for group in content.groups)
@@ -191,7 +194,8 @@ class Journal:
                 raise UsageError(
                     f"offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} were journaled in "
                     "other parts: its `par` has changed while a micro-batch was unfinished, and the query needs the "
-                    f"old one until that is done; or {OLDER_CHECKPOINT}. Given: {self.where(name)!r}"
+                    f"old one until that is done; or {OLDER_CHECKPOINT}. Given: {self.where(name)!r}",
+                    code="PYSTORM_PAR_CHANGED",
                 )
         data = self.store.read(batch.manifest)
         try:
@@ -228,14 +232,16 @@ class Journal:
         if trimmed is None:
             return DataLossError(
                 f"there is no journal of spout {self._spout!r}, or its head is damaged: {SAME_FOLDER}; bring it back "
-                f"from a copy, {GO_ON}. {where}"
+                f"from a copy, {GO_ON}. {where}",
+                code="PYSTORM_JOURNAL_DAMAGED",
             )
         if trimmed > batch.start:
             return CheckpointError(
                 f"offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} were finished before, and "
                 f"the journal is trimmed up to {trimmed}: {OLDER_CHECKPOINT}; bring back a newer checkpoint, {GO_ON}. "
                 "If this attempt comes late, after its micro-batch was finished, nothing of it counts and Spark takes "
-                f"no notice. {where}"
+                f"no notice. {where}",
+                code="PYSTORM_CHECKPOINT_TOO_OLD",
             )
         # A share may be read before earlier shares of the same micro-batch, and after later ones.
         others = (shares - 1) * (batch.end - batch.start + 1)
@@ -248,6 +254,7 @@ class Journal:
             return DataLossError(
                 f"{OLDER_JOURNAL}. Offsets {batch.start} to {batch.end} (exclusive) of spout {self._spout!r} have no "
                 f"manifest, and those beside them do not fit: it goes on from {reached} and ends at {latest}. "
-                f"{SAME_FOLDER}; bring the files back from a copy, {GO_ON}. {where}"
+                f"{SAME_FOLDER}; bring the files back from a copy, {GO_ON}. {where}",
+                code="PYSTORM_JOURNAL_DAMAGED",
             )
         return None

@@ -129,7 +129,8 @@ class Manifest:
             raise DataLossError(
                 f"the manifest of offsets {batch.start} to {batch.end} (exclusive) in the journal is damaged, or of "
                 "another version: bring the file back from a copy, or let the query go on without the tuples of this "
-                f"batch with option failOnDataLoss=false. Given: {where!r}"
+                f"batch with option failOnDataLoss=false. Given: {where!r}",
+                code="PYSTORM_JOURNAL_DAMAGED",
             )
         return manifest
 

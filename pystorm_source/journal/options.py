@@ -43,10 +43,16 @@ class JournalOptions(Options, frozen=True, kw_only=True):
         remedy = "option 'journal.path' is an absolute path, or a URI that pyarrow.fs knows"
         if "://" not in self.path:
             if not self.path.startswith("/"):
-                raise OptionError(f"{remedy}: driver and executors have other working folders. Given: {self.path!r}")
+                raise OptionError(
+                    f"{remedy}: driver and executors have other working folders. Given: {self.path!r}",
+                    code="PYSTORM_INVALID_OPTION",
+                )
             return
         if self.path.partition("://")[0].lower() not in _SCHEMES:
-            raise OptionError(f"{remedy}: {', '.join(f'{scheme}://' for scheme in _SCHEMES)}. Given: {self.shown!r}")
+            raise OptionError(
+                f"{remedy}: {', '.join(f'{scheme}://' for scheme in _SCHEMES)}. Given: {self.shown!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
 
     @property
     def shown(self) -> str:
@@ -66,6 +72,7 @@ def file_system(path: str) -> tuple[FileSystem | None, str]:
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         raise OptionError(
             f"option 'journal.path' is no URI that pyarrow.fs takes ({error}): see pyarrow.fs.FileSystem.from_uri. "
-            f"Given: {without_credentials(path)!r}"
+            f"Given: {without_credentials(path)!r}",
+            code="PYSTORM_INVALID_OPTION",
         ) from None
     return (None if found.type_name == "local" else found), inner

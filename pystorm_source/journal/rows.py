@@ -93,7 +93,8 @@ class JournalRows:
             raise DataLossError(
                 f"the journal of {self.component!r} was written when the spout had other streams or fields, "
                 f"{dict(zip(theirs, (schema.names for schema in schemas), strict=True))!r}: run the old topology until "
-                f"this micro-batch is done. Given: {where!r}, read for {self._fields!r}"
+                f"this micro-batch is done. Given: {where!r}, read for {self._fields!r}",
+                code="PYSTORM_JOURNAL_OF_OTHER_FIELDS",
             )
 
     def emits(self, group: Group | Sequence[StreamBatch]) -> Iterator[Emit]:

@@ -137,7 +137,8 @@ class JournaledSpout(PartitionedSpout):
         if len(known) != 1:
             raise CheckpointError(
                 f"the checkpoint names several journals of spout {self.component_name!r}, which has one: it was "
-                f"changed; give this query a checkpointLocation of its own. Given: {dict(known)!r}"
+                f"changed; give this query a checkpointLocation of its own. Given: {dict(known)!r}",
+                code="PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
             )
         ((name, offset),) = known.items()
         self._journal_of(name)

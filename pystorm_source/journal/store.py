@@ -343,5 +343,6 @@ def _world(folder: str, name: str = "") -> Iterator[None]:
         raise WorldError(
             f"the journal cannot be read or written ({type(error).__name__}: {error.strerror or error}): option "
             "'journal.path' names a place that the driver and every executor may read, write, list and delete in. "
-            f"Given: {'/'.join(part for part in (folder, name) if part)!r}"
+            f"Given: {'/'.join(part for part in (folder, name) if part)!r}",
+            code="PYSTORM_JOURNAL_UNREACHABLE",
         ) from error

@@ -79,7 +79,8 @@ class BatchWriter:
         if trimmed is not None and trimmed >= self._batch.end:
             raise WorldError(
                 f"this attempt comes after its micro-batch was finished: nothing of it counts, Spark takes no notice. "
-                f"Given: {self._journal.where(self._batch.manifest)!r}"
+                f"Given: {self._journal.where(self._batch.manifest)!r}",
+                code="PYSTORM_ATTEMPT_SUPERSEDED",
             )
         self._release()
         if winner == mine:
@@ -120,7 +121,9 @@ class BatchWriter:
         if found is None:
             if created is False:
                 raise WorldError(
-                    f"a manifest has vanished from the journal while it was read: let Spark try again. Given: {where!r}"
+                    "a manifest has vanished from the journal while it was read: let Spark try again. "
+                    f"Given: {where!r}",
+                    code="PYSTORM_ATTEMPT_SUPERSEDED",
                 )
             self._may_be_carried_on = True  # from here on other attempts may commit this manifest
             found = decide(store, self._batch.prefix, self._attempt, mine.to_bytes(), self._clock.sleep)

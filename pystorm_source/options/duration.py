@@ -11,5 +11,8 @@ def parse_duration(key: str, text: str) -> float:
     """Seconds. Raises OptionError naming ``key``."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", text)
     if found is None:
-        raise OptionError(f"option {key!r} is a number with ms, s, m, h or d, such as '15m'. Given: {text!r}")
+        raise OptionError(
+            f"option {key!r} is a number with ms, s, m, h or d, such as '15m'. Given: {text!r}",
+            code="PYSTORM_INVALID_OPTION",
+        )
     return float(found[1]) * _SECONDS[found[2]]

@@ -366,14 +366,19 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for code in self.lint_off_codes:
             if code not in LINT_CODES:
-                raise OptionError(f"option 'topology.lint.off' takes {', '.join(LINT_CODES)}. Given: {self.lint_off!r}")
+                raise OptionError(
+                    f"option 'topology.lint.off' takes {', '.join(LINT_CODES)}. Given: {self.lint_off!r}",
+                    code="PYSTORM_INVALID_OPTION",
+                )
         if self.log_level.lower() not in LOG_LEVELS:
             raise OptionError(
-                f"option 'pystorm.log.level' is one of {', '.join(LOG_LEVELS)}. Given: {self.log_level!r}"
+                f"option 'pystorm.log.level' is one of {', '.join(LOG_LEVELS)}. Given: {self.log_level!r}",
+                code="PYSTORM_INVALID_OPTION",
             )
         if self.producer_batch_size > self.receive_buffer_size // 2:
             raise OptionError(
                 f"topology.producer.batch.size is at most half of topology.executor.receive.buffer.size "
                 f"({self.receive_buffer_size}): lower the batch or enlarge the queue. "
-                f"Given: {self.producer_batch_size!r}"
+                f"Given: {self.producer_batch_size!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )

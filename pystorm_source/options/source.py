@@ -143,7 +143,8 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         if self.feedback_host and not _is_host(self.feedback_host):
             raise OptionError(
                 "option 'feedback.host' is a host name or an IP address, without scheme and port, which is "
-                f"feedback.port. Given: {self.feedback_host!r}"
+                f"feedback.port. Given: {self.feedback_host!r}",
+                code="PYSTORM_INVALID_OPTION",
             )
 
 

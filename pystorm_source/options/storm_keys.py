@@ -64,4 +64,7 @@ def check_topology_keys(given: Iterable[str]) -> None:
             continue
         near = difflib.get_close_matches(key.lower(), by_lower, n=1, cutoff=0.85)
         if near:
-            raise OptionError(f"unknown key {key!r}: did you mean {by_lower[near[0]]!r}? Given: {key!r}")
+            raise OptionError(
+                f"unknown key {key!r}: did you mean {by_lower[near[0]]!r}? Given: {key!r}",
+                code="PYSTORM_UNKNOWN_OPTION",
+            )

@@ -121,7 +121,8 @@ def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Ite
             remedy = f"did you mean {known[near[0]]!r}?" if near else f"known are: {', '.join(sorted(named.values()))}."
             raise OptionError(
                 f"unknown option {key!r}: {remedy} A key of your own goes into option 'config' or into "
-                f"Topology.config. Given: {key!r}"
+                f"Topology.config. Given: {key!r}",
+                code="PYSTORM_UNKNOWN_OPTION",
             )
 
 
@@ -145,7 +146,9 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
     for lowered_key, key, field, is_required, _ in _lookups(table):
         if lowered_key not in lowered:
             if is_required:
-                raise OptionError(f"option {key!r} is needed: {meaning_of(field)} Given: nothing")
+                raise OptionError(
+                    f"option {key!r} is needed: {meaning_of(field)} Given: nothing", code="PYSTORM_MISSING_OPTION"
+                )
             continue
         value = lowered[lowered_key]
         try:
@@ -154,5 +157,7 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
             values[field.name] = msgspec.convert(value, field.type, strict=False)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             what = cut(str(error), LONGEST_GIVEN)  # it may quote the value
-            raise OptionError(f"option {key!r}: {what}. {meaning_of(field)} Given: {shown(key, value)}") from None
+            raise OptionError(
+                f"option {key!r}: {what}. {meaning_of(field)} Given: {shown(key, value)}", code="PYSTORM_INVALID_OPTION"
+            ) from None
     return table(**table.defaults_beside(values), **values)

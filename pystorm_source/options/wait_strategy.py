@@ -84,7 +84,8 @@ def wait_strategy(situation: WaitSituation, engine: EngineOptions, conf: Mapping
     except Exception as error:
         raise OptionError(
             f"option {situation.key!r}: {cls.__name__}() or its prepare(conf, situation) raised "
-            f"{said(error)}. Given: {options.strategy!r}"
+            f"{said(error)}. Given: {options.strategy!r}",
+            code="PYSTORM_INVALID_OPTION",
         ) from error
     return UserWait(strategy)
 
@@ -103,7 +104,7 @@ def check_wait_strategies(engine: EngineOptions) -> None:
         >>> from pystorm_source.options.wait_strategy import check_wait_strategies
         >>> check_wait_strategies(parse(EngineOptions, {"topology.bolt.wait.strategy": "collections:Counter"}))
         Traceback (most recent call last):
-        pystorm_source.errors.OptionError: option 'topology.bolt.wait.strategy': a wait strategy defines ...
+        pystorm_source.errors.OptionError: [PYSTORM_INVALID_OPTION] option 'topology.bolt.wait.strategy': a ...
     """
     for situation in WaitSituation:
         name = engine.wait_options(situation.value).strategy
@@ -116,9 +117,12 @@ def _load(key: str, given: str) -> type[Any]:
     module, found = load_named(key, given, form, f", or name one of {', '.join(_BUILT_IN)}", dots=True)
     if not isinstance(found, type):
         raise OptionError(
-            f"option {key!r}: {module.__name__!r} has no class {given.partition(':')[2]!r}. Given: {given!r}"
+            f"option {key!r}: {module.__name__!r} has no class {given.partition(':')[2]!r}. Given: {given!r}",
+            code="PYSTORM_NAME_NOT_FOUND",
         )
     for method in ("prepare(conf, situation)", "idle(idle_counter)"):
         if not callable(getattr(found, method.partition("(")[0], None)):
-            raise OptionError(f"option {key!r}: a wait strategy defines {method}. Given: {given!r}")
+            raise OptionError(
+                f"option {key!r}: a wait strategy defines {method}. Given: {given!r}", code="PYSTORM_INVALID_OPTION"
+            )
     return found

@@ -39,7 +39,8 @@ def load_topology(reference: str) -> type[Topology]:
         )
         raise OptionError(
             f"option 'topology': {module_name!r} has no Topology {class_name!r}; it has: "
-            f"{', '.join(candidates) or 'none'}. Given: {reference!r}"
+            f"{', '.join(candidates) or 'none'}. Given: {reference!r}",
+            code="PYSTORM_TOPOLOGY_NOT_FOUND",
         )
     return found
 
@@ -56,10 +57,14 @@ def compile_plan(
     """
     if not (isinstance(topology, type) and issubclass(topology, Topology)):
         raise TopologyError(
-            f"a topology is a subclass of pystorm_source.Topology: the class, not an instance. Given: {topology!r}"
+            f"a topology is a subclass of pystorm_source.Topology: the class, not an instance. Given: {topology!r}",
+            code="PYSTORM_NOT_A_TOPOLOGY",
         )
     if not topology.specs:
-        raise TopologyError(f"a topology needs components, such as lines = MySpout.spec(). Given: {topology.__name__}")
+        raise TopologyError(
+            f"a topology needs components, such as lines = MySpout.spec(). Given: {topology.__name__}",
+            code="PYSTORM_INVALID_TOPOLOGY",
+        )
     config = {**topology.merged_config(), **(overrides or {})}
     engine = engine_options(config)
     owns: dict[str, EngineOptions] = {}
@@ -114,7 +119,10 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
     cls = spec.component_cls
     where = f"{spec.label!r} of {topology.__name__}"
     if all(issubclass(cls, kind) for kind in (Spout, Bolt)):
-        raise TopologyError(f"component {where} must be a Spout or a Bolt, not both. Given: {cls.__name__}")
+        raise TopologyError(
+            f"component {where} must be a Spout or a Bolt, not both. Given: {cls.__name__}",
+            code="PYSTORM_INVALID_COMPONENT",
+        )
     if issubclass(cls, Bolt):
         method = "process_batch" if issubclass(cls, BatchingBolt) else "process"
         base = next(base for base in (BatchingBolt, AsyncBolt, Bolt) if issubclass(cls, base))
@@ -122,7 +130,10 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
         if missing and not (issubclass(cls, BatchingBolt) and cls.process_batches is not BatchingBolt.process_batches):
             arguments = "key, tups" if method == "process_batch" else "tup"
             how = "async def " if issubclass(cls, AsyncBolt) else ""
-            raise TopologyError(f"bolt {where} must define {how}{method}({arguments}). Given: {cls.__name__}")
+            raise TopologyError(
+                f"bolt {where} must define {how}{method}({arguments}). Given: {cls.__name__}",
+                code="PYSTORM_INVALID_COMPONENT",
+            )
     elif issubclass(cls, PartitionedSpout):
         method = "next_batch" if cls.gives_batches() else "next_tuple"
         default = spec.stream("default")
@@ -130,33 +141,42 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
             raise TopologyError(
                 f"spout {where} gives Arrow batches, which are rows of its default stream: declare its fields in "
                 f"`outputs`, such as outputs = ['word string']. Given: the streams "
-                f"{[stream.name for stream in spec.streams]!r}"
+                f"{[stream.name for stream in spec.streams]!r}",
+                code="PYSTORM_INVALID_COMPONENT",
             )
         if method == "next_batch" and default is not None and default.direct:
             raise TopologyError(
                 f"spout {where} gives Arrow batches, whose rows name no task: declare its default stream without "
-                f"direct=True, or define next_tuple(). Given: {default!r}"
+                f"direct=True, or define next_tuple(). Given: {default!r}",
+                code="PYSTORM_INVALID_COMPONENT",
             )
     else:
         method = "next_tuple"
         if issubclass(cls, Spout) and cls.next_tuple is Spout.next_tuple:
-            raise TopologyError(f"spout {where} must define next_tuple(). Given: {cls.__name__}")
+            raise TopologyError(
+                f"spout {where} must define next_tuple(). Given: {cls.__name__}", code="PYSTORM_INVALID_COMPONENT"
+            )
     # A call of such a function only makes an object that is never run: no error, and no tuple ever.
     function = getattr(cls, method, None)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise TopologyError(f"{method}() of {where} must emit or return, not yield. Given: {cls.__name__}.{method}")
+        raise TopologyError(
+            f"{method}() of {where} must emit or return, not yield. Given: {cls.__name__}.{method}",
+            code="PYSTORM_INVALID_COMPONENT",
+        )
     if issubclass(cls, AsyncBolt):
         if not inspect.iscoroutinefunction(function):
             raise TopologyError(
                 f"process() of {where} must be async def, as that of every AsyncBolt; derive it from Bolt if it waits "
-                f"for nothing. Given: {cls.__name__}.process"
+                f"for nothing. Given: {cls.__name__}.process",
+                code="PYSTORM_INVALID_COMPONENT",
             )
         return
     for name in (method, "initialize", "cleanup", "process_tick"):
         if inspect.iscoroutinefunction(getattr(cls, name, None)):
             raise TopologyError(
                 f"{name}() of {where} must be a plain def, not async; bolts whose methods are async derive from "
-                f"AsyncBolt. Given: {cls.__name__}.{name}"
+                f"AsyncBolt. Given: {cls.__name__}.{name}",
+                code="PYSTORM_INVALID_COMPONENT",
             )
 
 
@@ -165,7 +185,8 @@ def _frozen(config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
         copied = json_copy(dict(config))
     except (TypeError, ValueError) as error:
         raise TopologyError(
-            f"the configuration of a topology must be JSON: {error}. Given: {redacted('config', config)!r}"
+            f"the configuration of a topology must be JSON: {error}. Given: {redacted('config', config)!r}",
+            code="PYSTORM_INVALID_TOPOLOGY",
         ) from None
     return tuple(sorted(copied.items()))
 

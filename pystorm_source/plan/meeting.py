@@ -38,7 +38,8 @@ def check_meetings(plan: Plan) -> None:
                 "reads one range of one spout, so they never meet: make a topology of each spout and join the "
                 "DataFrames in Spark; or, if the bolt needs no tuple of one spout for those of another, set "
                 f"topology.spouts.independent=true, as an option or in the config of {component.name!r}. "
-                f"Given: {_shown(meeting)}"
+                f"Given: {_shown(meeting)}",
+                code="PYSTORM_SPOUTS_NEVER_MEET",
             )
 
 

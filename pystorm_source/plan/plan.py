@@ -88,7 +88,8 @@ class EdgePlan:
             raise TopologyError(
                 f"the custom grouping of {self.consumer!r} on stream {self.stream!r} of {self.producer!r} cannot be "
                 f"copied for every producer task ({said(error)}): make such objects in prepare(). Given: "
-                f"{type(self.custom).__name__}"
+                f"{type(self.custom).__name__}",
+                code="PYSTORM_CANNOT_PICKLE",
             ) from error
 
 
@@ -146,7 +147,8 @@ class Plan(RedactedRepr):
                 raise OptionError(
                     f"{edge.consumer!r} subscribes to the stream {DEAD_LETTER.name!r} of {spout.name!r}, which is "
                     f"there with topology.dead.letter=stream only: set it, or take that input out. "
-                    f"Given: {spout.options.dead_letter!r}"
+                    f"Given: {spout.options.dead_letter!r}",
+                    code="PYSTORM_OPTIONS_CONFLICT",
                 )
 
     @property
@@ -271,7 +273,7 @@ def own_options(
     try:
         found = engine_options({**config, **own})
     except OptionError as error:
-        raise OptionError(f"config of component {component!r}: {error}") from None
+        raise OptionError(f"config of component {component!r}: {error.message}", code=error.code) from None
     return options if found == options else found  # the same object travels to tasks once
 
 
@@ -283,5 +285,6 @@ def _par_in(component: ComponentPlan, environment: str) -> int:
     remedy = "add this one, or choose one of them" if environment else "choose one"
     raise OptionError(
         f"`par` of {component.name!r} is given for the environments {known}: {remedy} with option "
-        f"'topology.environment'. Given: {repr(environment) if environment else 'none'}"
+        f"'topology.environment'. Given: {repr(environment) if environment else 'none'}",
+        code="PYSTORM_UNKNOWN_ENVIRONMENT",
     )

@@ -156,7 +156,10 @@ def _planned(topology: type[Topology] | str, name: str | None = None) -> tuple[P
     _refuse_tables_of_main(plan)
     name = f"{PREFIX}{cls.__name__.lower()}" if name is None else name
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name):
-        raise OptionError(f"the name of a format is a letter and then letters, digits and underscores. Given: {name!r}")
+        raise OptionError(
+            f"the name of a format is a letter and then letters, digits and underscores. Given: {name!r}",
+            code="PYSTORM_INVALID_NAME",
+        )
     return plan, name
 
 
@@ -175,7 +178,8 @@ def _texts(keywords: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str,
     for key, value in options.items():
         if key.lower() in named:
             raise OptionError(
-                f"option {key!r} is given as a keyword and in `options`: keep one. Given: {shown(key, value)}"
+                f"option {key!r} is given as a keyword and in `options`: keep one. Given: {shown(key, value)}",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
     texts = {}
     for key, value in [*keywords.items(), *options.items()]:
@@ -225,7 +229,8 @@ def _refuse_tables_of_main(plan: Plan) -> None:
             raise TopologyError(
                 f"the options table of {component.name!r} is defined in a notebook or script and cannot travel to "
                 "Spark's processes: put it into a module that they can import, or read plain keys from `conf` and set "
-                f"them by config={{...}}. Given: {table.__qualname__}"
+                f"them by config={{...}}. Given: {table.__qualname__}",
+                code="PYSTORM_CANNOT_PICKLE",
             )
 
 

@@ -79,7 +79,8 @@ class ReadRequest:
                 raise OptionError(
                     f"format {source!r} was registered with its topology: leave option 'topology' out, or use format "
                     "'pystorm'. "
-                    f"Given: {options.topology!r}"
+                    f"Given: {options.topology!r}",
+                    code="PYSTORM_OPTIONS_CONFLICT",
                 )
             tables = _tables_of(component.cls for component in plan.components)
             config |= _conf_given(given, options, tables)
@@ -127,12 +128,14 @@ class ReadRequest:
         if self.options.ending_offsets.strip().lower() != "latest":
             raise OptionError(
                 "option 'endingOffsets' is for spark.read: a stream has no end; use Trigger.AvailableNow to stop at "
-                f"the present data. Given: {self.options.ending_offsets!r}"
+                f"the present data. Given: {self.options.ending_offsets!r}",
+                code="PYSTORM_OPTION_NOT_FOR_THIS_READ",
             )
         for key, value in self.for_batches:
             raise OptionError(
                 f"option {key!r} is for spark.read: a stream has no end; use Trigger.AvailableNow to stop at "
-                f"the present data. Given: {value!r}"
+                f"the present data. Given: {value!r}",
+                code="PYSTORM_OPTION_NOT_FOR_THIS_READ",
             )
 
     def check_batch(self) -> None:
@@ -141,13 +144,15 @@ class ReadRequest:
             raise OptionError(
                 "option 'journal.path' is for streams: a batch read ends and never reads its tuples again. "
                 "Leave it out, and set delivery.guarantee=best-effort for spouts without offsets. "
-                f"Given: {self.journal.shown!r}"
+                f"Given: {self.journal.shown!r}",
+                code="PYSTORM_OPTION_NOT_FOR_THIS_READ",
             )
         if self.starting.default == LATEST or LATEST in self.starting.named.values():
             raise OptionError(
                 "option 'startingOffsets' of a batch read cannot be latest: nothing would be read. Say earliest, or "
                 "offsets. "
-                f"Given: {self.options.starting_offsets!r}"
+                f"Given: {self.options.starting_offsets!r}",
+                code="PYSTORM_INVALID_OFFSETS",
             )
 
     def _check_together(self) -> None:
@@ -156,12 +161,14 @@ class ReadRequest:
             raise OptionError(
                 f"minOffsetsPerTrigger is at most maxOffsetsPerTrigger ({most}), or no micro-batch could ever start "
                 "early: lower it. "
-                f"Given: {least!r}"
+                f"Given: {least!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         if self.ending.default == EARLIEST or EARLIEST in self.ending.named.values():
             raise OptionError(
                 "option 'endingOffsets' cannot be earliest: nothing would be read. Given: "
-                f"{self.options.ending_offsets!r}"
+                f"{self.options.ending_offsets!r}",
+                code="PYSTORM_INVALID_OFFSETS",
             )
 
 
@@ -196,7 +203,7 @@ def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
             "OPTIONS (...), or "
             "SELECT ... FROM t WITH (topology = '...')"
         )
-    raise OptionError(f"option 'topology' is needed: {remedy}. Given: {sorted(given)!r}")
+    raise OptionError(f"option 'topology' is needed: {remedy}. Given: {sorted(given)!r}", code="PYSTORM_MISSING_OPTION")
 
 
 def _config_of(text: str) -> dict[str, Any]:
@@ -208,7 +215,8 @@ def _config_of(text: str) -> dict[str, Any]:
     if path is not None and path.suffix.lower() not in (".yaml", ".yml", ".json"):
         raise OptionError(
             "option 'config' is a JSON object or the path of a .yaml or .json file, or a preset: "
-            f"{' or '.join(preset_names())}. Given: {shown}"
+            f"{' or '.join(preset_names())}. Given: {shown}",
+            code="PYSTORM_INVALID_CONFIG",
         )
     try:
         content = text if path is None else path.read_text(encoding="utf-8")
@@ -217,21 +225,30 @@ def _config_of(text: str) -> dict[str, Any]:
     except OSError as error:
         raise OptionError(
             f"option 'config': the file cannot be read on the driver ({error.strerror}, working folder {Path.cwd()}). "
-            f"Given: {shown}"
+            f"Given: {shown}",
+            code="PYSTORM_INVALID_CONFIG",
         ) from None
     except json.JSONDecodeError as error:
         where = f"{error.msg} in line {error.lineno}, column {error.colno}"
-        raise OptionError(f"option 'config' is no JSON: {where}. Given: {shown}") from None
+        raise OptionError(
+            f"option 'config' is no JSON: {where}. Given: {shown}", code="PYSTORM_INVALID_CONFIG"
+        ) from None
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{getattr(error, 'problem', error)}{f' in line {mark.line + 1}' if mark else ''}"
-        raise OptionError(f"option 'config' is no YAML: {where}. Given: {shown}") from None
+        raise OptionError(
+            f"option 'config' is no YAML: {where}. Given: {shown}", code="PYSTORM_INVALID_CONFIG"
+        ) from None
     if not isinstance(config, dict) or not all(isinstance(key, str) for key in config):
-        raise OptionError(f"option 'config' holds one object of keys and values. Given: {shown}")
+        raise OptionError(
+            f"option 'config' holds one object of keys and values. Given: {shown}", code="PYSTORM_INVALID_CONFIG"
+        )
     try:
         return dict(json_copy(config))
     except (TypeError, ValueError) as error:
-        raise OptionError(f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}") from None
+        raise OptionError(
+            f"option 'config' holds JSON values only: {error}. Given: {sorted(config)!r}", code="PYSTORM_INVALID_CONFIG"
+        ) from None
 
 
 def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[type[Options], ...]) -> dict[str, Any]:
@@ -286,7 +303,8 @@ def _guaranteed(plan: Plan, options: SourceOptions, journal: JournalOptions) -> 
         f"spout {spout.name!r} ({spout.cls.__name__}) has no offsets, so Spark cannot replay the tuples of a failed "
         "task: have them journaled with option journal.path, a folder or URI that driver and executors share; write "
         "it as a PartitionedSpout; or accept that loss with option delivery.guarantee=best-effort. Given: "
-        f"delivery.guarantee={options.delivery_guarantee!r}, no journal.path"
+        f"delivery.guarantee={options.delivery_guarantee!r}, no journal.path",
+        code="PYSTORM_SPOUT_WITHOUT_OFFSETS",
     )
 
 

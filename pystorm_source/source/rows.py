@@ -57,7 +57,8 @@ class Rows:
         if taken:
             raise SchemaError(
                 f"{taken[0]!r} is a column of includeMetadata and streams=all: rename the field, or do without. "
-                f"Given: {taken!r}"
+                f"Given: {taken!r}",
+                code="PYSTORM_SCHEMA_MISMATCH",
             )
 
     def schema(self) -> StructType:
@@ -69,7 +70,8 @@ class Rows:
                 raise SchemaError(
                     f"stream {each} declares fields without a type: declare one, such as outputs = ['{bare[0]} "
                     "string'], or call "
-                    f".schema('{ddl}') on the reader, with the types that fit. Given: {bare!r}"
+                    f".schema('{ddl}') on the reader, with the types that fit. Given: {bare!r}",
+                    code="PYSTORM_UNTYPED_FIELDS",
                 )
         fields = [field for field in self._columns.values() if field is not None]
         return StructType([*fields, *(StructField(name, METADATA[name]) for name in self._metadata)])
@@ -93,14 +95,17 @@ class Rows:
         strange = [name for name in schema.names if name.lower() not in known]
         if strange and set(strange) <= set(METADATA):
             raise SchemaError(
-                f"the schema names {strange!r}: set includeMetadata=true to have them. Given: {schema.simpleString()!r}"
+                f"the schema names {strange!r}: set includeMetadata=true to have them. "
+                f"Given: {schema.simpleString()!r}",
+                code="PYSTORM_SCHEMA_MISMATCH",
             )
         if strange or not names or len(set(names)) != len(names):
             streams = ", ".join(map(str, self.streams))
             raise SchemaError(
                 f"a schema for {streams} names each column once, out of {have!r} (any part of them, in any order; "
                 "rename with "
-                f".toDF). Given: {schema.names!r}"
+                f".toDF). Given: {schema.names!r}",
+                code="PYSTORM_SCHEMA_MISMATCH",
             )
 
     def _check_type(self, column: StructField) -> None:
@@ -109,7 +114,8 @@ class Rows:
             if column.dataType != METADATA[name]:
                 raise SchemaError(
                     f"column {name!r} is of type {METADATA[name].simpleString()}. Given: "
-                    f"{column.dataType.simpleString()!r}"
+                    f"{column.dataType.simpleString()!r}",
+                    code="PYSTORM_SCHEMA_MISMATCH",
                 )
             return
         declared = self._columns[name]
@@ -117,14 +123,16 @@ class Rows:
             raise SchemaError(
                 f"column {column.name!r} is declared {declared.dataType.simpleString()} by the topology, which the "
                 "schema's type "
-                f"cannot hold: read it as declared and cast it in Spark. Given: {column.dataType.simpleString()!r}"
+                f"cannot hold: read it as declared and cast it in Spark. Given: {column.dataType.simpleString()!r}",
+                code="PYSTORM_SCHEMA_MISMATCH",
             )
         lacking = [str(each) for each in self.streams if name not in each.stream.fields]
         if lacking and not column.nullable:
             raise SchemaError(
                 f"column {column.name!r} may not be null, but {', '.join(lacking)} has no such field: make it "
                 "nullable. "
-                f"Given: {column.simpleString()!r} not null"
+                f"Given: {column.simpleString()!r} not null",
+                code="PYSTORM_SCHEMA_MISMATCH",
             )
 
     def _view(self, each: Open, schema: StructType) -> ViewPlan:
@@ -145,7 +153,8 @@ def _arrow(schema: StructType) -> pa.Schema:
         except Exception as error:
             raise SchemaError(
                 f"column {column.name!r} has a type that Arrow does not carry ({error}): take another. "
-                f"Given: {column.dataType.simpleString()!r}"
+                f"Given: {column.dataType.simpleString()!r}",
+                code="PYSTORM_INVALID_TYPE",
             ) from None
     return arrow_schema(schema)
 
@@ -156,13 +165,15 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
         raise OptionError(
             "no stream leaves this topology, so it has no rows: give its last bolt `outputs`, such as outputs = "
             "['written long'], and let it emit its results, or nothing at all: a stream that emits nothing gives no "
-            f"rows. Given: topology {plan.name!r}"
+            f"rows. Given: topology {plan.name!r}",
+            code="PYSTORM_NO_OPEN_STREAM",
         )
     names = ", ".join(map(str, streams))
     if options.streams == "all":
         if options.stream:
             raise OptionError(
-                f"options 'stream' and 'streams=all' exclude each other: give one. Given: {options.stream!r}"
+                f"options 'stream' and 'streams=all' exclude each other: give one. Given: {options.stream!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         return streams
     ordinary = tuple(each for each in streams if each.stream != DEAD_LETTER)
@@ -171,7 +182,8 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
         if len(ordinary or streams) > 1:
             raise OptionError(
                 f"several streams leave topology {plan.name!r}: pick one with option 'stream', or all with "
-                f"streams=all. Given: {names}"
+                f"streams=all. Given: {names}",
+                code="PYSTORM_SEVERAL_STREAMS",
             )
         return ordinary or streams
     fits_name = [each for each in streams if str(each) == options.stream]
@@ -179,7 +191,8 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
     if len(fits_name) != 1:
         raise OptionError(
             f"option 'stream' is component or component.stream of one open stream (one without subscribers): {names}. "
-            f"Given: {options.stream!r}"
+            f"Given: {options.stream!r}",
+            code="PYSTORM_STREAM_NOT_FOUND",
         )
     return tuple(fits_name)
 
@@ -192,7 +205,8 @@ def _check_dead_letters_read(streams: tuple[Open, ...], ordinary: tuple[Open, ..
             f"the dead letters {unread} would have no reader: let a bolt subscribe to them, such as "
             f"inputs=[{unread.component.name}[{DEAD_LETTER.name!r}]], read all with streams=all, or say with option "
             f"'stream' which stream is meant (stream={ordinary[0]} here, stream={unread} in a query of their own). "
-            "Given: topology.dead.letter='stream'"
+            "Given: topology.dead.letter='stream'",
+            code="PYSTORM_DEAD_LETTERS_UNREAD",
         )
 
 
@@ -217,7 +231,8 @@ def _union(streams: tuple[Open, ...]) -> dict[str, StructField | None]:
                     f"{owners[name]} and {each} declare field {name!r} with different types: give both the same, "
                     "rename one, or read "
                     f"the streams one by one. Given: {before.dataType.simpleString()!r} and "
-                    f"{column.dataType.simpleString()!r}"
+                    f"{column.dataType.simpleString()!r}",
+                    code="PYSTORM_SCHEMA_MISMATCH",
                 )
             if column is not None:
                 owners.setdefault(name, each)

@@ -15,7 +15,10 @@ def _check_width(rows: Any, stream: Stream | None) -> None:
         return
     for row in rows:
         if isinstance(row, (list, tuple)) and len(row) != len(stream.fields):
-            raise OptionError(f"a row of a MemorySpout has a value for each of {list(stream.fields)}. Given: {row!r}")
+            raise OptionError(
+                f"a row of a MemorySpout has a value for each of {list(stream.fields)}. Given: {row!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
 
 
 class MemorySpout(PartitionedSpout):
@@ -95,10 +98,16 @@ class MemorySpout(PartitionedSpout):
         self._rows = conf.get("memory.rows", self.rows)
         self._count = conf.get("memory.partitions", self.number_of_partitions)
         if isinstance(self._count, bool) or not isinstance(self._count, int) or self._count < 1:
-            raise OptionError(f"`partitions` of a MemorySpout is an int of at least 1. Given: {self._count!r}")
+            raise OptionError(
+                f"`partitions` of a MemorySpout is an int of at least 1. Given: {self._count!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         for row in self._rows:
             if not isinstance(row, (list, tuple)):
-                raise OptionError(f"a row of a MemorySpout is a list or tuple with one value per field. Given: {row!r}")
+                raise OptionError(
+                    f"a row of a MemorySpout is a list or tuple with one value per field. Given: {row!r}",
+                    code="PYSTORM_INVALID_OPTION",
+                )
 
     def partitions(self) -> list[str]:
         return [str(index) for index in range(self._count)]

@@ -62,7 +62,8 @@ class SocketOptions(Options, frozen=True, kw_only=True):
         if not fits:
             raise OptionError(
                 "option 'socket.encoding' is a text encoding that Python knows and in which a line ends with the byte "
-                f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}"
+                f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}",
+                code="PYSTORM_INVALID_OPTION",
             )
 
 

@@ -109,7 +109,9 @@ def verify_bolt(
 def _spec_of(bolt: Any) -> ComponentSpec:
     spec = bolt.spec() if isinstance(bolt, type) and issubclass(bolt, Bolt) else bolt
     if not isinstance(spec, ComponentSpec) or not issubclass(spec.component_cls, Bolt):
-        raise TopologyError(f"verify_bolt takes a Bolt: the class or its spec. Given: {given(bolt)}")
+        raise TopologyError(
+            f"verify_bolt takes a Bolt: the class or its spec. Given: {given(bolt)}", code="PYSTORM_INVALID_TEST"
+        )
     return spec
 
 
@@ -119,7 +121,8 @@ def _fields_of(spec: ComponentSpec) -> list[Stream]:
     if not sources:
         raise TopologyError(
             "verify_bolt needs the fields of the rows: fields=['line string'], or a spec whose inputs are specs. "
-            f"Given: {spec!r}"
+            f"Given: {spec!r}",
+            code="PYSTORM_INVALID_TEST",
         )
     return list(sources[0].streams)
 

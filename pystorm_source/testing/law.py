@@ -46,7 +46,10 @@ def law_of(laws: list[Law], says: str, remedy: str) -> Callable[[Callable[[Any],
 def broken(component: str, law: str, place: str, expected: str, found: str, remedy: str) -> ContractBroken:
     """The error that says so."""
     where = f" at {place}" if place else ""
-    error = ContractBroken(f"{component} breaks the law {law!r}{where}: expected {expected}. {remedy}. Given: {found}")
+    error = ContractBroken(
+        f"{component} breaks the law {law!r}{where}: expected {expected}. {remedy}. Given: {found}",
+        code="PYSTORM_CONTRACT_BROKEN",
+    )
     error.component, error.law, error.place = component, law, place
     error.expected, error.found, error.remedy = expected, found, remedy
     return error

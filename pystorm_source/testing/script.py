@@ -116,7 +116,8 @@ class ScriptedSpout(ReliableSpout):
         if self._play is None:
             raise TopologyError(
                 "a ScriptedSpout is played by run_topology only: elsewhere use a MemorySpout. "
-                f"Given: {context.get('componentid')!r}"
+                f"Given: {context.get('componentid')!r}",
+                code="PYSTORM_INVALID_TEST",
             )
 
     def next_tuple(self) -> bool | None:

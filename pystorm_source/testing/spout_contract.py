@@ -129,7 +129,8 @@ def _spec_of(spout: Any) -> ComponentSpec:
     if not isinstance(spec, ComponentSpec) or not issubclass(spec.component_cls, PartitionedSpout):
         raise TopologyError(
             "verify_spout takes a PartitionedSpout: the class or its spec. A Spout without offsets promises nothing "
-            f"that could be read twice. Given: {given(spout)}"
+            f"that could be read twice. Given: {given(spout)}",
+            code="PYSTORM_INVALID_TEST",
         )
     return copy.copy(spec)
 

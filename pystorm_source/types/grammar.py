@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from pystorm_source.errors import SchemaError
+from pystorm_source.types.foreign_types import sparks_name, without_null
 
 T = TypeVar("T")
 
@@ -116,6 +117,8 @@ class _Parser(Generic[T]):
         if found is not None:
             return found
         names = ", ".join(sorted({*self._maker.simple_names(), *ALIASES}))
+        if sparks := sparks_name(name):
+            return self.refuse(f"{name!r} is no type of Spark's: write {sparks!r}")
         return self.refuse(
             f"{name!r} is none that can leave a topology; take one of {names}, decimal(p,s), array<…>, map<…,…>, "
             "struct<name: …>"
@@ -147,7 +150,13 @@ class _Parser(Generic[T]):
             self.refuse(f"unexpected {self.token!r}")
 
     def refuse(self, reason: str) -> NoReturn:
-        raise SchemaError(f"the type of {self._where} cannot be read: {reason}. Given: {self._text!r}")
+        if inner := without_null(self._text):
+            reason = f"every field may be null already: write {inner!r}; or '{inner} not null' if it never is"
+        elif reason.startswith("unexpected") and (sparks := sparks_name(self._text)):
+            reason = f"it is no type of Spark's: write {sparks!r}"
+        raise SchemaError(
+            f"the type of {self._where} cannot be read: {reason}. Given: {self._text!r}", code="PYSTORM_INVALID_TYPE"
+        )
 
     def _decimal(self) -> T:
         numbers = self._numbers() if self.token == "(" else []

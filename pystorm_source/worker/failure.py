@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from cython_core.executors.executor import ComponentFailed
+from pystorm_source.error_conditions import Code
 from pystorm_source.errors import TupleFailed, given, said
 
 LONGEST = 200
@@ -89,7 +90,7 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, the run."""
     if isinstance(failure, GivenUp):
         text = described(failure.failed)
-        return TupleFailed(f"{text}; {failure.remedy}{f'; in {where}' if where else ''}")
+        return TupleFailed(f"{text}; {failure.remedy}{f'; in {where}' if where else ''}", code=_code_of(failure))
     cause = failure.__cause__
     text = f"component {failure.component!r}, task {failure.task}: "
     if failure.method == "fail" and cause is None:
@@ -99,7 +100,14 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     text += place(failure.tuple, failure.offset)
     if where:
         text += f"; in {where}"
-    return TupleFailed(text)
+    return TupleFailed(text, code=_code_of(failure))
+
+
+def _code_of(failure: ComponentFailed) -> Code:
+    if failure.failed.timed_out if isinstance(failure, GivenUp) else failure.method == "timeout":
+        return "PYSTORM_TUPLE_TIMED_OUT"
+    of_a_tuple = failure.tuple is not None or failure.method == "fail"
+    return "PYSTORM_TUPLE_FAILED" if of_a_tuple else "PYSTORM_COMPONENT_FAILED"
 
 
 def place(tup: Any, offset: int) -> str:

@@ -123,7 +123,9 @@ class Unread:
             error.add_note(f"Raised by {called}() of spout {name!r}, on the driver.")
             raise
         except (Exception, SystemExit) as error:
-            raise TupleFailed(f"component {name!r}, on the driver: {called}() raised {said(error)}") from error
+            raise TupleFailed(
+                f"component {name!r}, on the driver: {called}() raised {said(error)}", code="PYSTORM_COMPONENT_FAILED"
+            ) from error
 
     def _build(self, name: str) -> PartitionedSpout:
         component = self._plan.component(name)

@@ -231,7 +231,10 @@ class Worker:
 
     def _start_where_needed(self, where: str) -> None:
         if self.broken:
-            raise InternalError(f"a worker whose run was broken off is asked to run again. Given: {where}")
+            raise InternalError(
+                f"a worker whose run was broken off is asked to run again. Given: {where}",
+                code="PYSTORM_INTERNAL_ERROR",
+            )
         if not self._initialized:
             self.start()
 
@@ -242,7 +245,9 @@ class Worker:
             view.set_partition(partition)
         spouts = [spout for spout in self._all_spouts() if spout.component == component]
         if not spouts:
-            raise InternalError(f"a worker of {self.plan.name!r} has no such spout. Given: {where}")
+            raise InternalError(
+                f"a worker of {self.plan.name!r} has no such spout. Given: {where}", code="PYSTORM_INTERNAL_ERROR"
+            )
         return spouts
 
     def _cuts(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> list[int]:
@@ -254,7 +259,8 @@ class Worker:
         if cuts and (not ascending or len(cuts) >= len(spouts)):
             raise TopologyError(
                 f"split() of spout {spouts[0].component!r} must return at most {len(spouts) - 1} ascending ints "
-                f"between {start} and {end} for partition {partition!r}. Given: {cuts!r}"
+                f"between {start} and {end} for partition {partition!r}. Given: {cuts!r}",
+                code="PYSTORM_INVALID_ANSWER",
             )
         return cuts
 

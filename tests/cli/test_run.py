@@ -150,7 +150,8 @@ def test_options_are_json_or_text(folder, given, seen):
 def test_a_failure_is_named_and_exits_1(folder):
     result = run(f"{folder}:Failing", "--once")
     assert result.exit_code == 1
-    assert "error: TupleFailed: component 'words', task 2: process() raised ValueError: no such line" in result.stderr
+    assert "error: TupleFailed: [PYSTORM_TUPLE_FAILED] component 'words', task 2: process() raised " in result.stderr
+    assert "ValueError: no such line" in result.stderr
     assert "in a local round" not in result.stderr
     assert "│ words" in result.stdout
     status, found = answer(f"{folder}:Failing", "--once")

@@ -217,7 +217,9 @@ def test_what_cannot_be_decoded_is_left_out_and_named_with_the_remedy(caplog, de
     assert plain(columns["key"], made.decoders["key"]) == ["a"] and kept == [0]
     assert plain(columns["value"], made.decoders["value"]) == [{"id": 1}]
     assert [each.record for each in lost] == [1, 2, 3]
-    said = str(lost[0].error())
+    error = lost[0].error()
+    said = error.message
+    assert error.code == "PYSTORM_MALFORMED_RECORD"
     assert said.startswith("the value of the record at orders-3, offset 12 cannot be decoded: JSON is malformed")
     assert "Set value.format" in said and "topology.dead.letter=stream" in said and "decode.errors=null" in said
     assert said.endswith(f"Given: {b'x' * 100 + b'...'!r}")

@@ -201,7 +201,8 @@ def test_the_default_batch_is_at_most_half_of_a_queue_that_was_asked_for(queue, 
 def test_unknown_keys_suggest_the_near_one(given, near):
     with pytest.raises(OptionError) as caught:
         check_known([given], TABLES)
-    assert str(caught.value).startswith(f"unknown option {given!r}: did you mean {near!r}?")
+    assert caught.value.code == "PYSTORM_UNKNOWN_OPTION"
+    assert caught.value.message.startswith(f"unknown option {given!r}: did you mean {near!r}?")
     assert str(caught.value).endswith(f"Given: {given!r}")
 
 

@@ -143,7 +143,7 @@ def test_a_name_that_leads_nowhere_is_refused_before_anything_runs(situation, na
     for ask in (check, lambda conf: strategy_of(situation, conf)):
         with pytest.raises(OptionError) as caught:
             ask({situation.key: name})
-        assert str(caught.value).startswith(f"option {situation.key!r}")
+        assert caught.value.message.startswith(f"option {situation.key!r}")
         assert said in str(caught.value)
         assert str(caught.value).endswith(f"Given: {name!r}")
 

@@ -175,8 +175,9 @@ def test_the_error_of_the_task_names_all_of_it(bolt, event):
     with pytest.raises(TupleFailed) as caught:
         rows(made.run("s", "p", 0, 10))
     assert str(caught.value) == (
-        f"component 'b', task 2: {event}; tuple (7,) of s.default; offset 7; 4 attempts; no retry is left "
-        "(topology.max.spout.retries=3): allow for more, or go on without it by topology.dead.letter=stream or drop; "
+        f"[PYSTORM_TUPLE_FAILED] component 'b', task 2: {event}; tuple (7,) of s.default; offset 7; 4 attempts; "
+        "no retry is left (topology.max.spout.retries=3): allow for more, or go on without it by "
+        "topology.dead.letter=stream or drop; "
         "in partition 'p' [0, 10) of spout 's'"
     )
     assert type(caught.value.__cause__) is (ValueError if bolt is Raises else type(None))

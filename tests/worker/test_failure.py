@@ -129,8 +129,9 @@ def test_a_failed_tuple():
     with pytest.raises(TupleFailed) as caught:
         rows(worker_of(topology(s=s, b=Fails.spec(inputs=[s])), "b").run("s", "p", 5, 9))
     assert str(caught.value) == (
-        "component 'b', task 2: the tuple was failed; tuple (5,) of s.default; offset 5; 4 attempts; no retry is left "
-        "(topology.max.spout.retries=3): allow for more, or go on without it by topology.dead.letter=stream or drop; "
+        "[PYSTORM_TUPLE_FAILED] component 'b', task 2: the tuple was failed; tuple (5,) of s.default; offset 5; "
+        "4 attempts; no retry is left (topology.max.spout.retries=3): allow for more, or go on without it by "
+        "topology.dead.letter=stream or drop; "
         "in partition 'p' [5, 9) of spout 's'"
     )
     assert caught.value.__cause__ is None

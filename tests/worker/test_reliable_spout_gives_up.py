@@ -63,9 +63,8 @@ def test_the_task_fails_unless_something_else_is_asked_for(scheduler):
     [error] = result.errors
     assert isinstance(error, TupleFailed)
     assert str(error).startswith(
-        "component 'picky', task 2: the tuple was failed; tuple ('bad', 2) of words.default; message id 2; 4 attempts; "
-        "no retry is "
-        "left (max_fails=3): "
+        "[PYSTORM_TUPLE_FAILED] component 'picky', task 2: the tuple was failed; tuple ('bad', 2) of words.default; "
+        "message id 2; 4 attempts; no retry is left (max_fails=3): "
     )
 
 

@@ -70,8 +70,9 @@ def test_the_error_names_tuple_reason_attempts_offset_and_remedy():
         wired.again()
     error = tuple_failed(caught.value, "partition 'p' [0, 9) of spout 'words'")
     assert str(error) == (
-        "component 'split', task 3: process() raised ValueError: it broke; tuple (b'a', 5) of words.default; offset 7; "
-        "4 attempts; no retry is left (topology.max.spout.retries=3): allow for more, or go on without it by "
+        "[PYSTORM_TUPLE_FAILED] component 'split', task 3: process() raised ValueError: it broke; "
+        "tuple (b'a', 5) of words.default; offset 7; 4 attempts; "
+        "no retry is left (topology.max.spout.retries=3): allow for more, or go on without it by "
         "topology.dead.letter=stream or drop; in partition 'p' [0, 9) of spout 'words'"
     )
     assert caught.value.__cause__ is BROKE
@@ -82,7 +83,7 @@ def test_the_error_of_one_attempt_without_an_offset_with_values_that_are_long():
     with pytest.raises(GivenUp) as caught:
         Wired(max_spout_retries=0).again(1, None, ["x" * 1000], -1, "other")
     text = str(tuple_failed(caught.value))
-    assert text.startswith("component 'words', task 1: the tuple timed out; tuple ('xxx")
+    assert text.startswith("[PYSTORM_TUPLE_TIMED_OUT] component 'words', task 1: the tuple timed out; tuple ('xxx")
     assert " of words.other; 1 attempt; no retry is left (topology.max.spout.retries=0)" in text
     assert "x" * 190 in text
     assert "x" * 201 not in text

@@ -230,7 +230,10 @@ def test_a_tuple_whose_time_was_out_names_the_bolt_that_holds_it():
             assert time.monotonic() < deadline
             Held.free.wait(0.01)
     (error,) = [each for each in read if isinstance(each, TupleFailed)]
-    assert str(error).startswith("component 'b1', task 3: process() has not returned, and the tuple timed out; tuple (")
+    assert error.code == "PYSTORM_TUPLE_TIMED_OUT"
+    assert error.message.startswith(
+        "component 'b1', task 3: process() has not returned, and the tuple timed out; tuple ("
+    )
 
 
 class Timed:

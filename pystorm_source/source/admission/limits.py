@@ -177,7 +177,8 @@ class _Cuts:
         if isinstance(cut, bool) or not isinstance(cut, int) or not start <= cut <= head:
             raise TopologyError(
                 f"align() of spout {key.component!r} must answer an int from {start} to {head} for partition "
-                f"{key.partition!r}, asked to cut [{start}, {head}) at {wish}. Given: {cut!r}"
+                f"{key.partition!r}, asked to cut [{start}, {head}) at {wish}. Given: {cut!r}",
+                code="PYSTORM_INVALID_ANSWER",
             )
         return cut
 

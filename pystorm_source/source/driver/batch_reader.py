@@ -54,7 +54,8 @@ class PystormBatchReader(DataSourceReader):
             for row in np.flatnonzero(ends < waits.start).tolist():
                 raise OptionError(
                     f"option 'endingOffsets' lies before the start of {source.index.key(row)}, which is "
-                    f"{waits.start[row]}: raise it. Given: {int(ends[row])!r}"
+                    f"{waits.start[row]}: raise it. Given: {int(ends[row])!r}",
+                    code="PYSTORM_INVALID_OFFSETS",
                 )
             at, upto = (Offsets(source.index.section(column), pinned=True) for column in (waits.start, ends))
             found = ranges(at, upto)
@@ -74,6 +75,7 @@ class PystormBatchReader(DataSourceReader):
         if self._request.options.fail_on_data_loss:
             raise DataLossError(
                 f"{what}. Read from a later offset, or skip the lost data with option failOnDataLoss=false. Given: "
-                f"failOnDataLoss={True!r}"
+                f"failOnDataLoss={True!r}",
+                code="PYSTORM_DATA_LOST",
             )
         logger.warning("%s; skipped, as failOnDataLoss is false", what)

@@ -61,7 +61,8 @@ class DriverSpouts:
             raise TopologyError(
                 f"split() of spout {key.component!r} must return at most {parts - 1} ascending ints between {start} "
                 f"and {end} for "
-                f"partition {key.partition!r}. Given: {cuts!r}"
+                f"partition {key.partition!r}. Given: {cuts!r}",
+                code="PYSTORM_INVALID_ANSWER",
             )
         return cuts
 
@@ -108,7 +109,9 @@ def _noted(component: str, method: str) -> Iterator[None]:
     except Terminated:
         raise
     except SystemExit as error:  # which would end the runner without a word
-        raise TupleFailed(f"component {component!r}, on the driver: {method}() raised {said(error)}") from error
+        raise TupleFailed(
+            f"component {component!r}, on the driver: {method}() raised {said(error)}", code="PYSTORM_COMPONENT_FAILED"
+        ) from error
     except BaseException as error:
         error.add_note(f"Raised by {method}() of spout {component!r}, on the driver.")
         raise

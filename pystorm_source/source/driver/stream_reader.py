@@ -259,7 +259,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise DataLossError(
                 f"{what}. Some data may be lost: bring it back, or let the query go on without it with option "
                 "failOnDataLoss=false. "
-                f"Given: failOnDataLoss={True!r}"
+                f"Given: failOnDataLoss={True!r}",
+                code="PYSTORM_DATA_LOST",
             )
         self._warn(f"{what}; skipped, as failOnDataLoss is false")
 

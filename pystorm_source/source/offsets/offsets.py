@@ -140,18 +140,23 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
     """
     components = sorted(components)
     if not isinstance(given, Mapping) or "version" not in given:
-        raise CheckpointError(f"the checkpoint was written by another source: {REMEDY}. Given: {_shown(given)}")
+        raise CheckpointError(
+            f"the checkpoint was written by another source: {REMEDY}. Given: {_shown(given)}",
+            code="PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
+        )
     if given["version"] != VERSION or isinstance(given["version"], bool):
         raise CheckpointError(
             f"the checkpoint has offsets of version {given['version']!r}, this pystorm-source reads version "
             f"{VERSION}: use the "
-            f"pystorm-source that wrote it, or {REMEDY}. Given: {_shown(given)}"
+            f"pystorm-source that wrote it, or {REMEDY}. Given: {_shown(given)}",
+            code="PYSTORM_CHECKPOINT_OF_ANOTHER_VERSION",
         )
     _check_checksum(given, components)
     unknown = sorted(set(given) - {"version", "crc", "offsets", "begins", "state", "admission"})
     if unknown:
         raise CheckpointError(
-            f"the checkpoint has an offset with unknown sections {unknown!r}: {REMEDY}. Given: {given!r}"
+            f"the checkpoint has an offset with unknown sections {unknown!r}: {REMEDY}. Given: {given!r}",
+            code="PYSTORM_CHECKPOINT_DAMAGED",
         )
     parsed = Offsets(
         offsets=_section(given, "offsets"),
@@ -166,7 +171,8 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
         raise CheckpointError(
             f"the checkpoint belongs to another topology: it knows the spouts {sorted(theirs)!r}, this one has "
             f"{sorted(mine)!r}: "
-            f"give the spouts their old names back, or {REMEDY}. Given: {given!r}"
+            f"give the spouts their old names back, or {REMEDY}. Given: {given!r}",
+            code="PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
         )
     return parsed
 
@@ -190,7 +196,8 @@ def ranges(start: Offsets, end: Offsets) -> Ranges:
         for row in np.flatnonzero(starts > ends).tolist():
             raise CheckpointError(
                 f"offsets of {Key(component, names[row])} go backwards, from {starts[row]} to {ends[row]}: the "
-                f"checkpoint was changed or mixed with another; {REMEDY}. Given: {end.to_json()!r}"
+                f"checkpoint was changed or mixed with another; {REMEDY}. Given: {end.to_json()!r}",
+                code="PYSTORM_CHECKPOINT_DAMAGED",
             )
         found.partitions.extend(compress(names, moving.tolist()))
         found.starts.extend(starts[moving].tolist())
@@ -233,7 +240,8 @@ def _check_checksum(given: Mapping[str, Any], components: Collection[str]) -> No
         f"an offset of the query with the spouts {list(components)!r} {what}: a file in the folder offsets of its "
         "checkpointLocation was damaged or edited, and reading on from there could lose rows or read them twice. Bring "
         "the file back from a copy; if it was edited on purpose, give it its new checksum (docs/DEPLOY.md, "
-        f'"An offset that was edited"); else {REMEDY}. Given: {_shown(given)}'
+        f'"An offset that was edited"); else {REMEDY}. Given: {_shown(given)}',
+        code="PYSTORM_CHECKPOINT_DAMAGED",
     )
 
 
@@ -305,4 +313,7 @@ def _mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _malformed(given: Mapping[str, Any], place: str, value: Any) -> CheckpointError:
-    return CheckpointError(f"the checkpoint has an offset with {value!r} as {place}: {REMEDY}. Given: {given!r}")
+    return CheckpointError(
+        f"the checkpoint has an offset with {value!r} as {place}: {REMEDY}. Given: {given!r}",
+        code="PYSTORM_CHECKPOINT_DAMAGED",
+    )

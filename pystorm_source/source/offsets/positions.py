@@ -37,17 +37,22 @@ class Positions:
         try:
             given = json_of(text)
         except ValueError:
-            raise OptionError(f"{form}. Given: {text!r}") from None
+            raise OptionError(f"{form}. Given: {text!r}", code="PYSTORM_INVALID_OFFSETS") from None
         if not isinstance(given, dict):
-            raise OptionError(f"{form}. Given: {text!r}")
+            raise OptionError(f"{form}. Given: {text!r}", code="PYSTORM_INVALID_OFFSETS")
         if not given.keys() & spouts.keys():
             given = _in_own_form(form, given, spouts)
         named = {}
         for component, partitions in given.items():
             if component not in spouts:
-                raise OptionError(f"{form}; the spouts with offsets are {sorted(spouts)!r}. Given: {component!r}")
+                raise OptionError(
+                    f"{form}; the spouts with offsets are {sorted(spouts)!r}. Given: {component!r}",
+                    code="PYSTORM_INVALID_OFFSETS",
+                )
             if not isinstance(partitions, Mapping):
-                raise OptionError(f"{form}. Given: {partitions!r} for spout {component!r}")
+                raise OptionError(
+                    f"{form}. Given: {partitions!r} for spout {component!r}", code="PYSTORM_INVALID_OFFSETS"
+                )
             if any(isinstance(offset, dict) for offset in partitions.values()):
                 partitions = spouts[component].named_offsets(partitions) or partitions
             for partition, offset in partitions.items():
@@ -67,12 +72,14 @@ class Positions:
             if key.partition not in there:
                 raise OptionError(
                     f"option {self.key!r} names a partition that spout {key.component!r} does not have now; it has "
-                    f"{_shortened(sorted(there))}. Given: {key.partition!r}"
+                    f"{_shortened(sorted(there))}. Given: {key.partition!r}",
+                    code="PYSTORM_INVALID_OFFSETS",
                 )
             if offset > there[key.partition]:
                 raise OptionError(
                     f"option {self.key!r} lies beyond the end of {key}, which is {there[key.partition]} now: lower it, "
-                    f"or say -1 for latest. Given: {offset!r}"
+                    f"or say -1 for latest. Given: {offset!r}",
+                    code="PYSTORM_INVALID_OFFSETS",
                 )
 
     def of(self, index: PartitionIndex, earliest: Column, latest: Column) -> Column:
@@ -95,7 +102,8 @@ def _in_own_form(
     if len(understood) > 1:
         raise OptionError(
             f"{form}; the spouts {sorted(understood)!r} could all be meant: put the name of one around it. "
-            f"Given: {given!r}"
+            f"Given: {given!r}",
+            code="PYSTORM_INVALID_OFFSETS",
         )
     return understood or given
 
@@ -105,7 +113,8 @@ def _checked(form: str, partition: str, offset: Any) -> int:
         raise OptionError(
             f"{form}; an offset is an int of at least 0, or -2 for earliest, -1 for latest. Given: {offset!r} for "
             "partition "
-            f"{partition!r}"
+            f"{partition!r}",
+            code="PYSTORM_INVALID_OFFSETS",
         )
     return offset
 

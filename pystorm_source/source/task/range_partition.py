@@ -79,12 +79,14 @@ class RangePartition(InputPartition):
         if self.planned.version != __version__:
             raise UsageError(
                 f"the driver runs pystorm-source {self.planned.version}, this executor {__version__}: install the same "
-                f"version on both. Given: {self!r}"
+                f"version on both. Given: {self!r}",
+                code="PYSTORM_VERSIONS_DIFFER",
             )
         if self.planned.plan != plan:
             raise UsageError(
                 f"the driver planned with another topology than this executor has for {topology!r}: restart the "
-                f"application so that all processes load the same code. Given: {self!r}"
+                f"application so that all processes load the same code. Given: {self!r}",
+                code="PYSTORM_CODE_DIFFERS",
             )
 
 

@@ -80,11 +80,13 @@ class FileCatalog:
         if seen:
             raise WorldError(
                 f"{self.given!r} is not there any more on {os.uname().nodename}, and files in it were being read: was "
-                f"it renamed, or is it not mounted?"
+                f"it renamed, or is it not mounted?",
+                code="PYSTORM_FILE_UNREADABLE",
             )
         raise OptionError(
             f"option 'path': no such file or directory on {os.uname().nodename}; create it first, or give a glob, "
-            f"which may match later. Given: {self.given!r}"
+            f"which may match later. Given: {self.given!r}",
+            code="PYSTORM_PATH_NOT_FOUND",
         )
 
     def scan(self) -> list[FileEntry]:
@@ -228,7 +230,9 @@ class FileCatalog:
         except OSError as error:
             if isinstance(error, (FileNotFoundError, NotADirectoryError)) and (self.globbed or folder != self.root):
                 return
-            raise WorldError(f"a directory that FilesSpout follows cannot be listed: {error}") from error
+            raise WorldError(
+                f"a directory that FilesSpout follows cannot be listed: {error}", code="PYSTORM_FILE_UNREADABLE"
+            ) from error
         last = step == len(self._steps) - 1
         for entry in entries:
             relative = f"{name}/{entry.name}" if name else entry.name

@@ -60,7 +60,8 @@ class FileIdentity(NamedTuple):
         if found is None:
             raise OptionError(
                 f"the offsets name a partition that no FilesSpout has: correct startingOffsets, or begin a new "
-                f"checkpoint. Given: {partition!r}"
+                f"checkpoint. Given: {partition!r}",
+                code="PYSTORM_INVALID_OFFSETS",
             )
         hint, inode, born, crc, generation, skip = found.groups()
         return cls(

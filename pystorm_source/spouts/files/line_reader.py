@@ -66,7 +66,8 @@ def plain_blocks(read: Callable[[int, int], bytes], start: int, end: int, path: 
         raise DataLossError(
             f"{path!r} ends at offset {at}, but was planned to be read up to {end}: it was truncated after that. Let "
             f"rotation rename files (logrotate: create instead of copytruncate), or set failOnDataLoss=false. Given: "
-            f"[{start}, {end})"
+            f"[{start}, {end})",
+            code="PYSTORM_DATA_LOST",
         )
     if parts:
         yield b"".join(parts), base
@@ -89,7 +90,8 @@ def gzip_blocks(fd: int, start: int, end: int, path: str, skip: int = 0) -> Iter
         except (EOFError, zlib.error) as error:
             raise WorldError(
                 f"{path!r} is no whole gzip file ({error} at offset {reader.at}): repair or remove it; "
-                f"files.malformed=skip takes what can be unpacked. Given: [{start}, {end})"
+                f"files.malformed=skip takes what can be unpacked. Given: [{start}, {end})",
+                code="PYSTORM_FILE_UNREADABLE",
             ) from error
         if not data:
             break

@@ -90,7 +90,8 @@ class FilesOptions(Options, frozen=True, kw_only=True):
         if not fits:
             raise OptionError(
                 f"option 'files.encoding' is a text encoding that Python knows and in which a line ends with the byte "
-                f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}"
+                f"0x0A, such as utf-8, latin-1 or cp1252. Given: {self.encoding!r}",
+                code="PYSTORM_INVALID_OPTION",
             )
 
     @classmethod
@@ -130,5 +131,6 @@ def local_path(path: str) -> str:
         )
     raise OptionError(
         f"option 'path' of a FilesSpout is a path in the file system of driver and executors, and {scheme}: is none: "
-        f"{remedy}. Given: {path!r}"
+        f"{remedy}. Given: {path!r}",
+        code="PYSTORM_INVALID_OPTION",
     )

@@ -66,7 +66,8 @@ class FileRange:
                 data = self._text.read(count, at)
             except (EOFError, zlib.error) as error:
                 raise WorldError(
-                    f"{self.path!r} is no whole gzip file: {error}. Given: [{self.start}, {self.end})"
+                    f"{self.path!r} is no whole gzip file: {error}. Given: [{self.start}, {self.end})",
+                    code="PYSTORM_FILE_UNREADABLE",
                 ) from error
             # A gzip file is written once; a text that was truncated since begins otherwise.
             if (data or at >= self.end) and (self._text.packed or self._text.raw_prefix().startswith(self._begin)):
@@ -143,7 +144,8 @@ class FileRange:
                     raise DataLossError(
                         f"{found.path!r} and {text.path!r} may both be what {self._identity.hint!r} has become, and "
                         f"they differ: remove the wrong one, or set failOnDataLoss=false. Given: "
-                        f"{str(self._identity)!r}"
+                        f"{str(self._identity)!r}",
+                        code="PYSTORM_DATA_LOST",
                     )
         return found
 
@@ -164,18 +166,21 @@ class FileRange:
         if folder is None:
             return WorldError(
                 f"the directory {path!r} is not there: mount it on every executor, under the same path. Given: "
-                f"{str(self._identity)!r}"
+                f"{str(self._identity)!r}",
+                code="PYSTORM_FILE_UNREADABLE",
             )
         if changed:
             return DataLossError(
                 f"{changed!r} was truncated or written anew before it was read. Let rotation rename files (logrotate: "
                 f"create instead of copytruncate), keep the copies for longer, or set failOnDataLoss=false. Given: "
-                f"{str(self._identity)!r}"
+                f"{str(self._identity)!r}",
+                code="PYSTORM_DATA_LOST",
             )
         return DataLossError(
             f"the file first seen as {self._identity.hint!r} under {self._catalog.root!r} is gone before it was read: "
             f"keep rotated files for longer than the query may lag or stand still, and mount the directory on every "
-            f"executor; or set failOnDataLoss=false. Given: {str(self._identity)!r}"
+            f"executor; or set failOnDataLoss=false. Given: {str(self._identity)!r}",
+            code="PYSTORM_DATA_LOST",
         )
 
 

@@ -419,7 +419,7 @@ class Round:
                 f"the directory {path!r} is not there, or is empty and another one than before: was it renamed, or is "
                 f"it not mounted? Files in it were being read; bring it back, or let the query go on without them by "
                 f"failOnDataLoss=false. Given: {which.partition!r}",
-                WorldError,
+                mounted=False,
             )
         since = self._folders.changed_ns(hint) or self._now_ns
         self._answer.notes.gone[which.partition] = Gone(which.offset, which.seen, since)
@@ -502,10 +502,12 @@ class Round:
         if not file.gzipped:
             self._originals.add(file, head.prefix)
 
-    def _lose(self, cause: str, message: str, kind: type[WorldError] = DataLossError) -> None:
-        """``cause``: thousands of files may share one."""
+    def _lose(self, cause: str, message: str, mounted: bool = True) -> None:
+        """``cause``: thousands of files may share one; ``mounted``: else the files may come back."""
         if self._options.fail_on_data_loss:
-            raise kind(message)
+            if mounted:
+                raise DataLossError(message, code="PYSTORM_DATA_LOST")
+            raise WorldError(message, code="PYSTORM_FILE_UNREADABLE")
         self.is_doubtful = True
         self._warn(cause, message)
 

@@ -93,7 +93,8 @@ class FilesSpout(PartitionedSpout):
         if not conf.get("path"):
             raise OptionError(
                 "FilesSpout needs the option 'path', a directory, file or glob: .load('/var/log/app'), or "
-                f"FilesSpout.spec(path='/var/log/app'). Given: {conf.get('path')!r}"
+                f"FilesSpout.spec(path='/var/log/app'). Given: {conf.get('path')!r}",
+                code="PYSTORM_MISSING_OPTION",
             )
         options = self._options = FilesOptions.of(conf)
         self._catalog = self.made_catalog(options)
@@ -127,13 +128,15 @@ class FilesSpout(PartitionedSpout):
             if len(stream.fields) != 1:
                 raise OptionError(
                     f"format 'lines' gives one field, the line: declare one, or choose format ndjson or csv. "
-                    f"Given: {list(stream.fields)!r}"
+                    f"Given: {list(stream.fields)!r}",
+                    code="PYSTORM_FORMAT_MISMATCH",
                 )
             return Lines(decoder, self._faults)
         if outputs is FilesSpout.outputs:
             raise OptionError(
                 f"format {options.format!r} needs the fields to read: FilesSpout.spec(fields=['id long', "
-                f"'item string'], ...), or `outputs` of a subclass. Given: {outputs!r}"
+                f"'item string'], ...), or `outputs` of a subclass. Given: {outputs!r}",
+                code="PYSTORM_FORMAT_MISMATCH",
             )
         if options.format == "ndjson":
             return NdJson(stream.fields, stream.types, self._faults)

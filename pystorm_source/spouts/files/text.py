@@ -32,7 +32,8 @@ class FileText:
         except OSError as error:
             raise WorldError(
                 f"FilesSpout cannot open a file that it follows: {error}; let it be read, or give a glob that leaves "
-                f"it out"
+                f"it out",
+                code="PYSTORM_FILE_UNREADABLE",
             ) from error
         self.path = path
         self.packed = path.endswith(".gz")

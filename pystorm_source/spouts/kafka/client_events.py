@@ -62,5 +62,6 @@ class ClientEvents:
             f"Kafka refuses the client, or the client the broker ({refusal}): look at kafka.security.protocol, at "
             "kafka.sasl.mechanism, kafka.sasl.username and kafka.sasl.password, or kafka.oauth_cb, or at "
             "kafka.ssl.ca.location, kafka.ssl.certificate.location and kafka.ssl.key.location. "
-            f"Given: {given}"
+            f"Given: {given}",
+            code="PYSTORM_KAFKA_REFUSES",
         )

@@ -164,7 +164,8 @@ class PartitionConsumer:
                 raise WorldError(
                     f"{partition} cannot be read at offset {self._position} of [.., {end}): {error.name()}: "
                     f"{error.str()}: see the brokers' logs, and check that their access lists let the client read. "
-                    f"Given: kafka.bootstrap.servers={self._servers!r}"
+                    f"Given: kafka.bootstrap.servers={self._servers!r}",
+                    code="PYSTORM_KAFKA_UNREACHABLE",
                 )
         return records
 
@@ -195,7 +196,8 @@ class PartitionConsumer:
         if self._options.fail_on_data_loss:
             raise DataLossError(
                 f"{what}. Some data may be lost: let the query go on without it with option failOnDataLoss=false. "
-                f"Given: failOnDataLoss={True!r}"
+                f"Given: failOnDataLoss={True!r}",
+                code="PYSTORM_DATA_LOST",
             )
         self._log.warning("%s; skipped, as failOnDataLoss is false", what)
 
@@ -204,7 +206,8 @@ class PartitionConsumer:
         return WorldError(
             f"{partition} gave nothing for {self._options.poll_timeout_millis} ms (kafkaConsumer.pollTimeoutMs) at "
             f"offset {self._position}, to be read up to {end}{said}: see that its leader runs and can be reached from "
-            f"the executors. Given: kafka.bootstrap.servers={self._servers!r}"
+            f"the executors. Given: kafka.bootstrap.servers={self._servers!r}",
+            code="PYSTORM_KAFKA_UNREACHABLE",
         )
 
     @property

@@ -36,12 +36,14 @@ def check_oauth(properties: Mapping[str, str]) -> None:
     if not protocol.startswith("SASL_") or mechanism != "OAUTHBEARER":
         raise OptionError(
             f"option {_OPTION!r} is asked for tokens by SASL/OAUTHBEARER alone: set kafka.security.protocol=SASL_SSL "
-            f"and kafka.sasl.mechanism=OAUTHBEARER beside it, not {protocol} and {mechanism}. {given}"
+            f"and kafka.sasl.mechanism=OAUTHBEARER beside it, not {protocol} and {mechanism}. {given}",
+            code="PYSTORM_OPTIONS_CONFLICT",
         )
     if properties.get("sasl.oauthbearer.method", "default").lower() != "default":
         raise OptionError(
             f"option {_OPTION!r} and kafka.sasl.oauthbearer.method={properties['sasl.oauthbearer.method']} both get "
-            f"tokens: leave one of them out. {given}"
+            f"tokens: leave one of them out. {given}",
+            code="PYSTORM_OPTIONS_CONFLICT",
         )
     token_function(properties[KEY])
 
@@ -52,24 +54,32 @@ def token_function(name: str) -> TokenFunction:
     module_name, _, path = name.partition(":")
     if not all(part.isidentifier() for part in (*module_name.split("."), *path.split("."))):
         raise OptionError(
-            f"option {_OPTION!r} names a function as package.module:function, such as 'jobs.tokens:of_kafka'. {given}"
+            f"option {_OPTION!r} names a function as package.module:function, such as 'jobs.tokens:of_kafka'. {given}",
+            code="PYSTORM_INVALID_OPTION",
         )
     try:
         found: Any = importlib.import_module(module_name)
     except Exception as error:
         raise OptionError(
             f"option {_OPTION!r}: module {module_name!r} cannot be imported by this Python ({type(error).__name__}: "
-            f"{error}); install it where driver and executors run. {given}"
+            f"{error}); install it where driver and executors run. {given}",
+            code="PYSTORM_IMPORT_FAILED",
         ) from error
     for part in path.split("."):
         found = getattr(found, part, None)
     if not callable(found):
-        raise OptionError(f"option {_OPTION!r}: {module_name!r} has no function {path!r}. {given}")
+        raise OptionError(
+            f"option {_OPTION!r}: {module_name!r} has no function {path!r}. {given}", code="PYSTORM_NAME_NOT_FOUND"
+        )
     if inspect.iscoroutinefunction(found):
-        raise OptionError(f"option {_OPTION!r} is a plain def, not async: its token is waited for. {given}")
+        raise OptionError(
+            f"option {_OPTION!r} is a plain def, not async: its token is waited for. {given}",
+            code="PYSTORM_INVALID_OPTION",
+        )
     if not _takes_one(found):
         raise OptionError(
-            f"option {_OPTION!r} is called with one argument, the text of kafka.sasl.oauthbearer.config. {given}"
+            f"option {_OPTION!r} is called with one argument, the text of kafka.sasl.oauthbearer.config. {given}",
+            code="PYSTORM_INVALID_OPTION",
         )
     return found
 
@@ -113,7 +123,8 @@ class Tokens:
             return None
         error = WorldError(
             f"Kafka's client has no token: {type(failure).__name__}: {failure!s:.500}. See that the function gets one "
-            f"on the driver and on every executor. Given: {self}"
+            f"on the driver and on every executor. Given: {self}",
+            code="PYSTORM_TOKEN_FAILED",
         )
         error.__cause__ = failure
         return error
@@ -123,7 +134,8 @@ class Tokens:
         said = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error
         return WorldError(
             f"Kafka's client cannot be made, or does not take the token of the function ({said}): see that the token's "
-            f"principal and extensions have names and values as RFC 7628 has them, and the client's log. Given: {self}"
+            f"principal and extensions have names and values as RFC 7628 has them, and the client's log. Given: {self}",
+            code="PYSTORM_TOKEN_FAILED",
         )
 
     def fetch_first(self, config: str) -> None:

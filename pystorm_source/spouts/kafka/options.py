@@ -113,15 +113,20 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
         if len(chosen) != 1:
             raise OptionError(
                 "exactly one of the options subscribe (topics), subscribePattern (a regular expression) and assign "
-                f"(partitions as JSON) is needed to read from Kafka. Given: {chosen or 'none of them'!r}"
+                f"(partitions as JSON) is needed to read from Kafka. Given: {chosen or 'none of them'!r}",
+                code="PYSTORM_MISSING_OPTION",
             )
         if not self.topics and not self.subscribe_pattern and not self.assigned:
-            raise OptionError(f"option {chosen[0]!r} names nothing to read. Given: {given[chosen[0]]!r}")
+            raise OptionError(
+                f"option {chosen[0]!r} names nothing to read. Given: {given[chosen[0]]!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         try:
             re.compile(self.subscribe_pattern)
         except re.error as error:
             raise OptionError(
-                f"option 'subscribePattern' is no regular expression: {error}. Given: {self.subscribe_pattern!r}"
+                f"option 'subscribePattern' is no regular expression: {error}. Given: {self.subscribe_pattern!r}",
+                code="PYSTORM_INVALID_OPTION",
             ) from None
         starting, ending = self.starting_times, self.ending_times  # checked here, read when a query begins
         if (
@@ -133,7 +138,8 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
         ):
             raise OptionError(
                 f"option 'endingTimestamp' lies before startingTimestamp, {starting.everywhere}: nothing would be "
-                f"read. Given: {ending.everywhere!r}"
+                f"read. Given: {ending.everywhere!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         check_oauth(self.properties)
         self.request_seconds  # noqa: B018
@@ -157,7 +163,10 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
         """How long the driver waits for one answer: ``default.api.timeout.ms``, 20 seconds. Raises OptionError."""
         given = str((self.client or {}).get("default.api.timeout.ms", "20000"))
         if not given.isdecimal() or int(given) < 1:
-            raise OptionError(f"option 'kafka.default.api.timeout.ms' is a number of at least 1. Given: {given!r}")
+            raise OptionError(
+                f"option 'kafka.default.api.timeout.ms' is a number of at least 1. Given: {given!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         return int(given) / 1000
 
     @property
@@ -174,7 +183,8 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
             return msgspec.json.decode(self.assign, type=dict[str, list[Annotated[int, Meta(ge=0)]]])
         except msgspec.MsgspecError as error:
             raise OptionError(
-                f'option "assign" is JSON such as {{"orders": [0, 1]}}: {error}. Given: {self.assign!r}'
+                f'option "assign" is JSON such as {{"orders": [0, 1]}}: {error}. Given: {self.assign!r}',
+                code="PYSTORM_INVALID_OPTION",
             ) from None
 
     @property
@@ -222,6 +232,7 @@ def named_by_partition(key: str, given: Any, least: int, text: Any = None) -> di
     if any(place < least for place in named.values()):
         raise OptionError(
             f'option {key!r} is JSON such as {{"orders": {{"0": 23, "1": 42}}}}, an int of at least {least} for each '
-            f"partition. Given: {given if text is None else text!r}"
+            f"partition. Given: {given if text is None else text!r}",
+            code="PYSTORM_INVALID_OFFSETS",
         )
     return named

@@ -86,17 +86,22 @@ def client_properties(given: Mapping[str, Any]) -> dict[str, str]:
     properties = {key: _text(value) for key, value in given.items() if key not in WITHOUT_EFFECT}
     for key, why in REFUSED.items():
         if key in properties:
-            raise OptionError(f"option 'kafka.{key}' is not supported: {why}. Leave it out. Given: {properties[key]!r}")
+            raise OptionError(
+                f"option 'kafka.{key}' is not supported: {why}. Leave it out. Given: {properties[key]!r}",
+                code="PYSTORM_OPTION_NOT_SUPPORTED",
+            )
     for names, remedy in OF_JAVA.items():
         for key in filter(names.fullmatch, properties):
             raise OptionError(
                 f"option 'kafka.{key}' is of the Java client, and librdkafka reads Kafka here: {remedy}. Given: "
-                f"{shown(key, properties[key])}"
+                f"{shown(key, properties[key])}",
+                code="PYSTORM_OPTION_NOT_SUPPORTED",
             )
     if not properties.get("bootstrap.servers", "").strip():
         raise OptionError(
             "option 'kafka.bootstrap.servers' is needed: host:port of one or more brokers, with commas between them. "
-            f"Given: {sorted(given)!r}"
+            f"Given: {sorted(given)!r}",
+            code="PYSTORM_MISSING_OPTION",
         )
     for theirs, ours in RENAMED.items():
         if theirs in properties:
@@ -104,7 +109,8 @@ def client_properties(given: Mapping[str, Any]) -> dict[str, str]:
     if properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "")).upper() == "AWS_MSK_IAM":
         raise OptionError(
             "option 'kafka.sasl.mechanism': AWS_MSK_IAM is a class of Java's, and MSK takes OAUTHBEARER for IAM, too: "
-            f"{_SASL_REMEDY}. Given: 'AWS_MSK_IAM'"
+            f"{_SASL_REMEDY}. Given: 'AWS_MSK_IAM'",
+            code="PYSTORM_OPTION_NOT_SUPPORTED",
         )
     _translate_jaas(properties)
     _translate_stores(properties)
@@ -125,7 +131,8 @@ def made_client(kind: str, properties: Mapping[str, Any], **arguments: Any) -> A
     except ImportError as error:
         raise UsageError(
             "the Kafka spouts need the package confluent-kafka on the driver and on every executor: "
-            f"pip install 'pystorm-source[kafka]'. Given: {error}"
+            f"pip install 'pystorm-source[kafka]'. Given: {error}",
+            code="PYSTORM_PACKAGE_MISSING",
         ) from None
     make = confluent_kafka.Consumer if kind == "Consumer" else confluent_kafka.admin.AdminClient
     tokens = arguments.get(oauth.KEY)
@@ -150,7 +157,8 @@ def made_client(kind: str, properties: Mapping[str, Any], **arguments: Any) -> A
         why = said if shown(key or "secret", "") == "''" else error.args[0].name()
         raise OptionError(
             f"{what} cannot be taken by librdkafka: {why}{names if 'No such' in said else ''}. Given: "
-            f"{shown(key, properties[key]) if key else sorted(properties)}"
+            f"{shown(key, properties[key]) if key else sorted(properties)}",
+            code="PYSTORM_INVALID_OPTION",
         ) from None
 
 
@@ -167,13 +175,15 @@ def _translate_jaas(properties: dict[str, str]) -> None:
     if found is None or module not in ("PlainLoginModule", "ScramLoginModule"):
         raise OptionError(
             "option 'kafka.sasl.jaas.config' is of the Java client; PlainLoginModule and ScramLoginModule are "
-            f"translated. Instead of others {_SASL_REMEDY}. Given: {module}"
+            f"translated. Instead of others {_SASL_REMEDY}. Given: {module}",
+            code="PYSTORM_OPTION_NOT_SUPPORTED",
         )
     entries = {key: double or single or bare for key, double, single, bare in _JAAS_ENTRY.findall(found[2])}
     if not {"username", "password"} <= entries.keys():
         raise OptionError(
             "option 'kafka.sasl.jaas.config' needs username and password, or give kafka.sasl.username "
-            f"and kafka.sasl.password instead. Given: {module} with {sorted(entries)!r}"
+            f"and kafka.sasl.password instead. Given: {module} with {sorted(entries)!r}",
+            code="PYSTORM_MISSING_OPTION",
         )
     properties.setdefault("sasl.username", re.sub(r"\\(.)", r"\1", entries["username"]))
     properties.setdefault("sasl.password", re.sub(r"\\(.)", r"\1", entries["password"]))
@@ -189,7 +199,8 @@ def _translate_stores(properties: dict[str, str]) -> None:
     if location is not None and trust != "PEM":
         raise OptionError(
             f"option 'kafka.ssl.truststore.location': librdkafka reads no truststore of Java's: {_PEM_REMEDY}. "
-            f"Given: {location!r}"
+            f"Given: {location!r}",
+            code="PYSTORM_OPTION_NOT_SUPPORTED",
         )
     _move(properties, location, "ssl.ca.location")
     _move(properties, properties.pop("ssl.truststore.certificates", None), "ssl.ca.pem")
@@ -206,7 +217,8 @@ def _translate_stores(properties: dict[str, str]) -> None:
     elif key != "PKCS12" and not location.endswith((".p12", ".pfx")):
         raise OptionError(
             f"option 'kafka.ssl.keystore.location': librdkafka reads PKCS#12 (kafka.ssl.keystore.type=PKCS12) and PEM, "
-            f"no JKS: {_PEM_REMEDY}. Given: {location!r}"
+            f"no JKS: {_PEM_REMEDY}. Given: {location!r}",
+            code="PYSTORM_OPTION_NOT_SUPPORTED",
         )
 
 

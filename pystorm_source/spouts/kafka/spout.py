@@ -113,12 +113,14 @@ class _Kafka(PartitionedSpout):
         if self.gives_batches() and self._records.untyped:
             raise OptionError(
                 f"fields {self._records.untyped!r} need a type to be columns: write {type(self).__name__}.spec(fields="
-                f"['value struct<id: bigint>', ...]), or take KafkaSpout. Given: {list(stream.fields)!r}"
+                f"['value struct<id: bigint>', ...]), or take KafkaSpout. Given: {list(stream.fields)!r}",
+                code="PYSTORM_UNTYPED_FIELDS",
             )
         if options.include_headers and "headers" not in stream.fields:
             raise OptionError(
                 "option 'includeHeaders' changes the fields of the stream, which the topology declares: write "
-                f"{type(self).__name__}.spec(include_headers=True). Given: {list(stream.fields)!r}"
+                f"{type(self).__name__}.spec(include_headers=True). Given: {list(stream.fields)!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
             )
         self._topics: KafkaTopics | None = None
         self._consumers = KafkaConsumers(options, self.clock, self._log)

@@ -153,7 +153,8 @@ class KafkaTopics:
             what = f"partitions {missing} of topic {topic!r}" if topic in present else f"topic {topic!r}"
             raise WorldError(
                 f"Kafka does not have {what}: create it, or take it out of the option subscribe or assign. Given: "
-                f"{topic!r} at {self._servers}"
+                f"{topic!r} at {self._servers}",
+                code="PYSTORM_KAFKA_TOPIC_NOT_FOUND",
             )
 
     def _described(self, names: Iterable[str]) -> dict[str, _Topic | None]:
@@ -230,7 +231,8 @@ class KafkaTopics:
             raise OptionError(
                 "no record is as late as startingTimestamp or startingOffsetsByTimestamp wants in "
                 f"{', '.join(late[:20])}: name an earlier time, or set startingOffsetsByTimestampStrategy=latest. "
-                f"Given: {times.named if times.everywhere is None else times.everywhere!r}"
+                f"Given: {times.named if times.everywhere is None else times.everywhere!r}",
+                code="PYSTORM_INVALID_OFFSETS",
             )
         return {each: latest[each] if offset < 0 else offset for each, offset in begins.items()}
 
@@ -252,7 +254,8 @@ class KafkaTopics:
                         f"{self._options.fetch_retries - left + 1} times (fetchOffset.numRetries, "
                         f"fetchOffset.retryIntervalMs){said}: see that its brokers run, can be reached from the "
                         "driver, and listen there for the protocol that kafka.security.protocol names. Given: "
-                        f"kafka.bootstrap.servers={self._servers!r}"
+                        f"kafka.bootstrap.servers={self._servers!r}",
+                        code="PYSTORM_KAFKA_UNREACHABLE",
                     ) from error
                 left -= 1
                 self._log.warning("Kafka at %s does not answer (%s), asking again", self._servers, reason.name())

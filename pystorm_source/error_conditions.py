@@ -1,0 +1,404 @@
+"""The conditions in which this package raises an error: a stable code for each, with its cause and its remedy.
+
+A code stands before the message, ``[PYSTORM_UNKNOWN_OPTION] unknown option …``, and in the error's attribute ``code``.
+Codes stay: a new meaning gets a new code. ``docs/ERRORS.md`` is printed from this table.
+"""
+
+from typing import Literal, NamedTuple
+
+Code = Literal[
+    # the package as a whole
+    "PYSTORM_ERROR",
+    "PYSTORM_INTERNAL_ERROR",
+    # options
+    "PYSTORM_INVALID_OPTION",
+    "PYSTORM_UNKNOWN_OPTION",
+    "PYSTORM_MISSING_OPTION",
+    "PYSTORM_OPTIONS_CONFLICT",
+    "PYSTORM_OPTION_NOT_FOR_THIS_READ",
+    "PYSTORM_OPTION_NOT_SUPPORTED",
+    "PYSTORM_INVALID_CONFIG",
+    "PYSTORM_INVALID_OFFSETS",
+    "PYSTORM_INVALID_NAME",
+    "PYSTORM_NOT_WRITABLE",
+    "PYSTORM_PATH_NOT_FOUND",
+    "PYSTORM_UNKNOWN_ENVIRONMENT",
+    "PYSTORM_SPOUT_WITHOUT_OFFSETS",
+    # modules and versions
+    "PYSTORM_USAGE_ERROR",
+    "PYSTORM_TOPOLOGY_NOT_FOUND",
+    "PYSTORM_NAME_NOT_FOUND",
+    "PYSTORM_IMPORT_FAILED",
+    "PYSTORM_PACKAGE_MISSING",
+    "PYSTORM_PACKAGE_IN_THE_WAY",
+    "PYSTORM_VERSIONS_DIFFER",
+    "PYSTORM_CODE_DIFFERS",
+    "PYSTORM_CANNOT_PICKLE",
+    # topologies
+    "PYSTORM_INVALID_TOPOLOGY",
+    "PYSTORM_NOT_A_TOPOLOGY",
+    "PYSTORM_INVALID_COMPONENT",
+    "PYSTORM_INVALID_ANSWER",
+    "PYSTORM_SPOUTS_NEVER_MEET",
+    "PYSTORM_INVALID_TEST",
+    "PYSTORM_CONTRACT_BROKEN",
+    # streams and types
+    "PYSTORM_SCHEMA_MISMATCH",
+    "PYSTORM_INVALID_TYPE",
+    "PYSTORM_UNTYPED_FIELDS",
+    "PYSTORM_FORMAT_MISMATCH",
+    "PYSTORM_MALFORMED_RECORD",
+    "PYSTORM_NO_OPEN_STREAM",
+    "PYSTORM_STREAM_NOT_FOUND",
+    "PYSTORM_SEVERAL_STREAMS",
+    "PYSTORM_DEAD_LETTERS_UNREAD",
+    # checkpoints and the journal
+    "PYSTORM_CHECKPOINT_DAMAGED",
+    "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
+    "PYSTORM_CHECKPOINT_OF_ANOTHER_VERSION",
+    "PYSTORM_CHECKPOINT_TOO_OLD",
+    "PYSTORM_PAR_CHANGED",
+    "PYSTORM_JOURNAL_DAMAGED",
+    "PYSTORM_JOURNAL_OF_OTHER_FIELDS",
+    "PYSTORM_JOURNAL_UNREACHABLE",
+    "PYSTORM_ATTEMPT_SUPERSEDED",
+    "PYSTORM_DATA_LOST",
+    # other systems
+    "PYSTORM_EXTERNAL_FAILURE",
+    "PYSTORM_FILE_UNREADABLE",
+    "PYSTORM_KAFKA_UNREACHABLE",
+    "PYSTORM_KAFKA_REFUSES",
+    "PYSTORM_KAFKA_TOPIC_NOT_FOUND",
+    "PYSTORM_TOKEN_FAILED",
+    "PYSTORM_REGISTRY_UNREACHABLE",
+    "PYSTORM_REGISTRY_REFUSES",
+    "PYSTORM_JAVA_NOT_FOUND",
+    # while a topology runs
+    "PYSTORM_TUPLE_FAILED",
+    "PYSTORM_TUPLE_TIMED_OUT",
+    "PYSTORM_COMPONENT_FAILED",
+]
+
+
+class Condition(NamedTuple):
+    """``error``: the name of the class, or of the base of the classes, that have the code. ``cause`` and ``remedy``:
+    one sentence each; the remedy of ``docs/ERRORS.md``, for the message itself names the values."""
+
+    error: str
+    cause: str
+    remedy: str
+
+
+CONDITIONS: dict[Code, Condition] = {
+    "PYSTORM_ERROR": Condition(
+        "PystormError",
+        "An error of a class of yours that is derived from `PystormError` and names no code.",
+        "Read the message; or derive the class from `UsageError` or `WorldError`.",
+    ),
+    "PYSTORM_INTERNAL_ERROR": Condition(
+        "InternalError",
+        "This package has broken a promise of its own.",
+        "Report it with the whole message and the traceback.",
+    ),
+    "PYSTORM_INVALID_OPTION": Condition(
+        "OptionError",
+        "The value of an option has the wrong form or type, or is out of bounds.",
+        "Give a value as the message describes it; `docs/OPTIONS.md` has type, bounds and default of each option.",
+    ),
+    "PYSTORM_UNKNOWN_OPTION": Condition(
+        "OptionError",
+        "No table has an option of that key: it is misspelled, or belongs to a spout that the topology does not have.",
+        "Take the key that the message proposes; put a key of your own into option `config` or `Topology.config`.",
+    ),
+    "PYSTORM_MISSING_OPTION": Condition(
+        "OptionError",
+        "An option that has no default is not given.",
+        "Set the option that the message names.",
+    ),
+    "PYSTORM_OPTIONS_CONFLICT": Condition(
+        "OptionError",
+        "Two options do not go together, or an option is given that only another value of a second one allows.",
+        "Leave one of the two out, or change the second one as the message says.",
+    ),
+    "PYSTORM_OPTION_NOT_FOR_THIS_READ": Condition(
+        "OptionError",
+        "The option is for `spark.read` and was given to a stream, or the other way round.",
+        "Leave it out; `Trigger.AvailableNow` ends a stream at the present data.",
+    ),
+    "PYSTORM_OPTION_NOT_SUPPORTED": Condition(
+        "OptionError",
+        "The option belongs to Kafka's Java client or to Spark's Kafka source, and this source reads by librdkafka.",
+        "Take the option that the message names instead, or leave it out (`docs/KAFKA.md`).",
+    ),
+    "PYSTORM_INVALID_CONFIG": Condition(
+        "OptionError",
+        "What option `config` names cannot be read, or holds no object of keys and JSON values.",
+        "Correct the JSON or YAML at the line that is named; the path is one of the driver's machine.",
+    ),
+    "PYSTORM_INVALID_OFFSETS": Condition(
+        "OptionError",
+        "Starting or ending offsets have a wrong form, name what is not there, or leave nothing to read.",
+        "Say `earliest`, `latest`, or partitions and offsets that the source has now.",
+    ),
+    "PYSTORM_INVALID_NAME": Condition(
+        "OptionError",
+        "A name for a format or a new project has other characters than are allowed, or is taken.",
+        "Choose a name of letters, digits and underscores that is not in use.",
+    ),
+    "PYSTORM_NOT_WRITABLE": Condition(
+        "OptionError",
+        "A file or folder that an option names cannot be written.",
+        "Name a folder that is there and where the process may write; for logs, on every worker.",
+    ),
+    "PYSTORM_PATH_NOT_FOUND": Condition(
+        "OptionError",
+        "Option `path` names a file or directory that is not there.",
+        "Create it first, or give a glob, which may match later; driver and executors need the same path.",
+    ),
+    "PYSTORM_UNKNOWN_ENVIRONMENT": Condition(
+        "OptionError",
+        "The number of tasks of a component differs by environment, and has none for the one that is chosen.",
+        "Set option `topology.environment` to one of the names in `par`.",
+    ),
+    "PYSTORM_SPOUT_WITHOUT_OFFSETS": Condition(
+        "OptionError",
+        "A spout has no offsets, and Spark could not replay its tuples after a failed task.",
+        "Set option `journal.path`, write a `PartitionedSpout`, or accept the loss: `delivery.guarantee=best-effort`.",
+    ),
+    "PYSTORM_USAGE_ERROR": Condition(
+        "UsageError",
+        "An error of a class of yours that is derived from `UsageError` and names no code.",
+        "Read the message: something that the user wrote is wrong, and no retry helps.",
+    ),
+    "PYSTORM_TOPOLOGY_NOT_FOUND": Condition(
+        "OptionError",
+        "The module that option `topology` names has no `Topology` of that name.",
+        "Take one of the names that the message lists.",
+    ),
+    "PYSTORM_NAME_NOT_FOUND": Condition(
+        "OptionError",
+        "An option names a class or function that its module does not have.",
+        "Correct the name behind the colon.",
+    ),
+    "PYSTORM_IMPORT_FAILED": Condition(
+        "OptionError",
+        "A module that an option names cannot be imported.",
+        "Correct the name, or install the module where the driver and the executors run.",
+    ),
+    "PYSTORM_PACKAGE_MISSING": Condition(
+        "UsageError",
+        "A Python package that is needed is not installed.",
+        "Install it on the driver and on every executor; the message has the command.",
+    ),
+    "PYSTORM_PACKAGE_IN_THE_WAY": Condition(
+        "UsageError",
+        "The real streamparse or pystorm is installed, and `compat.install()` would give its name to this package.",
+        "Uninstall it, or import from `pystorm_source` and leave `install()` out.",
+    ),
+    "PYSTORM_VERSIONS_DIFFER": Condition(
+        "UsageError",
+        "Driver and executor run different versions of pystorm-source.",
+        "Install the same version on both.",
+    ),
+    "PYSTORM_CODE_DIFFERS": Condition(
+        "UsageError",
+        "Driver and executor have different code of the same topology.",
+        "Restart the application, so that all processes load the same code.",
+    ),
+    "PYSTORM_CANNOT_PICKLE": Condition(
+        "TopologyError",
+        "Something that belongs to a topology cannot be pickled, hence cannot travel to Spark's tasks.",
+        "Open connections, files and locks in `initialize()`, which runs in the task.",
+    ),
+    "PYSTORM_INVALID_TOPOLOGY": Condition(
+        "TopologyError",
+        "The topology cannot run as it is declared.",
+        "Change the declaration as the message says.",
+    ),
+    "PYSTORM_NOT_A_TOPOLOGY": Condition(
+        "TopologyError",
+        "Something else was given instead of a subclass of `Topology`.",
+        "Give the class itself: no instance, no component, no text.",
+    ),
+    "PYSTORM_INVALID_COMPONENT": Condition(
+        "TopologyError",
+        "A spout or bolt lacks a method, or has one of the wrong kind.",
+        "Define the method that the message names, as plain `def`, or `async def` in an `AsyncBolt`.",
+    ),
+    "PYSTORM_INVALID_ANSWER": Condition(
+        "TopologyError",
+        "A method of a spout, such as `snapshot()` or `split()`, returned something that makes no sense.",
+        "Return what the message describes (`docs/WRITING_A_SPOUT.md`).",
+    ),
+    "PYSTORM_SPOUTS_NEVER_MEET": Condition(
+        "TopologyError",
+        "A bolt groups tuples of several spouts together, but a Spark task reads one spout.",
+        "Make a topology of each spout and join in Spark, or set `topology.spouts.independent=true`.",
+    ),
+    "PYSTORM_INVALID_TEST": Condition(
+        "TopologyError",
+        "The test kit was called with something that it cannot test.",
+        "Call it as the message says (`docs/TESTING.md`).",
+    ),
+    "PYSTORM_CONTRACT_BROKEN": Condition(
+        "ContractBroken",
+        "A spout or bolt breaks a law that the engine relies on; `verify_spout` or `verify_bolt` found it.",
+        "Change the component as the message says; its attribute `law` names the law.",
+    ),
+    "PYSTORM_SCHEMA_MISMATCH": Condition(
+        "SchemaError",
+        "The columns that are asked for, and those that the topology's streams declare, do not fit.",
+        "Ask for declared columns and types, and cast in Spark; or change `outputs`.",
+    ),
+    "PYSTORM_INVALID_TYPE": Condition(
+        "SchemaError",
+        "The type of a field is none that can leave a topology.",
+        "Write it as Spark's SQL does: `long`, `string`, `array<int>`, `struct<a: int>`.",
+    ),
+    "PYSTORM_UNTYPED_FIELDS": Condition(
+        "UsageError",
+        "A stream that becomes rows declares fields without a type.",
+        "Declare one, such as `outputs = ['word string']`, or call `.schema(...)` on the reader.",
+    ),
+    "PYSTORM_FORMAT_MISMATCH": Condition(
+        "UsageError",
+        "The declared fields of a spout are none that its format can fill.",
+        "Declare fields and types that the format has, or choose another format.",
+    ),
+    "PYSTORM_MALFORMED_RECORD": Condition(
+        "SchemaError",
+        "A line of a file or a record of Kafka cannot be read as its format and the declared types say.",
+        "Correct the data, skip it by the option that the message names, or make it a dead letter.",
+    ),
+    "PYSTORM_NO_OPEN_STREAM": Condition(
+        "OptionError",
+        "No stream leaves the topology, so it has no rows.",
+        "Give its last bolt `outputs` and let it emit its results.",
+    ),
+    "PYSTORM_STREAM_NOT_FOUND": Condition(
+        "OptionError",
+        "Option `stream` names none of the topology's open streams.",
+        "Take one of those that the message lists.",
+    ),
+    "PYSTORM_SEVERAL_STREAMS": Condition(
+        "OptionError",
+        "Several streams leave the topology, and no option says which of them is read.",
+        "Name one by option `stream`, or read all with `streams=all`.",
+    ),
+    "PYSTORM_DEAD_LETTERS_UNREAD": Condition(
+        "OptionError",
+        "Dead letters are asked for as a stream, and nothing reads it.",
+        "Let a bolt subscribe to them, set `streams=all`, or name the stream that is read.",
+    ),
+    "PYSTORM_CHECKPOINT_DAMAGED": Condition(
+        "CheckpointError",
+        "An offset in the checkpoint was damaged or edited.",
+        "Bring the file back from a copy, or start anew with another `checkpointLocation` (`docs/DEPLOY.md`).",
+    ),
+    "PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY": Condition(
+        "CheckpointError",
+        "The checkpoint was written by another source or for other spouts.",
+        "Give the spouts their old names back, or the query a `checkpointLocation` of its own.",
+    ),
+    "PYSTORM_CHECKPOINT_OF_ANOTHER_VERSION": Condition(
+        "CheckpointError",
+        "The checkpoint was written by a version of pystorm-source whose offsets this one does not read.",
+        "Run the version that wrote it, or start with a new `checkpointLocation`.",
+    ),
+    "PYSTORM_CHECKPOINT_TOO_OLD": Condition(
+        "CheckpointError",
+        "The checkpoint ends before tuples that the journal has deleted because they were finished.",
+        "Bring back the newer checkpoint, or give the query a new checkpoint and a new journal.",
+    ),
+    "PYSTORM_PAR_CHANGED": Condition(
+        "UsageError",
+        "The `par` of a spout has changed while one of its micro-batches was unfinished.",
+        "Run the query with the old `par` until that micro-batch is done.",
+    ),
+    "PYSTORM_JOURNAL_DAMAGED": Condition(
+        "DataLossError",
+        "A file of the journal is gone or damaged.",
+        "Bring it back from a copy, or go on without its tuples: `failOnDataLoss=false`.",
+    ),
+    "PYSTORM_JOURNAL_OF_OTHER_FIELDS": Condition(
+        "DataLossError",
+        "The journal holds tuples of streams or fields that the spout does not have any more.",
+        "Run the old topology until its last micro-batch is done.",
+    ),
+    "PYSTORM_JOURNAL_UNREACHABLE": Condition(
+        "WorldError",
+        "The journal's folder cannot be read or written.",
+        "See that the driver and every executor may read, write, list and delete in `journal.path`.",
+    ),
+    "PYSTORM_ATTEMPT_SUPERSEDED": Condition(
+        "WorldError",
+        "Another attempt of the same Spark task was quicker.",
+        "Nothing: Spark takes no notice of this one, or tries again.",
+    ),
+    "PYSTORM_DATA_LOST": Condition(
+        "DataLossError",
+        "Data between two offsets is gone: a file was truncated or deleted, or records expired before they were read.",
+        "Keep data for longer than the query lags; `failOnDataLoss=false` goes on without it.",
+    ),
+    "PYSTORM_EXTERNAL_FAILURE": Condition(
+        "WorldError",
+        "A spout or bolt of yours raised `WorldError`: something outside is missing or unreachable.",
+        "Read the message; trying again may help.",
+    ),
+    "PYSTORM_FILE_UNREADABLE": Condition(
+        "WorldError",
+        "A file or directory that is being read cannot be opened or unpacked, or is not mounted.",
+        "Mount it under the same path on every executor and let the process read it; repair or remove the file.",
+    ),
+    "PYSTORM_KAFKA_UNREACHABLE": Condition(
+        "WorldError",
+        "Kafka's brokers do not answer, or a partition's leader gives nothing.",
+        "See that the brokers run, and that driver and executors reach `kafka.bootstrap.servers`.",
+    ),
+    "PYSTORM_KAFKA_REFUSES": Condition(
+        "WorldError",
+        "Kafka refuses the client, or the client does not trust the broker.",
+        "Look at the `kafka.security.*`, `kafka.sasl.*` and `kafka.ssl.*` options (`docs/KAFKA.md`).",
+    ),
+    "PYSTORM_KAFKA_TOPIC_NOT_FOUND": Condition(
+        "WorldError",
+        "Kafka does not have a topic or partition that an option names.",
+        "Create it, or take it out of the option.",
+    ),
+    "PYSTORM_TOKEN_FAILED": Condition(
+        "WorldError",
+        "The function of `kafka.oauth_cb` gave no token that Kafka's client takes.",
+        "See that it gets one on the driver and on every executor.",
+    ),
+    "PYSTORM_REGISTRY_UNREACHABLE": Condition(
+        "WorldError",
+        "The schema registry does not answer.",
+        "See that it runs and that executors reach `schema.registry.url`.",
+    ),
+    "PYSTORM_REGISTRY_REFUSES": Condition(
+        "WorldError",
+        "The schema registry refuses to give a schema to this client.",
+        "Set `schema.registry.basic.auth.user.info` or another of its credentials.",
+    ),
+    "PYSTORM_JAVA_NOT_FOUND": Condition(
+        "WorldError",
+        "No Java that this Spark runs on is installed.",
+        "Install one and set `JAVA_HOME`; the message names the versions.",
+    ),
+    "PYSTORM_TUPLE_FAILED": Condition(
+        "TupleFailed",
+        "A component raised an exception for a tuple, or failed it.",
+        "Mend the component, whose own traceback is the cause; or allow retries and dead letters.",
+    ),
+    "PYSTORM_TUPLE_TIMED_OUT": Condition(
+        "TupleFailed",
+        "A tuple was neither acked nor failed within `topology.message.timeout.secs`.",
+        "Ack every tuple, make the slow component quicker, or raise the time-out.",
+    ),
+    "PYSTORM_COMPONENT_FAILED": Condition(
+        "TupleFailed",
+        "A component raised in a call that is about no single tuple, such as `initialize()` or `next_tuple()`.",
+        "Mend the component, whose own traceback is the cause.",
+    ),
+}
+"""In the order of ``Code``, which is that of the page."""

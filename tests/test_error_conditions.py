@@ -1,0 +1,94 @@
+"""Every error has a code of the table, and every code of the table is raised."""
+
+import ast
+import pickle
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from pystorm_source import errors
+from pystorm_source.error_conditions import CONDITIONS, Code
+from pystorm_source.errors import DataLossError, OptionError, PystormError, StormWentAwayError, WorldError
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = sorted(ROOT.glob("pystorm_source/**/*.py"))
+CLASSES = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
+DEFAULTS = {cls.code for cls in CLASSES.values() if issubclass(cls, PystormError)}
+
+
+def made_in(source):
+    """Line, class and given code of every error of this package that a source makes; None for a missing code."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            cls = CLASSES.get(node.func.id)
+            if cls is not None and issubclass(cls, PystormError) and node.func.id != "StormWentAwayError":
+                yield node.lineno, cls, next((each.value for each in node.keywords if each.arg == "code"), None)
+
+
+def codes_in(source):
+    """Line, class and code of every error whose code is written out."""
+    for line, cls, code in made_in(source):
+        if isinstance(code, ast.Constant):
+            yield line, cls, code.value
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_error_that_is_made_names_a_code_of_the_table(path):
+    source = path.read_text()
+    assert [line for line, _, code in made_in(source) if code is None] == [], f'{path}: say code="PYSTORM_…"'
+    for line, cls, code in codes_in(source):
+        assert code in CONDITIONS, f"{path}:{line}"
+        assert issubclass(cls, CLASSES[CONDITIONS[code].error]), f"{path}:{line}: {code} is of another class"
+
+
+def test_the_reader_of_errors_finds_what_it_looks_for():
+    found = list(made_in('raise OptionError("x")\nmake(WorldError("y", code="PYSTORM_Y"), code=1)\nValueError("z")'))
+    assert [(line, cls) for line, cls, _ in found] == [(1, OptionError), (2, WorldError)]
+    assert found[0][2] is None and found[1][2].value == "PYSTORM_Y"
+
+
+def test_every_code_is_raised():
+    texts = [path.read_text() for path in SOURCES if path.name != "error_conditions.py"]
+    texts += [path.read_text() for path in ROOT.glob("cython_core/**/*.pyx")]
+    named = {code for text in texts for code in re.findall(r'"(PYSTORM_[A-Z_]+)"', text)}
+    assert set(CONDITIONS) - named == set()
+
+
+def test_the_table_has_every_code_once_with_cause_and_remedy():
+    assert tuple(CONDITIONS) == get_args(Code)
+    assert set(CONDITIONS) >= DEFAULTS
+    for code, condition in CONDITIONS.items():
+        assert re.fullmatch(r"PYSTORM_[A-Z_]+[A-Z]", code)
+        for text in (condition.cause, condition.remedy):
+            assert text.endswith(".") and text[0].isupper() | text.startswith("`"), code
+        assert condition.error in CLASSES, code
+
+
+def test_a_code_stands_before_the_message_and_in_an_attribute():
+    error = OptionError("unknown option 'x'. Given: 'x'", code="PYSTORM_UNKNOWN_OPTION")
+    assert str(error) == "[PYSTORM_UNKNOWN_OPTION] unknown option 'x'. Given: 'x'"
+    assert error.code == "PYSTORM_UNKNOWN_OPTION"
+    assert error.message == "unknown option 'x'. Given: 'x'"
+
+
+@pytest.mark.parametrize("error", [DataLossError("gone"), DataLossError("gone", code="PYSTORM_JOURNAL_DAMAGED")])
+def test_an_error_keeps_its_code_on_its_way_to_another_process(error):
+    there = pickle.loads(pickle.dumps(error))
+    assert (type(there), str(there), there.code) == (DataLossError, str(error), error.code)
+
+
+def test_an_error_that_a_user_raises_has_the_code_of_its_class():
+    class BrokerAway(WorldError):
+        pass
+
+    assert str(WorldError("no broker")) == "[PYSTORM_EXTERNAL_FAILURE] no broker"
+    assert BrokerAway("no broker").code == "PYSTORM_EXTERNAL_FAILURE"
+    assert str(StormWentAwayError()) == "Got EOF while reading from Storm"
+
+
+def test_every_class_of_the_tree_has_a_code_of_its_own():
+    own = [vars(cls).get("code") for cls in CLASSES.values() if issubclass(cls, PystormError)]
+    assert own.count(None) == 1  # StormWentAwayError
+    assert len(set(own)) == len(own)
