@@ -33,16 +33,25 @@ def load_reference(reference: str) -> type[Topology]:
             raise
     file = Path(path)
     if not file.is_file():
-        raise OptionError(f"there is no such file: {FORM}; paths begin in {str(Path.cwd())!r}. Given: {reference!r}")
+        raise OptionError(
+            f"there is no such file: {FORM}; paths begin in {str(Path.cwd())!r}. Given: {reference!r}",
+            code="PYSTORM_PATH_NOT_FOUND",
+        )
     module = _imported(file.resolve(), reference)
     topologies = _topologies(module)
     if colon:
         if name not in topologies:
-            raise OptionError(f"{path} has no Topology {name!r}; it has: {_names(topologies)}. Given: {reference!r}")
+            raise OptionError(
+                f"{path} has no Topology {name!r}; it has: {_names(topologies)}. Given: {reference!r}",
+                code="PYSTORM_TOPOLOGY_NOT_FOUND",
+            )
         return topologies[name]
     if len(topologies) != 1:
         remedy = "name one, such as " + f"{path}:{next(iter(topologies))}" if topologies else "it needs one"
-        raise OptionError(f"{path} defines these topologies: {_names(topologies)}; {remedy}. Given: {reference!r}")
+        raise OptionError(
+            f"{path} defines these topologies: {_names(topologies)}; {remedy}. Given: {reference!r}",
+            code="PYSTORM_TOPOLOGY_NOT_FOUND",
+        )
     return next(iter(topologies.values()))
 
 
@@ -68,7 +77,8 @@ def _imported(file: Path, reference: str) -> ModuleType:
         _explain_streamparse(error, reference, project)
         raise OptionError(
             f"{user_line(error)}: {said(error)}. The file of the topology cannot be imported: mend that line, or "
-            f"install the package that it names. Given: {reference!r}"
+            f"install the package that it names. Given: {reference!r}",
+            code="PYSTORM_IMPORT_FAILED",
         ) from error
 
 
@@ -112,7 +122,8 @@ def _explain_streamparse(error: BaseException | None, reference: str, project: P
         f"{user_line(error)}: No module named {error.name!r}, and none is needed: say `from pystorm_source import ...` "
         f"there, with the same names; or call pystorm_source.compat.install() before it, if the file cannot be "
         f"edited; `pystorm-source migrate {_shown(project)}` makes a copy of the whole project with that line changed "
-        f"everywhere. Given: {reference!r}"
+        f"everywhere. Given: {reference!r}",
+        code="PYSTORM_PACKAGE_MISSING",
     ) from error
 
 

@@ -135,7 +135,8 @@ def test_streamparse_is_not_needed(project, command):
     """The line of the user's that imports it, and the three ways out."""
     project("streamparse")
     line = refused(command, "topologies/wordcount.py")
-    assert line.startswith("error: topologies/wordcount.py:2 (from streamparse import Grouping, Topology): No module ")
+    where = "topologies/wordcount.py:2 (from streamparse import Grouping, Topology)"
+    assert line.startswith(f"error: [PYSTORM_PACKAGE_MISSING] {where}: No module ")
     for remedy in ("`from pystorm_source import ...`", "compat.install()", "`pystorm-source migrate .`"):
         assert remedy in line
     assert line.endswith("Given: 'topologies/wordcount.py'")
