@@ -43,6 +43,8 @@ class PartitionedSpout(Spout):
     Attributes:
         initial_rate (int): offsets per second that a partition is taken to manage before anything is known of it, at
             least 1. Defaults to 200.
+        bounded (bool | None): whether all offsets can be read from the beginning on (True), or more may come (False).
+            ``pystorm-source run`` ends when it has read spouts without a further offset. Defaults to None, not known.
 
     Example:
         >>> class Squares(PartitionedSpout):
@@ -67,6 +69,8 @@ class PartitionedSpout(Spout):
 
     initial_rate: ClassVar[int] = 200
     """Offsets per second that a partition is taken to manage before anything is known of it. At least 1."""
+    bounded: ClassVar[bool | None] = None
+    """Whether all offsets can be read from the beginning on. None: not known."""
 
     @classmethod
     def named_offsets(cls, given: Mapping[str, Any]) -> Mapping[str, int] | None:

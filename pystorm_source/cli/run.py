@@ -7,8 +7,9 @@ from contextlib import nullcontext, redirect_stdout
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from pystorm_source.cli.run_display import JsonDisplay, LinesDisplay, TableDisplay
+from pystorm_source.cli.run_display import End, JsonDisplay, LinesDisplay, TableDisplay
 from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, PystormError, UsageError
@@ -18,6 +19,13 @@ from pystorm_source.plan import check_meetings
 from pystorm_source.worker.local_run import LocalRun
 
 FIRST_RANGE = 128
+ALL_READ = "all input is read"
+TIME_OVER = "the time of --for is over"
+INTERRUPTED = "by Ctrl-C"
+INTERRUPTED_STATUS = 130  # 128 + SIGINT, as shells have it
+QUIET_SECONDS = 5.0
+"""How long spouts may have nothing new until those that have never grown, and whose classes do not say that they may,
+are taken to be finite. Less: a slow source looks finite. More: one that is finite keeps its user waiting."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -38,12 +46,13 @@ def run(
     rows: Annotated[int, typer.Option("--rows", min=0, help="Print that many rows of each open stream.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object at the end, nothing else.")] = False,
 ) -> None:
-    """Run a topology here, without Spark, until Ctrl-C, and show what each component does.
+    """Run a topology here, without Spark, and show what each component does.
 
-    Exit status 1 if a component fails.
+    It ends when finite spouts are read, with --once, --for, or by Ctrl-C (exit status 130); a component that fails ends
+    it with exit status 1.
     """
     clock = SystemClock()
-    failure = ""
+    end, status = End(TIME_OVER), 0
     # Components may print: with --json, stdout is for the object alone.
     with usage_errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         seconds = parse_duration("--for", duration) if duration else float("inf")
@@ -52,24 +61,27 @@ def run(
             check_meetings(plan)
         streams = [(component.name, stream.name) for component, stream in plan.open_streams]
         local = LocalRun(plan, clock, captured=streams if rows else (), together=together)
-        display = (JsonDisplay if as_json else TableDisplay if sys.stdout.isatty() else LinesDisplay)(
-            local, clock, rows
-        )
+        display = (JsonDisplay if as_json else TableDisplay if _live() else LinesDisplay)(local, clock, rows)
         try:
             with display:
                 # Order: the live table has replaced sys.stderr by now, so that lines of the log go above it.
                 logging.basicConfig(format=LOG_FORMAT, level=logging.INFO)
-                follow(local, clock, clock.monotonic() + seconds, once, display.beat)
+                end = End(follow(local, clock, clock.monotonic() + seconds, once, display.beat))
         except KeyboardInterrupt:
-            pass  # that is how it ends
+            end, status = End(INTERRUPTED), INTERRUPTED_STATUS
         except UsageError:
             raise
         except PystormError as error:
-            failure = f"{type(error).__name__}: {error}"
+            end, status = End("a component failed", f"{type(error).__name__}: {error}"), 1
         finally:
             local.stop()
-    display.show_end(failure)
-    raise typer.Exit(1 if failure else 0)
+    display.show_end(end)
+    raise typer.Exit(status)
+
+
+def _live() -> bool:
+    """Whether stdout is a terminal that can draw a table anew."""
+    return sys.stdout.isatty() and not Console().is_dumb_terminal
 
 
 def follow(
@@ -80,14 +92,16 @@ def follow(
     beat: Callable[[], None],
     round_seconds: float = 1.0,
     poll_seconds: float = 0.2,
-) -> None:
-    """Blocking, until ``end`` (a reading of the clock); with ``once`` until nothing is left, if that is earlier.
+) -> str:
+    """Blocking, until ``end`` (a reading of the clock), or until all input of finite spouts is read; with ``once``
+    until nothing is left of any. Returns why it has ended.
 
     Spouts without offsets are polled for ``round_seconds`` at a time; ranges are cut so that a micro-batch takes about
     as long. ``beat`` is called after each.
     """
     listens = bool(local.without_offsets)
     most = FIRST_RANGE
+    read_last = clock.monotonic()
     while (began := clock.monotonic()) < end:
         unread = local.unread.look()
         idle = True
@@ -98,11 +112,15 @@ def follow(
                 most *= 2
             elif took > round_seconds:
                 most = max(1, int(most * round_seconds / took))
+            read_last = clock.monotonic()
+        elif (over := local.unread.over()) or (over is None and began - read_last >= QUIET_SECONDS):
+            return ALL_READ if over else f"{ALL_READ}: no spout had more for {QUIET_SECONDS:.0f} s"
         elif not once:
             clock.sleep(min(poll_seconds, max(0.0, end - began)))
         beat()
         if once and idle and not unread:
-            return
+            return ALL_READ
+    return TIME_OVER
 
 
 def config_of(options: list[str]) -> dict[str, Any]:

@@ -1,6 +1,12 @@
-"""The display of ``pystorm-source run``: a live table, lines if there is no terminal, or one JSON object at the end."""
+"""The display of ``pystorm-source run``: a live table, lines if there is no terminal, or one JSON object at the end.
+
+thread of the run    beat() after each micro-batch: keeps the rows that are printed at the end
+thread of a display  4 times a second, or every 2 seconds: reads the counts, draws; the run does not wait for it
+"""
 
 import json
+import sys
+from threading import Event, Thread
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -9,40 +15,24 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from pystorm_source.cli.run_table import Row, rows_of, table_of
 from pystorm_source.clock import Clock
-from pystorm_source.worker.local_run import LocalRun
+from pystorm_source.worker.local_run import Counts, LocalRun
+from pystorm_source.worker.local_status import LocalStatus
 
 LINE_SECONDS = 2.0
 RATE_SECONDS = 2.0
-COUNTED = ("emitted", "executed", "acked", "failed", "queue_high_mark", "errors")
+REFRESHES = 4
+"""Of the live table, per second. More: they take time from the components. Less: it looks stuck."""
+PIPE_WIDTH = 120
+"""Columns of the last table if there is no terminal."""
 
 
-WIDE = 100  # columns of a terminal that has room for times, too
+class End(NamedTuple):
+    """Why a run has ended. ``failure``: the error of the component that ended it, for stderr."""
 
-
-class Row(NamedTuple):
-    """One component's counts since the start; ``rate`` is its work per second: tuples emitted, or executed by a bolt.
-
-    ``capacity``: the share of the time that its tasks were busy. ``latency``: of its calls, as in a worker's report.
-    """
-
-    component: str
-    emitted: int
-    executed: int
-    acked: int
-    failed: int
-    rate: float
-    queue_high_mark: int
-    errors: int
-    capacity: float
-    latency: dict[str, float]
-
-    def cells(self, wide: bool) -> list[str]:
-        """As the table shows it."""
-        times = [f"{self.capacity:.3f}", f"{self.latency.get('p99', 0.0) * 1e6:,.1f}"] if wide else []
-        first = (self.emitted, self.executed, self.acked, self.failed, self.rate)
-        last = (self.queue_high_mark, self.errors)
-        return [self.component, *[f"{n:,.0f}" for n in first], *times, *[f"{n:,.0f}" for n in last]]
+    text: str
+    failure: str = ""
 
 
 class Display:
@@ -52,6 +42,8 @@ class Display:
         self.local = local
         self.clock = clock
         self.most_rows = most_rows
+        self._names = [(component.name, component.is_spout) for component in local.plan.components]
+        self._status = LocalStatus(local)
         self._began = clock.monotonic()
         self._ended: float | None = None
 
@@ -71,8 +63,8 @@ class Display:
         for tuples in rows:
             del tuples[self.most_rows :]
 
-    def show_end(self, failure: str) -> None:
-        """The last picture; ``failure``, if one ended the run, goes to stderr."""
+    def show_end(self, end: End) -> None:
+        """The last picture."""
         raise NotImplementedError
 
     @property
@@ -80,24 +72,23 @@ class Display:
         """Since the begin, up to the end."""
         return (self.clock.monotonic() if self._ended is None else self._ended) - self._began
 
-    def table_rows(self) -> list[Row]:
+    def table_rows(self, counts: Counts | None = None) -> list[Row]:
         """A row per component, the rates over the whole time."""
-        components = self.local.counts().report.get("components", {})
-        rows = []
-        for component in self.local.plan.components:
-            counts = components.get(component.name, {})
-            work = counts.get("emitted" if component.is_spout else "executed", 0)
-            shown = {name: counts.get(name, 0) for name in COUNTED}
-            latency = {name: value for name, value in counts.get("latency", {}).items() if name != "buckets"}
-            seconds = self.seconds
-            rate = work / seconds if seconds > 0 else 0.0
-            busy = counts.get("busy_seconds", 0.0) / max(1, len(counts.get("tasks", {})))
-            rows.append(
-                Row(
-                    component.name, rate=rate, capacity=busy / seconds if seconds > 0 else 0.0, latency=latency, **shown
-                )
-            )
-        return rows
+        return rows_of(dict((counts or self.local.counts()).report), self._names, self.seconds)
+
+    def progress(self, counts: Counts) -> str:
+        """What was emitted on open streams, and what is left to read."""
+        parts = [f"{n:,} rows out of {stream}" for stream, n in counts.rows_out.items() if n or "__" not in stream]
+        parts.append(self.backlog)
+        return ", ".join(parts)
+
+    @property
+    def backlog(self) -> str:
+        """The offsets that are not read yet, in words."""
+        if len(self.local.without_offsets) == len(self.local.plan.spouts):
+            return "no backlog known: spouts without offsets"
+        n = self.local.unread.backlog
+        return f"backlog {n:,} offset{'' if n == 1 else 's'}"
 
     def _samples(self) -> dict[str, list[tuple[Any, ...]]]:
         return {".".join(stream): tuples[: self.most_rows] for stream, tuples in self.local.rows.items()}
@@ -106,59 +97,90 @@ class Display:
 class JsonDisplay(Display):
     """One line at the end."""
 
-    def show_end(self, failure: str) -> None:
-        components = {row.component: row._asdict() for row in self.table_rows()}
+    def show_end(self, end: End) -> None:
+        found = self.local.counts()
+        components = {row.component: row._asdict() for row in self.table_rows(found)}
         for counts in components.values():
             del counts["component"]
             counts["per_second"] = round(counts.pop("rate"), 1)
             counts["capacity"] = round(counts["capacity"], 4)
-        found = {
+        answer = {
             "topology": self.local.plan.name,
             "seconds": round(self.seconds, 3),
             "micro_batches": self.local.micro_batches,
             "components": components,
             "rows": {stream: [list(map(_json, row)) for row in rows] for stream, rows in self._samples().items()},
-            "failure": failure or None,
+            "rows_out": found.rows_out,
+            "backlog": self.local.unread.backlog,
+            "ended": end.text,
+            "failure": end.failure or None,
         }
-        typer.echo(json.dumps(found))
+        typer.echo(json.dumps(answer))
 
 
 class LinesDisplay(Display):
     """A line now and then, a table at the end."""
 
-    _said = 0.0
+    def __init__(self, local: LocalRun, clock: Clock, most_rows: int = 0):
+        super().__init__(local, clock, most_rows)
+        self._over = Event()
+        self._failed: OSError | None = None
+        self._thread = Thread(target=self._print_lines, name="pystorm-display", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        super().__exit__(kind, error, trace)
 
     def beat(self) -> None:
         super().beat()
-        if self.seconds - self._said >= LINE_SECONDS:
-            self._said = self.seconds
-            parts = [f"{row.component} {row.executed:,} ({row.rate:,.0f}/s)" for row in self.table_rows()]
-            typer.echo(f"{self.seconds:7.1f} s  executed: " + ", ".join(parts))
+        if self._failed is not None:  # the reader of the pipe has gone: `| head`
+            raise self._failed
 
-    def show_end(self, failure: str) -> None:
-        self._console().print(self._table(self.table_rows()))
+    def show_end(self, end: End) -> None:
+        counts = self.local.counts()
+        console = Console()
+        width = console.width if console.is_terminal else PIPE_WIDTH
+        console = Console(width=width)
+        console.print(table_of(self.table_rows(counts), self._title(), width))
         for stream, tuples in self._samples().items():
             typer.echo(f"\n{stream}:" if tuples else f"\n{stream}: no rows")
             for values in tuples:
                 typer.echo(f"  {values!r}")
-        if failure:
-            typer.echo(f"\nerror: {failure}", err=True)
+        typer.echo(f"\nended: {end.text}; {self.progress(counts)}")
+        if end.failure:
+            typer.echo(f"\nerror: {end.failure}", err=True)
 
-    def _console(self) -> Console:
-        return Console(width=None if Console().is_terminal else 120)
+    def line(self) -> str:
+        """One line of progress."""
+        counts = self.local.counts()
+        status = self._status.look(counts.report, self.clock.monotonic())
+        parts = [f"{row.component} {row.executed:,} ({row.rate:,.0f}/s)" for row in self.table_rows(counts)]
+        return f"{self.seconds:7.1f} s  {status.text}; {self.progress(counts)}; executed: {', '.join(parts)}"
 
-    def _table(self, rows: list[Row]) -> Table:
+    def _print_lines(self) -> None:
+        """The thread. Looks more often than it prints, so that a call that lasts is known from its begin on."""
+        printed = 0.0
+        try:
+            while not self._over.wait(LINE_SECONDS / 4):
+                self._status.look(self.local.counts().report, self.clock.monotonic())
+                if self.seconds - printed >= LINE_SECONDS:
+                    printed = self.seconds
+                    typer.echo(self.line())
+                    sys.stdout.flush()
+        except OSError as error:
+            self._failed = error
+
+    def _title(self) -> str:
         done = self.local.micro_batches
-        title = f"{self.local.plan.name}, {self.seconds:.1f} s, {done:,} micro-batch{'' if done == 1 else 'es'}"
-        table = Table(title=title, title_justify="left", title_style="bold")
-        table.add_column("component", overflow="fold")
-        wide = self._console().width >= WIDE
-        times = ("capacity", "p99 µs") if wide else ()
-        for name in ("emitted", "executed", "acked", "failed", "per second", *times, "queue high mark", "errors"):
-            table.add_column(name, justify="right")
-        for row in rows:
-            table.add_row(*row.cells(wide))
-        return table
+        return f"{self.local.plan.name}, {self.seconds:.1f} s, {done:,} micro-batch{'' if done == 1 else 'es'}"
 
 
 class TableDisplay(LinesDisplay):
@@ -168,7 +190,8 @@ class TableDisplay(LinesDisplay):
         super().__init__(local, clock, most_rows)
         self._window: tuple[float, list[Row]] = (0.0, [])
         self._rates: dict[str, float] = {}
-        self._live = Live(get_renderable=self._now, refresh_per_second=4, transient=True)
+        self._console = Console()
+        self._live = Live(get_renderable=self._now, console=self._console, refresh_per_second=REFRESHES, transient=True)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -180,19 +203,20 @@ class TableDisplay(LinesDisplay):
         self._live.stop()
         super().__exit__(kind, error, trace)
 
-    def beat(self) -> None:
-        Display.beat(self)
-
     def _now(self) -> Table:
         """Called from the thread that draws, while the topology runs."""
-        rows, now = self.table_rows(), self.seconds
+        counts = self.local.counts()
+        rows, now = self.table_rows(counts), self.seconds
         since, before = self._window
         if now - since >= RATE_SECONDS:
             work = {row.component: row.rate * now for row in rows}
             past = {row.component: row.rate * since for row in before}
             self._rates = {name: max(0.0, work[name] - past.get(name, 0.0)) / (now - since) for name in work}
             self._window = (now, rows)
-        return self._table([row._replace(rate=self._rates.get(row.component, row.rate)) for row in rows])
+        recent = [row._replace(rate=self._rates.get(row.component, row.rate)) for row in rows]
+        status = self._status.look(counts.report, self.clock.monotonic())
+        title = f"{self._title()}\n{status.text}\n{self.progress(counts)}"
+        return table_of(recent, title, self._console.width)
 
 
 def _json(value: Any) -> Any:

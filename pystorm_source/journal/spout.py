@@ -73,6 +73,7 @@ class JournaledSpout(PartitionedSpout):
     is made for the first micro-batch of a query and stays in its offsets."""
 
     clock: Clock = SystemClock()
+    bounded = False
     seconds_to_flush: ClassVar[float] = FLUSH_SECONDS
 
     def __init__(self, spout_cls: type[Spout]):

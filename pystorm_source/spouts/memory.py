@@ -52,6 +52,7 @@ class MemorySpout(PartitionedSpout):
 
     rows: ClassVar[Any] = ()
     number_of_partitions: ClassVar[int] = 1
+    bounded = True
 
     @classmethod
     def spec(

@@ -59,6 +59,7 @@ class RateSpout(PartitionedSpout):
     Options = RateOptions
     outputs = ["timestamp timestamp", "value long"]
     clock: Clock = SystemClock()
+    bounded = False
 
     @classmethod
     def spec(

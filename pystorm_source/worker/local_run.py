@@ -64,6 +64,11 @@ class Counts:
         return {name: counts.get(what, 0) for name, counts in self.report.get("components", {}).items()}
 
     @property
+    def rows_out(self) -> dict[str, int]:
+        """Open stream, as ``component.stream`` → tuples emitted there; one that is retried counts again."""
+        return dict(self.report.get("rows_out", {}))
+
+    @property
     def metrics(self) -> dict[str, Any]:
         """Component → its metrics, by ``report_metric``."""
         return dict(self.report.get("metrics", {}))
@@ -251,4 +256,13 @@ def _counts_of(worker: Worker) -> Counts:
         error = tuple_failed(failure)
         error.__cause__ = failure.__cause__
         errors.append(error)
-    return Counts(worker.report(), errors)
+    return Counts({**worker.report(), "rows_out": _rows_out(worker)}, errors)
+
+
+def _rows_out(worker: Worker) -> dict[str, int]:
+    rows = {f"{component.name}.{stream.name}": 0 for component, stream in worker.plan.open_streams}
+    for executor in worker.executors:
+        for stream, router in executor.routers.items():
+            if (name := f"{executor.component}.{stream}") in rows:
+                rows[name] += router.emitted
+    return rows

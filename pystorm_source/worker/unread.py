@@ -28,8 +28,18 @@ class Range(NamedTuple):
     end: int
 
 
+class Asked(NamedTuple):
+    """A call of a spout on the driver that is under way."""
+
+    spout: str
+    method: str
+
+
 class Unread:
     """The unread part of the partitioned spouts of ``plan``. ``clock`` replaces their clocks if it is given.
+
+    ``backlog``: offsets that were there at the last look and are not read yet. ``grown``: the spouts that had more
+    offsets at a later look than at their first one. ``asked``: the call under way. Any thread may read these three.
 
     Raises TupleFailed if a spout raises, TopologyError if its answer makes no sense; errors of this package unchanged.
     """
@@ -43,6 +53,9 @@ class Unread:
         self._state: dict[str, Mapping[str, int | str]] = {}
         self._committed: dict[str, dict[str, int]] = {}
         self._names = [component.name for component in plan.spouts if component.is_partitioned]
+        self.backlog = 0
+        self.grown: set[str] = set()
+        self.asked: Asked | None = None
 
     def look(self) -> bool:
         """Asks every spout for its heads; whether anything is unread."""
@@ -60,8 +73,21 @@ class Unread:
                         "spout %r, partition %r: offsets [%d, %d) are gone", name, partition, known[partition], earliest
                     )
                 known[partition] = max(known.get(partition, earliest), earliest)
-            self._heads[name] = {partition: latest for partition, (_, latest) in heads.items()}
-        return any(self._left(name) for name in self._names)
+            latest = {partition: latest for partition, (_, latest) in heads.items()}
+            before = self._heads.get(name, latest)
+            if any(head > before.get(partition, 0) for partition, head in latest.items()):
+                self.grown.add(name)
+            self._heads[name] = latest
+        self.backlog = sum(self._left_of(name) for name in self._names)
+        return self.backlog > 0
+
+    def over(self) -> bool | None:
+        """Whether no spout will ever have more offsets, by what their classes say (``PartitionedSpout.bounded``). None:
+        some do not say, and none of these has grown."""
+        said = {name: self._plan.component(name).runs_as.bounded for name in self._names}  # type: ignore[attr-defined]
+        if any(bounded is False or (bounded is None and name in self.grown) for name, bounded in said.items()):
+            return False
+        return True if all(said.values()) else None
 
     def next_ranges(self, most: int | None = None) -> list[Range]:
         """For each spout a range of one partition, of about ``most`` offsets; empty if all is read."""
@@ -81,7 +107,8 @@ class Unread:
             with self._asked(name, "commit") as spout:
                 spout.commit(dict(offsets))
         self._committed = {}
-        for name, partition, _, end in ranges:
+        for name, partition, start, end in ranges:
+            self.backlog -= end - start
             # Behind the others: partitions are read in turn.
             self._known[name].pop(partition, None)
             self._known[name][partition] = end
@@ -100,6 +127,10 @@ class Unread:
         heads = self._heads.get(name, {})
         return [partition for partition, at in self._known.get(name, {}).items() if at < heads.get(partition, at)]
 
+    def _left_of(self, name: str) -> int:
+        heads = self._heads.get(name, {})
+        return sum(max(0, heads.get(partition, at) - at) for partition, at in self._known.get(name, {}).items())
+
     def _cut(self, name: str, partition: str, start: int, head: int, most: int | None) -> int:
         while most is not None and start + most < head:
             with self._asked(name, "align") as spout:
@@ -116,8 +147,10 @@ class Unread:
             spout = self._spouts.get(name)
             if spout is None:
                 called = "initialize"
+                self.asked = Asked(name, called)
                 spout = self._spouts[name] = self._build(name)
             called = method
+            self.asked = Asked(name, method)
             yield spout
         except PystormError as error:
             error.add_note(f"Raised by {called}() of spout {name!r}, on the driver.")
@@ -126,6 +159,8 @@ class Unread:
             raise TupleFailed(
                 f"component {name!r}, on the driver: {called}() raised {said(error)}", code="PYSTORM_COMPONENT_FAILED"
             ) from error
+        finally:
+            self.asked = None
 
     def _build(self, name: str) -> PartitionedSpout:
         component = self._plan.component(name)

@@ -83,6 +83,16 @@ class CallTimes:
 
     def look(self, calls: Iterable[Call], now: float) -> list[LongCall]:
         """The calls that have lasted for ``seconds``, each again whenever it has lasted twice as long."""
+        found = []
+        for call in self.under_way(calls, now):
+            seen = self._seen[call.thread]
+            if now >= seen.due:
+                seen.due = seen.since + 2 * call.seconds
+                found.append(call)
+        return found
+
+    def under_way(self, calls: Iterable[Call], now: float) -> list[LongCall]:
+        """All of them, with the time for which they have been seen."""
         before, self._seen = self._seen, {}
         found = []
         for executors, thread, turn, in_loop in calls:
@@ -93,10 +103,7 @@ class CallTimes:
             if seen is None or seen.mark != mark:
                 seen = _Seen(mark, now, self.seconds)
             self._seen[thread] = seen
-            if now >= seen.due:
-                lasted = now - seen.since
-                seen.due = seen.since + 2 * lasted
-                found.append(LongCall(executors, thread, lasted))
+            found.append(LongCall(executors, thread, now - seen.since))
         return found
 
 

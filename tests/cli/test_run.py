@@ -12,7 +12,7 @@ import textwrap
 import pytest
 from typer.testing import CliRunner
 
-from pystorm_source import Spout, Topology
+from pystorm_source import PartitionedSpout, Spout, Topology
 from pystorm_source.cli.main import app
 from pystorm_source.cli.run import config_of, follow
 from pystorm_source.cli.run_display import TableDisplay
@@ -23,6 +23,7 @@ from pystorm_source.spouts import RateSpout
 from pystorm_source.worker.local_run import LocalRun
 
 MODULE = """
+    import time
     from pystorm_source import *
     from pystorm_source.spouts import MemorySpout, FilesSpout
 
@@ -92,6 +93,31 @@ MODULE = """
             rows = [(b"x", float("nan"), {(1, 2): 3})]
         values = Values.spec()
 
+    class Late(Split):
+        def process(self, tup):
+            time.sleep(0.05)
+            super().process(tup)
+
+    class Stuck(Split):
+        def process(self, tup):
+            time.sleep(600)
+
+    class Silent(MemorySpout):
+        outputs = ["line string"]
+        def snapshot(self, known, state):
+            time.sleep(600)
+
+    class Slow(Topology):
+        lines = MemorySpout.spec(fields=["line string"], rows=[["a"]] * 2000)
+        words = Late.spec(inputs=[lines])
+
+    class Hanging(Topology):
+        lines = MemorySpout.spec(fields=["line string"], rows=[["a"]])
+        words = Stuck.spec(inputs=[lines])
+
+    class Unasked(Topology):
+        lines = Silent.spec()
+
     class Followed(Topology):
         lines = FilesSpout.spec()
         words = Split.spec(inputs=[lines])
@@ -136,7 +162,10 @@ def test_the_table_and_the_rows(folder):
     (words,) = [line for line in result.stdout.splitlines() if line.startswith("│ words")]
     cells = [cell.strip() for cell in words.strip("│").split("│")]
     assert cells[:5] == ["words", "4", "2", "2", "0"] and cells[-1] == "0"
-    assert result.stdout.endswith("\nwords.default:\n  ('the',)\n  ('cow',)\n")
+    assert result.stdout.endswith(
+        "\nwords.default:\n  ('the',)\n  ('cow',)\n"
+        "\nended: all input is read; 4 rows out of words.default, backlog 0 offsets\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,6 +281,66 @@ def test_a_partitioned_spout_is_followed_until_the_end():
     assert local.micro_batches > 5
 
 
+class Tide(PartitionedSpout):
+    """As many offsets as its class says; whether there may be more it does not say."""
+
+    outputs = ["n"]
+    high = 3
+
+    def partitions(self):
+        return ["0"]
+
+    def latest(self, partition):
+        return type(self).high
+
+    def open(self, partition, start, end):
+        self.offsets = iter(range(start, end))
+
+    def next_tuple(self):
+        for offset in self.offsets:
+            return self.emit([offset], tup_id=offset)
+        return False
+
+
+def test_a_spout_that_never_grows_ends_the_run_after_a_while():
+    clock = ManualClock()
+    local = LocalRun(compile_plan(type("Made", (Topology,), {"tide": Tide.spec()})), clock)
+    why = follow(local, clock, end=1000.0, once=False, beat=lambda: None)
+    assert why == "all input is read: no spout had more for 5 s"
+    assert 5.0 <= clock.now < 6.0
+
+
+def test_a_spout_that_has_grown_is_waited_for(monkeypatch):
+    monkeypatch.setattr(Tide, "high", 3)
+    clock = ManualClock()
+    local = LocalRun(compile_plan(type("Made", (Topology,), {"tide": Tide.spec()})), clock)
+
+    def beat():
+        if clock.now > 2.0:
+            Tide.high = 4
+
+    assert follow(local, clock, end=50.0, once=False, beat=beat) == "the time of --for is over"
+    assert clock.now >= 50.0 and local.unread.grown == {"tide"}
+
+
+def test_what_classes_say_goes_before_what_is_seen(monkeypatch):
+    made = type("Made", (Topology,), {"tide": Tide.spec()})
+    monkeypatch.setattr(Tide, "bounded", True)
+    clock = ManualClock()
+    assert follow(LocalRun(compile_plan(made), clock), clock, 50.0, False, lambda: None) == "all input is read"
+    assert clock.now < 1.0
+    monkeypatch.setattr(Tide, "bounded", False)
+    assert follow(LocalRun(compile_plan(made), clock), clock, 50.0, False, lambda: None).startswith("the time of")
+
+
+def test_a_finite_spout_ends_the_run_with_a_summary(folder):
+    result = run(f"{folder}:Words", "-e", "small")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("\nended: all input is read; 4 rows out of words.default, backlog 0 offsets\n")
+    _, found = answer(f"{folder}:Words", "-e", "small")
+    assert (found["ended"], found["backlog"], found["rows_out"]) == ("all input is read", 0, {"words.default": 4})
+
+
 def test_once_ends_with_what_was_there():
     clock = ManualClock(now=1000.0)
     local = rate(clock, 1)
@@ -304,15 +393,40 @@ def test_ctrl_c_ends_cleanly_with_the_final_picture(folder, tmp_path):
     (tmp_path / "a.log").write_text("one two\n")
     process = start(folder, "Followed", "-o", f"path={tmp_path}/*.log", "--rows", "9", stdout=subprocess.PIPE)
     # Without a terminal a line of progress comes every two seconds.
-    assert "words 1 (" in process.stdout.readline()
+    line = process.stdout.readline()
+    assert "words 1 (" in line and "; 2 rows out of words.default, backlog 0 offsets; " in line
     with (tmp_path / "a.log").open("a") as file:
         file.write("three\n")
     line = process.stdout.readline()
     assert "words 2 (" in line
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (0, "")
-    assert out.startswith("Followed, ") and out.endswith("words.default:\n  ('one',)\n  ('two',)\n  ('three',)\n")
+    assert (process.returncode, err) == (130, "")
+    assert out[out.index("Followed, ") :].endswith(
+        "words.default:\n  ('one',)\n  ('two',)\n  ('three',)\n"
+        "\nended: by Ctrl-C; 3 rows out of words.default, backlog 0 offsets\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("topology", "status"),
+    [
+        ("Slow", r"stalled by 'words': a call takes 5\d ms, [\d,]+ tuples are in its queue; \d+ rows out"),
+        ("Hanging", r"stalled by 'words': process\(\) has not returned for \d s; 0 rows out .*backlog 1 offset;"),
+        ("Unasked", r"stalled by 'lines': snapshot\(\), on the driver, has not returned for \d s; .*backlog 0 offsets"),
+    ],
+)
+def test_a_line_names_who_stalls_the_run_and_ctrl_c_ends_it(folder, topology, status):
+    process = start(folder, topology, stdout=subprocess.PIPE)
+    for line in process.stdout:
+        if re.search(status, line):
+            break
+    else:
+        pytest.fail(f"never said: {process.stderr.read()}")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "")
+    assert out.splitlines()[-1].startswith("ended: by Ctrl-C; ")
 
 
 def test_a_terminal_shows_a_live_table(folder):
@@ -332,5 +446,7 @@ def test_a_terminal_shows_a_live_table(folder):
     assert process.wait(timeout=30) == 0
     text = shown.decode()
     assert text.count("queue high mark") > 4
-    executed = [int(n.replace(",", "")) for n in re.findall(r"words[^\d]+[\d,]+[^\d]+([\d,]+)", text)]
+    assert "reading" in text
+    assert "ended: the time of --for is over; " in text
+    executed = [int(n.replace(",", "")) for n in re.findall(r"words {2,}│[^\d]+[\d,]+[^\d]+([\d,]+)", text)]
     assert len(set(executed)) > 3 and executed == sorted(executed)

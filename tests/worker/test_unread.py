@@ -48,6 +48,49 @@ def test_partitions_are_handed_out_in_turn_from_their_earliest_offset():
     assert not unread.look()
 
 
+def test_the_backlog_is_what_was_there_and_is_not_read():
+    unread = unread_of(world=World)
+    assert unread.backlog == 0
+    unread.look()
+    assert unread.backlog == 9
+    unread.done([Range("world", "a", 3, 8)])
+    assert unread.backlog == 4
+    World.heads = {"a": (9, 20), "b": (0, 2)}
+    unread.look()
+    assert unread.backlog == 13
+
+
+def test_a_spout_has_grown_if_a_head_moved_or_a_partition_came():
+    unread = unread_of(world=World)
+    unread.look()
+    assert (unread.grown, unread.over()) == (set(), None)
+    unread.look()
+    assert unread.grown == set()
+    World.heads = {"a": (3, 10), "b": (0, 2), "c": (0, 1)}
+    unread.look()
+    assert (unread.grown, unread.over()) == ({"world"}, False)
+
+
+def test_one_spout_that_may_have_more_is_enough_to_go_on():
+    ends, goes_on = (type(name, (World,), {"bounded": bounded}) for name, bounded in (("Ends", True), ("On", False)))
+    assert unread_of(a=ends).over() is True
+    assert unread_of(a=ends, b=World).over() is None
+    assert unread_of(a=ends, b=World, c=goes_on).over() is False
+
+
+def test_the_call_under_way_is_named():
+    seen = []
+
+    class Looks(World):
+        def snapshot(self, known, state):
+            seen.append(unread.asked)
+            return super().snapshot(known, state)
+
+    unread = unread_of(world=Looks)
+    unread.look()
+    assert seen == [("world", "snapshot")] and unread.asked is None
+
+
 def test_what_grows_is_unread_again():
     unread = unread_of(world=World)
     unread.look()

@@ -49,6 +49,7 @@ class FilesSpout(PartitionedSpout):
     outputs = ["line string"]
     clock: Clock = SystemClock()
     initial_rate = 20_000
+    bounded = False
 
     @classmethod
     def spec(

@@ -31,6 +31,7 @@ class _Kafka(PartitionedSpout):
     Options = KafkaOptions
     outputs = FIELDS
     clock: Clock = SystemClock()
+    bounded = False
 
     @classmethod
     def spec(

@@ -1,0 +1,108 @@
+"""The table of ``pystorm-source run``: a row per component, and as many columns as the terminal has room for."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+COUNTED = ("emitted", "executed", "acked", "failed", "queue_high_mark", "errors")
+
+
+class Row(NamedTuple):
+    """One component's counts since the start; ``rate`` is its work per second: tuples emitted, or executed by a bolt.
+
+    ``capacity``: the share of the time that its tasks were busy. ``latency``: of its calls, as in a worker's report.
+    """
+
+    component: str
+    emitted: int
+    executed: int
+    acked: int
+    failed: int
+    rate: float
+    queue_high_mark: int
+    errors: int
+    capacity: float
+    latency: dict[str, float]
+
+
+class Column(NamedTuple):
+    """``rank``: of two columns without room for both, the one with the lower rank stays."""
+
+    title: str
+    rank: int
+    text: Callable[[Row], str]
+
+    def width(self, rows: Sequence[Row]) -> int:
+        """Least width in which no number is cut; the title may break between words."""
+        return max([*map(len, self.title.split()), *(len(self.text(row)) for row in rows)])
+
+
+COLUMNS = (
+    Column("emitted", 1, lambda row: f"{row.emitted:,}"),
+    Column("executed", 0, lambda row: f"{row.executed:,}"),
+    Column("acked", 5, lambda row: f"{row.acked:,}"),
+    Column("failed", 4, lambda row: f"{row.failed:,}"),
+    Column("per second", 2, lambda row: f"{row.rate:,.0f}"),
+    Column("capacity", 7, lambda row: f"{row.capacity:.3f}"),
+    Column("p99 µs", 8, lambda row: f"{row.latency.get('p99', 0.0) * 1e6:,.1f}"),
+    Column("queue high mark", 6, lambda row: f"{row.queue_high_mark:,}"),
+    Column("errors", 3, lambda row: f"{row.errors:,}"),
+)
+BORDER = 3  # of a column: a line and a blank at each side
+SHORTEST_NAME = 20  # Longer: a narrow terminal loses all numbers for one long name. Shorter: names that look alike.
+
+
+def table_of(rows: Sequence[Row], title: str, width: int) -> Table:
+    """The rows in ``width`` columns of text. A column that has no room is left out; names of components are not broken,
+    and cut only if the terminal is narrower than the name and one number."""
+    # Texts, not strs: rich would take brackets in a name for its markup.
+    table = Table(title=Text(title), title_justify="left", title_style="bold")
+    name_width, widths = _widths(rows, width)
+    table.add_column("component", no_wrap=True, overflow="ellipsis", width=name_width)
+    for column in COLUMNS:
+        if column in widths:
+            table.add_column(column.title, justify="right", width=widths[column])
+    for row in rows:
+        table.add_row(Text(row.component), *(column.text(row) for column in COLUMNS if column in widths))
+    return table
+
+
+def _widths(rows: Sequence[Row], width: int) -> tuple[int, dict[Column, int]]:
+    """Of the names, and of the columns that have room. Exact ones: rich would make some too wide."""
+    longest = max([len("component"), *(cell_len(row.component) for row in rows)])
+    left = width - 1 - BORDER - longest
+    widths: dict[Column, int] = {}
+    for column in sorted(COLUMNS, key=lambda column: column.rank):
+        least = column.width(rows)
+        cut = 0 if widths else max(0, longest - SHORTEST_NAME)
+        if BORDER + least > left + cut:
+            break
+        widths[column] = least
+        left -= BORDER + least
+    name_width = longest + min(0, left)
+    for column, least in widths.items():  # the rest: titles on one line
+        more = min(max(0, left), max(0, len(column.title) - least))
+        widths[column] += more
+        left -= more
+    return name_width, widths
+
+
+def rows_of(report: dict[str, Any], names: Sequence[tuple[str, bool]], seconds: float) -> list[Row]:
+    """A row for each of ``names``, (component, whether it is a spout), with rates over all ``seconds``.
+
+    ``report``: the counts of a run; a component without any has zeros.
+    """
+    components = report.get("components", {})
+    rows = []
+    for name, is_spout in names:
+        counts = components.get(name, {})
+        shown = {what: counts.get(what, 0) for what in COUNTED}
+        latency = {what: value for what, value in counts.get("latency", {}).items() if what != "buckets"}
+        work = counts.get("emitted" if is_spout else "executed", 0)
+        busy = counts.get("busy_seconds", 0.0) / max(1, len(counts.get("tasks", {})))
+        rate, capacity = (work / seconds, busy / seconds) if seconds > 0 else (0.0, 0.0)
+        rows.append(Row(name, rate=rate, capacity=capacity, latency=latency, **shown))
+    return rows
