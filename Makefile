@@ -65,7 +65,7 @@ format: venv ## ruff format, and what ruff can fix by itself
 	@$(VENV)/bin/ruff check --fix .
 
 docs: build venv ## the site of the documents, in build/docs; a broken link or heading is an error
-	@$(PY) -m sphinx -q -W --keep-going -c docs . build/docs
+	@$(PY) -m sphinx -q -E -W --keep-going -c docs . build/docs
 	@echo "build/docs/index.html"
 
 docs-check: build ## links in the documents lead somewhere, generated pages are up to date

@@ -218,6 +218,8 @@ def logger_of(component: Any, options: EngineOptions) -> logging.Logger:
     ours = logging.getLogger("pystorm")
     if _last_resort not in ours.handlers:
         ours.addHandler(_last_resort)
+        if ours.level == logging.NOTSET and not logging.getLogger().handlers:
+            ours.setLevel(logging.INFO)  # the root's, WARNING, would drop why a query is throttled
     _last_resort.setFormatter(logging.Formatter(options.log_format or FORMAT))
     if not options.log_path:
         return logger

@@ -4,6 +4,9 @@ import gc
 import logging
 import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,8 @@ from pystorm_source import Bolt, StormHandler
 from pystorm_source.api.component_log import FIRST, MOST_KINDS, ErrorLog, LogStream
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import LONGEST_TRACEBACK, OptionError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Words(Bolt):
@@ -259,3 +264,18 @@ def test_what_is_logged_of_a_large_tuple_and_exception_is_cut(failing, caplog):
     bolt.raise_exception(ValueError("x" * 50_000_000), ["y" * 50_000_000])
     (message,) = caplog.messages
     assert len(message) < 2 * LONGEST_TRACEBACK
+
+
+def test_a_process_of_sparks_shows_why_a_query_is_throttled():
+    """A line of INFO, of the engine's: Python's root logger takes warnings only."""
+    program = """
+import logging
+from tests.api.test_component_log import started
+{before}
+started({{}})
+logging.getLogger("pystorm.source").info("micro-batches read at most 7 offsets")
+"""
+    for before, shown in [("", True), ("logging.getLogger('pystorm').setLevel(logging.WARNING)", False)]:
+        command = [sys.executable, "-c", program.format(before=before)]
+        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+        assert ("INFO - micro-batches read at most 7 offsets" in ended.stderr) is shown

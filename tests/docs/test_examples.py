@@ -1,5 +1,6 @@
 """The Python blocks of the pages run as they stand, one after the other as in a notebook, on a real Spark."""
 
+import ast
 import importlib
 import json
 import os
@@ -73,14 +74,53 @@ def test_source_of_your_own_in_the_readme(spark):
     names["test_squares"]()
 
 
+def drain(frame, name: str, mode: str = "complete") -> None:
+    """Runs the frame as a query over what is there, into that table in memory."""
+    writer = frame.writeStream.format("memory").queryName(name).outputMode(mode)
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+
 @on_spark
 def test_increments_of_semantics(spark):
-    names = run(spark, "docs/SEMANTICS.md")
-    for name in ("totals", "sold"):
-        writer = names[name].writeStream.format("memory").queryName(name).outputMode("complete")
-        writer.trigger(availableNow=True).start().awaitTermination()
+    drain(run(spark, "docs/SEMANTICS.md")["totals"], "totals")
     assert table(spark, "totals") == Counter([("the", 2), ("cow", 1)])
+
+
+@on_spark
+def test_spouts_and_dead_letters_of_delivery(spark):
+    names = run(spark, "docs/DELIVERY.md")
+    drain(names["sold"], "sold")
     assert table(spark, "sold") == Counter([("a", 4), ("b", 2)])
+    drain(names["frame"], "halves", "append")
+    rows = spark.table("halves").select("half", "epitaph")
+    assert Counter(map(tuple, rows.collect())) == Counter([(1, None), (None, "[1] failed 2 times: ValueError: odd")])
+
+
+def test_the_async_bolt_of_runtime(capsys):
+    run(None, "docs/RUNTIME.md")
+    assert sorted(ast.literal_eval(capsys.readouterr().out)) == [("cow", 3), ("the", 3)]
+
+
+def test_logging_in_a_process_as_spark_starts_it(tmp_path):
+    """Without a handler at the root: what the page says of levels and forms."""
+    levels, own = (block.text for block in blocks(ROOT / "docs/LOGGING.md", "python"))
+    assert logged(tmp_path, levels) == [
+        "pystorm.component.says - WARNING - passed cow",
+        "pystorm.component.says - DEBUG - got cow",
+        "pystorm.component.says - WARNING - passed cow",
+    ]
+    assert logged(tmp_path, levels[: levels.index("run_topology(Quiet)")] + own) == [
+        "my_package INFO looked up dog",
+        "pystorm.component.says WARNING passed dog",
+    ]
+
+
+def logged(folder: Path, program: str) -> list[str]:
+    """The lines of its standard error without their times."""
+    (folder / "page.py").write_text(program)
+    ended = subprocess.run([sys.executable, folder / "page.py"], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
+    return [re.sub(r"^[\d-]+ [\d:,]+ (- )?", "", line) for line in ended.stderr.splitlines()]
 
 
 @pytest.fixture
@@ -232,7 +272,17 @@ def test_every_python_block_compiles(page):
 
 
 def test_every_python_block_belongs_to_a_test():
-    tested = {"README.md", "SEMANTICS.md", "WRITING_A_SPOUT.md", "MIGRATING.md", "TESTING.md", "COUNTERS.md"}
+    tested = {
+        "README.md",
+        "SEMANTICS.md",
+        "DELIVERY.md",
+        "RUNTIME.md",
+        "LOGGING.md",
+        "WRITING_A_SPOUT.md",
+        "MIGRATING.md",
+        "TESTING.md",
+        "COUNTERS.md",
+    }
     tested |= {"ADMISSION.md", "KAFKA.md"}  # tests/spouts/kafka/test_formats
     assert {page.name for page in pages() if blocks(page, "python")} <= tested
 

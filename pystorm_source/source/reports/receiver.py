@@ -97,7 +97,7 @@ class ReportReceiver:
             return
         self._server = server
         self._endpoint = ReportEndpoint(place.advertised, server.address[1], token)
-        logger.info("reports of tasks are received at %s, port %d", place.bind or "all addresses", server.address[1])
+        logger.debug("reports of tasks are received at %s, port %d", place.bind or "all addresses", server.address[1])
 
     def _pause(self) -> None:
         self._retry_after = min(_LONGEST_RETRY, 2 * self._retry_after or _FIRST_RETRY)
