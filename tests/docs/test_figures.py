@@ -1,0 +1,161 @@
+"""The figures of README.md and docs/PERFORMANCE.md are those of benchmarks/results; the picture is one of `draw`'s."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from pystorm_source.cli.main import app
+from tests.docs.pages import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "docs/PERFORMANCE.md"]
+MARKED = re.compile(r"<!-- figures -->\n(.*?)<!-- /figures -->", re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)( million)?")
+
+
+class Cell(NamedTuple):
+    """Where the number of a cell comes from: a record, its field, and what is printed of it."""
+
+    bench: str
+    case: str
+    field: str = "value"
+    of: Callable[[float], float] = float
+
+
+def per_second(nanoseconds: float) -> float:
+    return 1e9 / nanoseconds
+
+
+def millis(seconds: float) -> float:
+    return 1e3 * seconds
+
+
+def peer(bench: str, case: str) -> list[Cell]:
+    return [Cell(bench, case), Cell(bench, case, "peer_value"), Cell(bench, case, "ratio")]
+
+
+def acked(case: str) -> list[Cell]:
+    return [Cell("acker", case, "ratio"), Cell("acker", f"{case}-no-ids", "ratio"), Cell("latency", case, of=millis)]
+
+
+NULL, ID_NULL = "constant spout → null bolt", "constant spout → id bolt → null bolt"
+WORDS = "sentence → split → count"
+ADAPTIVE = ("adaptive", "fixed", "unbounded")
+
+# By the first cell of the table's head, then by the first cell of a row: the numbers of the other cells.
+FIGURES: dict[str, dict[str, list[Cell]]] = {
+    "per second, on 2 shared cores": {
+        "rows through Spark, spout → output": peer("through_spark", "spout"),
+        "rows through Spark, spout → bolt → output": peer("through_spark", "spout-id"),
+        "Kafka records into a bolt": peer("kafka", "tuple / spark-plain"),
+        "word count without acking, one thread": peer("topologies", "word-count"),
+        "word count with acking, one thread": peer("topologies", "word-count-acked"),
+    },
+    "rows per second": {
+        "a bare Python data source that yields tuples": [Cell("through_spark", "bare-tuples")],
+        "`PartitionedSpout`, tuple by tuple → output": [
+            Cell("through_spark", "spout"),
+            Cell("through_spark", "spout", "ratio"),
+        ],
+        "the same through one bolt": [Cell("through_spark", "spout-id"), Cell("through_spark", "spout-id", "ratio")],
+        "a bare Python data source that yields Arrow batches": [Cell("through_spark", "bare-batches")],
+        "`PartitionedSpout` with `next_batch` → output": [
+            Cell("through_spark", "batch-spout"),
+            Cell("through_spark", "batch-spout", "ratio"),
+        ],
+    },
+    "records per second": {
+        "`KafkaBatchSpout`, all rows to Spark": peer("kafka", "arrow / spark-arrow"),
+        "`KafkaSpout`, tuples into a null bolt": peer("kafka", "tuple / spark-plain"),
+        "`KafkaBatchSpout`, all rows to Spark, again": peer("kafka", "arrow / bare"),
+    },
+    "tuples per second": {
+        NULL: [Cell("core", "const-null"), Cell("core", "const-null", "floor_ns", per_second)],
+        ID_NULL: [Cell("core", "const-id-null"), Cell("core", "const-id-null", "floor_ns", per_second)],
+        f"{WORDS} (fields grouping)": [
+            Cell("core", "word-count"),
+            Cell("core", "word-count", "floor_ns", per_second),
+        ],
+    },
+    "the same run's peers": {
+        "the id bolt in pystorm 3.1.4, fed through its pipe at its best": peer("core", "id-through-pipe")[:2],
+        "bytewax 0.21.1 maps items one at a time": peer("core", "map")[:2],
+        "bytewax 0.21.1 maps batches that are ready": peer("core", "map-ready-batches")[:2],
+        "bytewax 0.21.1 counts words": peer("core", "word-count-peer")[:2],
+    },
+    "without acking": {
+        NULL: peer("topologies", "null"),
+        ID_NULL: peer("topologies", "id-null"),
+        WORDS: peer("topologies", "word-count"),
+    },
+    "with acking, Storm with one acker": {
+        NULL: peer("topologies", "null-acked"),
+        ID_NULL: peer("topologies", "id-null-acked"),
+        WORDS: peer("topologies", "word-count-acked"),
+    },
+    "with acking": {NULL: acked("null"), ID_NULL: acked("id-null"), WORDS: acked("word-count")},
+    "": {
+        "95th percentile of micro-batches, in targets": [Cell("overload", f"varying-p95-{how}") for how in ADAPTIVE],
+        "share of the capacity that is used": [Cell("overload", f"varying-goodput-{how}") for how in ADAPTIVE],
+        "growth of a task's memory in 50 million tuples, in percent": [Cell("memory", "spout-id-output-slow-consumer")],
+        "requests per second of an `AsyncBolt`, and of aiohttp by hand": peer("async", "aiohttp")[:2],
+    },
+}
+
+
+def records(bench: str) -> dict[str, dict[str, Any]]:
+    lines = (ROOT / "benchmarks/results" / f"{bench}.jsonl").read_text().splitlines()
+    return {record["case"]: record for record in map(json.loads, filter(None, lines)) if "case" in record}
+
+
+def rows(page: Path) -> list[tuple[str, str, list[str]]]:
+    """Of each row between the marks: the first cell of its table's head, its own first cell, the other cells."""
+    found = []
+    for block in MARKED.findall(page.read_text()):
+        head = None
+        for line in block.splitlines():
+            if not line.startswith("|"):
+                head = None
+                continue
+            first, *rest = [cell.strip() for cell in line.strip("|").split("|")]
+            if head is None:
+                head = first
+            elif set(first) - {"-"}:
+                found.append((head, first, rest))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_figures_are_those_of_the_records(page):
+    """Each number of each row, as far as it is printed."""
+    shown = rows(page)
+    assert shown
+    for head, first, cells in shown:
+        assert first in FIGURES.get(head, {}), f"{page.name}: nothing says where the row {first!r} comes from"
+        expected = FIGURES[head][first]
+        numbers = [match for cell in cells if (match := NUMBER.search(cell))]
+        assert len(numbers) == len(expected), f"{page.name}: {first}: {cells}"
+        for number, cell in zip(numbers, expected, strict=True):
+            record = records(cell.bench)[cell.case]
+            exact = cell.of(record[cell.field]) / (1e6 if number[2] else 1)
+            digits = len(number[1].partition(".")[2])
+            given = float(number[1].replace(",", ""))
+            assert abs(given - exact) <= 0.5001 * 10**-digits, f"{page.name}: {first}: {given}, measured {exact}"
+
+
+def test_the_readme_has_few():
+    (block,) = MARKED.findall((ROOT / "README.md").read_text())
+    assert len(block.splitlines()) <= 12
+
+
+def test_the_picture_of_the_readme_is_drawn_by_the_command(tmp_path):
+    name, picture = "examples.sentences:Sentences", "docs/pictures/sentences.svg"
+    assert f"]({picture})" in (ROOT / "README.md").read_text()
+    drawn = tmp_path / "drawn.svg"
+    assert CliRunner().invoke(app, ["draw", name, "--output", str(drawn)]).exit_code == 0
+    remedy = f"run: pystorm-source draw {name} --output {picture}"
+    assert drawn.read_text() == (ROOT / picture).read_text(), remedy
