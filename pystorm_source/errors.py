@@ -232,6 +232,11 @@ class TupleFailed(PystormError):
 
     Its ``__cause__`` is the component's own exception.
 
+    Attributes:
+        what (str): component, task, method and exception.
+        place (str): the tuple, its offset and the range that was read.
+        remedy (str): what to do.
+
     Example:
         >>> from pystorm_source.spouts import MemorySpout
         >>> from pystorm_source.testing import run_topology
@@ -246,6 +251,7 @@ class TupleFailed(PystormError):
     """
 
     code: Code = "PYSTORM_TUPLE_FAILED"
+    what = place = remedy = ""
 
 
 class InternalError(PystormError):

@@ -12,7 +12,8 @@ from rich.console import Console
 from pystorm_source.cli.run_display import End, JsonDisplay, LinesDisplay, TableDisplay
 from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.errors import OptionError, PystormError, UsageError
+from pystorm_source.errors import OptionError, PystormError, TupleFailed, UsageError
+from pystorm_source.failure_block import FailureBlock
 from pystorm_source.json_values import json_of
 from pystorm_source.options.duration import parse_duration
 from pystorm_source.plan import check_meetings
@@ -71,6 +72,8 @@ def run(
             end, status = End(INTERRUPTED), INTERRUPTED_STATUS
         except UsageError:
             raise
+        except TupleFailed as error:
+            end, status = End("a component failed", str(FailureBlock.of(error))), 1
         except PystormError as error:
             end, status = End("a component failed", f"{type(error).__name__}: {error}"), 1
         finally:

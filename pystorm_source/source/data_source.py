@@ -11,6 +11,7 @@ from pystorm_source.source.driver.batch_reader import PystormBatchReader
 from pystorm_source.source.driver.refused_reader import RefusedReader
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.spark_border import spark_border
 
 
 class PystormDataSource(DataSource):
@@ -23,6 +24,7 @@ class PystormDataSource(DataSource):
     format_name: ClassVar[str] = "pystorm"
     plan: ClassVar[Plan | None] = None
 
+    @spark_border()
     def __init__(self, options: Mapping[str, str]):
         """Raises OptionError, TopologyError or SchemaError with key, value and remedy."""
         self.request = ReadRequest.of(dict(options), type(self).format_name, type(self).plan)
@@ -32,10 +34,12 @@ class PystormDataSource(DataSource):
         """The name of the format."""
         return cls.format_name
 
+    @spark_border()
     def schema(self) -> StructType:
         """The columns that the topology declares; not asked if the user gives a schema. Raises SchemaError."""
         return self.request.rows.schema()
 
+    @spark_border()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Batch. Raises SchemaError if the user's schema does not fit, OptionError if an option is for streams
         only."""

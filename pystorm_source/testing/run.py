@@ -16,10 +16,9 @@ from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
 from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call, interrupted_threads, watched_clock
 from pystorm_source.types.arrow import field_type, nullable
+from pystorm_source.user_frames import trim
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from pystorm_source.worker.local_run import LocalRun, LocalTask
-
-OURS = ("pystorm_source", "cython_core")
 
 
 def run_topology(
@@ -148,7 +147,8 @@ def run_watched(
             f"its components return, or give run_topology a longer timeout. Given: timeout={given(timeout)}"
         ) from None
     if ended_by is not None:
-        _leave_own_frames(ended_by.__cause__)
+        if ended_by.__cause__ is not None:
+            trim(ended_by.__cause__)
         if raises:
             raise ended_by.with_traceback(None)
     counts = run.counts()
@@ -176,15 +176,6 @@ def typed_output(plan: Plan) -> OutputPlan:
                 columns.append(pa.field(name, field_type(ddl, where), len(streams) > 1 or nullable(ddl, name)))
         views.append(ViewPlan(component.name, stream.name, tuple(places)))
     return OutputPlan(pa.schema(columns), tuple(views))
-
-
-def _leave_own_frames(error: BaseException | None) -> None:
-    """The traceback of a component's exception begins in its own code."""
-    trace = None if error is None else error.__traceback__
-    while trace is not None and trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] in OURS:
-        trace = trace.tb_next
-    if error is not None and trace is not None:
-        error.__traceback__ = trace
 
 
 def _plays_of(plan: Plan, clock: Clock) -> dict[str, Play]:

@@ -1,13 +1,21 @@
 """Messages about components that failed, and about spout tuples that failed for good."""
 
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from cython_core.executors.executor import ComponentFailed
 from pystorm_source.error_conditions import Code
 from pystorm_source.errors import TupleFailed, given, said
+from pystorm_source.redaction import redacted
+from pystorm_source.user_frames import in_a_line
 
 LONGEST = 200
 TIMED_OUT = "timed out"
+AGAIN = "mend it and start again: a query with a checkpoint goes on with this micro-batch"
+OTHERWISE = "; or go on without such tuples: exit_on_exception = False and topology.dead.letter (docs/SEMANTICS.md)"
+OF_TUPLES = ("process", "process_batch", "group_key")
+"""Methods whose exception concerns a tuple that the topology may go on without."""
 
 
 Blame = tuple[str, int, str, Any, BaseException | None]
@@ -78,7 +86,11 @@ def failed(
 
 def described(failed: Failed) -> str:
     """Describes a failed tuple: component, reason, values (shortened), stream, offset or message id, attempts."""
-    text = f"component {failed.component!r}, task {failed.task}: {failed.event}; tuple {failed.name}"
+    return f"component {failed.component!r}, task {failed.task}: {failed.event}; {_place_of(failed)}"
+
+
+def _place_of(failed: Failed) -> str:
+    text = f"tuple {failed.name}"
     if failed.offset >= 0:
         text += f"; offset {failed.offset}"
     elif failed.message_id is not None:
@@ -88,19 +100,23 @@ def described(failed: Failed) -> str:
 
 def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, the run."""
-    if isinstance(failure, GivenUp):
-        text = described(failure.failed)
-        return TupleFailed(f"{text}; {failure.remedy}{f'; in {where}' if where else ''}", code=_code_of(failure))
+    lost = failure.failed if isinstance(failure, GivenUp) else None
     cause = failure.__cause__
-    text = f"component {failure.component!r}, task {failure.task}: "
-    if failure.method == "fail" and cause is None:
-        text += "the tuple was failed"
+    component, task = (failure.component, failure.task) if lost is None else (lost.component, lost.task)
+    if lost is not None:
+        event, input_, remedy = lost.event, _place_of(lost), failure.remedy  # type: ignore[attr-defined]
     else:
-        text += f"{failure.method}() raised {said(cause)}" if cause is not None else f"{failure.method}()"
-    text += place(failure.tuple, failure.offset)
-    if where:
-        text += f"; in {where}"
-    return TupleFailed(text, code=_code_of(failure))
+        event = f"{failure.method}()" if failure.method != "fail" else "the tuple was failed"
+        event = event if cause is None else f"{failure.method}() raised {said(cause)}"
+        input_ = place(failure.tuple, failure.offset).removeprefix("; ")
+        remedy = AGAIN + (OTHERWISE if failure.method in OF_TUPLES and isinstance(cause, Exception) else "")
+    subject = f"component {component!r}, task {task}: "
+    here = f"in {where}" if where else ""
+    parts = [subject + event, input_, remedy if lost is not None else "", here]
+    error = TupleFailed("; ".join(filter(None, parts)), code=_code_of(failure))
+    if cause is not None:
+        event = f"{event.partition(' raised ')[0]} raised {in_a_line(cause)}"
+    return _with_parts(error, subject + event, "; ".join(filter(None, [input_, here])), remedy)
 
 
 def _code_of(failure: ComponentFailed) -> Code:
@@ -110,27 +126,44 @@ def _code_of(failure: ComponentFailed) -> Code:
     return "PYSTORM_TUPLE_FAILED" if of_a_tuple else "PYSTORM_COMPONENT_FAILED"
 
 
+def driver_failed(component: str, method: str, cause: BaseException) -> TupleFailed:
+    """Of a spout that the driver asks for heads, cuts and commits."""
+    subject = f"component {component!r}, on the driver: {method}() raised "
+    error = TupleFailed(subject + said(cause), code="PYSTORM_COMPONENT_FAILED")
+    return _with_parts(error, subject + in_a_line(cause), "", AGAIN)
+
+
+def _with_parts(error: TupleFailed, what: str, place: str, remedy: str) -> TupleFailed:
+    error.what, error.place, error.remedy = what, place, remedy
+    return error
+
+
 def place(tup: Any, offset: int) -> str:
     """``; tuple (5,) of s.default; offset 5``: the input of a component's call. ``tup``: None in a spout; ``offset``:
     below 0 for none."""
-    text = f"; tuple {shortened(tup.values)} of {tup.component}.{tup.stream}" if tup is not None else ""
+    text = (
+        f"; tuple {shortened(tup.values, getattr(tup.values, '_fields', ()))} of {tup.component}.{tup.stream}"
+        if tup is not None
+        else ""
+    )
     if offset >= 0:
         # The offset at which a spout is now is unknown: this is the last emitted one.
         text += f"; {'offset' if tup is not None else 'last offset'} {offset}"
     return text
 
 
-def shortened(values: tuple[Any, ...]) -> str:
-    """The values as they print, cut at ``LONGEST`` characters; a value that does not print is named by its type."""
+def shortened(values: tuple[Any, ...], fields: Sequence[str] = ()) -> str:
+    """The values as they print, cut at ``LONGEST`` characters and without secrets (``fields`` may name them as such); a
+    value that does not print is named by its type."""
     parts: list[str] = []
     left = LONGEST
-    for value in values:
+    for value, field in zip_longest(values, fields[: len(values)], fillvalue=""):
         if left <= 0:
             break
         if isinstance(value, (str, bytes)):
             value = value[: left + 1]  # the rest would be cut anyway
         try:
-            part = repr(value)
+            part = repr(redacted(field, value))
         except Exception:
             part = f"<{type(value).__name__} that does not print>"
         parts.append(part)

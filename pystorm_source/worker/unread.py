@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.clock import Clock
-from pystorm_source.errors import PystormError, TupleFailed, said
+from pystorm_source.errors import PystormError
 from pystorm_source.plan.plan import Plan
+from pystorm_source.worker.failure import driver_failed
 
 logger = logging.getLogger("pystorm.worker")
 
@@ -156,9 +157,7 @@ class Unread:
             error.add_note(f"Raised by {called}() of spout {name!r}, on the driver.")
             raise
         except (Exception, SystemExit) as error:
-            raise TupleFailed(
-                f"component {name!r}, on the driver: {called}() raised {said(error)}", code="PYSTORM_COMPONENT_FAILED"
-            ) from error
+            raise driver_failed(name, called, error) from error
         finally:
             self.asked = None
 

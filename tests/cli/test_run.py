@@ -179,9 +179,13 @@ def test_options_are_json_or_text(folder, given, seen):
 def test_a_failure_is_named_and_exits_1(folder):
     result = run(f"{folder}:Failing", "--once")
     assert result.exit_code == 1
-    assert "error: TupleFailed: [PYSTORM_TUPLE_FAILED] component 'words', task 2: process() raised " in result.stderr
-    assert "ValueError: no such line" in result.stderr
-    assert "in a local round" not in result.stderr
+    what, place, line, remedy, *frames = result.stderr[result.stderr.index("error: ") :].splitlines()
+    assert what == "error: [PYSTORM_TUPLE_FAILED] component 'words', task 2: process() raised ValueError: no such line"
+    assert place == "  input:  tuple ('a',) of lines.default; offset 0"
+    assert re.fullmatch(r'  line:   File ".*/\w+\.py", line 14, in process: raise ValueError\("no such line"\)', line)
+    assert remedy.startswith("  remedy: mend it")
+    assert frames[0] == "Traceback (most recent call last):" and frames[-1] == "ValueError: no such line"
+    assert len([each for each in frames if each.startswith("  File ")]) == 1
     assert "│ words" in result.stdout
     status, found = answer(f"{folder}:Failing", "--once")
     assert status == 1 and "no such line" in found["failure"]

@@ -7,6 +7,7 @@ from pyspark.errors import StreamingQueryException
 
 from pystorm_source import read_stream
 from pystorm_source.errors import OptionError
+from pystorm_source.failure_block import FailureBlock
 from tests.source.queries import Query
 from tests.source.topologies import Picky
 
@@ -53,9 +54,12 @@ def test_a_bolt_takes_them(spark, world, query):
 
 def test_the_query_fails_and_names_the_tuple_unless_something_else_is_asked_for(spark, world, query):
     world.put(a=5)
-    says = r"raised ValueError: not 3; tuple \('a', 3\) of numbers.default; offset 3; 4 attempts; no retry is left"
-    with pytest.raises(StreamingQueryException, match=says):
+    with pytest.raises(StreamingQueryException) as failed:
         query.run(stream(spark, world.options("Picky")))
+    block = FailureBlock.found_in(str(failed.value))
+    assert block.what == "component 'picky', task 2: process() raised ValueError: not 3"
+    assert block.place.startswith("tuple ('a', 3) of numbers.default; offset 3; 4 attempts; in partition 'a' [0, 5)")
+    assert block.remedy.startswith("no retry is left (topology.max.spout.retries=3): allow for more")
     dropping = world.options("Picky", topology__dead__letter="drop")
     assert query.run(stream(spark, dropping)) == [[(0,), (1,), (2,), (4,)]]
 

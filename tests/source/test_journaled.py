@@ -319,7 +319,7 @@ def test_what_a_broken_off_trim_has_left_goes_with_the_next(journaled, monkeypat
     run = Run(options, checkpoint)
     run.trigger()
     monkeypatch.setattr(store.LocalStore, "delete", lambda self, name: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(TupleFailed, match="ZeroDivisionError"):
         run.trigger()
     monkeypatch.undo()
     run = Run(options, checkpoint)

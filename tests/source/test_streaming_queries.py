@@ -154,7 +154,7 @@ def test_failing_for_good_names_component_tuple_and_offset(spark, world, query):
     with pytest.raises(StreamingQueryException) as failed:
         query.run(stream(spark, options))
     said = str(failed.value)
-    assert "TupleFailed: [PYSTORM_TUPLE_FAILED] component 'once'" in said
+    assert "TupleFailed: [PYSTORM_TUPLE_FAILED] \ncomponent 'once'" in said
     assert "('a', 7)" in said
     assert "offset 7" in said
     assert "topologies.py" in said  # where the bolt raised: Spark alone shows the engine's lines only

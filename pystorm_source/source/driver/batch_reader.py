@@ -17,6 +17,7 @@ from pystorm_source.source.driver.spouts import DriverSpouts
 from pystorm_source.source.offsets.micro_batch import waiting
 from pystorm_source.source.offsets.offsets import Key, Offsets, ranges
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.task.range_partition import PlannedBatch
 from pystorm_source.source.task.read_range import TaskReader
 from pystorm_source.worker.output import OutputPlan
@@ -36,6 +37,7 @@ class PystormBatchReader(DataSourceReader):
     def __reduce__(self) -> tuple[Any, ...]:
         return TaskReader(self._request, self._output).__reduce__()
 
+    @spark_border()
     def partitions(self) -> list[InputPartition]:
         """The whole range of every partition, split as ``minPartitions`` and ``maxRecordsPerPartition`` say.
 

@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow
 
 
@@ -36,5 +37,6 @@ class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         self._refuse()
 
+    @spark_border()
     def _refuse(self) -> NoReturn:
         raise self._error

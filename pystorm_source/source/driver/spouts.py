@@ -1,7 +1,7 @@
 """The spouts of a topology as the driver sees them: asked for heads, cuts and commits, never for tuples.
 
 Built on first use, in the process that asks; a pickled reader takes none along. Nothing of the engine runs here: no
-executor, no thread. Each exception of a spout gets a note that names the spout.
+executor, no thread. Each exception of a spout is a TupleFailed that names the spout, or gets a note that does.
 """
 
 import logging
@@ -13,10 +13,11 @@ from typing import Any
 
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.snapshot_check import CheckedSnapshot, checked_snapshot
-from pystorm_source.errors import TopologyError, TupleFailed, said
+from pystorm_source.errors import PystormError, TopologyError
 from pystorm_source.plan import Plan
 from pystorm_source.source.admission import Align
 from pystorm_source.source.offsets.offsets import Key
+from pystorm_source.worker.failure import driver_failed
 
 logger = logging.getLogger("pystorm.source")
 
@@ -108,10 +109,8 @@ def _noted(component: str, method: str) -> Iterator[None]:
         yield
     except Terminated:
         raise
-    except SystemExit as error:  # which would end the runner without a word
-        raise TupleFailed(
-            f"component {component!r}, on the driver: {method}() raised {said(error)}", code="PYSTORM_COMPONENT_FAILED"
-        ) from error
-    except BaseException as error:
+    except (KeyboardInterrupt, PystormError) as error:
         error.add_note(f"Raised by {method}() of spout {component!r}, on the driver.")
         raise
+    except (Exception, SystemExit) as error:  # an exit would end the runner without a word
+        raise driver_failed(component, method, error) from error

@@ -52,6 +52,7 @@ from pystorm_source.source.reports.receiver import ReportReceiver
 from pystorm_source.source.reports.summary import ReportSummary
 from pystorm_source.source.reports.task_report import TaskReport
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow, default_read_limit
 from pystorm_source.source.task.range_partition import PlannedBatch, RangePartition
 from pystorm_source.source.task.read_range import TaskReader
@@ -99,10 +100,12 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __reduce__(self) -> tuple[Any, ...]:
         return TaskReader(self._request, self._output).__reduce__()
 
+    @spark_border()
     def initialOffset(self) -> dict[str, Any]:
         """The offset before the first batch. The end offset of the first batch also has the query's start."""
         return Offsets().to_json()
 
+    @spark_border()
     def latestOffset(self, start: dict[str, Any] | None = None, limit: "ReadLimit | None" = None) -> dict[str, Any]:
         """The end of the next micro-batch; ``start`` itself if there is nothing, or not enough yet.
 
@@ -157,10 +160,12 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             logger.exception("no backlog is reported")
             return None
 
+    @spark_border()
     def prepareForTriggerAvailableNow(self) -> None:
         """Trigger.AvailableNow: data that comes from now on is left for the next run."""
         self._snapshots.freeze()
 
+    @spark_border()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangePartition]:
         """The ranges between two offsets. Pure: a replay after a restart calls this first.
 
@@ -175,6 +180,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._request.options
         return partitions_of(ranges, planned, self._spouts, options.min_partitions, options.max_records_per_partition)
 
+    @spark_border()
     def commit(self, end: dict[str, Any]) -> None:
         """Commits finished offsets to the spouts."""
         done = wire.parse(end, self._components)

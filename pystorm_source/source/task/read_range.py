@@ -1,8 +1,6 @@
 """The task's side: a range in, record batches of exactly Spark's schema out, and a report to the runner at its end."""
 
 import logging
-import os
-import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,12 +9,12 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 
 from pystorm_source.clock import SystemClock
-from pystorm_source.errors import TupleFailed, traced
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.reports.endpoint import DRIVER_HOST, ReportEndpoint
 from pystorm_source.source.reports.sender import client
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.task.range_partition import RangePartition
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
@@ -49,31 +47,10 @@ def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartiti
 
     The worker is kept for the next range only if this one came to its end. An exception, or a reader that stops early
     (LIMIT closes the iterator: GeneratorExit), stops it, and nothing is reported. Raises UsageError if driver and
-    executor differ in version or plan, TupleFailed if a component does, with the component's own traceback.
+    executor differ in version or plan, TupleFailed, whose message is a FailureBlock, if a component does.
     """
-    try:
+    with spark_border():
         yield from _rows(request, output, partition)
-    except TupleFailed as error:
-        _note_cause(error)
-        raise
-
-
-def _note_cause(error: TupleFailed) -> None:
-    """Has Spark print the exception's cause, which alone names the line of the component that raised, and not more.
-
-    Workaround: Spark shortens the traceback of a task, unless told otherwise, at the price of the cause. And it sends
-    the driver the whole text of a cause, megabytes if that is a document.
-    """
-    cause = error.__cause__
-    if cause is None:
-        return
-    text = traced(cause)
-    too_long = len("".join(traceback.format_exception(cause))) > len(text)
-    if too_long:
-        error.__cause__ = None
-        error.__suppress_context__ = True
-    if too_long or os.environ.get("SPARK_SIMPLIFIED_TRACEBACK"):
-        error.add_note("Caused by:\n" + text.rstrip())
 
 
 def _rows(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql.datasource import InputPartition
 
 from pystorm_source import Bolt, Grouping, Topology
-from pystorm_source.errors import TopologyError, UsageError
+from pystorm_source.errors import TopologyError, TupleFailed, UsageError
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.driver.partitions import partitions_of
 from pystorm_source.source.driver.spouts import DriverSpouts
@@ -182,6 +182,7 @@ def test_heads_that_make_no_sense_are_named(plan, world, monkeypatch, head, says
 
 def test_what_a_spout_raises_says_where(plan, world):
     (world.folder / "a").write_text("no JSON")
-    with pytest.raises(ValueError) as raised:
+    words = r"component 'numbers', on the driver: snapshot\(\) raised JSONDecodeError"
+    with pytest.raises(TupleFailed, match=words) as raised:
         DriverSpouts(plan).snapshot("numbers", {}, {})
-    assert raised.value.__notes__ == ["Raised by snapshot() of spout 'numbers', on the driver."]
+    assert isinstance(raised.value.__cause__, ValueError)

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from pystorm_source import PartitionedSpout, Snapshot
-from pystorm_source.errors import TupleFailed
+from pystorm_source.errors import TupleFailed, WorldError
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.driver.spouts import DriverSpouts, Terminated
 from tests.worker.running import topology
@@ -37,8 +37,16 @@ def test_the_end_that_spark_puts_to_the_process_goes_through():
         asked(terminated)
 
 
-@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
-def test_anything_else_goes_through_with_a_note(kind):
+def test_an_exception_is_an_error_that_names_the_spout():
+    def raises():
+        raise ValueError("no heads")
+
+    with pytest.raises(TupleFailed, match=r"component 's', on the driver: snapshot\(\) raised ValueError: no heads"):
+        asked(raises)
+
+
+@pytest.mark.parametrize("kind", [WorldError, KeyboardInterrupt])
+def test_errors_of_the_package_and_an_interrupt_go_through_with_a_note(kind):
     def raises():
         raise kind
 

@@ -1,38 +1,55 @@
-"""What a failed task sends to the driver: the line of the component that raised, and not megabytes of it."""
+"""What a failed task sends to the driver: the block of the component that raised, and not megabytes of it."""
 
 import traceback
 
 import pytest
 
-from pystorm_source.errors import LONGEST_TRACEBACK, TupleFailed, said
-from pystorm_source.source.task.read_range import _note_cause
+from pystorm_source.errors import LONGEST_MESSAGE, LONGEST_TRACEBACK, InternalError, OptionError, TupleFailed
+from pystorm_source.source.spark_border import spark_border
 
 
-def failure(message):
-    """As a run raises it: the component's exception is its cause."""
-    try:
+def raised(cause, kind=TupleFailed):
+    """What leaves the border, as Spark formats it if it hides the traceback."""
+
+    @spark_border()
+    def fails():
         try:
-            raise ValueError(message)
+            raise cause
         except ValueError as error:
-            raise TupleFailed(f"component 'b', task 2: process() raised {said(error)}") from error
-    except TupleFailed as failed:
-        return failed
+            raise kind("component 'b', task 2: process() raised ValueError") from error
+
+    with pytest.raises(kind) as caught:
+        fails()
+    return caught.value, "".join(traceback.format_exception_only(caught.value))
 
 
-@pytest.mark.parametrize("simplified", ["", "True"])
-def test_a_cause_of_50_megabytes_is_cut_and_names_its_line(simplified, monkeypatch):
-    monkeypatch.setenv("SPARK_SIMPLIFIED_TRACEBACK", simplified)
-    failed = failure("x" * 50_000_000)
-    _note_cause(failed)
-    text = "".join(traceback.format_exception(failed))
-    assert len(text) < 2 * LONGEST_TRACEBACK
-    assert "Caused by:" in text and "in failure" in text and "ValueError: xxx" in text
+def test_a_cause_of_50_megabytes_is_cut_and_names_its_line():
+    error, text = raised(ValueError("x" * 50_000_000))
+    assert error.__cause__ is None
+    assert len(text) < LONGEST_MESSAGE + LONGEST_TRACEBACK
+    head, frames = text.split("Traceback (most recent call last):\n")
+    assert "test_read_range.py" in head and "in fails: raise cause" in head
+    assert "ValueError: xxx" in frames
 
 
-@pytest.mark.parametrize(("simplified", "noted"), [("", 0), ("True", 1)])
-def test_a_short_cause_stays_and_is_noted_where_spark_would_drop_it(simplified, noted, monkeypatch):
-    monkeypatch.setenv("SPARK_SIMPLIFIED_TRACEBACK", simplified)
-    failed = failure("short")
-    _note_cause(failed)
-    assert type(failed.__cause__) is ValueError
-    assert len(getattr(failed, "__notes__", [])) == noted
+def test_the_block_stands_on_lines_of_its_own():
+    _, text = raised(ValueError("no\nsecond line"))
+    first, what, place, line, remedy, traced, *_ = text.splitlines()
+    assert first == "pystorm_source.errors.TupleFailed: [PYSTORM_TUPLE_FAILED] "
+    assert what == "component 'b', task 2: process() raised ValueError"
+    assert (place, line[:15]) == ("  input:  none", "  line:   File ")
+    assert remedy.startswith("  remedy: ")
+    assert traced == "Traceback (most recent call last):"
+    assert text.endswith("ValueError: no\nsecond line\n")
+
+
+def test_an_error_of_the_package_says_its_message_and_the_frames_of_the_user():
+    _, text = raised(ValueError("no"), OptionError)
+    lines = text.splitlines()
+    assert lines[0].endswith("component 'b', task 2: process() raised ValueError")
+    assert lines[1] == "Traceback (most recent call last):" and lines[-1] == "ValueError: no"
+
+
+def test_a_fault_of_the_package_keeps_its_traceback():
+    error, _ = raised(ValueError("no"), InternalError)
+    assert type(error.__cause__) is ValueError

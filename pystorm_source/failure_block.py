@@ -1,0 +1,75 @@
+"""The one block that a user reads when a component raises: on Spark, in ``pystorm-source run``, in ``explain``.
+
+component 'prices', task 2: process() raised ValueError: no price: two
+  input:  tuple ('two',) of lines.default; offset 1; in partition '0' [0, 3) of spout 'lines'
+  line:   File "/job/bolts.py", line 11, in process: raise ValueError(f"no price: {text}")
+  remedy: mend it and start the query again, which reads the same tuples again; or ...
+Traceback (most recent call last):
+  ... the user's frames, and the exceptions that caused it
+"""
+
+import re
+from typing import NamedTuple, Self
+
+from pystorm_source.errors import LONGEST_TRACEBACK, TupleFailed, cut, traced
+from pystorm_source.user_frames import users_line, users_traceback
+
+_HEAD = re.compile(
+    r"(?:\[(?P<code>[A-Z_]+)\]\s+|^)(?P<what>component '.*)\n"
+    r"  input:  (?P<place>.*)\n(?:  line:   (?P<line>.*)\n)?  remedy: (?P<remedy>.*)$",
+    re.MULTILINE,
+)
+
+
+class FailureBlock(NamedTuple):
+    """``what``: component, task, method and exception. ``place``: the tuple, its offset, the range that was read.
+    ``line``: the user's line, empty if none is known. ``frames``: the user's traceback; empty if nothing was raised.
+    ``code``: of the error."""
+
+    what: str
+    place: str
+    line: str
+    remedy: str
+    frames: str = ""
+    code: str = "PYSTORM_TUPLE_FAILED"
+
+    @classmethod
+    def of(cls, failed: TupleFailed) -> Self:
+        """Of an error whose cause is the component's exception. Trims the cause's traceback."""
+        cause = failed.__cause__
+        line = users_line(cause) if cause is not None else ""
+        frames = ""
+        if cause is not None:
+            frames = users_traceback(cause) or traced(cause).rstrip("\n")
+        return cls(
+            _one_line(failed.what or failed.args[0]),
+            _one_line(failed.place) or "none",
+            line,
+            failed.remedy,
+            frames,
+            failed.code,
+        )
+
+    @classmethod
+    def found_in(cls, text: str) -> "FailureBlock | None":
+        """The first one in a text that Spark has made of it, without frames."""
+        found = _HEAD.search(text)
+        if found is None:
+            return None
+        code = found["code"] or cls._field_defaults["code"]
+        return cls(found["what"], found["place"], found["line"] or "", found["remedy"], code=code)
+
+    @property
+    def head(self) -> str:
+        """The lines that matter, without the code."""
+        line = [f"  line:   {self.line}"] if self.line else []
+        return "\n".join([self.what, f"  input:  {self.place}", *line, f"  remedy: {self.remedy}"])
+
+    def __str__(self) -> str:
+        text = f"[{self.code}] {self.head}"
+        return cut(f"{text}\n{self.frames}", LONGEST_TRACEBACK) if self.frames else text
+
+
+def _one_line(text: object) -> str:
+    first, more, _ = str(text).partition("\n")
+    return f"{first} …" if more else first

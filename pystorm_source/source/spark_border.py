@@ -1,0 +1,61 @@
+"""The border to Spark: an error that crosses it says what its user needs, first and without frames of this package.
+
+Spark's Python processes send the driver a text: the traceback down to the error, its causes and its message, or the
+message and its notes alone if SPARK_HIDE_TRACEBACK is set, as Spark does for ``pyspark.udf.hideTraceback.enabled``. The
+JVM prints that text once for each of its layers, four times for a streaming query: it has to be short.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pystorm_source.errors import InternalError, PystormError, TupleFailed
+from pystorm_source.failure_block import FailureBlock
+from pystorm_source.user_frames import users_traceback
+
+HIDE = "SPARK_HIDE_TRACEBACK"
+
+
+@contextmanager
+def spark_border() -> Iterator[None]:
+    """Around all that Spark calls; also a decorator. Errors of this package leave with what concerns the user: a
+    TupleFailed with its FailureBlock, the others with their message and the user's frames, if any.
+
+    A fault of this package leaves with its whole traceback.
+    """
+    try:
+        yield
+    except InternalError:
+        raise
+    except PystormError as error:
+        raise _for_users(error) from None
+
+
+def _for_users(error: PystormError) -> PystormError:
+    if isinstance(error, TupleFailed):
+        block = FailureBlock.of(error)
+        error.args = (f"\n{block.head}",)  # what Spark writes before it fills its line
+        _note(error, block.frames)
+    else:
+        _note(error, users_traceback(error.__cause__) if error.__cause__ is not None else "")
+    error.__cause__ = None
+    _hide_traceback()
+    return error
+
+
+def _note(error: BaseException, frames: str) -> None:
+    if frames:
+        error.add_note(frames)
+
+
+def _hide_traceback() -> None:
+    # The process ends after it has sent this error, so that it hides no other one's traceback.
+    if in_sparks_process():
+        os.environ[HIDE] = "1"
+
+
+def in_sparks_process() -> bool:
+    """Whether this is a worker, planner or runner that Spark has started."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return main is not None and main.name.startswith("pyspark.")

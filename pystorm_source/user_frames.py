@@ -1,0 +1,114 @@
+"""The user's part of a traceback: frames of this package, its core and Spark between them tell a user nothing."""
+
+import functools
+import os
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from types import TracebackType
+
+from pystorm_source.errors import cut, said, traced
+
+OURS = frozenset(("pystorm_source", "cython_core"))
+_BELOW = OURS | {"pyspark", "py4j"}  # what calls a component
+_COMPONENTS = ("pystorm_source.spouts", "pystorm_source.formats", "pystorm_source.journal")
+LONGEST_LINE = 200
+"""Characters of a source line in a message. Less: one does not see what it does. More: it hides the place."""
+
+
+def trim(error: BaseException) -> BaseException:
+    """Leaves the user's frames in the tracebacks of the exception, its causes and members: from the first one in the
+    user's own code on, without those of this package. A traceback that has none of the user's stays as it is.
+
+    Changes the exception, and returns it.
+    """
+    for each in _chain(error):
+        if kept := _users(each.__traceback__):
+            each.__traceback__ = functools.reduce(_linked, reversed(kept), None)
+        if each.__context__ is not None and type(each.__context__).__module__.split(".")[0] == "cython_core":
+            each.__context__ = None  # the engine's own wrapper of an exception: nothing of the user's
+    return error
+
+
+def users_traceback(error: BaseException) -> str:
+    """The exception with its causes, and the user's frames alone, as Python prints them, cut. Empty if no frame is the
+    user's."""
+    if not any(_users(each.__traceback__) for each in _chain(error)):
+        return ""
+    return traced(trim(error)).rstrip("\n")
+
+
+def users_line(error: BaseException) -> str:
+    """The line of the user's own code that raised: ``File "/job/bolts.py", line 7, in process: 1 / n``; empty if there
+    is none.
+
+    Of an exception that a library raised it is the line that called the library.
+    """
+    kept = _users(error.__traceback__)
+    own = [trace for trace in kept if not _is_library(trace)]
+    if not own and kept:  # a component that is installed, as on a cluster
+        package = _package_of(kept[0])
+        own = [trace for trace in kept if _package_of(trace) == package]
+    if not own:
+        return ""
+    frame = traceback.extract_tb(own[-1], limit=1)[0]
+    source = f": {cut(frame.line, LONGEST_LINE)}" if frame.line else ""
+    return f'File "{frame.filename}", line {frame.lineno}, in {frame.name}{source}'
+
+
+def in_a_line(error: BaseException) -> str:
+    """The exception's type and the first line of its message."""
+    first, more, _ = said(error).partition("\n")
+    return f"{first} …" if more else first
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The exception, its causes, contexts and members."""
+    seen: dict[int, BaseException] = {}
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen[id(each)] = each
+        yield each
+        waiting += [each.__cause__, each.__context__]
+        if isinstance(each, BaseExceptionGroup):
+            waiting += each.exceptions
+
+
+def _users(trace: TracebackType | None) -> list[TracebackType]:
+    """The user's frames, outermost first; libraries that the user's code calls are among them."""
+    kept: list[TracebackType] = []
+    after_ours: list[TracebackType] = []
+    called_by = ""
+    while trace is not None:
+        package = _package_of(trace)
+        if package in _BELOW:
+            after_ours, called_by = [], str(trace.tb_frame.f_globals.get("__name__", ""))
+        if package not in OURS and (kept or not (package in _BELOW or _is_library(trace))):
+            kept.append(trace)
+        if package not in _BELOW:
+            after_ours.append(trace)
+        trace = trace.tb_next
+    # Libraries that a ready-made spout calls are not the user's.
+    return kept or ([] if called_by.startswith(_COMPONENTS) else after_ours)
+
+
+def _linked(after: TracebackType | None, trace: TracebackType) -> TracebackType:
+    return TracebackType(after, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+
+
+def _package_of(trace: TracebackType) -> str:
+    return str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _is_library(trace: TracebackType) -> bool:
+    file = trace.tb_frame.f_code.co_filename
+    return file.startswith(("<frozen ", *_library_folders())) or "/site-packages/" in file or ".zip/pyspark/" in file
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return tuple(os.path.join(paths[name], "") for name in ("stdlib", "platstdlib"))
