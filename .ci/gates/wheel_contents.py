@@ -31,13 +31,20 @@ def main(folder: Path) -> list[str]:
     python = [path.relative_to(ROOT).as_posix() for path in packages]
     templates = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/**/*.in")]
     presets = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/conf/*.yaml")]
-    shipped = [*python, *templates, *presets]
+    shipped = [*python, *templates, *presets, "pystorm_source/cli/prose.txt"]
     wrong += [f"wheel: without {name}" for name in [*shipped, "pyspark_pystorm.py"] if name not in in_wheel]
     headers = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("cython_core/**/*.[hp]*") if path.is_file()]
     sources = [name for name in headers if name.endswith((".h", ".pyx", ".pxd", ".pyi"))]
     to_compile_against = [name for name in sources if not name.endswith(".pyx")]
     wrong += [f"wheel: without {name}" for name in to_compile_against if name not in in_wheel]
-    wrong += [f"sdist: without {name}" for name in [*shipped, *sources, "setup.py", "LICENSE"] if name not in in_sdist]
+    script = "pystorm-python"
+    if not any(name.endswith(f".data/scripts/{script}") for name in in_wheel):
+        wrong.append(f"wheel: without the script {script}")
+    wrong += [
+        f"sdist: without {name}"
+        for name in [*shipped, f"pystorm_source/source/{script}", *sources, "setup.py", "LICENSE"]
+        if name not in in_sdist
+    ]
     wrong += [
         f"wheel: {name} does not belong in it"
         for name in in_wheel

@@ -14,6 +14,8 @@ import typer
 
 from pystorm_source import compiled
 from pystorm_source.cli.java import OLDEST, advice, find_java, start_home, supported
+from pystorm_source.cli.python_start import RUNNER, SLOW_SECONDS, SPARK_WAITS_SECONDS, seconds_to_start
+from pystorm_source.source.worker_python import quick_python
 from pystorm_source.version import __version__
 
 if TYPE_CHECKING:
@@ -228,7 +230,7 @@ def _java() -> Finding:
 
 def _spark_processes(here: dict[str, Any]) -> Iterator[Finding]:
     """The Python of Spark's own processes, and whether they find this source."""
-    runs, answer = "PYSPARK_PYTHON", here  # this package sets it if nothing is set
+    runs, answer, started = "PYSPARK_PYTHON", here, sys.executable  # this package sets it if nothing is set
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         chosen = os.environ.get(name)
         if name == "PYSPARK_DRIVER_PYTHON" and not chosen:
@@ -238,7 +240,7 @@ def _spark_processes(here: dict[str, Any]) -> Iterator[Finding]:
         other = here if same else ask(program, _spark_path()) if program else {"error": "not on PATH"}
         wrong = _misfit(other, here)
         if chosen:
-            runs, answer = name, other
+            runs, answer, started = name, other, chosen
         remedy = f"export {name}={sys.executable}"
         if not wrong:
             yield Finding(name, "ok", f"{program}" if chosen else f"not set: Spark runs {program}")
@@ -248,7 +250,22 @@ def _spark_processes(here: dict[str, Any]) -> Iterator[Finding]:
             remedy += ", or call pystorm_source.environment.prepare_spark() before Spark starts"
             yield Finding(name, "warn", f"not set: Spark runs {program or 'python3'}: {wrong}", remedy)
     if answer.get("pyspark"):
+        yield _start(started)
         yield from _lookup(answer, runs)
+
+
+def _start(program: str) -> Finding:
+    """Whether a Python process of Spark is there in time, when the machine is busy, too."""
+    took = seconds_to_start(program, _spark_path())
+    if took is None:
+        found, remedy = f"{program} cannot import {RUNNER}", f"see the reason: {program} -c 'import {RUNNER}'"
+        return Finding("python start", "FAIL", found, remedy)
+    found = f"{took:.1f} s until Spark's runner is there; Spark waits {SPARK_WAITS_SECONDS} s"
+    if took < SLOW_SECONDS:
+        return Finding("python start", "ok", found)
+    quick = quick_python()
+    remedy = f"export PYSPARK_PYTHON={quick}" if quick not in (program, sys.executable) else "a quicker disk or machine"
+    return Finding("python start", "warn", found, f'{remedy}; see "A Python that starts quickly" in docs/DEPLOY.md')
 
 
 def _misfit(answer: dict[str, Any], here: dict[str, Any]) -> str:

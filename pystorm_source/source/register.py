@@ -3,7 +3,6 @@
 import functools
 import json
 import re
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +14,7 @@ from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.worker_python import ensure_worker_python
+from pystorm_source.source.worker_python import ensure_worker_python, quick_python
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -270,4 +269,4 @@ def _use_this_python(spark: "SparkSession") -> None:
     except Exception:  # Spark Connect has none; the server chooses
         return
     if (context.master or "").startswith("local") and context.pythonExec == "python3":
-        context.pythonExec = sys.executable
+        context.pythonExec = quick_python()

@@ -2,9 +2,25 @@
 
 import os
 import sys
+from pathlib import Path
+
+QUICK = "pystorm-python"
+"""A script of this package, installed beside the interpreter."""
 
 
-def ensure_worker_python() -> dict[str, str]:
+def quick_python() -> str:
+    """The program that starts this interpreter with pyspark from site-packages, for ``PYSPARK_PYTHON``.
+
+    Spark's own ``pyspark.zip``, first on the path of its Python processes, has no bytecode: each start compiles it.
+
+    Returns:
+        The path of ``pystorm-python`` beside ``sys.executable``; ``sys.executable`` if it is not installed there.
+    """
+    program = Path(sys.executable).with_name(QUICK)
+    return str(program) if os.access(program, os.X_OK) else sys.executable
+
+
+def ensure_worker_python(wanted: str = "") -> dict[str, str]:
     """Lets Spark run its Python processes with the interpreter of this one, unless the user has chosen another one.
 
     Sets ``PYSPARK_PYTHON`` and ``PYSPARK_DRIVER_PYTHON`` to ``sys.executable`` if they are not set. Otherwise Spark
@@ -14,10 +30,13 @@ def ensure_worker_python() -> dict[str, str]:
 
     Call it before the first Spark session of the process; later the JVM has its own copy of the environment.
 
+    Args:
+        wanted: to be set instead of ``sys.executable``, such as ``quick_python()``.
+
     Returns:
         The variables that were set by this call.
     """
-    chosen = os.environ.get("PYSPARK_PYTHON") or sys.executable
+    chosen = os.environ.get("PYSPARK_PYTHON") or wanted or sys.executable
     added = {}
     if not os.environ.get("PYSPARK_PYTHON"):
         added["PYSPARK_PYTHON"] = chosen

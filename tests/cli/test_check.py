@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 
 from pystorm_source import compiled
 from pystorm_source.cli import check as check_module
+from pystorm_source.cli import python_start
 from pystorm_source.cli.main import app
+from pystorm_source.cli.python_start import seconds_to_start
 from pystorm_source.errors import PystormError
 from pystorm_source.version import __version__
 
@@ -41,6 +43,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> dict:
     """A machine where all is well, to break: its answers are the dict that comes back."""
     answers = json.loads(json.dumps(GOOD))
     monkeypatch.setattr(check_module, "ask", lambda executable, path="": answers)
+    monkeypatch.setattr(check_module, "seconds_to_start", lambda program, path: 0.5)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
     return answers
@@ -238,6 +241,44 @@ def test_unset_worker_python_is_only_a_warning(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path), os.environ["PATH"]]))
     _, found = run()
     assert found["PYSPARK_PYTHON"]["status"] == "warn"
+
+
+def slow_python(folder: Path, seconds: float) -> str:
+    """This interpreter, that late."""
+    program = folder / "slow-python"
+    program.write_text(f'#!/bin/sh\nsleep {seconds}\nexec "{sys.executable}" "$@"\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_the_start_of_a_python_process_is_measured(machine, monkeypatch):
+    monkeypatch.setattr(check_module, "seconds_to_start", seconds_to_start)
+    status, found = run()
+    start = found["python start"]
+    assert status == 0 and float(start["found"].split()[0]) > 0
+    assert start["found"].endswith(" s until Spark's runner is there; Spark waits 10 s")
+
+
+def test_a_slow_start_is_a_warning_with_a_remedy(machine, monkeypatch, tmp_path):
+    monkeypatch.setattr(check_module, "seconds_to_start", seconds_to_start)
+    monkeypatch.setattr(check_module, "quick_python", lambda: "/env/bin/pystorm-python")
+    monkeypatch.setenv("PYSPARK_PYTHON", slow_python(tmp_path, python_start.SLOW_SECONDS))
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON")
+    status, found = run()
+    start = found["python start"]
+    assert (status, start["status"]) == (0, "warn")
+    assert float(start["found"].split()[0]) >= python_start.SLOW_SECONDS
+    assert start["remedy"].startswith("export PYSPARK_PYTHON=/env/bin/pystorm-python; see ")
+    monkeypatch.setattr(check_module, "quick_python", lambda: sys.executable)  # it is not installed
+    assert run()[1]["python start"]["remedy"].startswith("a quicker disk or machine; see ")
+
+
+def test_a_start_that_fails_is_found(machine, monkeypatch):
+    monkeypatch.setattr(check_module, "seconds_to_start", lambda program, path: None)
+    status, found = run()
+    assert status == 1 and found["python start"]["remedy"].startswith("see the reason: ")
+    assert seconds_to_start("/absent/python", "") is None
+    assert seconds_to_start(sys.executable, "/absent.zip") is not None
 
 
 def test_a_broken_module_of_somebody_else_is_found(monkeypatch, tmp_path):
