@@ -29,10 +29,12 @@ endif
 
 # $(call install,NAME): what requirements/NAME.txt asks for.
 define install
-@echo "installing requirements/$(1).txt into $(VENV)"
-@$(PIP) install -r requirements/$(1).txt
+@echo "installing requirements/$(1).txt into $(VENV)$(2)"
+@$(PY) .ci/install.py requirements/$(1).txt
 @touch $@
 endef
+
+comma := ,
 
 .DEFAULT_GOAL := help
 .PHONY: help venv build demo test gates lint format wheel sdist docs docs-check ci clean java-inner FORCE
@@ -47,7 +49,7 @@ venv: ## virtual environment .venv with all requirements (and a Java, if the mac
 build: ## compile the core in place, install the checkout and what tests need into .venv
 	$(SETUP) $(VENV)/.installed $(VENV)/.test java-inner
 
-demo: ## word count over real text, as a streaming query; installs no more than that needs
+demo: ## a streaming query that is slowed down and hurt, and stays exact; installs no more than that needs
 	$(SETUP) $(VENV)/.installed java-inner
 	@$(VENV)/bin/pystorm-source demo
 
@@ -91,7 +93,7 @@ $(VENV)/.created: $(if $(VENV_WORKS),,FORCE)
 
 # Each stamp adds to the one before: what the demo needs, what tests need, all.
 $(VENV)/.demo: $(VENV)/.created $(REQUIREMENTS)
-	$(call install,demo)
+	$(call install,demo, (Spark is 450 MB: a minute or more$(comma) once))
 
 $(VENV)/.test: $(VENV)/.demo
 	$(call install,test)
@@ -102,7 +104,7 @@ $(VENV)/.dev: $(VENV)/.test
 # The flags are the stamp's content; setup.py starts from nothing if it sees others than those of the last build.
 $(VENV)/.core: $(VENV)/.demo $(CORE_SOURCES) $(if $(MISSING_MODULES)$(OTHER_FLAGS),FORCE)
 	@$(PY) .ci/preflight.py
-	@echo "compiling cython_core (some minutes, once)"
+	@echo "compiling cython_core: Cython first, then the C compiler (a minute or two, once)"
 	@$(PY) setup.py --quiet build_ext --inplace
 	@echo '$(FLAGS)' >$@
 
