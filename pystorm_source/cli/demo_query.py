@@ -1,23 +1,84 @@
-"""The streaming query of the demo and its progress."""
+"""The streaming query of the demo: its progress, its counts, and the Python process that works for it."""
 
 import json
+import time
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from pystorm_source.cli.word_count import SERVICE
 
 TABLE = "pystorm_demo"
+TARGET_MILLIS = 1500
+AT_WORK_SECONDS = 0.3
+"""A worker that looked at its service so lately is within a task: it looks three times in that time."""
+
+
+class MicroBatch(NamedTuple):
+    """One that ran. Seconds and bytes; None: this Spark's progress does not say it (before 4.2).
+
+    ``read``: its own bytes; ``position``: all up to its end, in every file together.
+    """
+
+    number: int
+    began: float
+    seconds: float
+    rows: int
+    read: int
+    position: int
+    target: float | None
+    budget: int | None
+    backlog: int | None
+    pressure: int | None
+    reason: str
+
+    @classmethod
+    def of(cls, progress: Any) -> "MicroBatch":
+        """That of a ``StreamingQueryProgress`` of a query with one source."""
+        source = progress.sources[0]
+        said = json.loads(source.latestOffset or "null") or {}
+        target = said.get("targetMillis")
+        return cls(
+            progress.batchId,
+            datetime.fromisoformat(progress.timestamp).timestamp(),
+            progress.batchDuration / 1000,
+            progress.numInputRows,
+            _position(source.endOffset) - _position(source.startOffset),
+            _position(source.endOffset),
+            None if target is None else target / 1000,
+            said.get("budget"),
+            said.get("backlog"),
+            said.get("pressure"),
+            said.get("reason", ""),
+        )
+
+    @property
+    def allowed(self) -> int:
+        """The bytes that it might read; those that it read if this Spark does not say it."""
+        return self.read if self.budget is None else self.budget
+
+    @property
+    def aim(self) -> float:
+        """The target in force; the query's if this Spark does not say it."""
+        return self.target or TARGET_MILLIS / 1000
 
 
 class Query:
-    """Word count by topology, summed by Spark in its checkpointed state, kept in a table in memory."""
+    """Word count by topology, summed by Spark in its checkpointed state, kept in a table in memory.
 
-    def __init__(self, spark: Any, folder: Path, checkpoint: Path, bytes_per_trigger: int):
+    ``service``: the file that says how many seconds the topology's look-up takes. Its folder is written to.
+    """
+
+    def __init__(self, spark: Any, text: Path, checkpoint: Path, service: Path):
         words = (
             spark.readStream.format("pystorm")
             .option("topology", "pystorm_source.cli.word_count:WordCount")
-            .option("maxOffsetsPerTrigger", bytes_per_trigger)
-            .load(str(folder))
+            .option("config", json.dumps({SERVICE: str(service)}))
+            .option("batch.target.millis", TARGET_MILLIS)
+            .load(str(text))
         )
         self._spark = spark
+        self._service = service
         self._query = (
             words.groupBy("word")
             .agg({"n": "sum"})
@@ -34,10 +95,6 @@ class Query:
         if self._query.awaitTermination(seconds):
             raise RuntimeError("the demo's query ended by itself")
 
-    def drain(self) -> None:
-        """Blocking, until all text that is there has been counted."""
-        self._query.processAllAvailable()
-
     def stop(self) -> None:
         self._query.stop()
 
@@ -45,17 +102,29 @@ class Query:
         """Word → count, as Spark has them."""
         return {row["word"]: row["n"] for row in self._spark.table(TABLE).collect()}
 
-    def state(self) -> dict[str, Any]:
-        """Rows and micro-batches so far; the newest batch's number and rate; the backlog in bytes."""
+    def ran(self) -> list[MicroBatch]:
+        """The micro-batches that are done, in their order."""
         # An idle trigger reports the number of the batch that is to come: only those with rows ran.
         ran = {p.batchId: p for p in self._query.recentProgress if p.numInputRows > 0}
-        newest = self._query.lastProgress
-        latest = json.loads(newest.sources[0].latestOffset or "{}") if newest is not None else {}
-        last = ran[max(ran)] if ran else None
-        return {
-            "batches": len(ran),
-            "batch": last.batchId if last else 0,
-            "rows": sum(p.numInputRows for p in ran.values()),
-            "rows_per_second": last.processedRowsPerSecond if last else 0.0,
-            "backlog": latest.get("backlog", 0),
-        }
+        return [MicroBatch.of(ran[number]) for number in sorted(ran)]
+
+    def failed_tasks(self) -> int:
+        """Tasks of this run that Spark has seen fail, by its own books."""
+        tracker = self._spark.sparkContext.statusTracker()
+        jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(str(self._query.runId)))
+        stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+        return sum(info.numFailedTasks for info in map(tracker.getStageInfo, stages) if info is not None)
+
+    def worker_at_work(self) -> int | None:
+        """The process id of a Python worker that is within a task of this query now; None if there is none."""
+        now = time.time()
+        for path in self._service.parent.glob("worker-*"):
+            if now - path.stat().st_mtime < AT_WORK_SECONDS:
+                return int(path.name.removeprefix("worker-"))
+        return None
+
+
+def _position(offset: str | None) -> int:
+    """The offsets of the query's files added up."""
+    partitions = (json.loads(offset or "null") or {}).get("offsets", {}).values()  # "null" before the first one
+    return sum(sum(each.values()) for each in partitions)

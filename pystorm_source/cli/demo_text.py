@@ -1,53 +1,43 @@
-"""Real text for the demo, and a writer that appends it to files as a busy log would."""
+"""Prose for the demo, a writer that appends it to files as a busy log would, and a count of its own."""
 
 import random
-import sysconfig
+import re
+import textwrap
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-from pystorm_source.cli.word_count import WORD
-
-SUFFIXES = {".py", ".txt", ".md", ".rst", ".pyi", ""}
-
-
-def text_files() -> Iterator[Path]:
-    """Licence texts, documents and sources of the installed packages and of Python's own library, in a fixed order."""
-    for name in ("purelib", "stdlib"):
-        root = Path(sysconfig.get_paths()[name])
-        for path in sorted(root.rglob("*")):
-            if path.suffix in SUFFIXES and path.is_file() and not path.is_symlink():
-                yield path
+PROSE = Path(__file__).with_name("prose.txt")
+"""The Declaration of Independence, the Gettysburg Address and the preamble of the Constitution of the United States."""
+COLUMNS = 72
+STEP_SECONDS = 0.1
 
 
 def gather(size: int) -> list[bytes]:
-    """About ``size`` bytes of text as lines that end in a newline; fewer if the machine has no more."""
-    lines: list[bytes] = []
-    total = 0
-    for path in text_files():
-        data = path.read_bytes()
-        if b"\0" in data:
-            continue
-        for line in data.splitlines():
-            lines.append(line + b"\n")
-            total += len(line) + 1
-        if total >= size:
-            break
-    return lines
+    """About ``size`` bytes of prose: lines of the text in an order by chance, the same in every run."""
+    lines = [
+        line.encode() + b"\n"
+        for paragraph in PROSE.read_text(encoding="utf-8").split("\n\n")
+        for line in textwrap.wrap(paragraph, COLUMNS)
+    ]
+    mean = sum(map(len, lines)) / len(lines)
+    return random.Random(7).choices(lines, k=max(1, round(size / mean)))
 
 
 class GrowingFiles:
     """Writes ``lines`` into ``files`` files of ``folder``: a first part at once, the rest bit by bit from a thread.
 
-    Bits end anywhere, in the middle of lines and of characters.
+    The rest takes ``seconds``; then the writer goes on as quickly, from the first line again, until ``finish``. Bits
+    end anywhere, in the middle of lines and of characters.
     """
 
-    def __init__(self, folder: Path, lines: list[bytes], files: int = 3, first: float = 0.4, seconds: float = 15.0):
+    def __init__(self, folder: Path, lines: list[bytes], files: int = 2, first: float = 0.4, seconds: float = 15.0):
         self.folder = folder
-        self.seconds = seconds
         self._texts = [b"".join(lines[i::files]) for i in range(files)]
         self._written = [int(len(text) * first) for text in self._texts]
+        self.per_second = (self.size - self.written) / max(seconds, STEP_SECONDS)
+        self._finish = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._append, name="demo-writer", daemon=True)
         for path, text, written in zip(self.paths, self._texts, self._written, strict=True):
@@ -59,11 +49,13 @@ class GrowingFiles:
 
     @property
     def size(self) -> int:
+        """Bytes of the lines."""
         return sum(len(text) for text in self._texts)
 
     @property
-    def begun(self) -> bool:
-        return self._thread.ident is not None
+    def written(self) -> int:
+        """Bytes so far."""
+        return sum(self._written)
 
     @property
     def writing(self) -> bool:
@@ -73,6 +65,10 @@ class GrowingFiles:
         """Begins to append."""
         self._thread.start()
 
+    def finish(self) -> None:
+        """Lets the writer end as soon as all lines are written; a line that it has begun, too."""
+        self._finish.set()
+
     def stop(self) -> None:
         """Ends the writer if it has not ended by itself."""
         self._stop.set()
@@ -81,23 +77,36 @@ class GrowingFiles:
 
     def _append(self) -> None:
         chance = random.Random(7)
-        steps = 60
-        left = [len(text) - written for text, written in zip(self._texts, self._written, strict=True)]
-        with_handles = [path.open("ab", buffering=0) for path in self.paths]
+        began = time.monotonic()
+        first = list(self._written)
+        handles = [path.open("ab", buffering=0) for path in self.paths]
         try:
-            while any(w < len(t) for w, t in zip(self._written, self._texts, strict=True)) and not self._stop.is_set():
-                for i, handle in enumerate(with_handles):
-                    bit = self._texts[i][self._written[i] :][: chance.randint(1, max(1, 2 * left[i] // steps))]
-                    handle.write(bit)
-                    self._written[i] += len(bit)
-                self._stop.wait(self.seconds / steps)
+            whole = False
+            while not whole and not self._stop.wait(STEP_SECONDS * chance.uniform(0.5, 1.5)):
+                grown = int((time.monotonic() - began) * self.per_second / len(handles))
+                whole = self._finish.is_set() and all(
+                    at + grown >= len(text) for at, text in zip(first, self._texts, strict=True)
+                )
+                for i, (handle, text) in enumerate(zip(handles, self._texts, strict=True)):
+                    begin, end = self._written[i], max(self._written[i], first[i] + grown)
+                    if whole and end % len(text):
+                        end += text.index(b"\n", end % len(text) - 1) + 1 - end % len(text)
+                    handle.write(_endless(text, begin, end))
+                    self._written[i] = end
         finally:
-            for handle in with_handles:
+            for handle in handles:
                 handle.close()
 
     def count_words(self) -> Counter[str]:
-        """The independent count: whole files at once, no topology, no Spark."""
+        """The independent count: whole files at once; no topology, no Spark, nothing of this package."""
         counts: Counter[str] = Counter()
         for path in self.paths:
-            counts.update(WORD.findall(path.read_bytes().decode("utf-8", "replace").lower()))
+            counts.update(re.findall("[a-z]+", path.read_text(encoding="utf-8").lower()))
         return counts
+
+
+def _endless(text: bytes, begin: int, end: int) -> bytes:
+    """These bytes of the text repeated without end."""
+    turns = (end - 1) // len(text) - begin // len(text) + 1
+    at = begin % len(text)
+    return (text * turns)[at : at + end - begin]

@@ -1,12 +1,44 @@
 """The topology of the demo: word count in streamparse's shape, over a directory of growing text files."""
 
+import os
 import re
-from typing import ClassVar
+import time
+from pathlib import Path
+from typing import Any, ClassVar
 
 from pystorm_source.api import Bolt, Grouping, Topology, Tuple
 from pystorm_source.spouts import FilesSpout
 
 WORD = re.compile(r"[a-z]+")
+SERVICE = "demo.service"
+LOOK_SECONDS = 0.1
+
+
+class LookUpBolt(Bolt):
+    """Waits with each line for a service, as bolts do that ask a database.
+
+    How slow the service is stands in the file that the configuration names by ``demo.service``: seconds per line. The
+    bolt looks at it again and again, and leaves a file ``worker-PID`` beside it, whose time says when that process
+    was last at work.
+    """
+
+    outputs: ClassVar = ["line string"]
+
+    def initialize(self, conf: dict[str, Any], context: Any) -> None:
+        service = conf.get(SERVICE)
+        self.service = Path(service) if service else None
+        self.seconds = 0.0
+        self.looked = -LOOK_SECONDS
+
+    def process(self, tup: Tuple) -> None:
+        now = time.monotonic()
+        if self.service and now - self.looked >= LOOK_SECONDS:
+            self.looked = now
+            self.seconds = float(self.service.read_text())
+            self.service.with_name(f"worker-{os.getpid()}").touch()
+        if self.seconds:
+            time.sleep(self.seconds)
+        self.emit([tup.values.line])
 
 
 class SplitBolt(Bolt):
@@ -36,7 +68,8 @@ class WordCount(Topology):
     """``load(path)`` names the directory."""
 
     lines = FilesSpout.spec()
-    words = SplitBolt.spec(inputs=[lines])
+    known = LookUpBolt.spec(inputs=[lines])
+    words = SplitBolt.spec(inputs=[known])
     counts = CountBolt.spec(
         inputs={words: Grouping.fields("word")}, par=2, config={"topology.lint.off": "grouping-per-task"}
     )

@@ -17,7 +17,7 @@ def draw(*arguments):
 def test_text_goes_to_the_terminal():
     result = draw(TOPOLOGY)
     assert result.exit_code == 0
-    assert result.stdout.startswith("topology WordCount, 3 components, 4 tasks\n\nspout lines (FilesSpout)\n")
+    assert result.stdout.startswith("topology WordCount, 4 components, 5 tasks\n\nspout lines (FilesSpout)\n")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""What the demo shows while it runs: lines, on a terminal with a live line below them, or nothing."""
+
+from typing import Self
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.spinner import Spinner
+
+from pystorm_source.cli.demo_query import MicroBatch
+
+HEAD = f"{'micro-batch':>11}  {'took':>6}  {'target':>6}  {'budget':>7}  {'backlog':>8}  {'pressure':>8}  reason"
+
+
+class Silence:
+    """Shows nothing: for ``--json``."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        pass
+
+    def line(self, text: str = "") -> None:
+        """A line that stays."""
+
+    def status(self, text: str) -> None:
+        """What goes on at this moment; the next call replaces it."""
+
+    def micro_batch(self, done: MicroBatch) -> None:
+        """A line of the table of micro-batches."""
+
+
+class Lines(Silence):
+    """Plain lines."""
+
+    _headed = False
+
+    def line(self, text: str = "") -> None:
+        typer.echo(text)
+
+    def micro_batch(self, done: MicroBatch) -> None:
+        if not self._headed:
+            self.line(HEAD)
+            self._headed = True
+        target, pressure = _known(done.target, "{:.1f} s"), _known(done.pressure, "{} %")
+        self.line(
+            f"{done.number:>11}  {done.seconds:>4.1f} s  {target:>6}  {kilobytes(done.budget):>7}  "
+            f"{kilobytes(done.backlog):>8}  {pressure:>8}  {done.reason}"
+        )
+
+
+class Terminal(Lines):
+    """Plain lines above one that lives."""
+
+    def __init__(self) -> None:
+        self._spinner = Spinner("dots")
+        self._live = Live(self._spinner, console=Console(highlight=False), transient=True, refresh_per_second=8)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        self._live.stop()
+
+    def line(self, text: str = "") -> None:
+        self._live.console.print(text, markup=False, soft_wrap=True)
+
+    def status(self, text: str) -> None:
+        self._spinner.update(text=text)
+
+
+def kilobytes(number: int | None) -> str:
+    """A number of bytes for people; - if it is not known."""
+    return _known(None if number is None else number / 1000, "{:,.0f} KB")
+
+
+def _known(value: float | None, form: str) -> str:
+    return "-" if value is None else form.format(value)
