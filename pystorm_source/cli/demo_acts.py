@@ -79,7 +79,7 @@ class Acts:
 
     def slow(self, seconds: float = 60) -> Slowdown:
         """The bolt's service becomes ten times slower, until some micro-batches have had a budget that fits it."""
-        usual = max(done.allowed for done in self.ran)
+        usual = int(statistics.median(done.allowed for done in self.ran[1:] or self.ran))
         since = len(self.ran)
         self._display.line(
             f"-> the bolt `known` becomes ten times slower: {1000 * SLOW_SECONDS:g} ms a line, it was "
