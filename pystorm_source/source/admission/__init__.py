@@ -1,8 +1,8 @@
-"""How much a micro-batch reads: the user's limits, and a controller that measures it out. Pure but for the clock.
+"""How much a micro-batch reads: the user's limits, and the admission controller. Pure except for the clock.
 
-``limits`` cuts what waits by the limits and by a budget. ``controller`` makes that budget out of ``rate_samples`` (what
-tasks report), ``rate_estimator``, ``overhead`` (what a micro-batch costs besides), ``trigger_interval``,
-``task_schedule`` and ``batch_budget``. ``saved_state`` is what an offset remembers of it.
+``limits`` cuts the backlog to the limits and to a budget. ``controller`` makes that budget from ``rate_samples`` (the
+tasks' reports), ``rate_estimator``, ``overhead`` (the cost outside the tasks), ``trigger_interval``, ``task_schedule``
+and ``batch_budget``. ``saved_state`` is the controller's state in an offset.
 """
 
 from pystorm_source.source.admission.batch_budget import BatchBudget

@@ -1,4 +1,4 @@
-"""The offsets that the controller grants to a micro-batch: the time there is, shared out among partitions. Pure."""
+"""The offsets that the controller grants to a micro-batch: its time, divided among the partitions. Pure."""
 
 from dataclasses import dataclass, replace
 
@@ -10,10 +10,11 @@ from pystorm_source.source.admission.rate_samples import Flags
 from pystorm_source.source.admission.task_schedule import Floats, Ints, task_times
 
 OVERHEAD_SHARE = 0.25
-"""Share of the time that tasks may cost besides their work; of more partitions only so many are read, round robin.
-Too large: a query of many partitions does little but start tasks. Too small: a partition waits long to be read."""
+"""Largest share of the time for the cost of tasks outside their work. With more partitions only some are read, round
+robin. Too large: a query of many partitions does little but start tasks. Too small: a partition waits long to be
+read."""
 LEAST_PER_SLOT = 16
-"""Partitions per slot that are read in any case. Too large: tasks that are dear to start take longer than the target.
+"""Partitions per slot that are read in any case. Too large: tasks that are slow to start take longer than the target.
 Too small: a partition waits long to be read."""
 
 
@@ -21,10 +22,10 @@ Too small: a partition waits long to be read."""
 class BatchBudget:
     """What a micro-batch should read, a row per partition.
 
-    ``offsets``: at most so many, never more than wait; -1 for partitions that have none. ``granted``: seconds that
-    their tasks are expected to run. ``reasons``: Reason, NONE if nothing is held back. ``pressure``: seconds of work
-    that wait, by the seconds that the slots have until the target. ``next_row``: the one with which the next
-    micro-batch begins, if there are too many partitions for one. ``target``: seconds in force.
+    ``offsets``: the most to read, never more than the backlog; -1 for partitions without offsets. ``granted``: expected
+    seconds of their tasks. ``reasons``: Reason, NONE if nothing is held back. ``pressure``: seconds of work in the
+    backlog, divided by the seconds that the slots have until the target. ``next_row``: the row with which the next
+    micro-batch begins if there are too many partitions for one. ``target``: seconds in force.
     """
 
     offsets: Ints
@@ -41,17 +42,17 @@ class BatchBudget:
 
     @property
     def throttled(self) -> Flags:
-        """Which partitions have to leave something."""
+        """Which partitions are held back."""
         return self.reasons != Reason.NONE
 
     @property
     def reason(self) -> Reason:
-        """The most frequent one of those that are held back."""
+        """The most frequent reason of the partitions that are held back."""
         held = self.reasons[self.throttled]
         return Reason(int(np.bincount(held).argmax())) if len(held) else Reason.NONE
 
     def reduced(self, factor: float) -> "BatchBudget":
-        """Of what is held back so many times less, at least an offset."""
+        """The budget with ``factor`` times less for partitions that are held back, but at least one offset each."""
         held = self.throttled & (self.offsets > 0)
         offsets = np.where(held, np.maximum(self.offsets / factor, 1.0).astype(np.int64), self.offsets)
         reasons = np.where(held, Reason.PROBING, self.reasons)
@@ -62,9 +63,8 @@ class BatchBudget:
 
 @dataclass(frozen=True)
 class TaskTime:
-    """What tasks have: ``seconds`` until all of them are to end, ``slots`` that run them, ``task_overhead``: seconds
-    that a task costs besides its work. ``rotation``: counts micro-batches; ``first_row``: the one with which this one
-    begins."""
+    """``seconds`` until all tasks should have ended; ``slots`` that run them; ``task_overhead``: cost of a task outside
+    its work, in seconds; ``rotation``: counts micro-batches; ``first_row``: the row with which this one begins."""
 
     seconds: float
     slots: int
@@ -74,7 +74,7 @@ class TaskTime:
 
 
 def batch_budget(rates: RateEstimator, waiting: Ints, time: TaskTime) -> BatchBudget:
-    """What may be read of ``waiting`` offsets (a row per partition of ``rates``)."""
+    """The budget out of ``waiting`` offsets (a row per partition of ``rates``)."""
     rate = rates.in_use
     rows = np.flatnonzero(waiting > 0)
     wished = waiting[rows] / rate[rows]
@@ -91,17 +91,17 @@ def batch_budget(rates: RateEstimator, waiting: Ints, time: TaskTime) -> BatchBu
 
 
 def most_per_slot(partitions: int, slots: int) -> int:
-    """Tasks of so many partitions that a slot is given at least, one behind the other."""
+    """The least number of tasks that a slot gets, one after the other, out of so many partitions."""
     return min(-(-partitions // slots), LEAST_PER_SLOT)
 
 
 def _available(time: TaskTime, splits: Ints) -> float:
-    """If tasks cost more than their work they have as much again: reading next to nothing would cost the same."""
+    """Seconds for the tasks; at least twice their cost outside the work, since reading less would cost the same."""
     return max(time.seconds, 2 * time.task_overhead * -(-int(splits.sum()) // time.slots))
 
 
 def _round_robin(rows: npt.NDArray[np.intp], wished: Floats, time: TaskTime) -> tuple[npt.NDArray[np.intp], int]:
-    """Those of ``rows`` that this micro-batch reads, and with which row the next one begins: all, unless so many tasks
+    """The rows that this micro-batch reads, and the row with which the next one begins. All rows, unless so many tasks
     would cost too much of the time."""
     tasks_time = time.slots * time.seconds
     fitting = tasks_time / (time.task_overhead + float(wished.mean())) if len(rows) else 0.0

@@ -1,24 +1,25 @@
-"""The controller that measures micro-batches out: a pure function from what is known and what was seen to a budget.
+"""The admission controller decides how many offsets the next micro-batch reads.
 
 ::
 
     reports of the last micro-batch ─→ rate samples ─→ rate estimator ─┐
     when it was planned, when it was over ─→ overhead, trigger ────────┴─→ batch budget ─→ offsets per partition
-                                                                            ↑ what waits
+                                                                            ↑ backlog of each partition
 
-A partition is not given a number of offsets but a time: the seconds that its task may run. All are given the same, so
-that one that is 50 times slower than the others reads a fiftieth, and takes nothing from them. Its offsets are that
-time by its rate, which is measured. How long the tasks may run is what is left of the target: less what a micro-batch
-costs besides its tasks, shared out over the slots on which they were seen to run (``task_schedule``).
+Partitions share time, not offsets: each task may run for the same number of seconds, and reads that time multiplied by
+its measured rate. So a partition that is 50 times slower reads a fiftieth and takes nothing from the others. The time
+is the target minus the cost of a micro-batch outside its tasks, divided over the slots that were seen at work
+(``task_schedule``).
 
-    target 1 s, fixed cost 0.1 s, 2 slots, 4 partitions that all have enough waiting : 0.45 s each
-    rates 1000, 1000, 1000 and 20 offsets/s                                          : 450, 450, 450 and 9 offsets
+    target 1 s, fixed cost 0.1 s, 2 slots, 4 partitions with enough backlog : 0.45 s each
+    rates 1000, 1000, 1000 and 20 offsets/s                                 : 450, 450, 450 and 9 offsets
 
-If no task reports, the time of the micro-batch stands for that of its tasks: what reading less has made shorter is
-their rate, the rest is fixed.
+If no task reports, the controller uses the duration of the micro-batch: the part that shrinks when less is read is the
+rate of the tasks, the rest is fixed.
 
-``decide`` is all of it. ``AdmissionController`` reads the clock and keeps the state from one question to the next.
-Spouts without offsets are not measured out: their partitions count permits, and their batches end by the clock.
+``decide`` is a pure function and holds the whole algorithm. ``AdmissionController`` reads the clock and keeps the state
+between two micro-batches. Spouts without offsets are not controlled: their partitions count permits, and their batches
+end by the clock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,33 +48,33 @@ from pystorm_source.source.admission.task_schedule import Ints, makespan
 from pystorm_source.source.admission.trigger_interval import TriggerInterval
 
 TARGET = 1.0
-"""Seconds that a micro-batch is meant to take if neither the user nor the trigger says. Too large: rows wait for no
-reason. Too small: a query spends its time on planning."""
+"""Target in seconds if neither the user nor the trigger sets one. Too large: rows wait for no reason. Too small: a
+query spends its time on planning."""
 LONGEST_TARGET = 5.0
-"""Seconds up to which that grows under pressure, as long as a micro-batch costs much besides its tasks. Too large: a
-query follows a change of capacity late. Too small: it could read more."""
+"""The default target grows to at most so many seconds under pressure, while a micro-batch costs much outside its tasks.
+Too large: a query follows a change of capacity late. Too small: it could read more."""
 TASK_OVERHEAD = 0.005
-"""Seconds that a task is taken to cost besides its work, until it is measured. Too large: many small partitions are
+"""Assumed cost of a task outside its work, in seconds, until it is measured. Too large: many small partitions are
 read round robin for no reason. Too small: the first micro-batch of many partitions overruns."""
 YOUNG_QUERY = 10
-"""Micro-batches within which the interval of a trigger shows. Too large: what shows later is chance. Too small: a
-trigger that the query waits for is taken for work."""
+"""The interval of a trigger is detected within so many micro-batches. Too large: chance is taken for a trigger. Too
+small: the wait for a trigger is taken for work."""
 COLD_BATCHES = 1
-"""Micro-batches of a run whose time tells nothing, as they start processes. Too large: a fixed cost is learned late.
-Too small: a start is taken for a fixed cost."""
+"""The durations of so many first micro-batches are ignored, because they start processes. Too large: a fixed cost is
+learned late. Too small: a start is taken for a fixed cost."""
 RAMP = 5
-"""Micro-batches of a run within which rates may grow quicker. Too large: as with FIRST_GROWTH. Too small: a quick query
-takes long to be quick."""
+"""Rates may grow faster in so many first micro-batches of a run. Too large: as with FIRST_GROWTH. Too small: a quick
+query takes long to be quick."""
 OVERRUN = 1.25
-"""Times that a micro-batch takes what its tasks explain, from which on that is said to be the reason. Too large: a user
-looks for slow bolts when stages behind the source are slow. Too small: noise is said to be the reason."""
+"""The reason is `overrun` if a micro-batch takes so many times the duration that its tasks explain. Too large: a user
+looks for slow bolts when stages after the source are slow. Too small: noise is reported as the reason."""
 NO_FLAGS = np.empty(0, np.bool_)
 
 
 class Settings(NamedTuple):
-    """``target``: seconds, None: those of the trigger, at least TARGET. ``initial``: spout → offsets per second of a
-    partition that nothing is known of; other spouts are not measured out. ``is_timed``: whether the time of a
-    micro-batch is that of the tasks of these spouts."""
+    """``target``: seconds; None: the interval of the trigger, at least TARGET. ``initial``: spout → offsets per second
+    of a partition without measurements; spouts that it does not name are not controlled. ``is_timed``: whether the
+    tasks of these spouts determine the duration of a micro-batch."""
 
     target: float | None
     initial: Mapping[str, float]
@@ -89,10 +90,10 @@ class PlannedBatch(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What is seen when Spark asks for the next micro-batch.
+    """The inputs when Spark asks for the next micro-batch.
 
     ``now``: monotonic seconds; ``wall``: seconds since 1970; ``waiting``: offsets, a row per partition of ``names``;
-    ``planned``: what came of the decision before, None if nothing was read; ``reports``: those since then.
+    ``planned``: the micro-batch of the decision before, None if nothing was read; ``reports``: those since then.
     """
 
     now: float
@@ -105,12 +106,12 @@ class Observation(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AdmissionState:
-    """What the controller knows.
+    """What the controller has learned.
 
-    ``slots``: tasks that run at once, 0: not known; ``task_overhead``: seconds that a task costs besides its work;
-    ``overhead``: what a micro-batch takes besides its tasks; ``batches``: how many there were in this run;
-    ``asked``: monotonic seconds of the last question, None before the first; ``next_row``: where round robin goes on;
-    ``tasks_fixed``: seconds that the tasks of a slot take besides their offsets, by their own reports.
+    ``slots``: tasks that run at once, 0: unknown; ``task_overhead``: cost of a task outside its work, in seconds;
+    ``overhead``: cost of a micro-batch outside its tasks; ``batches``: micro-batches of this run so far;
+    ``asked``: monotonic seconds of the last question, None before the first; ``next_row``: the row with which round
+    robin goes on; ``tasks_fixed``: reported seconds of a slot's tasks that do not depend on the number of offsets.
     """
 
     rates: RateEstimator = field(default_factory=RateEstimator)
@@ -126,7 +127,7 @@ class AdmissionState:
 
 
 def decide(state: AdmissionState, seen: Observation, settings: Settings) -> tuple[AdmissionState, BatchBudget]:
-    """What is known now, and what the next micro-batch should read."""
+    """The state after this observation, and the budget of the next micro-batch."""
     state = _with_trigger(state, seen)
     target = _target(state, settings)
     if seen.planned is not None and state.asked is not None:
@@ -169,7 +170,7 @@ def _with_trigger(state: AdmissionState, seen: Observation) -> AdmissionState:
 
 
 def _idle(state: AdmissionState, seen: Observation) -> float:
-    """Seconds up to now in which no work was seen; 0.0 if no task has reported of the last micro-batch."""
+    """Seconds without work up to now; 0.0 if no task has reported on the last micro-batch."""
     if state.asked is None:
         return 0.0
     if seen.planned is None:
@@ -179,7 +180,7 @@ def _idle(state: AdmissionState, seen: Observation) -> float:
 
 
 def _after_batch(state: AdmissionState, seen: Observation, planned: PlannedBatch, settings: Settings) -> AdmissionState:
-    """What is known after a micro-batch, with or without reports."""
+    """The state after a micro-batch, with or without reports."""
     target = _target(state, settings)
     waited = state.trigger.waited or not settings.is_timed
     ends = np.where(_controlled(state.rates.names, settings.initial), planned.ends, planned.starts)
@@ -200,8 +201,8 @@ def _after_batch(state: AdmissionState, seen: Observation, planned: PlannedBatch
 
 
 def _timed(state: AdmissionState, batch: BatchSeen, samples: RateSamples, target: Target) -> AdmissionState:
-    """Slots, and what the micro-batch took besides its tasks."""
-    slots = max(samples.slots, state.slots)  # slots that were lost show as a slope
+    """Updates the slots, and the cost of a micro-batch outside its tasks."""
+    slots = max(samples.slots, state.slots)  # lost slots appear as a slope
     task_overhead = state.task_overhead
     if samples.gap is not None:
         task_overhead = min(max(samples.gap, SHORTEST), MOST_TASK_OVERHEAD)
@@ -211,12 +212,12 @@ def _timed(state: AdmissionState, batch: BatchSeen, samples: RateSamples, target
     work = makespan(samples.times + task_overhead, slots)
     took = samples.ended - batch.planned if batch.waited else batch.elapsed
     if not samples.is_whole or (batch.waited and took < state.overhead.fixed + state.overhead.slope * work):
-        return state  # how much of the rest was work cannot be seen
+        return state  # the share of work in the rest is unknown
     return replace(state, overhead=state.overhead.after(WorkTime(work, took), target, tasks=state.tasks_fixed))
 
 
 def _unreported(state: AdmissionState, batch: BatchSeen, target: Target) -> AdmissionState:
-    """After a micro-batch that no task reported of: its work is what the rates make of it, and a slope is theirs."""
+    """After a micro-batch without reports: the rates predict its work, and a slope is a change of the rates."""
     rows = batch.offsets > 0
     tasks = batch.offsets[rows] / state.rates.in_use[rows] + state.task_overhead + state.rates.task_fixed
     work = makespan(tasks, max(state.slots, 1))
@@ -229,7 +230,7 @@ def _unreported(state: AdmissionState, batch: BatchSeen, target: Target) -> Admi
 
 
 def _reasons(reasons: Ints, overhead: Overhead, target: Target, tasks: float) -> Ints:
-    """What is behind the rates of partitions that are held back, if it is not they themselves."""
+    """The common cause, if there is one, why partitions are held back; else each partition's own reason."""
     if overhead.slope * overhead.back_off > OVERRUN:
         common = Reason.OVERRUN
     elif overhead.target_in_force(target, tasks) > target.wished:
@@ -240,7 +241,7 @@ def _reasons(reasons: Ints, overhead: Overhead, target: Target, tasks: float) ->
 
 
 class AdmissionController:
-    """Of one query run. ``state``: what the offset remembers where the query goes on."""
+    """For one run of a query. ``state``: restored from the offset when a query restarts."""
 
     def __init__(self, settings: Settings, clock: Clock, state: AdmissionState | None = None):
         self._settings = settings
@@ -252,7 +253,7 @@ class AdmissionController:
     def of(
         cls, plan: Plan, options: SourceOptions, clock: Clock, state: AdmissionState | None = None
     ) -> "AdmissionController | None":
-        """For the spouts of a plan that have offsets of their own; None if there are none."""
+        """A controller for the spouts of a plan that have offsets of their own; None if there are none."""
         controlled = [spout for spout in plan.spouts if spout.is_partitioned and spout.wrapper is None]
         if not controlled:
             return None
@@ -263,7 +264,7 @@ class AdmissionController:
         return cls(Settings(target, initial, is_timed=len(controlled) == len(plan.spouts)), clock, state)
 
     def decide(self, names: Names, waiting: Ints, reports: Sequence[Report]) -> BatchBudget:
-        """What the next micro-batch should read of ``waiting``. ``reports``: what has come since the last question."""
+        """The budget of the next micro-batch out of ``waiting``. ``reports``: those since the last question."""
         now, wall = self._clock.monotonic(), self._clock.wall()
         seen = Observation(now, wall, names, waiting, self._planned, reports)
         self._planned = None
@@ -271,10 +272,10 @@ class AdmissionController:
         return made
 
     def note_planned(self, starts: Ints, ends: Ints) -> None:
-        """What the micro-batch reads in the end; if it is nothing there is none."""
+        """Notes the ranges that the micro-batch reads in the end; without any there is no micro-batch."""
         self._planned = PlannedBatch(starts, ends) if np.any(ends > starts) else None
 
     def begun(self, batch: str) -> None:
-        """By which name tasks will report of what was admitted."""
+        """Sets the name by which tasks will report on what was admitted."""
         if self._planned is not None:
             self._planned = self._planned._replace(batch=batch)

@@ -1,20 +1,20 @@
 """How far a micro-batch may read: a pure function of starts, heads, limits and a budget.
 
-Each partition is wished the same share (water-filling: one that has less waiting leaves the rest to the others). What
-is left over when shares are whole numbers goes round: the order of the partitions is rotated by the sum of their
-starts, so that a limit smaller than the number of partitions serves them round robin, without memory. Three partitions,
-10, 1 and 10 offsets waiting, a limit of 12 for the micro-batch:
+Partitions get equal shares (water-filling: a partition with less backlog leaves the rest to the others). Shares are
+whole numbers, so some offsets remain. They go to the first partitions of an order that is rotated by the sum of the
+starts: a limit smaller than the number of partitions serves them round robin, without memory. Three partitions with a
+backlog of 10, 1 and 10 offsets, and a limit of 12 for the micro-batch:
 
-    level 5: 5 + 1 + 5 = 11, and one left over       →  6, 1, 5     or, when the starts add up otherwise, 5, 1, 6
+    level 5: 5 + 1 + 5 = 11, and one remains         →  6, 1, 5     or, with another sum of the starts, 5, 1, 6
 
-A budget bounds single partitions further, each by its own number. It takes nothing away by rounding: without a limit
-for the micro-batch every partition has its whole budget.
+A budget bounds each partition by a number of its own. Without a limit for the micro-batch every partition has its whole
+budget.
 
-A spout may know that a range cannot be cut just anywhere (``align``: a file is cut between lines). A cut that comes out
-earlier than wished is taken. One that lies beyond the wish would break the limit or the budget, so the partition is
-held back, and tried again with what the others left. Only a partition that cannot move within the whole limit may
-exceed it, and then it moves alone: if nothing else moves, or else in about every fourth micro-batch (by a hash of the
-starts), so that it cannot be held back for ever by others that always have enough.
+A spout may say where a range can be cut (``align``: a file is cut between lines). A cut before the wished end is taken.
+A cut after it would break the limit or the budget: the partition is held back, and tried again with what the others
+left. Only a partition that cannot move within the whole limit may exceed it, and then it moves alone: if nothing else
+moves, or in about every fourth micro-batch (by a hash of the starts), so that others with enough backlog cannot hold it
+back for ever.
 """
 
 import zlib
@@ -33,21 +33,21 @@ from pystorm_source.source.offsets.offsets import MOST
 from pystorm_source.source.offsets.partition_index import Column, total
 
 Align: TypeAlias = Callable[[str, int, int], int]
-"""Partition, start, wished end → the cut that the spout takes instead."""
+"""Partition, start, wished end → the cut that the spout chooses instead."""
 Rows: TypeAlias = npt.NDArray[np.intp]
 NOWHERE: Mapping[str, Align] = MappingProxyType({})
 ALONE_EVERY = 4
-"""One micro-batch in so many reads a partition alone whose next cut lies beyond the limit. Too large: it waits long.
-Too small: the others do."""
+"""One micro-batch in so many reads alone a partition whose next cut lies beyond the limit. Too large: it waits long.
+Too small: the others wait long."""
 UNBOUNDED = 2**63 - 1
-"""The ReadMaxRows that is none: it stands for limits that Spark has no word for."""
+"""This ReadMaxRows is no limit: it stands for limits for which Spark has no class."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What bounds a micro-batch; None is no bound. All but ``partitions`` count offsets.
+    """The bounds of a micro-batch; None is no bound. All except ``partitions`` count offsets.
 
-    ``lifted``: Trigger.Once, which no budget bounds either.
+    ``lifted``: Trigger.Once; no budget applies either.
     """
 
     total: int | None = None
@@ -82,7 +82,7 @@ def limits_of(options: SourceOptions, read_limit: Any = None, draining: bool = F
 def admit(
     waits: Waiting, limits: Limits, aligns: Mapping[str, Align] = NOWHERE, budget: Column | None = None
 ) -> Column:
-    """Where each partition of ``waits`` ends: start ≤ end ≤ head.
+    """The end of each partition of ``waits``: start ≤ end ≤ head.
 
     The sum stays within ``limits.total``, each part within ``limits.per_partition`` and the partition's ``budget``
     (offsets, in the order of the partitions; -1 is no bound, 0 holds it), unless exactly one partition moves (see
@@ -112,8 +112,8 @@ def _fill(room: Column, most: int | None) -> Column:
     """Water-filling: each partition gets min(room, level), the rest goes to the first that want more."""
     if most is None or total(room) <= most:
         return room
-    # The level is what remains for each when all that want less have been served. What is added up beyond the first
-    # that wants more may exceed 64 bits, and is not looked at.
+    # The level is what remains for each after all that want less were served. Sums after the first that wants more may
+    # overflow 64 bits; they are not used.
     rising = np.sort(room)
     served = np.concatenate([rising[:1] * 0, np.cumsum(rising[:-1])])
     levels = (most - served) // np.arange(len(room), 0, -1)
@@ -124,7 +124,7 @@ def _fill(room: Column, most: int | None) -> Column:
 
 
 def _rows_to_align(waits: Waiting, order: Rows, ends: Column, aligns: Mapping[str, Align]) -> Rows:
-    """Those of ``order`` that are cut, and whose spout chooses the cut."""
+    """The rows of ``order`` that are cut and whose spout chooses the cut."""
     asks = np.zeros(len(ends), np.bool_)
     for component in aligns:
         asks[waits.index.rows_of(component)] = True
@@ -132,7 +132,7 @@ def _rows_to_align(waits: Waiting, order: Rows, ends: Column, aligns: Mapping[st
 
 
 def _aligned(cuts: "_Cuts", ends: Column, room: Column, rows: Rows, most: int | None) -> Column:
-    """``ends`` with those of ``rows`` at cuts of their spouts."""
+    """``ends``, with the ends of ``rows`` moved to cuts of their spouts."""
     starts, wished = cuts.waits.start, ends.copy()
     held = []
     for row in rows.tolist():
@@ -183,7 +183,7 @@ class _Cuts:
         return cut
 
     def first_at(self, row: int, step: int) -> int:
-        """A cut beyond the start, ``step`` behind it or else as little later as doubling the step finds."""
+        """A cut after the start: ``step`` later, or, by doubling the step, as little later as possible."""
         start = int(self.waits.start[row])
         while (cut := self.at(row, start + step)) == start:
             step *= 2

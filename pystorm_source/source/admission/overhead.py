@@ -1,25 +1,26 @@
-"""What a micro-batch takes besides the work of its tasks: something fixed, and something that grows with it. Pure.
+"""The cost of a micro-batch outside the work of its tasks: a fixed part, and a part that grows with the work. Pure.
 
 ::
 
     seconds of a micro-batch = fixed + slope * seconds that its tasks explain
 
-Planning, logs, scheduling and a sink that takes its time are fixed. Stages behind the source, slots shared with others
-and reports that hide something are the slope. Both are read off a line through the last micro-batches: the line with
-the least sum of absolute deviations, so that a lone micro-batch that took minutes moves it nowhere. A line with another
-slope than before must fit clearly better: a slope is believed only if reading less has made a micro-batch shorter.
+Planning, logs, scheduling and a slow sink are fixed. Stages after the source, slots shared with other queries and
+incomplete reports are the slope. Both come from a line through the last micro-batches: the line with the least sum of
+absolute deviations, so that a single micro-batch that took minutes does not move it. A line with another slope than
+before must fit clearly better: a slope is accepted only if reading less has made a micro-batch shorter.
 
-One micro-batch alone cannot tell the two apart. So if one takes much longer than predicted (a large
-innovation, in the words of the Kalman filter) the next one reads less, whatever the reason:
+A single micro-batch cannot separate the two. So if one takes much longer than predicted (a large innovation, in the
+words of the Kalman filter) the next one reads less, whatever the reason:
 
     target 1 s, fixed 0.1 s, work 0.9 s a micro-batch; the sink begins to take 2 s more
     work 0.9 s took 2.9 s       2.9 times what was predicted: back-off factor 2.9
     work 0.3 s took 2.3 s       reading less made it no shorter: fixed 2 s, slope 1, target in force 4.4 s
 
-A fixed cost that creeps up is proven in the same way before the target gives way to it. Several sources of one query
-each take the others' tasks for a fixed cost. They see the same innovation and read less together: they find a slope.
+A fixed cost that grows slowly must be proven in the same way before the target grows with it. Each of several sources
+in one query takes the others' tasks for a fixed cost. They see the same innovation and read less together, so they find
+a slope.
 
-A sink that stalls every second or third micro-batch does so whatever was read. Such micro-batches tell nothing of the
+A sink may stall in every second or third micro-batch, whatever was read. Such micro-batches say nothing about the
 slope, and the fixed cost is the mean of all.
 """
 
@@ -30,63 +31,65 @@ from itertools import combinations
 from typing import NamedTuple
 
 FIXED = 0.1
-"""Seconds that are taken until something is measured. Too large: the first micro-batches of a query without a target
+"""Assumed fixed cost in seconds, until it is measured. Too large: the first micro-batches of a query without a target
 are long. Too small: the first one overruns."""
 FIXED_SHARE = 0.45
-"""Share of the target in force that the fixed cost may be. Too large: a query with a slow sink does next to nothing
+"""Largest share of the target in force for the fixed cost. Too large: a query with a slow sink does next to nothing
 else. Too small: its micro-batches are long."""
 SMALL_SHARE = 0.05
 """The same if no target is set, up to ``Target.longest``. Too large: a query that could read more does
 not. Too small: rows wait longer than they need to."""
 MOST_FIXED = 20.0
-"""Seconds of fixed cost that the target gives way to. Too large: after two stalls of a sink the next micro-batch takes
-for ever, and several sources of one query, each of which takes the others' tasks for a fixed cost, drive each other up.
-Too small: a sink that really takes so long starves the query."""
+"""The target grows with the fixed cost up to so many seconds of it. Too large: after two stalls of a sink the next
+micro-batch takes for ever, and several sources of one query, each of which takes the others' tasks for a fixed cost,
+drive each other up. Too small: a sink that really takes so long starves the query."""
 MOST_SLOPE = 10_000.0
-"""Times that a micro-batch takes what its tasks explain, at most. Too large: nonsense in reports stops a query. Too
-small: what a sink takes for each row is booked as fixed, and the target gives way to it."""
+"""Largest slope. Too large: nonsense in reports stops a query. Too small: a sink's cost per row counts as fixed, and
+the target grows with it."""
 LEAST_WORK = 0.001
-"""Share of the target that the work of the last micro-batch counts as at least, when the next one reads less than it.
+"""If the next micro-batch reads less than the last one, the work of the last one counts as at least this share of the
+target.
 Too large: a sink that is slow for each row is given more of them. Too small: a micro-batch without work stops a
 query."""
 MEMORY = 5
-"""Micro-batches that the line goes through; three of them outvote the others. Too large: a cost that has vanished is
-remembered. Too small: two outliers are believed."""
+"""Number of micro-batches for the line; three of them outvote the others. Too large: a cost that has vanished is
+remembered. Too small: two outliers move the line."""
 STEEPNESS = 0.2
 """Share of the target by which a line must fit better for its slope to be e times another one. Too large: a slope is
 taken for a fixed cost, to which the target then gives way. Too small: noise is taken for a slope."""
 UNPROVEN = 1.25
-"""Times the proven fixed cost that the target gives way to at most. Too large: several sources of one query drive each
+"""The target grows with at most so many times the proven fixed cost. Too large: several sources of one query drive each
 other up. Too small: a target that noise has made too short stays so."""
 HISTORY = 6
-"""Micro-batches within which a sink that stalls again is noticed. Too large: stalls that are over are remembered. Too
+"""A sink that stalls again is noticed within so many micro-batches. Too large: stalls that are over are remembered. Too
 small: a sink that stalls every third micro-batch is taken for one that is slow for each row."""
 AGAIN = 0.5
-"""Share of the wished target by which a micro-batch that has stalled took longer than one with as much work. Too large:
-short stalls starve a query. Too small: noise is a stall."""
+"""A micro-batch has stalled if it took longer, by this share of the wished target, than one with as much work. Too
+large: short stalls starve a query. Too small: noise is a stall."""
 AS_LONG = 0.5
-"""Share of the time of a stall from which on another micro-batch has stalled, too, whatever it read. Too large: of
-stalls that differ some are taken for a slope. Too small: all is a stall."""
+"""From this share of the time of a stall on another micro-batch has stalled too, whatever it read. Too large: some of
+the shorter stalls are taken for a slope. Too small: everything is a stall."""
 AS_MUCH = 0.8
-"""Share of its work that is as much. Too large: noise hides a stall. Too small: what a slope explains is a stall."""
+"""From this share on the work of another micro-batch is "as much". Too large: noise hides a stall. Too small: the
+effect of a slope is taken for a stall."""
 INNOVATION = 1.25
-"""Times that a micro-batch takes what was predicted, from which on the next one reads less. Too large: overruns go on.
-Too small: noise makes micro-batches short."""
+"""If a micro-batch takes so many times its predicted duration the next one reads less. Too large: overruns go on. Too
+small: noise makes micro-batches short."""
 MOST_BACK_OFF = 4.0
-"""Times that it reads less at most. Too large: a lone outlier costs the whole next micro-batch. Too small: too little
-changes to tell work from fixed cost."""
+"""It reads less by at most this factor. Too large: a single outlier costs the whole next micro-batch. Too small: the
+change is too small to separate work from fixed cost."""
 
 
 class Target(NamedTuple):
-    """Seconds that a micro-batch is meant to take: those ``wished``, or up to ``longest`` if no target is set and the
-    fixed cost would be more than SMALL_SHARE of it."""
+    """Wanted seconds of a micro-batch: ``wished``, or up to ``longest`` if no target is set and the fixed cost would be
+    more than SMALL_SHARE of it."""
 
     wished: float
     longest: float = 0.0
 
 
 class WorkTime(NamedTuple):
-    """Of one micro-batch: seconds that its tasks explain, and that it took."""
+    """Of one micro-batch: the seconds that its tasks explain, and its duration."""
 
     work: float
     took: float
@@ -97,7 +100,7 @@ class Overhead:
     """``fixed``: seconds; ``slope``: at least 1 if tasks report; ``recent``: the last micro-batches, the newest first;
     ``back_off``: the factor by which the next one reads less, 1 unless the last one took much longer than predicted;
     ``proven``: seconds of the fixed cost that reading less has not made shorter; ``history``: the last micro-batches,
-    the newest first, with those of before a change."""
+    the newest first, including those before a change."""
 
     fixed: float = FIXED
     slope: float = 1.0
@@ -116,15 +119,15 @@ class Overhead:
     def work_within(self, target: Target, tasks: float = 0.0) -> float:
         """Seconds that tasks may take so that their micro-batch takes the target in force."""
         in_force = self.target_in_force(target, tasks)
-        # A fixed cost beyond MOST_FIXED is longer than the target: some work is done all the same.
+        # A fixed cost above MOST_FIXED is longer than the target: some work must be done all the same.
         work = max(in_force - self.fixed, FIXED_SHARE * in_force) / self.slope
         if self.back_off > 1.0 and self.recent:
-            # Less than was read, not less than might have been: a query that still grows would read more.
+            # Less than what was read, not less than what was allowed: a query that still grows would read more.
             work = min(work, max(self.recent[0].work, LEAST_WORK * in_force))
         return work / self.back_off
 
     def after(self, seen: WorkTime, target: Target, least_slope: float = 1.0, tasks: float = 0.0) -> "Overhead":
-        """What is known after one more micro-batch."""
+        """The estimate after one more micro-batch."""
         return replace(self._after(seen, target, least_slope, tasks), history=(seen, *self.history[: HISTORY - 1]))
 
     def _after(self, seen: WorkTime, target: Target, least_slope: float, tasks: float) -> "Overhead":
@@ -137,24 +140,24 @@ class Overhead:
             fixed = max(0.0, statistics.fmean(batch.took - slope * batch.work for batch in history))
             return Overhead(fixed, slope, recent, proven=fixed)
         line = self.fixed + self.slope * seen.work
-        is_held_back = self.fixed > FIXED_SHARE * in_force  # the target has not given way to all of it
+        is_held_back = self.fixed > FIXED_SHARE * in_force  # the target has not grown with all of it
         predicted = in_force if is_held_back and self.fixed <= MOST_FIXED else max(line, in_force)
         if self.back_off == 1.0 and seen.took > INNOVATION * predicted:
             return replace(self, recent=recent, back_off=min(seen.took / predicted, MOST_BACK_OFF))
         if self.back_off > 1.0 and abs(seen.took - line) > (INNOVATION - 1) * in_force:
-            recent = recent[:2]  # no lone outlier: something has changed, and what was before tells nothing any more
+            recent = recent[:2]  # no single outlier: a change, and older micro-batches say nothing any more
         fitted = self._fitted(recent, STEEPNESS * in_force, least_slope)
         proven = max(FIXED, fitted.fixed) if self.back_off > 1.0 else min(self.proven, max(FIXED, fitted.fixed))
         return replace(fitted, proven=proven)
 
     def with_work(self, factor: float) -> "Overhead":
-        """The same once it turns out that all work takes so many times longer than was thought: that is no slope."""
+        """The same after all work turned out to take ``factor`` times as long: that is no slope."""
         recent = tuple(WorkTime(factor * batch.work, batch.took) for batch in self.recent)
         history = tuple(WorkTime(factor * batch.work, batch.took) for batch in self.history)
         return replace(self, slope=self.slope / factor, recent=recent, history=history)
 
     def _fitted(self, recent: tuple[WorkTime, ...], steepness: float, least: float) -> "Overhead":
-        """The line that fits best, of those through two micro-batches, and through one with the fixed cost or the slope
+        """The best line among those through two micro-batches, and those through one with the fixed cost or the slope
         of before."""
         slopes = {1.0, self.slope}
         slopes |= {batch.took / batch.work for batch in recent if batch.work}
@@ -170,7 +173,7 @@ class Overhead:
 
 
 def _between_stalls(seen: tuple[WorkTime, ...], margin: float) -> tuple[WorkTime, ...]:
-    """The micro-batches between and beside those that have stalled again; none if no stall has come again."""
+    """The micro-batches that have not stalled; none if there was no second stall."""
     surely = [batch.took - batch.work for batch in seen if _has_stalled(batch, seen, margin)]
     stalls = [batch.took - batch.work >= AS_LONG * min(surely, default=math.inf) for batch in seen]
     if sum(stalls) < 2:

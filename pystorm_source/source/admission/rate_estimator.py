@@ -1,13 +1,13 @@
-"""How many offsets per second a task does of each partition, as reports say. Pure, vectorised.
+"""Estimates for each partition how many offsets per second a task processes, from the tasks' reports. Pure, vectorised.
 
-A rate falls at once to that of the last sample, as it would overrun the next micro-batch, and rises by a part of the
-change. It grows at most GROWTH times in a micro-batch: whatever a report claims, the next micro-batch is bounded by it.
-In the first micro-batches of a run, which are small, it grows quicker. Of a task's seconds those are not counted that
-it takes besides its offsets (a flush, a seek): they show as what reading less does not make shorter. If such a cost
-grows slowly nothing shows, as each micro-batch reads but a little less: so rates that have drifted are tested, by one
-micro-batch that reads much less. A partition whose tuples fail is given half, and a tenth more with each clean
-micro-batch. Partitions whose reports were lost follow the others; those that nothing is known of begin at the common
-rate of their spout.
+- A rate falls to the last sample at once, since it would overrun the next micro-batch; it rises by a part of the
+  change. It grows at most by the factor GROWTH per micro-batch, so no report can make the next one endless. In the
+  first micro-batches of a run, which are small, it may grow faster.
+- Seconds of a task that do not depend on its offsets (a flush, a seek) are subtracted first: they are the part that
+  does not shrink when less is read. A slow growth of them stays invisible, since each micro-batch reads only a little
+  less. So if rates have drifted, one micro-batch reads much less, as a test.
+- A partition with failing tuples gets half, and a tenth more with each clean micro-batch.
+- Partitions with lost reports follow the others; new partitions begin at the common rate of their spout.
 """
 
 from collections.abc import Mapping
@@ -22,53 +22,53 @@ from pystorm_source.source.admission.rate_samples import Flags, Names, RateSampl
 from pystorm_source.source.admission.task_schedule import Floats, Ints
 
 SLOWEST, FASTEST = 1e-3, 1e12
-"""Bounds of a rate, in offsets per second: what is divided by it, and multiplied by a target, stays finite. Range too
-large: it overflows 64 bits. Too small: a partition that really is so slow overruns, one that is so quick waits."""
+"""Bounds of a rate in offsets per second; with them quotients and products stay finite. Range too large: 64 bits
+overflow. Too small: a partition that really is so slow overruns, one that is so fast waits."""
 NOISE = 1.2
 """A rate that falls by less than this factor is noise. Too large: a slower partition overruns the next micro-batches.
-Too small: budgets are made of chance, and micro-batches end late."""
+Too small: budgets follow chance, and micro-batches end late."""
 GAIN = 0.6
-"""Share of a change that is believed if it is noise or upwards. Too large: chance is followed, and overruns. Too small:
-what has become quicker is used late."""
+"""Share of a change that is applied if it is noise or upwards. Too large: rates follow chance, and overrun. Too small:
+a speed-up is used late."""
 FIRST_GROWTH = 10.0
-"""Times that a rate grows in one of the first micro-batches of a run at most. Too large: a few quick tuples at the
-start make the next micro-batch endless. Too small: a quick query takes long to be quick."""
+"""Largest factor by which a rate grows in one of the first micro-batches of a run. Too large: a few quick tuples at
+the start make the next micro-batch endless. Too small: a quick query takes long to be quick."""
 GROWTH = 5.0
-"""The same later on. Too large: a report that lies makes the next micro-batch endless. Too small: what has become much
-quicker is used late."""
+"""The same later on. Too large: a false report makes the next micro-batch endless. Too small: a large speed-up is used
+late."""
 FAILING = 0.01
-"""Share of failed tuples from which a partition is given less. Too large: a service that breaks down is asked for more.
-Too small: a lone bad tuple halves a partition."""
+"""From this share of failed tuples on a partition gets less. Too large: a service that breaks down is asked for more.
+Too small: a single bad tuple halves a partition."""
 BACK_OFF, RECOVERY = 2.0, 0.1
-"""Factor by which a failing partition is given less, and share that it gets back with each clean micro-batch. Too
+"""Factor by which a failing partition gets less, and share that it gets back with each clean micro-batch. Too
 large: the service breaks down again. Too small: a partition that has recovered waits."""
 MOST_BACK_OFF = 8.0
-"""Times that a failing partition is given less at most. Too large: one that always fails some tuples starves. Too
-small: what fails is asked for all the time."""
+"""Largest such factor. Too large: a partition with a few failures all the time starves. Too small: what fails is tried
+all the time."""
 
 
 LEAST_MOVED, MOVED = 0.3, 1.2
-"""What a task costs besides its offsets shows if partitions read a share more or fewer than the last time: at least the
-one, and the other by the square root of their number, as few of them are noisy. Too large: a query that starves is not
-noticed. Too small: capacity that changes is taken for such a cost."""
+"""A task's fixed cost is measured if partitions read more or less than the last time by a share of at least the first
+number, and of the second divided by the square root of their number, since few partitions are noisy. Too large: a query
+that starves is not noticed. Too small: a change of capacity is taken for a fixed cost."""
 CLEAR_SHARE = 0.1
-"""Share of a task's time below which such a cost is none. Too large: it is charged to the offsets, and less is read
+"""Below this share of a task's time a fixed cost is ignored. Too large: it is charged to the offsets, and less is read
 than could be. Too small: noise makes micro-batches longer than their target."""
 LEAST_SHARE = 0.05
-"""Share of a task's time that its offsets take at least. Too large: a query that starved recovers in many steps. Too
-small: a rate is made of noise."""
+"""At least this share of a task's time is charged to its offsets. Too large: a query that starved recovers in many
+steps. Too small: a rate is noise."""
 
 DRIFTED, DRIFTED_FOR = 1.25, 3
-"""A task's fixed cost is tested again if the median rate is so many times what it was at the last test, or as much
-slower, in so many micro-batches in a row. Too large: a fixed cost that grows starves a query for long. Too small: noise
+"""A task's fixed cost is tested again if the median rate has changed by this factor, up or down, since the last test,
+in so many micro-batches in a row. Too large: a fixed cost that grows starves a query for long. Too small: noise
 makes micro-batches short."""
 TEST_CUT = 2.5
-"""Times that a micro-batch reads less if it is a test. Too large: it costs capacity. Too small: if partitions are few,
-noise hides what it shows."""
+"""A test micro-batch reads less by this factor. Too large: it costs capacity. Too small: if partitions are few, noise
+hides the result."""
 
 
 class Reason(IntEnum):
-    """Why a budget is what it is, as ``text`` says it."""
+    """The reason of a budget."""
 
     NONE = 0
     FIRST_BATCH = 1
@@ -82,19 +82,19 @@ class Reason(IntEnum):
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The name that users read."""
         return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True)
 class Drift:
-    """How far the median rate has moved since a task's fixed cost was last told from its rate.
+    """How far the median rate has moved since fixed cost and rate of a task were last separated.
 
-    A fixed cost that grows slowly looks like a rate that falls slowly: each micro-batch reads a little less, none of
-    them so much less that it tells the two apart. So after a while one micro-batch is a test: it reads much less.
+    A fixed cost that grows slowly looks like a rate that falls slowly: each micro-batch reads a little less, and none
+    reads so much less that the two can be separated. So after a while one micro-batch reads much less, as a test.
 
     ``rate``: the median rate then, 0.0 at the start of a query, infinite after a restart: an offset may hold the rate
-    of a query that starved; ``batches``: micro-batches in a row that were off it.
+    of a query that starved; ``batches``: micro-batches in a row whose median was off it.
     """
 
     rate: float = 0.0
@@ -106,8 +106,9 @@ class Drift:
         return self.batches >= DRIFTED_FOR
 
     def after(self, rate: float, was_separated: bool, has_fixed: bool) -> "Drift":
-        """After a micro-batch. ``rate``: the median now; ``was_separated``: whether the micro-batch told the fixed cost
-        from the rate; ``has_fixed``: whether there is one, as only then a rate that rises may hide that it shrinks."""
+        """After a micro-batch. ``rate``: the median now; ``was_separated``: whether the micro-batch separated fixed
+        cost and rate; ``has_fixed``: whether there is a fixed cost, for only then a rising rate may hide that it
+        shrinks."""
         if was_separated or self.is_test_due or not self.rate or (rate > DRIFTED * self.rate and not has_fixed):
             return Drift(rate)
         if max(rate, self.rate) < DRIFTED * min(rate, self.rate):
@@ -133,9 +134,9 @@ class RateEstimator:
 
     ``rate``: offsets per second of a task; ``measured``: whether a task has reported; ``splits``: tasks into which the
     partition was split; ``share``: of the rate that is used, less than 1 while tuples fail; ``reason``: Reason.
-    ``offsets``, ``seconds``: of a task of the partition, the last time. ``task_fixed``: seconds that a task takes
-    besides its offsets, and that it reports as its own. ``common``: spout → rate of its partitions that nothing is
-    known of; ``saved``: spout → partition → rate, of those that an offset names and that were not seen yet.
+    ``offsets``, ``seconds``: of a task of the partition, the last time. ``task_fixed``: reported seconds of a task that
+    do not depend on its offsets. ``common``: spout → rate of its partitions without measurements; ``saved``: spout →
+    partition → rate, restored from an offset, of partitions that were not seen yet.
     """
 
     names: Names = field(default_factory=dict)
@@ -157,8 +158,8 @@ class RateEstimator:
         return self.rate * self.share
 
     def of(self, names: Names, initial: Mapping[str, float]) -> "RateEstimator":
-        """The same for other partitions: known ones keep what is known, new ones begin at the common rate of their
-        spout, or else at its ``initial`` rate."""
+        """The same for other partitions: known ones keep their state, new ones begin at the common rate of their spout,
+        or else at its ``initial`` rate."""
         if names == self.names:
             return self
         known = {key: row for row, key in enumerate(_keys(self.names))}
@@ -183,8 +184,8 @@ class RateEstimator:
         )
 
     def after(self, seen: RateSamples, planned: Flags, growth: float = GROWTH) -> "RateEstimator":
-        """What is known once the tasks of a micro-batch have reported. ``planned``: the partitions that it read;
-        ``growth``: times that a rate grows at most."""
+        """The estimates after the tasks of a micro-batch have reported. ``planned``: the partitions that it read;
+        ``growth``: largest factor by which a rate grows."""
         rows = np.flatnonzero(seen.reported)
         tasks = seen.reported[rows]
         task_offsets, task_seconds = seen.offsets[rows] / tasks, seen.seconds[rows] / tasks
@@ -204,7 +205,7 @@ class RateEstimator:
         )
         reason[rows] = np.where(failing, Reason.FAILURES, np.where(share[rows] < 1, Reason.PROBING, Reason.RATE))
         lost = planned & (seen.reported == 0)
-        offsets[lost] = 0.0  # what changed in the meantime is not known
+        offsets[lost] = 0.0  # changes in the meantime are unknown
         if lost.any():
             rate[lost] = np.clip(rate[lost] * _common_change(self.rate[rows], rate[rows]), SLOWEST, FASTEST)
             reason[lost] = Reason.NO_REPORT
@@ -224,8 +225,8 @@ class RateEstimator:
         )._with_common()
 
     def _task_fixed(self, rows: npt.NDArray[np.intp], offsets: Floats, seconds: Floats) -> float | None:
-        """Seconds that reading less has not made shorter, nor more longer: of the middle partition, as all of them show
-        more than one."""
+        """Seconds that did not change with the number of offsets, by the median partition; None if the number changed
+        too little."""
         before = self.offsets[rows]
         known = before > 0
         if not known.any():
@@ -238,12 +239,12 @@ class RateEstimator:
         return share * float(np.median(seconds[known])) if share > CLEAR_SHARE else 0.0
 
     def slower(self, factor: float, planned: Flags) -> "RateEstimator":
-        """After a micro-batch that no task reported of: its partitions take so many times longer than was thought."""
+        """After a micro-batch without reports: its partitions take ``factor`` times as long as estimated."""
         rate = np.where(planned, np.clip(self.rate / factor, SLOWEST, FASTEST), self.rate)
         return replace(self, rate=rate, reason=np.where(planned, Reason.NO_REPORT, self.reason))._with_common()
 
     def _begun(self, names: Names, initial: Mapping[str, float]) -> tuple[Floats, Flags]:
-        """Rates for partitions of which nothing was measured, and whether they are of the offset."""
+        """Rates for partitions without measurements, and whether they come from the offset."""
         rates: list[float] = []
         is_saved: list[bool] = []
         for component, partitions in names.items():
@@ -254,7 +255,7 @@ class RateEstimator:
         return np.array(rates, np.float64), np.array(is_saved, np.bool_)
 
     def _with_common(self) -> "RateEstimator":
-        """Spout by spout: the median rate of the partitions that were measured, which those take that were not."""
+        """Per spout: partitions without measurements take the median rate of the others."""
         common, rate = dict(self.common), self.rate.copy()
         first = 0
         for component, partitions in self.names.items():

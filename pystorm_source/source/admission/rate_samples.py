@@ -1,11 +1,11 @@
-"""How long the tasks of a micro-batch took, as they report: per partition, and on how many slots. Pure, vectorised.
+"""Turns the reports of a micro-batch's tasks into rate samples: seconds per partition, and slots. Pure, vectorised.
 
-Reports may be lost, late, repeated or lies, so they are held against what the runner knows itself: which ranges it
-planned, when, and when each report came. A report of another micro-batch or of offsets that were not planned counts for
-nothing; of two over one range the later one counts (Spark ran it again: that is no failure). A task cannot have begun
-before its micro-batch. And slots do not stay empty while tasks wait: if the reports together explain less than nine
-tenths of the time between the first and the last, tasks that claim to be much quicker than before are charged what is
-missing.
+Reports may be lost, late, repeated or false. So they are compared with what the runner knows itself: the ranges that it
+planned, when it planned them, and when each report arrived. Reports on another micro-batch or on unplanned offsets are
+ignored. Of two reports on one range the later one counts (Spark ran the task again, which is no failure). A task cannot
+have begun before its micro-batch. And a slot is never empty while tasks wait: if the reports leave more than the share
+UNEXPLAINED of the slots' time unexplained, tasks that claim to be much faster than before are charged with the missing
+time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,21 +22,21 @@ Names: TypeAlias = Mapping[str, tuple[str, ...]]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 SHORTEST = 1e-5
-"""Seconds that a task takes at least. Too large: quick tasks look slow. Too small: rates are no numbers any more."""
+"""Least seconds of a task. Too large: fast tasks look slow. Too small: rates become infinite."""
 UNEXPLAINED = 0.05
-"""Share of the slots' time that may be missing from the reports without any task being charged. Too large: a task that
-hides its time reads more and more. Too small: honest tasks are charged for noise."""
+"""Share of the slots' time that reports may leave unexplained. Too large: a task that hides its time reads more and
+more. Too small: honest tasks are charged for noise."""
 SUSPECT = 4.0
-"""A partition that claims to be so many times quicker than before is charged first. Too large: a lie counts. Too small:
-honest partitions are charged for what others hide."""
+"""A partition that claims to be so many times faster than before is charged first. Too large: a false report counts.
+Too small: honest partitions are charged for others."""
 MOST_TASK_OVERHEAD = 0.05
-"""Seconds that a slot is empty between two tasks, at most: what is beyond is time that they hide. Too large: hidden
-work is taken for the cost of tasks. Too small: tasks that are dear to start are taken for slow ones."""
+"""A slot is empty between two tasks for at most so many seconds; the rest is time that they hide. Too large: hidden
+work is taken for the cost of tasks. Too small: tasks that start slowly are taken for slow tasks."""
 
 
 class Report(Protocol):
-    """All that admission reads of a task's report, of one range [start, end) of a partition. ``arrived``: monotonic
-    seconds of the runner; ``seconds``: how long the task had been at work by then; ``acked``, ``failed``: trees."""
+    """What admission reads from a task's report on one range [start, end) of a partition. ``arrived``: monotonic
+    seconds of the runner; ``seconds``: how long the task had worked by then; ``acked``, ``failed``: tuple trees."""
 
     @property
     def batch(self) -> str: ...
@@ -62,8 +62,8 @@ class Report(Protocol):
 class BatchSeen:
     """A micro-batch that is over, as the runner saw it. ``starts``, ``ends``: what was planned, a row per partition.
 
-    ``planned``, ``asked``: monotonic seconds at which the source was asked for this micro-batch and for the next one.
-    ``waited``: whether the query has waited for its trigger in between.
+    ``planned``, ``asked``: monotonic seconds at which Spark asked for this micro-batch and for the next one.
+    ``waited``: whether the query waited for its trigger in between.
     """
 
     batch: str
@@ -77,24 +77,23 @@ class BatchSeen:
 
     @property
     def elapsed(self) -> float:
-        """Seconds from question to question."""
+        """Seconds between these two moments."""
         return max(self.asked - self.planned, SHORTEST)
 
     @property
     def offsets(self) -> Ints:
-        """How many were planned."""
+        """Planned offsets per row."""
         return self.ends - self.starts
 
 
 @dataclass(frozen=True)
 class RateSamples:
-    """By row of the batch: how many tasks ``reported``, their ``offsets`` and ``seconds`` together, ``failing``: the
-    largest share of tuples that failed in one of them.
+    """Per row of the batch: how many tasks ``reported``; the sums of their ``offsets`` and ``seconds``; ``failing``:
+    the largest share of failed tuples of a task.
 
-    Of the batch: ``is_whole``: every task has reported; ``slots`` at work at once; ``gap``: seconds for which a slot
-    was empty between two tasks (None: not known); when the last report came (``ended``); ``times``: seconds of each
-    task, in Spark's order.
-    """
+    For the batch: ``is_whole``: whether every task has reported; ``slots`` at work at once; ``gap``: seconds for which
+    a slot was empty between two tasks (None: unknown); ``ended``: when the last report arrived; ``times``: seconds of
+    each task, in Spark's order."""
 
     reported: Ints
     offsets: Floats
@@ -108,8 +107,7 @@ class RateSamples:
 
 
 def rate_samples(seen: BatchSeen, rate: Floats, slots: int) -> RateSamples:
-    """Reads the reports of a micro-batch. So far known: ``rate``, offsets per second of each row; ``slots``, 0 for
-    none."""
+    """The samples of a micro-batch. Known before: ``rate``, offsets per second of each row; ``slots``, 0 if unknown."""
     rows = len(seen.starts)
     nothing = np.zeros(rows)
     tasks = _accepted(seen)
@@ -154,7 +152,7 @@ class _Tasks:
 
 
 def _accepted(seen: BatchSeen) -> _Tasks:
-    """Of each planned range the last report, none of ranges that overlap; in order of rows, then of offsets."""
+    """The last report on each planned range, ordered by row, then by offset; ranges that overlap are dropped."""
     places = _places(seen)
     found = [
         (places[report.spout, report.partition], report)
@@ -197,7 +195,7 @@ def _summed(row: npt.NDArray[np.intp], values: Floats | Ints, rows: int) -> Floa
 
 
 def _places(seen: BatchSeen) -> dict[tuple[str, str], int]:
-    """Row of each partition that was planned."""
+    """The row of each planned partition."""
     planned = np.flatnonzero(seen.offsets > 0)
     places = {}
     first = 0
@@ -209,7 +207,7 @@ def _places(seen: BatchSeen) -> dict[tuple[str, str], int]:
 
 
 def _concurrency(began: Floats, ended: Floats) -> int:
-    """Most tasks at work at once; tasks that overlap by less than a tenth count as one behind the other."""
+    """The largest number of tasks at work at once; tasks that overlap by less than a tenth count as successive."""
     margin = 0.05 * (ended - began)
     edges = np.concatenate((began + margin, ended - margin))
     steps = np.repeat((1, -1), len(began))
@@ -217,16 +215,16 @@ def _concurrency(began: Floats, ended: Floats) -> int:
 
 
 def _gap(began: Floats, ended: Floats, slots: int) -> float | None:
-    """Seconds for which a slot is usually empty between two tasks: number k begins when number k - slots has ended."""
+    """Median seconds for which a slot is empty between two tasks: task k begins when task k - slots has ended."""
     if slots >= len(began):
         return None
     return max(0.0, float(np.median(np.sort(began)[slots:] - np.sort(ended)[:-slots])))
 
 
 def _hidden(seen: BatchSeen, tasks: _Tasks, took: Floats, rate: Floats, slots: int, gap: float) -> Floats:
-    """Seconds that tasks have taken and not reported: a slot is never empty for long while a task is still to begin.
+    """Seconds that tasks took without reporting them: no slot stays empty for long before the last task has begun.
 
-    Once the last one has begun, slots are empty in their own right."""
+    After that slots are rightly empty."""
     began = tasks.arrived - took
     slots, last = min(slots, len(took)), float(began.max())
     at_work = np.minimum(tasks.arrived, last) - began + gap

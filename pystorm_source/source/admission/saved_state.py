@@ -1,15 +1,14 @@
-"""The controller's section of an offset: what a restarted query goes on from. Pure.
+"""The controller's section of an offset, from which a restarted query goes on. Pure.
 
 ::
 
     {"lines": {"common": 120000, "fixedMicros": 92000, "others": {"p7": 2400}, "slopePercent": 110, "slots": 2,
                "taskFixedMicros": 300000, "taskMicros": 4100}}
 
-``taskMicros`` is what a slot loses between two tasks, ``taskFixedMicros`` what a task takes besides its offsets. Rates
-in offsets per second, to two significant digits; a partition is named if its own is more than a quarter away from that
-of the others of its spout. An offset that says nothing of it, or what makes no sense, lets the controller begin anew:
-none of it decides which rows there are.
-"""
+``taskMicros``: time that a slot loses between two tasks; ``taskFixedMicros``: time of a task that does not depend on
+its offsets. Rates are offsets per second, to two significant digits. A partition is named if its rate differs by more
+than a quarter from the common rate of its spout. If the section is missing or makes no sense the controller begins
+anew: it never decides which rows there are."""
 
 import math
 from collections.abc import Mapping
@@ -24,15 +23,16 @@ from pystorm_source.source.admission.rate_estimator import FASTEST, Drift, RateE
 from pystorm_source.source.admission.rate_samples import MOST_TASK_OVERHEAD, SHORTEST
 
 DEVIATES = 1.25
-"""Factor beyond which a partition is named. Too large: a slow one overruns after a restart. Too small: long offsets."""
+"""A partition whose rate differs by more than this factor is named. Too large: a slow one overruns after a restart. Too
+small: long offsets."""
 MICROS = 1_000_000
 MOST_SLOTS, MOST_FIXED = 1_000_000, 3600.0
-"""Slots, and seconds of a fixed cost, beyond which an offset makes no sense. Too large: nonsense plans a micro-batch of
-hours. Too small: a large cluster, or a slow sink, is learned anew after each restart."""
+"""Largest slots and largest fixed cost in seconds that make sense in an offset. Too large: nonsense plans a micro-batch
+of hours. Too small: a large cluster, or a slow sink, is learned anew after each restart."""
 
 
 def section_of(state: AdmissionState) -> dict[str, dict[str, Any]]:
-    """Spout → what is to be written down. Empty while nothing was measured."""
+    """Spout → its section. Empty until something was measured."""
     section: dict[str, dict[str, Any]] = {}
     rates = state.rates.in_use
     first = 0
@@ -59,7 +59,7 @@ def section_of(state: AdmissionState) -> dict[str, dict[str, Any]]:
 
 
 def state_of(section: Mapping[str, Any]) -> AdmissionState:
-    """The controller as far as an offset tells. Whatever makes no sense is passed over."""
+    """The state that an offset holds. Values that make no sense are ignored."""
     common: dict[str, float] = {}
     others: dict[str, dict[str, float]] = {}
     slots, task_overhead, task_fixed, overhead = 0, TASK_OVERHEAD, 0.0, Overhead()

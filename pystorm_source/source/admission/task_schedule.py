@@ -1,11 +1,11 @@
-"""When the tasks of a micro-batch end, and for how long each may run so that they end in time. Pure, vectorised.
+"""When the tasks of a micro-batch end, and how long each may run so that all end in time. Pure, vectorised.
 
 Spark starts tasks in the order of their partitions, each in the first slot that is free (list scheduling: Graham,
-Bounds for Certain Multiprocessing Anomalies, 1966). All are granted the same time, less where less is wished. Where
-their number is no multiple of the slots, some slots end early: the last task of such a slot may go on until the end.
-Three tasks on two slots, one second:
+Bounds for Certain Multiprocessing Anomalies, 1966). All tasks get the same time, or less if they need less. If their
+number is no multiple of the slots some slots end early: the last task of such a slot may go on until the end. Three
+tasks on two slots, one second:
 
-    slot 1   p0 0.5 | p2 0.5        p2 starts behind the first of p0 and p1 to end: which one, changes
+    slot 1   p0 0.5 | p2 0.5        p2 starts after p0 or p1: by turns
     slot 2   p1 1.0
 """
 
@@ -20,14 +20,15 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 EXACT_TASKS = 2048
 EXACT_WAVES = 32
-"""Tasks, and tasks per slot. Beyond either, an upper bound is taken for the schedule: it is at most one task in so many
-too high. Too large: planning takes longer than the tasks. Too small: slots stay empty at the end of a micro-batch."""
+"""Tasks, and tasks per slot. Above either of them an upper bound replaces the exact schedule; it is too high by at most
+one task in so many. Too large: planning takes longer than the tasks. Too small: slots stay empty at the end of a
+micro-batch."""
 HALVINGS = 24
-"""Of the time that is searched for. Too large: planning takes long. Too small: micro-batches end early."""
+"""Steps of the binary search for the time. Too large: planning takes long. Too small: micro-batches end early."""
 
 
 def makespan(seconds: Floats, slots: int) -> float:
-    """Seconds until the last task has ended, tasks in Spark's order; for many tasks an upper bound of it."""
+    """Seconds until the last task has ended, in Spark's order of tasks; for many tasks an upper bound."""
     tasks = len(seconds)
     if tasks <= slots:
         return float(seconds.max(initial=0.0))
@@ -41,12 +42,11 @@ def makespan(seconds: Floats, slots: int) -> float:
 def task_times(
     wished: Floats, splits: Ints, slots: int, task_overhead: float, available: float, rotation: int = 0
 ) -> Floats:
-    """Seconds of work that each partition may be given, at most those ``wished``, such that all end within
-    ``available`` seconds.
+    """Seconds of work for each partition, at most those ``wished``, so that all tasks end within ``available`` seconds.
 
-    ``splits``: into how many tasks, of one length, a partition is split. ``task_overhead``: what a task costs besides.
-    ``rotation`` decides which task goes on if slots end early. All zero if ``available`` does not hold what the tasks
-    cost besides.
+    ``splits``: number of equal tasks into which a partition is split. ``task_overhead``: cost of a task outside its
+    work. ``rotation`` decides which task goes on if slots end early. All zero if ``available`` is less than the
+    overhead of the tasks.
     """
 
     def lasts(level: float) -> float:

@@ -1,16 +1,15 @@
-"""Finds out the interval of a processing-time trigger, which no source is given.
+"""Detects the interval of a processing-time trigger; Spark does not tell it to a source.
 
-Spark fires such a trigger at multiples of its interval since 1970, unless a micro-batch took longer: then at once.
-A query that had nothing to do for a while and is asked again just behind such a multiple, several times in a row, has
-been waiting for its trigger: the time since its last report is no work. Pure.
-"""
+Spark fires such a trigger at multiples of its interval since 1970, or at once if a micro-batch took longer. If the
+query is idle for a while and then asked just after such a multiple, several times in a row, it has waited for its
+trigger: the time since its last report is no work. Pure."""
 
 from dataclasses import dataclass, replace
 
 GRID = 0.5
-"""Intervals are taken for multiples of so many seconds. Too large: others are not found. Too small: chance is found."""
+"""Intervals are multiples of so many seconds. Too large: others are not detected. Too small: chance is detected."""
 LATENESS, LATENESS_SHARE, MOST_LATENESS = 0.01, 0.02, 0.1
-"""The source is asked so many seconds, and so much of the interval, after a trigger has fired at most. Too large:
+"""The source is asked at most so many seconds, plus this share of the interval, after a trigger fired. Too large:
 chance is taken for a trigger. Too small: a trigger on a busy driver is not found."""
 AGREEING = 3
 """Questions in a row that must agree. Too large: it is found late. Too small: chance is taken for a trigger."""
@@ -18,8 +17,8 @@ AGREEING = 3
 
 @dataclass(frozen=True)
 class TriggerInterval:
-    """When the source was asked. ``interval``: seconds, 0 while none is known. ``waited``: whether the query has waited
-    for its trigger before it asked last."""
+    """``interval``: seconds, 0 while unknown. ``waited``: whether the query waited for its trigger before the last
+    question. ``asked``: when that was; ``guess``: the candidate, and ``agreeing`` questions in a row that fit it."""
 
     interval: float = 0.0
     waited: bool = False
@@ -28,7 +27,7 @@ class TriggerInterval:
     agreeing: int = 0
 
     def asked_again(self, wall: float, idle: float) -> "TriggerInterval":
-        """The source is asked at ``wall`` (seconds since 1970), after ``idle`` seconds in which no work was seen."""
+        """After a question at ``wall`` (seconds since 1970) that follows ``idle`` seconds without work."""
         if self.asked is None:
             return replace(self, asked=wall)
         gap = wall - self.asked
