@@ -282,6 +282,8 @@ def test_every_python_block_belongs_to_a_test():
         "MIGRATING.md",
         "TESTING.md",
         "COUNTERS.md",
+        "PIPELINE.md",  # test_pipeline
+        "COOKBOOK.md",  # test_cookbook, test_connect_recipes
     }
     tested |= {"ADMISSION.md", "KAFKA.md"}  # tests/spouts/kafka/test_formats
     assert {page.name for page in pages() if blocks(page, "python")} <= tested

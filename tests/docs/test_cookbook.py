@@ -1,0 +1,165 @@
+"""The recipes of docs/COOKBOOK.md, run from top to bottom. test_connect_recipes has those that need more packages."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pystorm_source import Bolt, Topology
+from pystorm_source.spouts import MemorySpout
+from pystorm_source.testing import run_topology, verify_bolt
+from tests.docs.pages import ROOT, blocks
+from tests.docs.postgres_server import postgres_binary, postgres_server
+
+PAGE = ROOT / "docs/COOKBOOK.md"
+pytestmark = pytest.mark.timeout(240)
+PASSWORD = "correct-horse"
+
+
+def test_no_recipe_is_long():
+    for block in blocks(PAGE, "python") + blocks(PAGE, "python", modules=True):
+        # The first block has what all recipes read.
+        limit = 45 if "class OrderSpout" in block.text else 32
+        assert len([line for line in block.text.splitlines() if line.strip()]) <= limit, f"line {block.line}"
+
+
+def test_every_recipe_is_in_the_table():
+    text = PAGE.read_text()
+    linked = set(re.findall(r"\]\(#([\w-]+)\)", text.split("\n## ")[0]))
+    headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert linked == {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.fixture(scope="module")
+def page(spark, tmp_path_factory) -> dict:
+    """What the page leaves behind, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("cookbook")
+    names = {"__name__": "__main__", "spark": spark, "folder": folder}
+    with pytest.MonkeyPatch.context() as patched, postgres_server() as place:
+        patched.setenv("SHOP_PASSWORD", PASSWORD)
+        names["POSTGRES"] = place
+        for block in blocks(PAGE, "python"):
+            text = block.text.replace("/data/", f"{folder}/")
+            exec(compile("\n" * (block.line - 1) + text, PAGE.name, "exec"), names)
+        # A micro-batch that was written and not noted as finished comes again.
+        totals = rows_of(place)
+        commits = folder / "checkpoints/totals/commits"
+        last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+        assert last == 2
+        for path in commits.glob(f"*{last}*"):
+            path.unlink()
+        names["sums"].start().awaitTermination()
+        names["totals"], names["totals_again"] = totals, rows_of(place)
+        yield names
+    spark.streams.resetTerminated()
+
+
+def rows_of(place: str) -> list[tuple]:
+    with psycopg.connect(place) as database:
+        return database.execute("SELECT * FROM totals ORDER BY customer").fetchall()
+
+
+def table(spark, name: str, *columns: str) -> Counter:
+    return Counter(tuple(row) for row in spark.table(name).select(*columns).collect())
+
+
+@pytest.mark.spark
+def test_streams(spark, page):
+    # 2 is paid after 70 minutes, 3 is never paid.
+    assert table(spark, "paid", "id") == Counter({(0,): 1, (1,): 1, (30,): 1, (90,): 1})
+    assert table(spark, "once", "id") == Counter((n,) for n in [0, 1, 2, 3, 30, 90])
+    amounts = {("bob", 20.0): 1, ("ann", 70.0): 1, ("bob", 300.0): 1}
+    assert table(spark, "by_window", "customer", "amount") == Counter(amounts)
+    assert table(spark, "by_session", "customer", "orders") == Counter({("bob", 2): 1, ("ann", 3): 1, ("bob", 1): 1})
+
+
+class FailsOnce(Bolt):
+    """Fails the first tuple that it gets."""
+
+    outputs = ["id long", "place string"]
+    failed = False
+
+    def process(self, tup):
+        if not self.failed:
+            self.failed = True
+            return self.fail(tup)
+        self.emit(list(tup.values))
+
+
+@pytest.mark.spark
+def test_dropping_duplicates_in_a_task_loses_no_tuple_that_comes_again(page):
+    first = page["FirstOfRange"]
+    rows = [[1, "a-1"], [2, "a-2"], [1, "a-3"], [3, "a-4"]]
+    verify_bolt(first, rows, fields=["id long", "place string"], state="micro-batch")
+
+    class PlainSet(first):
+        def process(self, tup):
+            if tup.values.id not in self.first:
+                self.first[tup.values.id] = True
+                self.emit(list(tup.values))
+
+    class Tried(Topology):
+        ids = MemorySpout.spec(fields=["id long", "place string"], rows=rows)
+        once = first.spec(inputs=[ids])
+        behind = FailsOnce.spec(inputs=[once])
+
+    class TriedPlain(Tried):
+        once = PlainSet.spec(inputs=[Tried.ids])
+        behind = FailsOnce.spec(inputs=[once])
+
+    assert sorted(run_topology(Tried).rows("behind")) == [(1, "a-1"), (2, "a-2"), (3, "a-4")]
+    assert sorted(run_topology(TriedPlain).rows("behind")) == [(2, "a-2"), (3, "a-4")]
+
+
+@pytest.mark.spark
+def test_tables(spark, page):
+    folder: Path = page["folder"]
+
+    def read(name: str, *columns: str) -> Counter:
+        return Counter(tuple(row) for row in spark.read.parquet(str(folder / name)).select(*columns).collect())
+
+    assert read("dead", "component", "values") == Counter({("halves", '["5,5"]'): 1, ("halves", '["six"]'): 1})
+    assert read("halves", "half") == Counter({(2.75,): 1})
+    assert read("good", "id", "amount") == Counter({(n, 10.0 * n): 1 + (n == 3) for n in [1, 2, 3, 30, 90]})
+    assert read("refused", "id", "reason") == Counter({(0, "nothing to pay"): 1})
+    assert read("all_orders", "id") == Counter([(n,) for n in [0, 1, 2, 3, 3, 30, 90]])
+    assert read("all_orders/batch=history", "id") == Counter([(n,) for n in [0, 1, 2, 3, 3]])
+
+
+@pytest.mark.spark
+def test_the_totals_in_postgres_are_exact_after_a_micro_batch_that_came_twice(page):
+    assert page["totals"] == page["totals_again"] == [("ann", 70.0), ("bob", 1220.0)]
+
+
+@pytest.mark.spark
+def test_a_renamed_spout_is_refused_by_the_rehearsal(page):
+    with pytest.raises(Exception, match="the checkpoint belongs to another topology"):
+        page["rehearse"](str(page["folder"] / "checkpoints/slow"), page["Renamed"])
+    assert page["rehearse"](str(page["folder"] / "checkpoints/slow"), page["Orders"]) == 0
+
+
+@pytest.mark.spark
+def test_the_password_is_in_no_plan(page):
+    plan = page["from_kafka"]._jdf.queryExecution().toString()
+    assert "kafka.sasl.username=shop" in plan and "kafka.sasl.password=*********(redacted)" in plan
+    assert PASSWORD not in plan
+
+
+@pytest.mark.spark
+def test_the_slow_back_fill_keeps_its_limit(page):
+    log = (page["folder"] / "checkpoints/slow/offsets").iterdir()
+    sources = [json.loads(path.read_text().splitlines()[2]) for path in log if path.name.isdigit()]
+    ends = sorted(source["offsets"]["orders"]["0"] for source in sources)
+    assert ends == [4, 7]
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_a_missing_postgres_fails_where_ci_is_true_and_else_skips(monkeypatch, tmp_path, ci, outcome):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("glob.glob", lambda pattern: [])
+    monkeypatch.setenv("CI", ci)
+    with pytest.raises(outcome, match="apt-get install postgresql"):
+        postgres_binary("initdb")
