@@ -9,7 +9,7 @@ from pystorm_source import compiled
 from pystorm_source.cli.check import check
 from pystorm_source.version import __version__
 
-NEED_THE_CORE = ("demo", "draw", "quickstart", "run")
+NEED_THE_CORE = ("demo", "draw", "migrate", "quickstart", "run")
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(check)

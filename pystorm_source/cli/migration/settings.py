@@ -1,0 +1,170 @@
+"""What stands beside the Python of a project: environments, requirements, Java dependencies, hooks."""
+
+import ast
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pystorm_source.cli.migration.python_files import read_python
+from pystorm_source.json_values import json_of
+from pystorm_source.options import EngineOptions, fields_of
+from pystorm_source.options.storm_keys import STORM_KEYS
+
+CONFIG = "config.json"
+LOG_KEYS = ("path", "file", "max_bytes", "backup_count", "level")
+INSTEAD = {
+    "topology.workers": "Spark places the work; minPartitions splits it",
+    "topology.tasks": "`par` of each component",
+    "topology.acker.executors": "0 switches acking off, any other number means one acker in each task",
+    "topology.max.task.parallelism": "`par` of each component",
+}
+_REQUIREMENT = re.compile(
+    r"(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[\w\s,.-]*\])?\s*(([=!<>~]=?=?)\s*[\w.*+!-]+\s*,?\s*)*(;.*)?"
+)
+_THEIRS = {"streamparse", "pystorm"}
+
+
+@dataclass
+class Settings:
+    """Findings about them. ``conf``: environment → configuration that means the same here."""
+
+    topologies: str = "topologies"
+    virtualenvs: str = "virtualenvs"
+    conf: dict[str, dict[str, Any]] = field(default_factory=dict)
+    dependencies: list[str] = field(default_factory=list)
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    """``file`` or ``file:line``, and what becomes of what stands there."""
+
+
+def read_settings(root: Path) -> Settings:
+    """The settings of the project; what cannot be read is a note."""
+    found = Settings()
+    _read_config(root, found)
+    _read_requirements(root, found)
+    _read_clojure(root, found)
+    _read_hooks(root, found)
+    return found
+
+
+def split_config(config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What of a Storm configuration means something here; key → what to do instead, of what does not."""
+    known = set(fields_of(EngineOptions))
+    gone = {key: INSTEAD.get(key, "without effect here") for key in config if key in STORM_KEYS - known}
+    return {key: value for key, value in config.items() if key not in gone}, gone
+
+
+def _read_config(root: Path, found: Settings) -> None:
+    try:
+        config = json_of((root / CONFIG).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        found.notes.append((CONFIG, "is not there: no environments"))
+        return
+    except json.JSONDecodeError as error:
+        found.notes.append((f"{CONFIG}:{error.lineno}", f"is no JSON ({error.msg}): its environments are left out"))
+        return
+    except (OSError, ValueError) as error:
+        found.notes.append((f"{CONFIG}:1", f"cannot be read ({error}): its environments are left out"))
+        return
+    if not isinstance(config, dict) or not isinstance(config.get("envs", {}), dict):
+        found.notes.append((f"{CONFIG}:1", "is no object with `envs`: its environments are left out"))
+        return
+    found.topologies = _folder(config.get("topology_specs"), found.topologies)
+    found.virtualenvs = _folder(config.get("virtualenv_specs"), found.virtualenvs)
+    if "serializer" in config:
+        found.notes.append((CONFIG, "serializer: without effect, no tuple is serialized between components"))
+    for name, environment in config.get("envs", {}).items():
+        if not isinstance(environment, dict) or not re.fullmatch(r"[\w.-]+", name):
+            found.notes.append((CONFIG, f"environment {name!r}: no object, or no name of a file; left out"))
+            continue
+        _read_environment(found, name, environment)
+
+
+def _folder(given: Any, otherwise: str) -> str:
+    return given.rstrip("/") or otherwise if isinstance(given, str) and not given.startswith(("/", "..")) else otherwise
+
+
+def _read_environment(found: Settings, name: str, environment: dict[str, Any]) -> None:
+    options, log = environment.get("options", {}), environment.get("log", {})
+    conf, gone = split_config(options if isinstance(options, dict) else {})
+    log = log if isinstance(log, dict) else {}
+    for key in LOG_KEYS:
+        value = log.get(key, environment.get(f"log_{key}"))
+        if value not in (None, ""):
+            conf[f"pystorm.log.{key}"] = value.lower() if key == "level" and isinstance(value, str) else value
+    found.conf[name] = conf
+    where = f"{CONFIG}, environment {name}"
+    if conf:
+        found.notes.append((where, f"conf/{name}.yaml has {', '.join(conf)}"))
+    found.notes += [(where, f"{key}: {instead}") for key, instead in gone.items()]
+    others = [key for key in environment if key not in ("options", "log") and not key.startswith("log_")]
+    if others:
+        found.notes.append((where, f"{', '.join(others)}: without effect, Spark deploys the job (docs/DEPLOY.md)"))
+
+
+def _read_requirements(root: Path, found: Settings) -> None:
+    versions: dict[str, tuple[str, str]] = {}
+    for path in sorted((root / found.virtualenvs).glob("*.txt")):
+        where = path.relative_to(root).as_posix()
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError):
+            found.notes.append((f"{where}:1", "cannot be read as text in UTF-8: left out"))
+            continue
+        for number, line in enumerate(lines, 1):
+            _read_requirement(found, versions, f"{where}:{number}", re.sub(r"(^|\s)#.*", "", line).strip())
+    found.dependencies = [requirement for requirement, _ in versions.values()]
+
+
+def _read_requirement(found: Settings, versions: dict[str, tuple[str, str]], where: str, line: str) -> None:
+    match = _REQUIREMENT.fullmatch(line)
+    if not line or (match and match["name"].lower() in _THEIRS):
+        return
+    if match is None:
+        found.notes.append(
+            (where, f"QUESTION: {line!r} is no package with a version: add it to pyproject.toml by hand")
+        )
+        return
+    name = re.sub(r"[-_.]+", "-", match["name"]).lower()
+    earlier, at = versions.setdefault(name, (line, where))
+    if earlier != line:
+        found.notes.append((where, f"QUESTION: {line!r}, but {earlier!r} in {at}: pyproject.toml has the latter"))
+    elif "==" in line and at == where:
+        found.notes.append((where, f"{line}: kept in pyproject.toml; it must exist for Python 3.11 or newer"))
+
+
+def _read_clojure(root: Path, found: Settings) -> None:
+    try:
+        text = (root / "project.clj").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return
+    jars = re.findall(r'\[([\w.-]+/[\w.-]+)\s+"', re.sub(r"^\s*;.*", "", text, flags=re.MULTILINE))
+    others = [jar for jar in jars if not jar.startswith("org.apache.storm/storm-core") and "flux" not in jar]
+    if others:
+        found.notes.append(("project.clj", f"{', '.join(others)}: no jar is loaded here; see the components in Java"))
+
+
+def _read_hooks(root: Path, found: Settings) -> None:
+    for name in ("fabfile.py", "tasks.py"):
+        if not (root / name).is_file():
+            continue
+        file = read_python(root, Path(), Path(name))
+        if file.tree is None:
+            found.notes.append(
+                (file.problem.partition(": ")[0], f"cannot be parsed ({file.problem.partition(': ')[2]})")
+            )
+        for node in file.tree.body if file.tree else ():
+            if (
+                isinstance(node, ast.FunctionDef)
+                and node.name in ("pre_submit", "post_submit")
+                and _does_something(node)
+            ):
+                found.notes.append((file.at(node), f"{node.name}: run it as a step of your scheduler"))
+
+
+def _does_something(node: ast.FunctionDef) -> bool:
+    return any(
+        not isinstance(each, ast.Pass) and not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
+        for each in node.body
+    )

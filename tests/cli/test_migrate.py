@@ -1,0 +1,529 @@
+"""``pystorm-source migrate``: streamparse's own quickstart from its released package, and projects typed here."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pystorm_source.cli.main import app
+from tests.cli.streamparse_projects import quickstart, snapshot, typed
+from tests.oracle.conftest import their_tests  # noqa: F401
+
+ROOT = Path(__file__).resolve().parents[2]
+WIRING = """
+from streamparse import Grouping, Topology
+from parts import *
+
+class T(Topology):
+"""
+SPOUT = """
+from streamparse import Bolt, BatchingBolt, ReliableSpout, Spout, Stream
+
+class Lines(Spout):
+    outputs = ["line", "n"]
+    def next_tuple(self):
+        self.emit(["a line", 1])
+"""
+
+
+def migrate(*arguments):
+    return CliRunner().invoke(app, ["migrate", *map(str, arguments)])
+
+
+def project(folder, parts="", wiring="", **more):
+    """A project of one module `parts` and one topology `T`."""
+    imports = WIRING.replace("import *", "import Lines" + "".join(f", {name}" for name in classes(parts)))
+    files = {"src/parts.py": SPOUT + parts, "topologies/t.py": imports + wiring, "config.json": '{"envs": {}}'}
+    return typed(folder / "p", files | {name.replace("__", "/") + ".txt": text for name, text in more.items()})
+
+
+def classes(text):
+    return [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+
+
+def schema(folder, parts, wiring="    lines = Lines.spec()\n    b = B.spec(inputs=[lines])\n"):
+    """The types that job.py gives to the rows of the bolt ``B``."""
+    made = project(folder, parts, wiring)
+    assert migrate(made).exit_code == 0
+    (line,) = [
+        line for line in (folder / "p-spark" / "job.py").read_text().splitlines() if line.startswith('    "t": "')
+    ]
+    return line.split('"')[3]
+
+
+def python(folder, *arguments, timeout=100):
+    """This Python in the project's folder, as its user runs it; with the project's modules as if installed."""
+    path = os.pathsep.join([str(ROOT), str(folder), str(folder / "src")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, env=environment, timeout=timeout
+    )
+
+
+@pytest.fixture(scope="module")
+def word_count(their_tests, tmp_path_factory):  # noqa: F811
+    """(the report, streamparse's quickstart, the new project)."""
+    original = quickstart(their_tests, tmp_path_factory.mktemp("wordcount"))
+    before = snapshot(original)
+    result = migrate(original)
+    assert result.exit_code == 0, result.output
+    assert snapshot(original) == before, "the project stays as it is"
+    return result.stdout, original, original.with_name("wordcount-spark")
+
+
+# --- streamparse's quickstart -----------------------------------------------------------------------------------------
+
+
+def test_its_report(word_count):
+    report, _, _ = word_count
+    assert "topology WordCount, topologies/wordcount.py:11" in report
+    assert "word_spout: Spout WordSpout, src/spouts/words.py:6" in report
+    assert "self.counter (src/bolts/wordcount.py:16), self.total (src/bolts/wordcount.py:17):" in report
+    assert "its stream leaves as rows: word string, count long" in report
+    assert "job.py sets delivery.guarantee=best-effort, as on Storm" in report
+    assert "0 questions to answer" in report
+    assert max(map(len, report.splitlines())) <= 100
+
+
+def test_only_import_lines_differ(word_count):
+    _, original, made = word_count
+    for path in original.rglob("*.py"):
+        name = path.relative_to(original)
+        if name.parts[0] in ("src", "topologies"):
+            new = (made / name).read_text()
+            assert new == path.read_text().replace("from streamparse import", "from pystorm_source import")
+    assert (
+        (made / "conf" / "prod.yaml")
+        .read_text()
+        .endswith("pystorm.log.max_bytes: 1000000\npystorm.log.backup_count: 10\npystorm.log.level: info\n")
+    )
+
+
+def test_its_tests_pass_and_all_commands_take_it(word_count):
+    _, _, made = word_count
+    tested = python(made, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert tested.returncode == 0 and "1 passed" in tested.stdout, tested.stdout
+    drawn = python(made, "-m", "pystorm_source", "draw", "topologies/wordcount.py")
+    assert "bolt count_bolt (WordCountBolt, 2 tasks)" in drawn.stdout
+    checked = python(made, "-m", "pystorm_source", "check", "topologies/wordcount.py")
+    assert "ok    topology               WordCount: 2 components, 3 tasks" in checked.stdout
+    run = python(
+        made, "-m", "pystorm_source", "run", "topologies/wordcount.py", "--for", "200ms", "--json", "--rows", "4"
+    )
+    found = json.loads(run.stdout)
+    assert found["components"]["count_bolt"]["executed"] > 100
+    rows = found["rows"]["count_bolt.default"]
+    assert rows and all(count % (10 if word == "dog" else 1) == 0 for word, count in rows)
+
+
+def test_what_it_makes_is_formatted_and_typed(word_count):
+    pytest.importorskip("mypy", reason="requirements/dev.txt has mypy and ruff")
+    _, _, made = word_count
+    config = ["--config", str(ROOT / "pyproject.toml")]
+    for check in (["check", "--ignore", "I"], ["format", "--check"]):
+        done = python(made, "-m", "ruff", *check, "--no-cache", *config, "job.py", "tests")
+        assert done.returncode == 0, done.stdout
+    done = python(made, "-m", "mypy", "--strict", "--no-incremental", "job.py")
+    assert done.returncode == 0, done.stdout
+    project = tomllib.loads((made / "pyproject.toml").read_text())
+    assert project["project"]["dependencies"] == ["pystorm-source"]
+    assert project["tool"]["setuptools"]["packages"] == ["bolts", "spouts", "topologies"]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_its_job_runs_on_spark(word_count, tmp_path):
+    _, _, made = word_count
+    done = python(made, "job.py", "--once", "--checkpoint", str(tmp_path / "checkpoint"), timeout=200)
+    assert done.returncode == 0, done.stderr[-3000:]
+    table = done.stdout.replace(" ", "")
+    assert "|word|count|" in table and "|cat|1|" in table
+
+
+def test_a_second_run_overwrites_nothing(word_count):
+    _, original, made = word_count
+    (made / "job.py").write_text("# mine\n")
+    (made / "tests" / "test_wordcount.py").unlink()
+    second = migrate(original)
+    assert (
+        "wrote 1 files to " in second.stdout
+        and "left as they were: .gitignore, conf/prod.yaml, job.py" in second.stdout
+    )
+    assert (made / "job.py").read_text() == "# mine\n"
+    third = migrate(original)
+    assert third.exit_code == 0 and "nothing is new: all 11 files are in " in third.stdout
+    assert "To begin anew, remove that folder, or give another one by --output" in third.stdout
+
+
+def test_a_dry_run_writes_nothing(word_count, tmp_path):
+    _, original, _ = word_count
+    result = migrate(original, "--output", tmp_path / "new", "--dry-run")
+    assert result.exit_code == 0 and "    topologies/wordcount.py\n" in result.stdout
+    assert not (tmp_path / "new").exists()
+    assert migrate(original, "--output", tmp_path / "new").exit_code == 0
+    assert (tmp_path / "new" / "job.py").is_file()
+
+
+# --- types ------------------------------------------------------------------------------------------------------------
+
+CERTAIN = {
+    "tup.values.line": "string",
+    "tup.values[1] + 1": "long",
+    "tup.values.n / 2": "double",
+    "len(tup.values.line) > 3": "boolean",
+    "f'{tup.values.n}'": "string",
+    "tup.values.line.split()[0].upper()": "string",
+    "tup.values.line.encode()": "binary",
+    "tup.values.line.split()": "array<string>",
+    "None if self.seen[tup.values.line] else 1.5": "double",
+    "self.seen[tup.values.line]": "long",
+    "self.of(tup.values.line)": "string",
+    "NAMES[0]": "string",
+    "max(len(word) for word in tup.values.line.split())": "long",
+    "sum([1, 2])": "long",
+    "random.choice(NAMES)": "string",
+}
+UNSURE = [
+    "json.loads(tup.values.line)",
+    "self.unknown",
+    "self.mixed",
+    "self.shared[0]",
+    "self.handed_out",
+    "CHANGED[0]",
+    "1 if tup.values.n else 'no'",
+    "2 ** tup.values.n",
+    "tup.values.other",
+    "tup.values[7]",
+    "None",
+    "helper(tup)",
+    "self.__dict__",
+    "(lambda line: line)(1)",
+]
+
+
+@pytest.mark.parametrize("expression", [*CERTAIN, *UNSURE])
+def test_a_type_is_certain_or_a_question(tmp_path, expression):
+    """A type is never guessed: QUESTION stands where the code leaves a doubt."""
+    parts = f"""
+import json, random
+from collections import Counter
+
+NAMES = ["a", "b"]
+CHANGED = ["a"]
+CHANGED.append(1)
+
+class B(Bolt):
+    outputs = ["x"]
+    def initialize(self, conf, context):
+        self.seen = Counter()
+        self.mixed = 1
+        self.shared = ["a"]
+        helper(self.shared)
+        self.handed_out = helper()
+    def of(self, line):
+        line = line.strip()
+        return line
+    def process(self, tup):
+        self.seen[tup.values.line] += 1
+        self.mixed = tup.values.line
+        self.emit([{expression}])
+
+def helper(*of):
+    return of
+"""
+    assert schema(tmp_path, parts) == f"x {CERTAIN.get(expression, 'QUESTION')}"
+
+
+def test_a_job_with_questions_does_not_start(tmp_path):
+    parts = "\nclass B(Bolt):\n    outputs = ['x']\n    def process(self, tup):\n        self.emit([eval('1')])\n"
+    assert schema(tmp_path, parts) == "x QUESTION"
+    done = python(tmp_path / "p-spark", "job.py")
+    assert done.returncode == 1
+    assert done.stderr == "job.py: answer these in JOBS and SCHEMAS first:\n  schema: x QUESTION\n"
+
+
+# --- components -------------------------------------------------------------------------------------------------------
+
+
+def test_a_spout_with_message_ids_gets_a_journal(tmp_path):
+    parts = """
+class Sure(ReliableSpout):
+    outputs = ["line"]
+    def next_tuple(self):
+        self.emit(["a"], tup_id=1)
+"""
+    report = migrate(project(tmp_path, parts, "    lines = Lines.spec()\n    sure = Sure.spec()\n")).stdout
+    assert "job.py sets journal.path" in report and "topology.dead.letter=drop" in report
+    job = (tmp_path / "p-spark" / "job.py").read_text()
+    assert '"journal.path": "journal"' in job and "delivery.guarantee" not in job
+
+
+def test_emits_that_fit_no_stream(tmp_path):
+    parts = """
+class Undeclared(Bolt):
+    def process(self, tup):
+        count = 1
+        self.emit([tup.values.line, count, count])
+
+class Short(Bolt):
+    outputs = ["a", Stream(["b"], name="other")]
+    def process(self, tup):
+        self.emit([1, 2])
+        self.emit([1], stream="third")
+"""
+    wiring = "    lines = Lines.spec()\n    u = Undeclared.spec(inputs=[lines])\n    s = Short.spec(inputs=[lines])\n"
+    report = " ".join(migrate(project(tmp_path, parts, wiring)).stdout.split())
+    assert "src/parts.py:12 emits 3 values, but no stream is declared for them" in report
+    assert "src/parts.py:17 emits 2 values for 1 fields" in report
+    assert "src/parts.py:18 emits to the stream 'third', which `outputs` does not have" in report
+    copy = (tmp_path / "p-spark" / "src" / "parts.py").read_text()
+    declared = (
+        '    outputs = ["line", "count", "value_3"]  # QUESTION: names of the values of line 12?\n\n    def process'
+    )
+    assert f"class Undeclared(Bolt):\n{declared}" in copy
+
+
+def test_a_topology_without_rows_gets_a_stream(tmp_path):
+    parts = '\nclass Writer(Bolt):\n    """Writes."""\n\n    def process(self, tup):\n        pass\n'
+    made = project(tmp_path, parts, "    lines = Lines.spec()\n    w = Writer.spec(inputs=[lines])\n")
+    assert "Spark needs one: the copy has outputs = ['done boolean']" in " ".join(migrate(made).stdout.split())
+    copy = (tmp_path / "p-spark" / "src" / "parts.py").read_text()
+    assert '"""Writes."""\n\n    outputs = ["done boolean"]  # Spark needs a stream of rows' in copy
+    tested = python(tmp_path / "p-spark", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "1 passed" in tested.stdout, tested.stdout
+
+
+def test_what_storm_did_otherwise_is_named(tmp_path):
+    parts = """
+import time
+
+class Slow(BatchingBolt):
+    outputs = ["a"]
+    def process(self, tup):
+        time.sleep(1)
+        self.emit(["a"])
+"""
+    wiring = """    config = {"topology.workers": 2, "topology.message.timeout.secs": 60}
+    one = Lines.spec()
+    two = Lines.spec(par={"prod": 4, "beta": 1})
+    slow = Slow.spec(inputs=[one, two], config={"topology.tasks": 3})
+"""
+    made = project(tmp_path, parts, wiring)
+    (made / "config.json").write_text(
+        '{"envs": {"prod": {"options": {"topology.workers": 3, "my.key": 1}}, "beta": {}}}'
+    )
+    report = " ".join(migrate(made).stdout.split())
+    for words in (
+        "config topology.workers: Spark places the work",
+        "topology.tasks: `par` of each component",
+        "src/parts.py:14: time.sleep holds up all components",
+        "batches fire then, whatever the time",
+        "tuples of two spouts never meet in one task",
+        "conf/ENVIRONMENT.yaml sets topology.environment",
+    ):
+        assert words in report, words
+    assert "my.key: 1\ntopology.environment: prod\n" in (tmp_path / "p-spark" / "conf" / "prod.yaml").read_text()
+
+
+# --- Java and the shell -----------------------------------------------------------------------------------------------
+
+JAVA = "    lines = JavaSpout.spec(name='in', full_class_name='{name}', args_list=[], outputs=['line'], par=2)\n"
+KAFKA = {
+    "old": (
+        'new SpoutConfig(new ZkHosts("zk:2181"), "unused", "/r", "g"); '
+        'SpoutConfig c = new SpoutConfig(hosts, "orders", "/root", "group-1"); c.scheme = new RawMultiScheme();'
+        "c.startOffsetTime = kafka.api.OffsetRequest.LatestTime(); // forceFromStart = true",
+        ['subscribe="orders"', 'fields=["value binary"]'],
+        ['"startingOffsets": "latest"', '"kafka.bootstrap.servers": "QUESTION: brokers, as host:port'],
+    ),
+    "new": (
+        'KafkaSpoutConfig.builder("b1:9092,b2:9092", "orders", "returns").setProp("group.id", "g")'
+        ".setFirstPollOffsetStrategy(FirstPollOffsetStrategy.EARLIEST); StringDeserializer.class;",
+        ['servers="b1:9092,b2:9092"', 'subscribe="orders,returns"', 'fields=["value string"]'],
+        ['"startingOffsets": "earliest"'],
+    ),
+    "pattern": (
+        'KafkaSpoutConfig.builder("b:9092", Pattern.compile("orders-.*"));',
+        ['subscribe_pattern="orders-.*"', 'fields=["value string"],  # QUESTION: text? Bytes are value binary'],
+        ['"startingOffsets": "QUESTION: earliest or latest"'],
+    ),
+    "nothing": (
+        "",
+        ['fields=["value string"]'],
+        ['"subscribe": "QUESTION: topics', '"kafka.bootstrap.servers": "QUES'],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KAFKA)
+def test_a_kafka_spout_in_java_becomes_ours(tmp_path, kind):
+    text, in_topology, in_job = KAFKA[kind]
+    name = "com.acme.OrderSpout" if text else "org.apache.storm.kafka.spout.KafkaSpout"
+    parts = "\nclass B(Bolt):\n    outputs = ['n']\n    def process(self, tup):\n        self.emit([tup.values.line])\n"
+    wiring = JAVA.format(name=name) + "    b = B.spec(inputs={lines: Grouping.fields('line')})\n"
+    made = project(tmp_path, parts, wiring)
+    topology = made / "topologies" / "t.py"
+    topology.write_text(topology.read_text().replace("Grouping, Topology", "Grouping, JavaSpout, Topology"))
+    if text:
+        source = f"package com.acme; public class OrderSpout extends KafkaSpout {{ void f() {{ {text} }} }}"
+        typed(made, {"src/jvm/com/acme/OrderSpout.java": source})
+    report = " ".join(migrate(made).stdout.split())
+    assert "becomes KafkaSpout, with offsets: exactly once" in report
+    assert "the field 'line' is called 'value' now: say tup.values.value" in report
+    copy = (tmp_path / "p-spark" / "topologies" / "t.py").read_text()
+    job = (tmp_path / "p-spark" / "job.py").read_text()
+    for words in (
+        *in_topology,
+        'name="in"',
+        'Grouping.fields("value")',
+        "from pystorm_source.spouts import KafkaSpout",
+    ):
+        assert words in copy, copy
+    assert "JavaSpout," not in copy
+    for words in in_job:
+        assert words in job, job
+    assert "pystorm-source[kafka]" in (tmp_path / "p-spark" / "pyproject.toml").read_text()
+    drawn = python(tmp_path / "p-spark", "-m", "pystorm_source", "draw", "topologies/t.py")
+    assert "bolt b (B)" in drawn.stdout, drawn.stderr
+
+
+def test_other_components_in_java_or_of_the_shell_become_frames(tmp_path):
+    wiring = """    lines = JavaSpout.spec(full_class_name="com.acme.Lines", args_list=[], outputs=["line"])
+    count = ShellBolt.spec(command="ruby", script="count.rb", inputs=[lines], outputs=["word", "n"], par=3)
+    java_sink = JavaBolt.spec(full_class_name="com.acme.Sink", args_list=[], inputs={count: Grouping.fields("word")})
+"""
+    made = project(tmp_path, "", wiring)
+    topology = made / "topologies" / "t.py"
+    topology.write_text(topology.read_text().replace("Topology\n", "JavaBolt, JavaSpout, ShellBolt, Topology\n", 1))
+    report = " ".join(migrate(made).stdout.split())
+    assert "JavaSpout com.acme.Lines does not run here: write partitions(), latest(), open() and" in report
+    assert "next_tuple() of class LinesHere in the copy" in report
+    assert "ShellBolt ruby does not run here: write process() of class Count" in report
+    copy = (tmp_path / "p-spark" / "topologies" / "t.py").read_text()
+    assert "class Count(Bolt):\n    # QUESTION: it stands for ShellBolt ruby." in copy
+    assert "count = Count.spec(inputs=[lines], par=3)" in copy
+    drawn = python(tmp_path / "p-spark", "-m", "pystorm_source", "draw", "topologies/t.py")
+    assert "bolt java_sink (JavaSink)" in drawn.stdout, drawn.stderr
+    tested = python(tmp_path / "p-spark", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "NotImplementedError: write Count.process()" in tested.stdout
+
+
+# --- imports ----------------------------------------------------------------------------------------------------------
+
+IMPORTS = {
+    "from streamparse.bolt import Bolt  # mine": "from pystorm_source.bolt import Bolt  # mine",
+    "from streamparse.storm.bolt import Bolt as B": "from pystorm_source.bolt import Bolt as B",
+    "import streamparse": "import pystorm_source as streamparse",
+    "import os, streamparse.bolt": "import os, pystorm_source as streamparse, pystorm_source.bolt",
+    "import pystorm.bolt as bolts": "import pystorm_source.bolt as bolts",
+    "from pystorm import Bolt": "from pystorm_source import Bolt",
+    "from streamparse import (\n    Bolt,  # é\n)": "from pystorm_source import (\n    Bolt,  # é\n)",
+    "if 1:\n    from streamparse import Bolt\n": "if 1:\n    from pystorm_source import Bolt\n",
+    "from src.parts import Lines": "from parts import Lines",
+    "x = 'é'; from streamparse import Bolt": "x = 'é'; from pystorm_source import Bolt",
+}
+
+
+@pytest.mark.parametrize("line", IMPORTS)
+def test_import_lines(tmp_path, line):
+    made = project(tmp_path, wiring="    lines = Lines.spec()\n")
+    (made / "src" / "more.py").write_text(f"# first\n{line}\n# last\n")
+    result = migrate(made)
+    assert result.exit_code == 0 and "0 questions" in result.stdout
+    assert (tmp_path / "p-spark" / "src" / "more.py").read_text() == f"# first\n{IMPORTS[line]}\n# last\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["from streamparse.run import main", "from streamparse import cli", "import streamparse.util"]
+)
+def test_imports_without_a_counterpart_are_questions(tmp_path, line):
+    made = project(tmp_path, wiring="    lines = Lines.spec()\n")
+    (made / "src" / "more.py").write_text(line)
+    report = migrate(made).stdout
+    assert "src/more.py:1: QUESTION: streamparse." in report and "1 question to answer" in report
+
+
+# --- what stands beside -----------------------------------------------------------------------------------------------
+
+
+def test_requirements_become_dependencies(tmp_path):
+    made = project(tmp_path, wiring="    lines = Lines.spec()\n")
+    typed(made, {"virtualenvs/a.txt": "streamparse>=3\nredis==2.10.1 # pinned\n\nboto3[crt] >= 1.2, < 2\n-r b.txt\n"})
+    typed(made, {"virtualenvs/b.txt": "redis==3.0\ngit+https://example.com/x.git\n"})
+    report = migrate(made).stdout
+    assert "virtualenvs/a.txt:2: redis==2.10.1: kept" in report
+    assert "virtualenvs/a.txt:5: QUESTION: '-r b.txt'" in report
+    assert "virtualenvs/b.txt:1: QUESTION: 'redis==3.0', but 'redis==2.10.1' in virtualenvs/a.txt:2" in report
+    found = tomllib.loads((tmp_path / "p-spark" / "pyproject.toml").read_text())
+    assert found["project"]["dependencies"] == [
+        "pystorm-source",
+        "redis==2.10.1",
+        "boto3[crt] >= 1.2, < 2",
+    ]
+
+
+def test_hooks_and_jars_are_named_and_secrets_are_not(tmp_path):
+    made = project(tmp_path, wiring="    lines = Lines.spec()\n")
+    hook = "def pre_submit(*given):\n    pass\n\ndef post_submit(*given):\n    print('done')\n"
+    config = {"envs": {"prod": {"nimbus": "n", "ssh_password": "hunter2", "log": {"level": "INFO"}}}}
+    clojure = '[[org.apache.storm/storm-core "1.1"] [org.acme/jar "2"]]'
+    typed(made, {"fabfile.py": hook, "config.json": json.dumps(config), "project.clj": clojure})
+    report = migrate(made).stdout
+    assert "fabfile.py:4: post_submit: run it as a step" in report and "pre_submit" not in report
+    assert "project.clj: org.acme/jar: no jar is loaded" in report
+    assert "hunter2" not in report
+    assert not any(b"hunter2" in content for content in snapshot(tmp_path / "p-spark").values())
+
+
+# --- what cannot be read ----------------------------------------------------------------------------------------------
+
+DAMAGED = {
+    "src/old.py": (b"print 'python 2'\n", "src/old.py:1: Missing parentheses in call to 'print'. Did you mean print"),
+    "src/bytes.py": (b"x = '\xff'\n", "src/bytes.py:1: "),
+    "src/nul.py": (b"x = 1\0\n", "src/nul.py:1: "),
+    "src/deep.py": (b"x = " + b"(" * 5000, "src/deep.py:1: "),
+    "config.json": (b'{"envs": \n oops}', "config.json:2: is no JSON"),
+    "topologies/empty.py": (b"", "1 topolog"),
+    "virtualenvs/a.txt": (b"\xff", "virtualenvs/a.txt:1: cannot be read"),
+    "fabfile.py": (b"def (", "fabfile.py:1: cannot be parsed"),
+    "project.clj": (b"\xff\xfe", ""),
+    "src/data.bin": (bytes(range(256)), ""),
+}
+
+
+@pytest.mark.parametrize("path", DAMAGED)
+def test_what_cannot_be_read_is_named_with_its_line(tmp_path, path):
+    content, words = DAMAGED[path]
+    made = project(tmp_path, wiring="    lines = Lines.spec()\n")
+    (made / path).parent.mkdir(exist_ok=True)
+    (made / path).write_bytes(content)
+    result = migrate(made)
+    assert result.exit_code == 0, result.output
+    assert words in result.stdout or path == "topologies/empty.py"
+    if path.startswith("src/"):
+        assert (tmp_path / "p-spark" / path).read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["absent"], "this is no folder. Given: "),
+        (["."], "which has src/, config.json and topologies/ with the topologies; the last is missing"),
+        (["p", "--output", "p/inside"], "--output lies in the project itself"),
+        (["p", "--output", "file/x"], "a file cannot be written (Not a directory)"),
+    ],
+)
+def test_wrong_folders_are_refused(tmp_path, monkeypatch, arguments, words):
+    project(tmp_path, wiring="    lines = Lines.spec()\n")
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    result = migrate(*arguments)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ") and words in line and "Given: " in line
