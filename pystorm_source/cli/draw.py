@@ -1,5 +1,6 @@
-"""``pystorm-source draw``: the picture of a topology as text, as a Mermaid flowchart or as SVG."""
+"""``pystorm-source draw``: the picture of a topology as text, as a Mermaid flowchart, as SVG, PNG or PDF."""
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +10,7 @@ import typer
 from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.errors import OptionError
 from pystorm_source.plan import Plan
-from pystorm_source.plan.layered_svg import as_svg
+from pystorm_source.plan.layered_svg import FONTS, as_svg
 from pystorm_source.plan.picture import Picture, as_mermaid, as_text
 
 
@@ -19,9 +20,21 @@ class Format(StrEnum):
     text = "text"
     mermaid = "mermaid"
     svg = "svg"
+    png = "png"
+    pdf = "pdf"
 
 
-SUFFIXES = {".svg": Format.svg, ".mmd": Format.mermaid, ".mermaid": Format.mermaid, ".txt": Format.text}
+SUFFIXES = {
+    ".svg": Format.svg,
+    ".png": Format.png,
+    ".pdf": Format.pdf,
+    ".mmd": Format.mermaid,
+    ".mermaid": Format.mermaid,
+    ".txt": Format.text,
+}
+BINARY = (Format.png, Format.pdf)
+PNG_SCALE = 2.0
+"""Pixels for each of the SVG's. Less: text is blurred on the screens of today. More: files are larger."""
 
 
 def draw(
@@ -35,12 +48,17 @@ def draw(
     """Draw a topology: components, tasks, streams, groupings, and the streams that leave as rows."""
     with usage_errors():
         plan = plan_here(topology, environment)
-        picture = drawn(plan, form or _form_of(output))
+        form = form or _form_of(output)
+        if output is None and form in BINARY and sys.stdout.isatty():
+            raise OptionError(
+                f"--format {form} is no text: give --output FILE.{form}, or redirect stdout. Given: a terminal"
+            )
+        picture = drawn(plan, form)
         if output is None:
             typer.echo(picture, nl=False)
             return
         try:
-            output.write_text(picture, encoding="utf-8")
+            output.write_bytes(picture if isinstance(picture, bytes) else picture.encode())
         except OSError as error:
             raise OptionError(
                 f"--output cannot be written ({error.strerror}): give a file in a folder that is there and writable. "
@@ -60,8 +78,30 @@ def _form_of(output: Path | None) -> Format:
     return SUFFIXES.get(suffix, Format.text)
 
 
-def drawn(plan: Plan, form: Format) -> str:
-    """The picture in that form; ends with a newline."""
+def drawn(plan: Plan, form: Format) -> str | bytes:
+    """The picture in that form; a text ends with a newline. Raises OptionError if a package is missing that it needs."""
+    if form in BINARY:
+        return _converted(as_svg(Picture.of(plan)), form)
     if form is Format.svg:
         return as_svg(Picture.of(plan))
     return as_mermaid(plan) if form is Format.mermaid else as_text(plan)
+
+
+def _converted(svg: str, form: Format) -> bytes:
+    try:
+        import cairosvg
+    except ModuleNotFoundError as error:
+        raise OptionError(
+            f"--format {form} needs the package cairosvg: pip install 'pystorm-source[draw]', or write .svg. Given: no "
+            f"module {error.name!r}",
+            code="PYSTORM_PACKAGE_MISSING",
+        ) from None
+    except OSError:
+        raise OptionError(
+            f"--format {form} needs the library cairo of the system (Debian: apt-get install libcairo2; macOS: brew "
+            f"install cairo), or write .svg. Given: cairosvg, which does not find it",
+            code="PYSTORM_PACKAGE_MISSING",
+        ) from None
+    # cairosvg takes the first family of a list, whether it is there or not.
+    source = svg.replace(FONTS, "monospace").encode()
+    return bytes(cairosvg.svg2pdf(source) if form is Format.pdf else cairosvg.svg2png(source, scale=PNG_SCALE))

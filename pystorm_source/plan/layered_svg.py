@@ -23,8 +23,9 @@ from pystorm_source.plan.picture import Box, Picture
 
 CHAR, LINE, PAD, BETWEEN, CURVE, HEAD = 7.3, 17.0, 10.0, 24.0, 60.0, 8.0
 SWEEPS = 12
-STYLE = """
-text { font: 12px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; fill: #1c2733 }
+FONTS = 'ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace'
+STYLE = f"text {{ font: 12px {FONTS}; fill: #1c2733 }}"
+STYLE += """
 .name { font-weight: bold } .more, .label { fill: #51606e } .title { font-weight: bold; font-size: 14px }
 .spout { fill: #d8ecff; stroke: #2b76b9 } .bolt { fill: #fff3d6; stroke: #b07d12 }
 .rows { fill: #e3f4e1; stroke: #3d8b40 } .page { fill: #ffffff } .head { fill: #51606e }

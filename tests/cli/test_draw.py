@@ -1,5 +1,9 @@
 """``pystorm-source draw``."""
 
+import io
+import struct
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -60,7 +64,7 @@ def test_the_environment_picks_a_par(tmp_path, monkeypatch):
         (["word_count"], "Given: 'word_count'"),
         (["no_such_module:Words"], "cannot be imported"),
         (["pystorm_source.cli.word_count:Words"], "it has: WordCount"),
-        ([TOPOLOGY, "--output", "t.png"], "ends in .svg, .mmd, .mermaid, .txt, or name the format by --format"),
+        ([TOPOLOGY, "--output", "t.jpg"], "ends in .svg, .png, .pdf, .mmd, .mermaid, .txt, or name the format by"),
         ([TOPOLOGY, "--output", "/no/such/folder/a.svg"], "Given: '/no/such/folder/a.svg'"),
     ],
 )
@@ -68,3 +72,65 @@ def test_what_is_wrong_is_said_without_a_traceback(arguments, words):
     result = draw(*arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ") and words in result.stderr
+
+
+def words_of(picture):
+    """The texts of an SVG, without its title."""
+    return ["".join(each.itertext()) for each in ET.fromstring(picture).iter() if each.tag.endswith("}text")]
+
+
+def test_a_pdf_opens_and_has_all_its_words(tmp_path):
+    pypdf = pytest.importorskip("pypdf")
+    pytest.importorskip("cairosvg")
+    assert draw(TOPOLOGY, "--output", str(tmp_path / "a.pdf")).exit_code == 0
+    (page,) = pypdf.PdfReader(tmp_path / "a.pdf", strict=True).pages
+    text = page.extract_text()
+    words = words_of(draw(TOPOLOGY, "--format", "svg").stdout)
+    assert len(words) > 9
+    assert [word for word in words if word not in text] == []
+
+
+def test_a_png_has_its_size_and_its_words(tmp_path):
+    pytest.importorskip("cairosvg")
+    image = pytest.importorskip("PIL.Image")
+    assert draw(TOPOLOGY, "--output", str(tmp_path / "a.PNG")).exit_code == 0
+    png = (tmp_path / "a.PNG").read_bytes()
+    assert png[:8] == b"\x89PNG\r\n\x1a\n"
+    root = ET.fromstring(draw(TOPOLOGY, "--format", "svg").stdout)
+    assert struct.unpack(">II", png[16:24]) == (2 * int(root.get("width")), 2 * int(root.get("height")))
+    pixels = image.open(io.BytesIO(png)).convert("L")
+    for text in (each for each in root.iter() if each.tag.endswith("}text")):
+        # A word is dark where it begins, and its end is in its box: 7.3 is the width of a character.
+        left, base = 2 * float(text.get("x")), 2 * float(text.get("y"))
+        word = "".join(text.itertext())
+        ink = pixels.crop((int(left), int(base) - 20, int(left + 2 * 7.3 * len(word)), int(base) + 1))
+        dark = sum(value < 140 for value in ink.tobytes())
+        assert dark > 15 * len(word.replace(" ", "")), word
+
+
+def test_a_picture_may_be_piped():
+    pytest.importorskip("cairosvg")
+    command = [sys.executable, "-m", "pystorm_source", "draw", TOPOLOGY, "--format", "png"]
+    assert subprocess.run(command, capture_output=True, check=True).stdout.startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf"])
+@pytest.mark.parametrize(
+    ("absent", "words"),
+    [
+        (ModuleNotFoundError("No module named 'cairosvg'", name="cairosvg"), "pip install 'pystorm-source[draw]'"),
+        (OSError("no library called cairo-2 was found"), "apt-get install libcairo2"),
+    ],
+)
+def test_what_is_missing_is_named_with_the_way_to_get_it(tmp_path, monkeypatch, suffix, absent, words):
+    class Absent:
+        def find_spec(self, name, path=None, target=None):
+            if name == "cairosvg":
+                raise absent
+
+    monkeypatch.delitem(sys.modules, "cairosvg", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
+    refused = draw(TOPOLOGY, "--output", str(tmp_path / f"a.{suffix}"))
+    assert refused.exit_code == 2 and len(refused.stderr.splitlines()) == 1
+    assert words in refused.stderr and f"--format {suffix}" in refused.stderr and "Given: " in refused.stderr
+    assert not (tmp_path / f"a.{suffix}").exists()
