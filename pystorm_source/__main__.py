@@ -1,5 +1,6 @@
 """The command ``pystorm-source``; also ``python -m pystorm_source``, if scripts are not on PATH."""
 
+import os
 import sys
 
 NEEDED = ("rich", "typer")  # the extra `cli` of pyproject.toml; executors do without
@@ -8,12 +9,16 @@ NEEDED = ("rich", "typer")  # the extra `cli` of pyproject.toml; executors do wi
 def main() -> None:
     """Runs the command line; ends with exit status 2 and the package to install, if one is missing."""
     try:
+        from pystorm_source.cli.completion import VARIABLE, complete_in_bash
         from pystorm_source.cli.main import app
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
         sys.exit(_advise(error.name))
-    app(prog_name="pystorm-source")
+    if os.environ.get(VARIABLE) == "complete_bash":
+        complete_in_bash(app)
+    else:
+        app(prog_name="pystorm-source")
 
 
 def _advise(missing: str) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from pystorm_source import compiled
+from pystorm_source.cli.completion import topologies
 from pystorm_source.cli.java import OLDEST, advice, find_java, start_home, supported
 from pystorm_source.cli.python_start import RUNNER, SLOW_SECONDS, SPARK_WAITS_SECONDS, seconds_to_start
 from pystorm_source.source.worker_python import quick_python
@@ -40,7 +41,9 @@ def check(
     topology: Annotated[
         str,
         typer.Argument(
-            metavar="[TOPOLOGY]", help="Look at this one, too: PACKAGE.MODULE:CLASS, FILE.py or FILE.py:CLASS."
+            metavar="[TOPOLOGY]",
+            help="Look at this one, too: PACKAGE.MODULE:CLASS, FILE.py or FILE.py:CLASS.",
+            autocompletion=topologies,
         ),
     ] = "",
     environment: Annotated[

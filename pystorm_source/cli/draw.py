@@ -79,7 +79,7 @@ def _form_of(output: Path | None) -> Format:
 
 
 def drawn(plan: Plan, form: Format) -> str | bytes:
-    """The picture in that form; a text ends with a newline. Raises OptionError if a package is missing that it needs."""
+    """The picture in that form; a text ends with a newline. Raises OptionError: a package that it needs is missing."""
     if form in BINARY:
         return _converted(as_svg(Picture.of(plan)), form)
     if form is Format.svg:

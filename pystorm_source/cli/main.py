@@ -11,7 +11,9 @@ from pystorm_source.version import __version__
 
 NEED_THE_CORE = ("demo", "draw", "migrate", "quickstart", "run")
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
 app.command()(check)
 
 

@@ -1,4 +1,5 @@
-"""Prints the option tables: ``conf/defaults.yaml``, ``options/typed.py`` and ``docs/OPTIONS.md`` come from here.
+"""Prints the option tables: ``conf/defaults.yaml``, ``options/typed.py`` and ``docs/OPTIONS.md`` come from here;
+and ``docs/COMMANDS.md``, from ``command_page``.
 
 ``python -m pystorm_source.cli.option_pages --write`` writes them; ``yaml``, ``typed`` or ``markdown`` prints one.
 """
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from pystorm_source import spouts
+from pystorm_source.cli import command_page
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, declared_by, fields_of, meaning_of
 
@@ -21,6 +23,7 @@ PAGES = {
     "pystorm_source/conf/defaults.yaml": "yaml",
     "pystorm_source/options/typed.py": "typed",
     "docs/OPTIONS.md": "markdown",
+    "docs/COMMANDS.md": "commands",
 }
 TABLES: tuple[type[Options], ...] = (SourceOptions, EngineOptions, JournalOptions)
 GENERATED = "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/options/` instead."
@@ -186,6 +189,11 @@ they go into ``read_stream(..., options={{...}})``."""
 
 __all__ = ["ReadOptions"]
 '''
+
+
+def commands() -> str:
+    """The commands with their flags."""
+    return command_page.commands()
 
 
 def _hints(hint: Any) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from pystorm_source.cli import completion
 from pystorm_source.cli.run_display import End, JsonDisplay, LinesDisplay, TableDisplay
 from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.clock import Clock, SystemClock
@@ -34,7 +35,13 @@ def run(
     topology: Reference,
     options: Annotated[
         list[str] | None,
-        typer.Option("--option", "-o", metavar="KEY=VALUE", help="Configuration, over that of the class; repeatable."),
+        typer.Option(
+            "--option",
+            "-o",
+            metavar="KEY=VALUE",
+            help="Configuration, over that of the class; repeatable.",
+            autocompletion=completion.options,
+        ),
     ] = None,
     duration: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="End after that: a number with ms, s, m, h or d.")

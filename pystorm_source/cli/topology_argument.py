@@ -8,13 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
+from pystorm_source.cli.completion import topologies
 from pystorm_source.cli.topology_file import load_reference
 from pystorm_source.errors import UsageError
 from pystorm_source.options.storm_keys import check_topology_keys
 from pystorm_source.plan import Plan, compile_plan
 
 Reference = Annotated[
-    str, typer.Argument(metavar="TOPOLOGY", help="PACKAGE.MODULE:CLASS, or FILE.py, or FILE.py:CLASS.")
+    str,
+    typer.Argument(
+        metavar="TOPOLOGY", help="PACKAGE.MODULE:CLASS, or FILE.py, or FILE.py:CLASS.", autocompletion=topologies
+    ),
 ]
 
 Environment = Annotated[

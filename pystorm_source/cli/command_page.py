@@ -1,0 +1,91 @@
+"""The page of the command line, printed from the commands themselves: ``docs/COMMANDS.md``."""
+
+import inspect
+import textwrap
+import typing
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any, NamedTuple
+
+from typer.models import ArgumentInfo
+
+from pystorm_source.cli.main import app
+
+GENERATED = "Printed by `python -m pystorm_source.cli.option_pages --write`; change `pystorm_source/cli/` instead."
+INTRODUCTION = """\
+`pystorm-source COMMAND --help`, or `-h`, prints the same in a terminal. Topologies are looked for in the working folder
+first. Exit status: 0; 1 if something that ran, or was checked, failed; 2 if the line is wrong; 130 after Ctrl-C.
+Errors go to stderr, and end with what was given.
+
+`pystorm-source --install-completion` makes bash, zsh or fish complete commands and flags, the topologies of the working
+folder, and the keys and values of `run --option`: those of the engine and of the topology's spouts.
+
+| file of `draw --output` | picture | needs |
+|---|---|---|
+| `.svg`, `.mmd`, `.mermaid`, `.txt` | SVG, a Mermaid flowchart, text | nothing |
+| `.png`, `.pdf` | the SVG, converted | `pip install 'pystorm-source[draw]'` and the system's library cairo |
+
+`run` shows what it does: `reading`; `waiting for input`; `stalled by 'words': …`, the component whose call does not
+return, or takes so long that the others wait. Without a terminal it prints a line every two seconds. It ends when it
+has read all input of spouts that are `bounded`, such as `MemorySpout`; a `PartitionedSpout` that does not say so is
+taken for one if it has never had more than at first, and nothing new for five seconds.
+"""
+
+
+def commands() -> str:
+    """The page: every command with its arguments and flags."""
+    lines = ["# Commands", "", f"<!-- {GENERATED} -->", "", INTRODUCTION]
+    functions = [command.callback for command in app.registered_commands if command.callback is not None]
+    for function in sorted(functions, key=lambda each: each.__name__):
+        lines += list(_command(function.__name__, function))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _command(name: str, function: Callable[..., Any]) -> Iterator[str]:
+    parameters = [_Parameter.of(each, hint) for each, hint in _parameters(function)]
+    usage = " ".join(each.name for each in parameters if not each.name.startswith("-"))
+    yield from (f"## {name}", "", f"    pystorm-source {name} [OPTIONS] {usage}".rstrip(), "")
+    for paragraph in (inspect.getdoc(function) or "").split("\n\n"):
+        yield textwrap.fill(" ".join(paragraph.split()), 120) + "\n"
+    yield from ("| argument, flag | value | default | meaning |", "|---|---|---|---|")
+    for each in parameters:
+        names = ", ".join(f"`{flag}`" for flag in each.name.split())
+        yield f"| {names} | {each.value} | {each.default} | {each.meaning} |"
+    yield ""
+
+
+def _parameters(function: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
+    hints = typing.get_type_hints(function, include_extras=True)
+    return ((each, hints[name]) for name, each in inspect.signature(function).parameters.items())
+
+
+class _Parameter(NamedTuple):
+    name: str
+    value: str
+    default: str
+    meaning: str
+
+    @classmethod
+    def of(cls, parameter: inspect.Parameter, hint: Any) -> "_Parameter":
+        """From its annotation: ``Annotated[type, typer.Option(...)]``."""
+        kind, declared = typing.get_args(hint)
+        is_argument = isinstance(declared, ArgumentInfo)
+        # In Annotated the first flag stands in the place of a default.
+        given = [each for each in (declared.default, *(declared.param_decls or ())) if isinstance(each, str)]
+        flags = " ".join(given or [f"--{parameter.name.replace('_', '-')}"])
+        value = "" if kind is bool or is_argument else declared.metavar or _words(kind)
+        empty = parameter.default in (None, "", False, inspect.Parameter.empty)
+        return cls(
+            (declared.metavar or parameter.name.upper()) if is_argument else flags,
+            value,
+            ("needed" if parameter.default is inspect.Parameter.empty else "") if empty else f"`{parameter.default}`",
+            (declared.help or "").replace("|", "\\|"),
+        )
+
+
+def _words(kind: Any) -> str:
+    """The words of an enumeration, else the type's name."""
+    for each in (kind, *typing.get_args(kind)):
+        if isinstance(each, type) and issubclass(each, Enum):
+            return ", ".join(f"`{member.value}`" for member in each)
+    return {int: "a whole number", float: "a number"}.get(kind, "text")
