@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cython_core.arrow.lossless_cast import conform_array
-from cython_core.arrow.row_error import RowError, row_error, shown  # no-cython-lint: callers import RowError from here
+from cython_core.arrow.row_error import RowError, coded, row_error, shown  # no-cython-lint: callers import RowError from here
 from cython_core.arrow.scalar_converter import Misfit
 from cython_core.arrow.value_converter import converter
 
@@ -283,7 +283,9 @@ cdef class RowBatchBuilder:
         if sink.builder is not self:
             raise ValueError(f"the sink {sink.label} belongs to another builder. Given: {sink!r}")
         if record_batch.num_columns != sink.arity:
-            raise ValueError(
+            raise coded(
+                ValueError,
+                "PYSTORM_WRONG_NUMBER_OF_FIELDS",
                 f"a batch of {sink.label} has {sink.arity} columns, one for each declared field. "
                 f"Given: {record_batch.schema.names!r}"
             )
@@ -460,9 +462,15 @@ cdef class RowSink:
     def append_row(self, values, long long offset=-1):
         """``append`` for Python: checks ``values`` (``TypeError`` if not a tuple or list, ``ValueError`` by length)."""
         if not isinstance(values, (tuple, list)):
-            raise TypeError(f"a row of {self.label} is a tuple or a list. Given: {shown(values)}")
+            raise coded(
+                TypeError,
+                "PYSTORM_EMIT_NOT_A_LIST",
+                f"a row of {self.label} is a tuple or a list. Given: {shown(values)}",
+            )
         if len(values) != self.arity:
-            raise ValueError(
+            raise coded(
+                ValueError,
+                "PYSTORM_WRONG_NUMBER_OF_FIELDS",
                 f"a row of {self.label} has {self.arity} values, got {len(values)}. Given: {shown(values)}"
             )
         self.append(values, offset, NO_ATTEMPT)

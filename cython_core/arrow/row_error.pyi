@@ -1,8 +1,11 @@
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+_E = TypeVar("_E", bound=BaseException)
+
 class RowError(ValueError):
+    code: str
     field: str | None
     value: Any
     row: Any
@@ -18,4 +21,5 @@ def row_error(
     row: Any = None,
     offset: int = -1,
 ) -> RowError: ...
+def coded(kind: type[_E], code: str, message: str) -> _E: ...
 def shown(value: Any, length: int = 500) -> str: ...

@@ -1,4 +1,4 @@
-"""What a row that does not fit its output raises."""
+"""What a row that does not fit its output raises, and what errors of the core show."""
 
 cdef enum:
     GIVEN_LENGTH = 500  # characters of a value that a message shows
@@ -11,6 +11,8 @@ class RowError(ValueError):
     ``field`` is the output field's name, ``value`` the offending value (the innermost one for nested types), ``row``
     the values of the row as they were emitted; None where there is none.
     """
+
+    code = "PYSTORM_VALUE_DOES_NOT_FIT"
 
     def __init__(self, message, field=None, value=None, row=None):
         super().__init__(message)
@@ -32,6 +34,13 @@ def row_error(field, str path, type, value, str label, str reason, row=None, lon
         value,
         row,
     )
+
+
+def coded(kind, str code, str message):
+    """An exception of Python's own with a code of docs/ERRORS.md, by which the test kit and users tell it."""
+    error = kind(message)
+    error.code = code
+    return error
 
 
 def shown(value, Py_ssize_t length=GIVEN_LENGTH):

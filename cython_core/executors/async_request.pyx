@@ -21,7 +21,7 @@ from cython_core.routing.output_collector cimport BoltBase, BoltOutputCollector,
 from cython_core.timing.purgatory cimport CANCELLED, EXPIRED, DelayedOperation
 from cython_core.tuples.tuple cimport OPEN, Tuple
 
-from cython_core.arrow.row_error import shown
+from cython_core.arrow.row_error import coded, shown
 
 cdef object REQUEST = ContextVar("pystorm_request")
 
@@ -60,7 +60,9 @@ cdef class AsyncRequest(DelayedOperation):
                 f"started: return the result to the coroutine, and {method} there; Given: {shown(self.tup)}"
             )
         if self.outcome == EXPIRED or self.outcome == CANCELLED:
-            raise ValueError(
+            raise coded(
+                ValueError,
+                "PYSTORM_ANCHOR_CLOSED",
                 f"{name_of(self.line.collector.instance)}.{method}: the request was given up, as its time was "
                 f"over, its tree has failed or its task ends; Given: {shown(self.tup)}"
             )
@@ -85,7 +87,9 @@ cdef class AsyncRequest(DelayedOperation):
         """
         if self.tup.verdict == OPEN or arguments[2] is not None or not self.line.collector.auto_anchor:
             return 0
-        error = ValueError(
+        error = coded(
+            ValueError,
+            "PYSTORM_ANCHOR_CLOSED",
             f"{name_of(self.line.collector.instance)}.emit: its {self.method}() has returned: await what it starts, or "
             f"emit with anchors=[]; Given: {shown(arguments[0])}"
         )

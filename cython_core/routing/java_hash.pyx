@@ -22,7 +22,7 @@ from libc.math cimport isnan
 from libc.stdint cimport int8_t, int32_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from cython_core.arrow.row_error import shown
+from cython_core.arrow.row_error import coded, shown
 
 
 cdef extern from "Python.h":
@@ -90,7 +90,11 @@ cdef uint32_t hash_decimal(object number) except? 0:
     """``BigDecimal.hashCode``."""
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
-        raise TypeError(f"a fields grouping by Java's hash takes no infinite decimals and no NaN; Given: {number!r}")
+        raise coded(
+            TypeError,
+            "PYSTORM_VALUE_WITHOUT_HASH",
+            f"a fields grouping by Java's hash takes no infinite decimals and no NaN; Given: {number!r}",
+        )
     unscaled = int("".join(map(str, digits)))
     return hash_magnitude(-unscaled if sign else unscaled) * 31 + <uint32_t>(-exponent & 0xFFFFFFFF)
 
@@ -148,7 +152,9 @@ cdef uint32_t hash_of_compound(object value, bint inside) except? 0:
     if not inside and isinstance(value, (bytearray, memoryview)):
         return hash_of_bytes(bytes(value))
     where = " inside of a list or dict" if inside else ""
-    raise TypeError(
+    raise coded(
+        TypeError,
+        "PYSTORM_VALUE_WITHOUT_HASH",
         f"topology.fields.grouping.hash=java cannot hash a value of type {type(value).__name__}{where}: Storm had "
         f"text, numbers, booleans, None, and lists and dicts of these; convert it, or leave the option at 'stable'; "
         f"Given: {shown(value)}"
@@ -161,7 +167,9 @@ cdef object json_key(object key):
         return key
     if key is None or isinstance(key, (bool, int, float)):
         return next(iter(json.loads(json.dumps({key: None}))))
-    raise TypeError(
+    raise coded(
+        TypeError,
+        "PYSTORM_VALUE_WITHOUT_HASH",
         f"topology.fields.grouping.hash=java cannot hash a dict with keys of type {type(key).__name__}: JSON has "
         f"text as keys; convert it, or leave the option at 'stable'; Given: {shown(key)}"
     )

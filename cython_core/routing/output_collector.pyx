@@ -39,7 +39,7 @@ from cython_core.acking.acker cimport (
 from cython_core.routing.stream_router cimport StreamRouter, send_straight, transfer
 from cython_core.tuples.tuple cimport ACKED, FAILED, OPEN, Tuple, named_values, new_tuple, tuple_named
 
-from cython_core.arrow.row_error import shown
+from cython_core.arrow.row_error import coded, shown
 
 
 cdef extern from "cython_core/routing/own_emit.h":
@@ -100,7 +100,9 @@ cdef class OutputCollector:
     cdef StreamRouter router_of(self, object stream):
         cdef StreamRouter router = self.routers.get("default" if stream is None else stream)
         if router is None:
-            raise ValueError(
+            raise coded(
+                ValueError,
+                "PYSTORM_UNKNOWN_STREAM",
                 f"Unknown stream ID: {type(self.instance).__name__} declares the streams "
                 f"{', '.join(repr(name) for name in self.routers) or 'none'} in `outputs`; declare the fields, such as "
                 f"{example_of(stream)}. "
@@ -202,9 +204,11 @@ cdef object fitting(StreamRouter router, object values):
         values = tuple(values)
         n = PyTuple_GET_SIZE(values)
     else:
-        raise TypeError(f"All Tuples must be either lists or tuples, received {type(values)!r} instead.")
+        raise no_list(values)
     if n != router.arity:
-        raise ValueError(
+        raise coded(
+            ValueError,
+            "PYSTORM_WRONG_NUMBER_OF_FIELDS",
             f"Tuple created with wrong number of fields: stream {router.source.stream!r} of "
             f"{router.source.component!r} declares {list(router.source.fields)}; Given: {shown(values)}"
         )
@@ -275,13 +279,17 @@ cdef class SpoutOutputCollector(OutputCollector):
         cdef long long offset
         cdef int beyond = 0
         if type(tup_id) is not int:
-            raise ValueError(
+            raise coded(
+                ValueError,
+                "PYSTORM_OFFSET_MISSING",
                 f"{type(self.instance).__name__} is a PartitionedSpout: emit(values, tup_id=offset) needs the tuple's "
                 f"offset, an int in [{self.start}, {self.end}); Given: {shown(tup_id)}"
             )
         offset = PyLong_AsLongLongAndOverflow(tup_id, &beyond)
         if beyond != 0 or not self.start <= offset < self.end:
-            raise ValueError(
+            raise coded(
+                ValueError,
+                "PYSTORM_OFFSET_OUT_OF_RANGE",
                 f"{type(self.instance).__name__} emitted an offset outside of its range [{self.start}, {self.end}): "
                 f"next_tuple() returns False once the range is exhausted; Given: {shown(tup_id)}"
             )
@@ -332,13 +340,17 @@ cdef class BoltOutputCollector(OutputCollector):
         cdef dict found = {}
         cdef object roots = None
         if isinstance(anchors, (Tuple, str, bytes)) or not hasattr(anchors, "__iter__"):
-            raise TypeError(
+            raise coded(
+                TypeError,
+                "PYSTORM_INVALID_ANCHOR",
                 f"{type(self.instance).__name__}.emit: anchors is a list of Tuples or of ids; Given: {shown(anchors)}"
             )
         for given in anchors:
             tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
             if tup is None:
-                raise ValueError(
+                raise coded(
+                    ValueError,
+                    "PYSTORM_INVALID_ANCHOR",
                     f"{type(self.instance).__name__}.emit: an anchor is a Tuple that the bolt still holds, or its id; "
                     f"Given: {shown(given)}"
                 )
@@ -402,7 +414,9 @@ cdef class BoltOutputCollector(OutputCollector):
 
         Order: written down, too, as the exception in the thread may never be seen.
         """
-        error = RuntimeError(
+        error = coded(
+            RuntimeError,
+            "PYSTORM_EMIT_OUTSIDE_OF_RUN",
             f"{name_of(self.instance)}.emit by a thread of its own, between two micro-batches: emit before "
             f"process_tick() has returned for the tick that ends one, or anchor to a tuple that has no verdict yet; "
             f"Given: {shown(values)}"
@@ -439,11 +453,22 @@ cdef int add_roots(dict found, Tuple tup) except -1:
 
 cdef int check_open(BoltOutputCollector collector, Tuple anchor) except -1:
     if anchor.verdict != OPEN:
-        raise ValueError(
+        raise coded(
+            ValueError,
+            "PYSTORM_ANCHOR_CLOSED",
             f"{name_of(collector.instance)}.emit: Anchored onto {anchor.id} after ack/fail: emit first, then "
             f"{'ack' if anchor.verdict == ACKED else 'fail'}, or emit with anchors=[]; Given: {shown(anchor)}"
         )
     return 0
+
+
+cdef object no_list(object values):
+    """pystorm's error for an emit of something else, in its words."""
+    return coded(
+        TypeError,
+        "PYSTORM_EMIT_NOT_A_LIST",
+        f"All Tuples must be either lists or tuples, received {type(values)!r} instead.",
+    )
 
 
 cdef str name_of(object component):
@@ -472,7 +497,7 @@ cdef OutputCollector collector_of(object component, object given=None):
         )
         if given is not None and getattr(component, "task_id", None) is not None:
             warn_of_late_emit(component, text)
-        raise RuntimeError(text)
+        raise coded(RuntimeError, "PYSTORM_EMIT_OUTSIDE_OF_RUN", text)
     return collector
 
 
@@ -497,7 +522,7 @@ cdef object emit_by_protocol(object component, object values, dict more, object 
                              bint need_task_ids):
     """Sends what pystorm's ``emit`` would send. Raises as ``collector_of`` if nothing takes the message."""
     if not isinstance(values, (list, tuple)):
-        raise TypeError(f"All Tuples must be either lists or tuples, received {type(values)!r} instead.")
+        raise no_list(values)
     cdef dict message = {"command": "emit", "tuple": values, **more}
     if stream is not None:
         message["stream"] = stream

@@ -19,7 +19,7 @@ from cpython.unicode cimport PyUnicode_Check
 from libc.math cimport floor, isnan
 from libc.stdint cimport uint64_t
 
-from cython_core.arrow.row_error import shown
+from cython_core.arrow.row_error import coded, shown
 
 
 cdef extern from "cython_core/primitives/mix.h" nogil:
@@ -157,7 +157,9 @@ cdef uint64_t hash_of_other(object value) except? 0:
         plain = value.tolist()
         if type(plain) is not type(value):
             return stable_hash(plain)
-    raise TypeError(
+    raise coded(
+        TypeError,
+        "PYSTORM_VALUE_WITHOUT_HASH",
         f"a fields grouping cannot hash a value of type {type(value).__name__}: group by text, numbers, bytes, dates, "
         f"lists, dicts, sets or dataclasses of these; Given: {shown(value)}"
     )

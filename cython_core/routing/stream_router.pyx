@@ -30,7 +30,7 @@ from cython_core.routing.java_hash cimport java_hash_of_all
 from cython_core.routing.stable_hash cimport stable_hash
 from cython_core.tuples.tuple cimport Tuple, TupleSource, add_edge, named_values, new_edge, new_tuple, ring_edge
 
-from cython_core.arrow.row_error import shown
+from cython_core.arrow.row_error import coded, shown
 
 
 cdef extern from "cython_core/primitives/mix.h" nogil:
@@ -303,7 +303,9 @@ cdef class StreamRouter:
 
     cdef object wrong_answer(self, Route route, str wanted, object answer):
         kind = TypeError if not isinstance(answer, (list, tuple)) else ValueError
-        return kind(
+        return coded(
+            kind,
+            "PYSTORM_INVALID_GROUPING_ANSWER",
             f"{type(route.custom).__name__}.choose_tasks, the grouping of stream {self.source.stream!r} of "
             f"{self.source.component!r}, must answer {wanted}; Given: {shown(answer)}"
         )
@@ -326,7 +328,9 @@ cdef class StreamRouter:
         if not self.direct:
             self.refuse("is not direct: declare it with Stream(..., direct=True) or emit without direct_task", task)
         if type(task) is not int:
-            raise TypeError(
+            raise coded(
+                TypeError,
+                "PYSTORM_INVALID_DIRECT_TASK",
                 f"a direct task is a task id, an int, as in [int(task) for task in context['task->component']]; "
                 f"Given: {task!r}"
             )
@@ -347,4 +351,8 @@ cdef class StreamRouter:
         return sent
 
     cdef int refuse(self, str why, object given) except -1:
-        raise ValueError(f"stream {self.source.stream!r} of {self.source.component!r} {why}; Given: {shown(given)}")
+        raise coded(
+            ValueError,
+            "PYSTORM_INVALID_DIRECT_TASK",
+            f"stream {self.source.stream!r} of {self.source.component!r} {why}; Given: {shown(given)}",
+        )

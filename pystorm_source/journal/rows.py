@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
+from cython_core.arrow.row_error import coded
 from pystorm_source.errors import DataLossError, given
 from pystorm_source.journal.segment import STREAM, Group, StreamBatch
 
@@ -66,9 +67,11 @@ class JournalRows:
         field, TypeError for one that an untyped field cannot hold."""
         appender = self._appenders.get(stream)
         if appender is None:
-            raise ValueError(
+            raise coded(
+                ValueError,
+                "PYSTORM_UNKNOWN_STREAM",
                 f"Unknown stream ID: {self.component!r} declares the streams {', '.join(map(repr, self._appenders))}. "
-                f"Given: {given(stream)}"
+                f"Given: {given(stream)}",
             )
         appender.append(values, task, position)
 
@@ -132,7 +135,11 @@ class _Appender:
     def append(self, values: Sequence[Any], task: int | None, position: int) -> None:
         if self.straight is not None:
             if task is not None:
-                raise ValueError(f"a direct task on a stream that is not declared direct=True. Given: {given(task)}")
+                raise coded(
+                    ValueError,
+                    "PYSTORM_INVALID_DIRECT_TASK",
+                    f"a direct task on a stream that is not declared direct=True. Given: {given(task)}",
+                )
             self.straight(values, position)
             return
         row = list(values)
@@ -141,7 +148,11 @@ class _Appender:
                 row[i] = _packed(row[i], f"value {i} of {self._view.label}")
         if self._direct:
             if task is None:
-                raise ValueError(f"an emit to {self._view.label}, a direct stream, names a task. Given: {given(task)}")
+                raise coded(
+                    ValueError,
+                    "PYSTORM_INVALID_DIRECT_TASK",
+                    f"an emit to {self._view.label}, a direct stream, names a task. Given: {given(task)}",
+                )
             row.append(task)
         self._view.append_row(row, position)
 
@@ -160,7 +171,9 @@ def _packed(value: Any, where: str) -> bytes:
     try:
         return msgspec.msgpack.encode(value)
     except (OverflowError, ValueError, RecursionError) as error:
-        raise TypeError(f"{_untyped(where)}: {error}. Given: {given(value)}") from None
+        raise coded(
+            TypeError, "PYSTORM_VALUE_DOES_NOT_FIT", f"{_untyped(where)}: {error}. Given: {given(value)}"
+        ) from None
 
 
 def _check_plain(value: Any, where: str) -> None:
@@ -175,7 +188,9 @@ def _check_plain(value: Any, where: str) -> None:
             _check_plain(key, where)
             _check_plain(each, where)
     else:
-        raise TypeError(f"{_untyped(where)}. Given: {given(value)}, a {kind.__name__}")
+        raise coded(
+            TypeError, "PYSTORM_VALUE_DOES_NOT_FIT", f"{_untyped(where)}. Given: {given(value)}, a {kind.__name__}"
+        )
 
 
 def _untyped(where: str) -> str:

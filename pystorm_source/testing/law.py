@@ -8,9 +8,9 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Self
 
-from cython_core.arrow.row_error import RowError
 from cython_core.executors.executor import ComponentFailed
 from pystorm_source.clock import SystemClock
+from pystorm_source.error_conditions import Code
 from pystorm_source.errors import ContractBroken, TupleFailed, given, said
 from pystorm_source.testing.watch import GRACE_SECONDS, interrupted_threads
 
@@ -112,51 +112,38 @@ LATE_REMEDY = (
     "Threads of the bolt emit before process() returns, or anchor to a tuple that has no verdict yet, and end in "
     "cleanup(); for calls that wait, write an AsyncBolt"
 )
-OF_ERRORS = (
-    (
-        "All Tuples must be either lists or tuples",
+_IN_RANGE = "offsets lie in the range and ascend"
+OF_ERRORS: dict[Code, tuple[str, str]] = {
+    "PYSTORM_EMIT_NOT_A_LIST": (
         "emits are lists or tuples",
         "emit([value]): one value for each field, in a list or a tuple",
     ),
-    (
-        "Unknown stream ID",
+    "PYSTORM_UNKNOWN_STREAM": (
         "emits go to declared streams",
         "Declare the stream in `outputs`: Stream(['field type'], name='stream')",
     ),
-    (
-        "wrong number of fields",
+    "PYSTORM_WRONG_NUMBER_OF_FIELDS": (
         "an emit has a value for each declared field",
         "Emit a value for each field of `outputs`, None for what is unknown",
     ),
-    (
-        "outside of its range",
-        "offsets lie in the range and ascend",
+    "PYSTORM_VALUE_DOES_NOT_FIT": (
+        "emits fit the declared types",
+        "Emit values of the types in `outputs`, or declare the types that the values have",
+    ),
+    "PYSTORM_OFFSET_OUT_OF_RANGE": (
+        _IN_RANGE,
         "Stop before `end`: return False from next_tuple() instead of emitting offset `end`",
     ),
-    (
-        "by a thread of its own, between two micro-batches",
-        LATE,
-        LATE_REMEDY,
-    ),
-    (
-        "needs the tuple's offset",
-        "offsets lie in the range and ascend",
-        "emit(values, tup_id=offset) with the offset, an int",
-    ),
-)
-"""What an error of ``emit`` says → the law that it stands for, and the remedy."""
-
-TYPES = "emits fit the declared types"
-TYPES_REMEDY = "Emit values of the types in `outputs`, or declare the types that the values have"
+    "PYSTORM_OFFSET_MISSING": (_IN_RANGE, "emit(values, tup_id=offset) with the offset, an int"),
+    "PYSTORM_EMIT_OUTSIDE_OF_RUN": (LATE, LATE_REMEDY),
+}
+"""Code of an error of ``emit`` → the law that it stands for, and the remedy."""
 
 
 def law_of_error(error: BaseException) -> tuple[str, str] | None:
     """The law and the remedy that an exception of a component's stands for; None for one of its own."""
-    cause = cause_of(error)
-    if isinstance(cause, RowError):
-        return TYPES, TYPES_REMEDY
-    text = str(cause) if isinstance(cause, (ValueError, TypeError)) else ""
-    return next((found for part, *found in OF_ERRORS if part in text), None)  # type: ignore[return-value]
+    code: Any = getattr(cause_of(error), "code", None)  # exceptions of others have one, too: a number, or anything
+    return OF_ERRORS.get(code) if isinstance(code, str) else None
 
 
 def cause_of(error: BaseException) -> BaseException:
