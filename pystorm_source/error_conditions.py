@@ -29,7 +29,9 @@ Code = Literal[
     "PYSTORM_TOPOLOGY_NOT_FOUND",
     "PYSTORM_NAME_NOT_FOUND",
     "PYSTORM_IMPORT_FAILED",
+    "PYSTORM_MODULE_NOT_FOUND",
     "PYSTORM_PACKAGE_MISSING",
+    "PYSTORM_MODULE_MISSING_ON_EXECUTOR",
     "PYSTORM_PACKAGE_IN_THE_WAY",
     "PYSTORM_VERSIONS_DIFFER",
     "PYSTORM_CODE_DIFFERS",
@@ -77,12 +79,25 @@ Code = Literal[
     "PYSTORM_TUPLE_FAILED",
     "PYSTORM_TUPLE_TIMED_OUT",
     "PYSTORM_COMPONENT_FAILED",
+    # emits
+    "PYSTORM_UNKNOWN_STREAM",
+    "PYSTORM_EMIT_NOT_A_LIST",
+    "PYSTORM_WRONG_NUMBER_OF_FIELDS",
+    "PYSTORM_VALUE_DOES_NOT_FIT",
+    "PYSTORM_OFFSET_MISSING",
+    "PYSTORM_OFFSET_OUT_OF_RANGE",
+    "PYSTORM_INVALID_ANCHOR",
+    "PYSTORM_ANCHOR_CLOSED",
+    "PYSTORM_EMIT_OUTSIDE_OF_RUN",
+    "PYSTORM_INVALID_DIRECT_TASK",
+    "PYSTORM_INVALID_GROUPING_ANSWER",
+    "PYSTORM_VALUE_WITHOUT_HASH",
 ]
 
 
 class Condition(NamedTuple):
-    """``error``: the name of the class, or of the base of the classes, that have the code. ``cause`` and ``remedy``:
-    one sentence each; the remedy of ``docs/ERRORS.md``, for the message itself names the values."""
+    """``error``: the class that has the code, or the base of such classes; Python's own for what ``emit`` raises.
+    ``cause`` and ``remedy``: a sentence each; the message itself names the values."""
 
     error: str
     cause: str
@@ -182,13 +197,23 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_IMPORT_FAILED": Condition(
         "OptionError",
-        "A module that an option names cannot be imported.",
+        "A module that an option names raises an exception while it is imported.",
+        "Mend the line of it that the message names.",
+    ),
+    "PYSTORM_MODULE_NOT_FOUND": Condition(
+        "OptionError",
+        "There is no module of the name that an option gives.",
         "Correct the name, or install the module where the driver and the executors run.",
     ),
     "PYSTORM_PACKAGE_MISSING": Condition(
         "UsageError",
         "A Python package that is needed is not installed.",
         "Install it on the driver and on every executor; the message has the command.",
+    ),
+    "PYSTORM_MODULE_MISSING_ON_EXECUTOR": Condition(
+        "UsageError",
+        "A module that the driver could import is missing in the Python of an executor.",
+        "Install it there too, or ship it with `--py-files` or `--archives` (`docs/DEPLOY.md`).",
     ),
     "PYSTORM_PACKAGE_IN_THE_WAY": Condition(
         "UsageError",
@@ -216,9 +241,9 @@ CONDITIONS: dict[Code, Condition] = {
         "Change the declaration as the message says.",
     ),
     "PYSTORM_NOT_A_TOPOLOGY": Condition(
-        "TopologyError",
+        "UsageError",
         "Something else was given instead of a subclass of `Topology`.",
-        "Give the class itself: no instance, no component, no text.",
+        "Give the class itself to `read_stream`, `register` and `run_topology`, and its name to option `topology`.",
     ),
     "PYSTORM_INVALID_COMPONENT": Condition(
         "TopologyError",
@@ -399,6 +424,66 @@ CONDITIONS: dict[Code, Condition] = {
         "TupleFailed",
         "A component raised in a call that is about no single tuple, such as `initialize()` or `next_tuple()`.",
         "Mend the component, whose own traceback is the cause.",
+    ),
+    "PYSTORM_UNKNOWN_STREAM": Condition(
+        "ValueError",
+        "A component emits to a stream that it does not declare.",
+        "Declare it in `outputs`: `Stream(['field type'], name='stream')`.",
+    ),
+    "PYSTORM_EMIT_NOT_A_LIST": Condition(
+        "TypeError",
+        "A component emits something else than a list or a tuple.",
+        "`emit([value])`: one value for each field.",
+    ),
+    "PYSTORM_WRONG_NUMBER_OF_FIELDS": Condition(
+        "ValueError",
+        "An emit has more or fewer values than its stream has fields.",
+        "Emit a value for each field of `outputs`, `None` for what is unknown.",
+    ),
+    "PYSTORM_VALUE_DOES_NOT_FIT": Condition(
+        "RowError, a ValueError; TypeError",
+        "A value cannot be stored in a column of the declared type.",
+        "Emit values of the types in `outputs`, or declare the types that the values have.",
+    ),
+    "PYSTORM_OFFSET_MISSING": Condition(
+        "ValueError",
+        "A `PartitionedSpout` emits without the offset of the tuple.",
+        "`emit(values, tup_id=offset)` with the offset, an `int`.",
+    ),
+    "PYSTORM_OFFSET_OUT_OF_RANGE": Condition(
+        "ValueError",
+        "A `PartitionedSpout` emits an offset that is not in the range that it was asked to read.",
+        "Return `False` from `next_tuple()` at the end of the range.",
+    ),
+    "PYSTORM_INVALID_ANCHOR": Condition(
+        "ValueError or TypeError",
+        "The anchors of an emit are no list of tuples that the bolt still holds.",
+        "`emit(values, anchors=[tup])`, before the tuple is acked or failed.",
+    ),
+    "PYSTORM_ANCHOR_CLOSED": Condition(
+        "ValueError",
+        "An emit is anchored to a tuple that is acked, failed or given up.",
+        "Emit first, then ack; await what an `AsyncBolt` starts; or emit with `anchors=[]`.",
+    ),
+    "PYSTORM_EMIT_OUTSIDE_OF_RUN": Condition(
+        "RuntimeError",
+        "A component emits, acks or fails before `initialize()`, after `cleanup()`, or between two micro-batches.",
+        "Emit while the component is called; threads of a bolt hand their results to its next call.",
+    ),
+    "PYSTORM_INVALID_DIRECT_TASK": Condition(
+        "ValueError or TypeError",
+        "An emit names a task on a stream that is not direct, none on one that is, or no id of a task.",
+        "Declare `Stream(..., direct=True)` and emit with `direct_task=` an id of `context['task->component']`.",
+    ),
+    "PYSTORM_INVALID_GROUPING_ANSWER": Condition(
+        "ValueError or TypeError",
+        "`choose_tasks()` of a custom grouping returned something else than task ids of its bolt.",
+        "Return a list of ids out of those that `prepare()` was given.",
+    ),
+    "PYSTORM_VALUE_WITHOUT_HASH": Condition(
+        "TypeError",
+        "A fields grouping selects a value of a type that has no hash that is equal in every process.",
+        "Group by text, numbers, bytes, dates, or lists, dicts and dataclasses of these.",
     ),
 }
 """In the order of ``Code``, which is that of the page."""

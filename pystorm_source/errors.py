@@ -9,6 +9,7 @@ Messages show the user's values, exceptions and tracebacks by ``given``, ``said`
 and bear with objects that do not print.
 """
 
+import difflib
 import traceback
 
 from pystorm_source.error_conditions import Code
@@ -48,9 +49,18 @@ def said(error: BaseException, most: int = LONGEST_MESSAGE) -> str:
     """The exception's type and message, cut. Never raises: a user's exception may not print."""
     name = type(error).__name__
     try:
-        return f"{name}: {cut(str(error), most)}"
+        return f"{name}: {cut(str(error), most)}{_fields_instead(error)}"
     except Exception:
         return f"{name}, which does not print"
+
+
+def _fields_instead(error: BaseException) -> str:
+    """The fields of the tuple whose values lack the one that was asked for, as in ``tup.values.lyne``."""
+    fields = getattr(error.obj, "_fields", None) if isinstance(error, AttributeError) else None
+    if not isinstance(fields, tuple) or not all(isinstance(field, str) for field in fields):
+        return ""
+    near = difflib.get_close_matches(error.name, fields, n=1)  # type: ignore[attr-defined]
+    return f"; its fields are {', '.join(fields)}" + (f": did you mean {near[0]!r}?" if near else "")
 
 
 def traced(error: BaseException) -> str:

@@ -4,7 +4,8 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-from pystorm_source.errors import OptionError, said
+from pystorm_source.errors import OptionError, cut, said
+from pystorm_source.user_frames import LONGEST_LINE, trim, users_line
 
 
 def load_named(key: str, given: str, form: str, otherwise: str = "", dots: bool = False) -> tuple[ModuleType, Any]:
@@ -23,13 +24,44 @@ def load_named(key: str, given: str, form: str, otherwise: str = "", dots: bool 
         raise OptionError(f"option {key!r} is {form}{hint}. Given: {given!r}", code="PYSTORM_INVALID_OPTION")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:
-        raise OptionError(
-            f"option {key!r}: module {module_name!r} cannot be imported by this Python ({said(error)}); install it "
-            f"where driver and executors run{otherwise}. Given: {given!r}",
-            code="PYSTORM_IMPORT_FAILED",
-        ) from error
+    except (Exception, SystemExit) as error:
+        raise not_imported(f"option {key!r}: module {module_name!r}", module_name, error, otherwise, given) from trim(
+            error
+        )
     found: Any = module
     for part in path.split("."):
         found = getattr(found, part, None)
     return module, found
+
+
+def not_imported(what: str, module: str, error: BaseException, otherwise: str, given: str) -> OptionError:
+    """The error for a module that is not there, that needs a package which is not there, or that raises.
+
+    ``what``: names the module and where its name comes from; ``otherwise``: a remedy besides installing it.
+    """
+    if isinstance(error, ModuleNotFoundError) and error.name and f"{module}.".startswith(f"{error.name}."):
+        return OptionError(
+            f"{what} cannot be imported by this Python ({said(error)}); install it where driver and executors run"
+            f"{otherwise}. Given: {given!r}",
+            code="PYSTORM_MODULE_NOT_FOUND",
+        )
+    line = line_of(error)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return OptionError(
+            f"{what} cannot be imported, as it needs {error.name!r}, which this Python does not have. {line}. Install "
+            f"the package where driver and executors run; a module of your own belongs on PYTHONPATH there. "
+            f"Given: {given!r}",
+            code="PYSTORM_PACKAGE_MISSING",
+        )
+    return OptionError(
+        f"{what} cannot be imported, as it raises {said(error)}. {line}. Mend that line. Given: {given!r}",
+        code="PYSTORM_IMPORT_FAILED",
+    )
+
+
+def line_of(error: BaseException) -> str:
+    """``File "/job/words.py", line 3, in <module>: 1 / 0``: the user's line that raised, or that is no Python."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        source = f": {cut(error.text.strip(), LONGEST_LINE)}" if error.text else ""
+        return f'File "{error.filename}", line {error.lineno}{source}'
+    return users_line(error) or "No line of a module of yours raised it"

@@ -1,6 +1,7 @@
 """Every error has a code of the table, and every code of the table is raised."""
 
 import ast
+import builtins
 import pickle
 import re
 from pathlib import Path
@@ -40,6 +41,7 @@ def test_every_error_that_is_made_names_a_code_of_the_table(path):
     assert [line for line, _, code in made_in(source) if code is None] == [], f'{path}: say code="PYSTORM_…"'
     for line, cls, code in codes_in(source):
         assert code in CONDITIONS, f"{path}:{line}"
+        assert CONDITIONS[code].error in CLASSES, f"{path}:{line}: {code} is of Python's own errors"
         assert issubclass(cls, CLASSES[CONDITIONS[code].error]), f"{path}:{line}: {code} is of another class"
 
 
@@ -63,7 +65,8 @@ def test_the_table_has_every_code_once_with_cause_and_remedy():
         assert re.fullmatch(r"PYSTORM_[A-Z_]+[A-Z]", code)
         for text in (condition.cause, condition.remedy):
             assert text.endswith(".") and text[0].isupper() | text.startswith("`"), code
-        assert condition.error in CLASSES, code
+        names = re.findall(r"\w*Error|\w*Failed|\w*Broken", condition.error)
+        assert names and all(name in CLASSES or name == "RowError" or hasattr(builtins, name) for name in names), code
 
 
 def test_a_code_stands_before_the_message_and_in_an_attribute():

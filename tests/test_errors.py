@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cython_core.tuples.tuple import values_class_of
 from pystorm_source import errors
 from pystorm_source.errors import (
     LONGEST_GIVEN,
@@ -73,6 +74,22 @@ def test_exceptions_say_type_and_message_whether_or_not_they_print():
     assert said(ValueError("broken")) == "ValueError: broken"
     assert said(Mute()) == "Mute, which does not print"
     assert len(said(ValueError("x" * MEGABYTES))) <= LONGEST_MESSAGE + len("ValueError: ")
+
+
+def test_a_field_that_a_tuple_does_not_have_is_told_by_those_that_it_has():
+    values = values_class_of("words", "default", ("line", "length"))("a", 1)
+    with pytest.raises(AttributeError) as caught:
+        values.lyne
+    assert said(caught.value) == (
+        "AttributeError: 'WordsDefaultTuple' object has no attribute 'lyne'; its fields are line, length: did you mean "
+        "'line'?"
+    )
+    with pytest.raises(AttributeError) as caught:
+        values.x
+    assert said(caught.value).endswith("; its fields are line, length")
+    with pytest.raises(AttributeError) as caught:
+        object().line
+    assert said(caught.value) == "AttributeError: 'object' object has no attribute 'line'"
 
 
 def raised(error):

@@ -1,7 +1,9 @@
 """What an option names as module:object."""
 
 import sys
+import traceback
 from collections import OrderedDict
+from pathlib import Path
 
 import pytest
 
@@ -40,8 +42,65 @@ def test_a_files_name_is_named_as_such(given):
         load_named("key", given, FORM)
 
 
-def test_a_module_that_raises_anything(tmp_path, monkeypatch):
-    (tmp_path / "raises_at_import.py").write_text("1 / 0")
+def refused(tmp_path, monkeypatch, source, name):
+    (tmp_path / f"{name}.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(OptionError, match=r"ZeroDivisionError.*install it where .*, or pray\. Given: 'raises_at"):
-        load_named("key", "raises_at_import:Class", FORM, ", or pray")
+    with pytest.raises(OptionError) as caught:
+        load_named("key", f"{name}:Class", FORM, ", or pray")
+    error = caught.value
+    assert error.message.startswith(f"option 'key': module {name!r} ")
+    assert error.message.endswith(f". Given: '{name}:Class'") and "\n" not in error.message
+    return error
+
+
+def test_a_module_that_is_not_there():
+    with pytest.raises(OptionError) as caught:
+        load_named("key", "no_such.module:Class", FORM, ", or pray")
+    assert caught.value.code == "PYSTORM_MODULE_NOT_FOUND"
+    assert caught.value.message == (
+        "option 'key': module 'no_such.module' cannot be imported by this Python (ModuleNotFoundError: No module named "
+        "'no_such'); install it where driver and executors run, or pray. Given: 'no_such.module:Class'"
+    )
+
+
+def test_a_module_that_raises_names_its_line(tmp_path, monkeypatch):
+    source = "import collections\n\n\ndef half(n):\n    return 1 / n\n\n\nHALF = half(0)\n"
+    error = refused(tmp_path, monkeypatch, source, "raises_at_import")
+    assert error.code == "PYSTORM_IMPORT_FAILED"
+    assert "as it raises ZeroDivisionError: division by zero. " in error.message
+    assert f'File "{tmp_path / "raises_at_import.py"}", line 5, in half: return 1 / n. ' in error.message
+
+
+def test_the_traceback_of_a_failed_import_has_the_users_frames_alone(tmp_path, monkeypatch):
+    error = refused(tmp_path, monkeypatch, "def half(n):\n    return 1 / n\n\n\nHALF = half(0)\n", "raises_in_a_call")
+    frames = traceback.extract_tb(error.__cause__.__traceback__)
+    assert [(Path(frame.filename).name, frame.lineno) for frame in frames] == [
+        ("raises_in_a_call.py", n) for n in (5, 2)
+    ]
+
+
+def test_a_package_that_a_module_needs(tmp_path, monkeypatch):
+    error = refused(tmp_path, monkeypatch, "import json\nimport no_such_package.inner\n", "needs_a_package")
+    assert error.code == "PYSTORM_PACKAGE_MISSING"
+    assert "it needs 'no_such_package', which this Python does not have" in error.message
+    file = tmp_path / "needs_a_package.py"
+    assert f'File "{file}", line 2, in <module>: import no_such_package.inner. Install the package ' in error.message
+
+
+def test_a_package_that_another_module_of_the_users_needs(tmp_path, monkeypatch):
+    (tmp_path / "shared_part.py").write_text("\nfrom no_such_package import part\n")
+    error = refused(tmp_path, monkeypatch, "import shared_part\n", "imports_another")
+    assert error.code == "PYSTORM_PACKAGE_MISSING"
+    assert f'File "{tmp_path / "shared_part.py"}", line 2, in <module>: from no_such_package' in error.message
+
+
+def test_a_module_that_is_no_python(tmp_path, monkeypatch):
+    error = refused(tmp_path, monkeypatch, "import json\nclass Words(:\n", "no_python")
+    assert error.code == "PYSTORM_IMPORT_FAILED"
+    assert f'File "{tmp_path / "no_python.py"}", line 2: class Words(:. Mend that line' in error.message
+
+
+def test_a_module_that_ends_the_process(tmp_path, monkeypatch):
+    error = refused(tmp_path, monkeypatch, "import sys\nsys.exit(3)\n", "a_script")
+    assert error.code == "PYSTORM_IMPORT_FAILED"
+    assert "it raises SystemExit: 3" in error.message and "line 2, in <module>: sys.exit(3)" in error.message

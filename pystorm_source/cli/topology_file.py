@@ -73,12 +73,12 @@ def _imported(file: Path, reference: str) -> ModuleType:
         if (file.parent / "__init__.py").is_file():
             return _module_of_package(file)
         return _module_alone(file)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         _explain_streamparse(error, reference, project)
         raise OptionError(
             f"{user_line(error)}: {said(error)}. The file of the topology cannot be imported: mend that line, or "
             f"install the package that it names. Given: {reference!r}",
-            code="PYSTORM_IMPORT_FAILED",
+            code="PYSTORM_PACKAGE_MISSING" if isinstance(error, ModuleNotFoundError) else "PYSTORM_IMPORT_FAILED",
         ) from error
 
 

@@ -135,6 +135,13 @@ def _families(table: type[Options], lowered: Mapping[str, Any]) -> dict[str, dic
     return families
 
 
+def _setting_of(key: str) -> str:
+    """How an option is given, for a message."""
+    if key == "path":  # Spark's own way
+        return ".load('/dir') or .option('path', '/dir') on the reader, or by spec(path='/dir') of the spout"
+    return f".option({key!r}, ...) on the reader, or by spec(config={{{key!r}: ...}}) of the component"
+
+
 def parse(table: type[T], given: Mapping[str, Any]) -> T:
     """Reads the keys of this table out of ``given`` (others are ignored), strings converted to the field's type.
 
@@ -147,7 +154,8 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
         if lowered_key not in lowered:
             if is_required:
                 raise OptionError(
-                    f"option {key!r} is needed: {meaning_of(field)} Given: nothing", code="PYSTORM_MISSING_OPTION"
+                    f"option {key!r} is needed: {meaning_of(field)} Set it by {_setting_of(key)}. Given: nothing",
+                    code="PYSTORM_MISSING_OPTION",
                 )
             continue
         value = lowered[lowered_key]

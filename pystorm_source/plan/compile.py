@@ -1,7 +1,9 @@
 """Topology class → Plan, and every check that a topology must pass to run."""
 
+import difflib
 import inspect
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from pystorm_source.api.async_bolt import AsyncBolt
@@ -11,7 +13,7 @@ from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.topology import Topology
-from pystorm_source.errors import OptionError, TopologyError
+from pystorm_source.errors import OptionError, TopologyError, given
 from pystorm_source.json_values import json_copy
 from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions
@@ -24,25 +26,66 @@ def load_topology(reference: str) -> type[Topology]:
 
     Raises OptionError if the text has another form, the module cannot be imported or has no such Topology.
     """
-    module_name, _, class_name = reference.partition(":")
+    if reference.startswith("<"):  # Spark makes a text of whatever an option is given
+        raise OptionError(
+            "option 'topology' is the name of a class, 'package.module:Class', and was given an object: write its "
+            "name, or hand the class itself to pystorm_source.read_stream(spark, Class) or register(spark, Class). "
+            f"Given: {reference!r}",
+            code="PYSTORM_NOT_A_TOPOLOGY",
+        )
     module, found = load_named(
         "topology",
         reference,
         "package.module:Class, such as 'jobs.word_count:WordCount'",
-        f", or register the class with pystorm_source.register(spark, {class_name})",
+        f", or register the class with pystorm_source.register(spark, {reference.partition(':')[2]})",
     )
     if not (isinstance(found, type) and issubclass(found, Topology)):
-        candidates = sorted(
-            name
-            for name, value in vars(module).items()
-            if isinstance(value, type) and issubclass(value, Topology) and value is not Topology
-        )
-        raise OptionError(
-            f"option 'topology': {module_name!r} has no Topology {class_name!r}; it has: "
-            f"{', '.join(candidates) or 'none'}. Given: {reference!r}",
+        raise _not_found(reference, module, found)
+    return found
+
+
+def _not_found(reference: str, module: ModuleType, found: Any) -> OptionError:
+    """The error for a name that is none, or not that of a topology."""
+    module_name, _, class_name = reference.partition(":")
+    what = f"option 'topology': {module_name!r} has no Topology {class_name!r}"
+    names = sorted(
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Topology) and value is not Topology
+    )
+    near = difflib.get_close_matches(class_name, names, n=1)
+    has = f"it has: {', '.join(names) or 'none'}{f'; did you mean {near[0]!r}' if near else ''}"
+    if instead := _instead(found):
+        return OptionError(f"{what}: {instead}; {has}. Given: {reference!r}", code="PYSTORM_NOT_A_TOPOLOGY")
+    if module_name == "__main__":
+        return OptionError(
+            f"{what}: Spark's processes have another '__main__' than this notebook or script. Hand the class itself "
+            f"over: pystorm_source.read_stream(spark, {class_name}) or register(spark, {class_name}); or put it into a "
+            f"module: 'jobs.words:{class_name}'. Given: {reference!r}",
             code="PYSTORM_TOPOLOGY_NOT_FOUND",
         )
-    return found
+    return OptionError(f"{what}; {has}. Given: {reference!r}", code="PYSTORM_TOPOLOGY_NOT_FOUND")
+
+
+def _no_topology(value: Any) -> TopologyError:
+    remedy = "import the class, and give it instead of its name" if isinstance(value, str) else "give the class"
+    return TopologyError(
+        f"a topology is a subclass of pystorm_source.Topology: {_instead(value) or remedy}. Given: {given(value)}",
+        code="PYSTORM_NOT_A_TOPOLOGY",
+    )
+
+
+def _instead(value: Any) -> str:
+    """What was given instead of a topology, and what to give; empty for what tells nothing."""
+    line = "class Line(Topology): lines = MySpout.spec(); words = MyBolt.spec(inputs=[lines])"
+    if isinstance(value, Topology):
+        return f"it is an instance: give the class, {type(value).__name__} without parentheses"
+    if isinstance(value, ComponentSpec):
+        return f"it is a component: make it a part of a topology, `{line}`"
+    if isinstance(value, type) and issubclass(value, (Spout, Bolt)):
+        kind = "bolt" if issubclass(value, Bolt) else "spout"
+        return f"{value.__name__} is a {kind}: make it a part of a topology, `{line}`"
+    return ""
 
 
 def compile_plan(
@@ -56,10 +99,7 @@ def compile_plan(
     Raises TopologyError for a topology that cannot run, OptionError for a wrong engine key.
     """
     if not (isinstance(topology, type) and issubclass(topology, Topology)):
-        raise TopologyError(
-            f"a topology is a subclass of pystorm_source.Topology: the class, not an instance. Given: {topology!r}",
-            code="PYSTORM_NOT_A_TOPOLOGY",
-        )
+        raise _no_topology(topology)
     if not topology.specs:
         raise TopologyError(
             f"a topology needs components, such as lines = MySpout.spec(). Given: {topology.__name__}",

@@ -5,10 +5,15 @@ here, so its derived values (``cached_property``) are computed once as well.
 """
 
 import functools
+import os
 import pickle
+import sys
 from typing import Any
 
 from pyspark import cloudpickle
+
+from pystorm_source.errors import UsageError, said
+from pystorm_source.user_frames import trim, users_line
 
 MOST_KEPT = 32
 """Objects of a process. Too few: queries that take turns in one process unpickle for each task. Too many: the classes
@@ -23,5 +28,29 @@ def pickled(value: Any) -> bytes:
 
 @functools.lru_cache(maxsize=MOST_KEPT)
 def interned(made: bytes) -> Any:
-    """The object that ``pickled`` was given: the same one for equal bytes. It must not be changed."""
-    return pickle.loads(made)
+    """The object that ``pickled`` was given: the same one for equal bytes. It must not be changed.
+
+    Raises UsageError if a module of the user's cannot be imported here, or lacks what it has on the driver.
+    """
+    try:
+        return pickle.loads(made)
+    except ImportError as error:
+        raise UsageError(
+            f"{error.name or 'a module'!r} can be imported by the process that planned the query, and not by this one, "
+            f"{sys.executable} on {os.uname().nodename} ({said(error)}{_imported_in(error)}): install it on every "
+            "executor, or ship it with spark-submit --py-files or --archives (docs/DEPLOY.md). "
+            f"Given: {error.name!r}",
+            code="PYSTORM_MODULE_MISSING_ON_EXECUTOR",
+        ) from trim(error)
+    except AttributeError as error:
+        raise UsageError(
+            f"this process, {sys.executable} on {os.uname().nodename}, has other code than the one that planned the "
+            f"query ({said(error)}): give all the same modules, and restart the application. Given: "
+            f"{getattr(error, 'name', None)!r}",
+            code="PYSTORM_CODE_DIFFERS",
+        ) from trim(error)
+
+
+def _imported_in(error: ImportError) -> str:
+    line = users_line(error)
+    return f"; imported in {line}" if line else ""

@@ -11,8 +11,10 @@ from pystorm_source.errors import OptionError, SchemaError, TopologyError
 from pystorm_source.options import shown
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
+from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
+from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.worker_python import ensure_worker_python, quick_python
 
@@ -105,7 +107,8 @@ def read_stream(
     texts = _texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(plan, name, texts, schema).check_streaming()
-    return _loaded(spark.readStream.format(_registered(spark, plan, name)), schema, texts)
+    name = _registered(spark, plan, name)
+    return _loaded(spark.readStream.format(name), schema, texts)
 
 
 def read(
@@ -145,7 +148,8 @@ def read(
     texts = _texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(plan, name, texts, schema).check_batch()
-    return _loaded(spark.read.format(_registered(spark, plan, name)), schema, texts)
+    name = _registered(spark, plan, name)
+    return _loaded(spark.read.format(name), schema, texts)
 
 
 def _planned(topology: type[Topology] | str, name: str | None = None) -> tuple[Plan, str]:
@@ -163,8 +167,9 @@ def _planned(topology: type[Topology] | str, name: str | None = None) -> tuple[P
 
 
 def _registered(spark: "SparkSession", plan: Plan, name: str) -> str:
+    source = _source_of(plan, name)
     _use_this_python(spark)
-    spark.dataSource.register(_source_of(plan, name))
+    spark.dataSource.register(source)
     return name
 
 
@@ -236,8 +241,25 @@ def _refuse_tables_of_main(plan: Plan) -> None:
 def _source_of(plan: Plan, name: str) -> type[PystormDataSource]:
     # Not importable by its name, hence pickled by value, and the plan with it.
     return type(
-        f"PystormDataSource_{name}", (_Registered,), {"format_name": name, "plan": plan, "__module__": __name__}
+        f"PystormDataSource_{name}",
+        (_Registered,),
+        {"format_name": name, "plan": _Travelling(plan), "__module__": __name__},
     )
+
+
+class _Travelling:
+    """A plan on its way to Spark's processes, where it arrives as itself. Pickled here, so that the user gets the error
+    and not Spark. Raises TopologyError for a component that does not pickle."""
+
+    def __init__(self, plan: Plan):
+        try:
+            self._made = pickled(plan)
+        except Exception:
+            check_picklable(plan, pickled)
+            raise
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return interned, (self._made,)
 
 
 class _Registered(PystormDataSource):

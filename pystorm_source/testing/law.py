@@ -143,7 +143,7 @@ OF_ERRORS: dict[Code, tuple[str, str]] = {
 def law_of_error(error: BaseException) -> tuple[str, str] | None:
     """The law and the remedy that an exception of a component's stands for; None for one of its own."""
     code: Any = getattr(cause_of(error), "code", None)  # exceptions of others have one, too: a number, or anything
-    return OF_ERRORS.get(code) if isinstance(code, str) else None
+    return next((law for each, law in OF_ERRORS.items() if each == code), None)
 
 
 def cause_of(error: BaseException) -> BaseException:

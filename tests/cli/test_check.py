@@ -200,6 +200,18 @@ def test_a_topology_that_cannot_run_fails(machine, topologies, name, words):
     assert words in found["topology"]["found"]
 
 
+@pytest.mark.parametrize("source", ["1 / 0", "import no_such_package", "raise SystemExit(3)", "class (:"])
+def test_a_module_that_raises_hides_no_other_finding(machine, tmp_path, monkeypatch, source):
+    (tmp_path / "raising_jobs.py").write_text(f"import json\n{source}\n")
+    monkeypatch.chdir(tmp_path)
+    _, without = run()
+    status, found = run("raising_jobs:Words")
+    assert status == 1 and without.keys() | {"topology"} == found.keys()
+    said = found["topology"]["found"]
+    assert f'File "{tmp_path / "raising_jobs.py"}", line 2' in said and source in said and "\n" not in said
+    assert said.endswith(". Given: 'raising_jobs:Words'")
+
+
 def fake_python(folder: Path, answer: str) -> str:
     """A program that answers like an interpreter running the probe."""
     program = folder / "python"

@@ -316,10 +316,43 @@ def refused(match, **components):
     assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.parametrize("given", [None, "x", WordCount(), int, Lines])
-def test_what_is_no_topology(given):
-    with pytest.raises(TopologyError, match="subclass of pystorm_source.Topology: .*not an instance. Given: "):
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        (None, "give the class"),
+        ("jobs.words:Words", "import the class, and give it instead of its name"),
+        (WordCount(), "it is an instance: give the class, WordCount without parentheses"),
+        (int, "give the class"),
+        (Lines, "Lines is a spout: make it a part of a topology, `class "),
+        (Lines.spec(), "it is a component: make it a part of a topology, `class "),
+    ],
+)
+def test_what_is_no_topology(given, remedy):
+    with pytest.raises(TopologyError) as caught:
         compile_plan(given)
+    assert caught.value.code == "PYSTORM_NOT_A_TOPOLOGY"
+    assert f"a topology is a subclass of pystorm_source.Topology: {remedy}" in caught.value.message
+    assert caught.value.message.endswith(f". Given: {given!r}") and "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize("given", [WordCount, WordCount(), Lines, Lines.spec()])
+def test_an_object_as_the_value_of_an_option(given):
+    """Spark hands its text on."""
+    with pytest.raises(OptionError, match="'topology' is the name of a class") as caught:
+        load_topology(str(given))
+    assert caught.value.code == "PYSTORM_NOT_A_TOPOLOGY"
+    assert "read_stream(spark, Class)" in caught.value.message
+    assert caught.value.message.endswith(f". Given: {str(given)!r}")
+
+
+def test_a_class_of_a_notebook_by_its_name():
+    """Here as in Spark's processes: their ``__main__`` is another one."""
+    with pytest.raises(OptionError, match="'__main__' has no Topology 'Words'") as caught:
+        load_topology("__main__:Words")
+    assert caught.value.code == "PYSTORM_TOPOLOGY_NOT_FOUND"
+    for remedy in ("read_stream(spark, Words)", "register(spark, Words)", "put it into a module: 'jobs.words:Words'"):
+        assert remedy in caught.value.message
+    assert caught.value.message.endswith(". Given: '__main__:Words'")
 
 
 def test_a_topology_without_components():
@@ -461,7 +494,10 @@ def test_a_module_that_cannot_be_imported():
     assert isinstance(caught.value.__cause__, ImportError)
 
 
-@pytest.mark.parametrize("name", ["Missing", "Words", "Outer", "WordCount.x", "Outer.x.y"])
+@pytest.mark.parametrize("name", ["Missing", "Words", "Outer", "WordCount.x", "Outer.x.y", "WordCont"])
 def test_a_name_that_is_no_topology_lists_those_that_are(module, name):
-    with pytest.raises(OptionError, match=f"has no Topology {name!r}; it has: WordCount. Given: "):
+    with pytest.raises(OptionError, match=f"has no Topology {name!r}[;:].* it has: WordCount[.;].*Given: ") as caught:
         load_topology(f"{module}:{name}")
+    assert ("Words is a bolt: make it" in caught.value.message) == (name == "Words")
+    assert ("; did you mean 'WordCount'. Given" in caught.value.message) == (name in ("WordCount.x", "WordCont"))
+    assert caught.value.code == ("PYSTORM_NOT_A_TOPOLOGY" if name == "Words" else "PYSTORM_TOPOLOGY_NOT_FOUND")

@@ -1,11 +1,14 @@
 """What `read_stream` and `read` refuse by themselves, before Spark is asked anything."""
 
+import threading
+
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from pystorm_source import Bolt, Topology
 from pystorm_source.errors import OptionError, SchemaError, TopologyError, UsageError
-from pystorm_source.source.register import read, read_stream
+from pystorm_source.source.register import read, read_stream, register
+from pystorm_source.spouts import MemorySpout
 from tests.source import topologies
 
 TEXTS = StructType([StructField("x", StringType())])
@@ -55,6 +58,50 @@ def test_is_refused_before_spark_is_asked(reading, by, topology, schema, options
     given = options if by == "keyword" else {"options": options}
     with pytest.raises(error, match=f"(?s){says}"):
         reading(NoSpark(), topology, schema=schema, **given)
+
+
+@pytest.mark.parametrize("reading", [read, read_stream, register])
+def test_what_cannot_be_pickled_is_named(reading):
+    """Spark would say: cannot pickle '_thread.lock' object."""
+    lock = threading.Lock()
+
+    class Counted(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            with lock:
+                self.emit(tup.values)
+
+    class Line(Topology):
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        counted = Counted.spec(inputs=[numbers])
+
+    with pytest.raises(TopologyError) as caught:
+        reading(NoSpark(), Line)
+    assert caught.value.code == "PYSTORM_CANNOT_PICKLE"
+    assert caught.value.message.startswith(
+        "component 'counted' (Counted) cannot travel to Spark's tasks: process() → variable 'lock' is a _thread.lock, "
+    )
+    assert "open it in initialize()" in caught.value.message and ". Given: <unlocked" in caught.value.message
+
+
+@pytest.mark.spark
+def test_a_session_that_a_component_uses(spark):
+    class Asks(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            spark.range(tup.values.n)
+
+    class Line(Topology):
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        asks = Asks.spec(inputs=[numbers])
+
+    with pytest.raises(TopologyError) as caught:
+        read_stream(spark, Line)
+    said = caught.value.message
+    assert said.startswith("component 'asks' (Asks) cannot travel to Spark's tasks: process() → variable 'spark' is a ")
+    assert "SparkSession, which cannot be pickled" in said and "hand plain values over by spec(config={...})" in said
 
 
 @pytest.mark.parametrize("reading", [read, read_stream])

@@ -15,6 +15,8 @@ from typing import Any
 
 from pystorm_source.clock import Clock
 from pystorm_source.errors import OptionError, WorldError
+from pystorm_source.named import not_imported
+from pystorm_source.user_frames import trim
 
 KEY = "oauth_cb"
 _OPTION = f"kafka.{KEY}"
@@ -59,12 +61,9 @@ def token_function(name: str) -> TokenFunction:
         )
     try:
         found: Any = importlib.import_module(module_name)
-    except Exception as error:
-        raise OptionError(
-            f"option {_OPTION!r}: module {module_name!r} cannot be imported by this Python ({type(error).__name__}: "
-            f"{error}); install it where driver and executors run. {given}",
-            code="PYSTORM_IMPORT_FAILED",
-        ) from error
+    except (Exception, SystemExit) as error:
+        what = f"option {_OPTION!r}: module {module_name!r}"
+        raise not_imported(what, module_name, error, "", name) from trim(error)
     for part in path.split("."):
         found = getattr(found, part, None)
     if not callable(found):

@@ -1,0 +1,87 @@
+"""Frozen data on its way into another Python process, which may lack a module of the user's."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from pystorm_source.errors import UsageError
+from pystorm_source.source.interned import interned, pickled
+from pystorm_source.source.request import ReadRequest
+
+JOB = """
+from {needs} import dumps
+
+from pystorm_source import Topology
+from pystorm_source.spouts import MemorySpout
+
+class Numbers(Topology):
+    numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+
+class Rows(MemorySpout):
+    pass
+
+class Owned(Topology):
+    numbers = Rows.spec(fields=["n long"], rows=[[1]])
+"""
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    (tmp_path / "job_of_a_driver.py").write_text(JOB.format(needs="json"))
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("job_of_a_driver", None)
+
+
+def arrived(request, path=""):
+    """What another process says that gets the request."""
+    program = f"import pickle, sys; sys.path[:0] = {path!r}.split(); pickle.load(sys.stdin.buffer)"
+    done = subprocess.run([sys.executable, "-c", program], input=pickle.dumps(request), capture_output=True)
+    return done.returncode, done.stderr.decode()
+
+
+def test_a_module_that_an_executor_does_not_have(job):
+    request = ReadRequest.of({"topology": "job_of_a_driver:Owned"})
+    assert arrived(request, str(job)) == (0, "")
+    status, said = arrived(request)
+    assert status != 0
+    last = said.strip().splitlines()[-1]
+    assert last.startswith(
+        "pystorm_source.errors.UsageError: [PYSTORM_MODULE_MISSING_ON_EXECUTOR] 'job_of_a_driver' can be imported by "
+    )
+    for part in (sys.executable, "install it on every executor", "--py-files", "Given: 'job_of_a_driver'"):
+        assert part in last
+
+
+def test_a_package_that_an_executor_does_not_have(job, tmp_path):
+    request = ReadRequest.of({"topology": "job_of_a_driver:Owned"})
+    elsewhere = tmp_path / "executor"
+    elsewhere.mkdir()
+    (elsewhere / "job_of_a_driver.py").write_text(JOB.format(needs="no_such_package"))
+    status, said = arrived(request, str(elsewhere))
+    last = said.strip().splitlines()[-1]
+    assert status != 0 and "[PYSTORM_MODULE_MISSING_ON_EXECUTOR] 'no_such_package' can be imported by" in last
+    assert f'imported in File "{elsewhere / "job_of_a_driver.py"}", line 2, in <module>: from no_such_package' in last
+
+
+def test_other_code_than_the_drivers(job, tmp_path):
+    request = ReadRequest.of({"topology": "job_of_a_driver:Owned"})
+    elsewhere = tmp_path / "executor"
+    elsewhere.mkdir()
+    (elsewhere / "job_of_a_driver.py").write_text("")
+    status, said = arrived(request, str(elsewhere))
+    last = said.strip().splitlines()[-1]
+    assert status != 0 and "UsageError: [PYSTORM_CODE_DIFFERS] this process" in last
+    assert "give all the same modules, and restart the application" in last
+
+
+def test_equal_bytes_give_the_same_object():
+    made = pickled({"a": [1]})
+    assert interned(made) == {"a": [1]} and interned(made) is interned(bytes(bytearray(made)))
+
+
+def test_bytes_that_name_a_missing_module():
+    with pytest.raises(UsageError, match=r"PYSTORM_MODULE_MISSING_ON_EXECUTOR.*'no_such_module'"):
+        interned(b"cno_such_module\nName\n.")
