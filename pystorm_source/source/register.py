@@ -14,7 +14,7 @@ from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
-from pystorm_source.source.interned import interned, pickled
+from pystorm_source.source.interned import pickled
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.worker_python import ensure_worker_python, quick_python
 
@@ -239,27 +239,20 @@ def _refuse_tables_of_main(plan: Plan) -> None:
 
 
 def _source_of(plan: Plan, name: str) -> type[PystormDataSource]:
+    _check_travels(plan)
     # Not importable by its name, hence pickled by value, and the plan with it.
     return type(
-        f"PystormDataSource_{name}",
-        (_Registered,),
-        {"format_name": name, "plan": _Travelling(plan), "__module__": __name__},
+        f"PystormDataSource_{name}", (_Registered,), {"format_name": name, "plan": plan, "__module__": __name__}
     )
 
 
-class _Travelling:
-    """A plan on its way to Spark's processes, where it arrives as itself. Pickled here, so that the user gets the error
-    and not Spark. Raises TopologyError for a component that does not pickle."""
-
-    def __init__(self, plan: Plan):
-        try:
-            self._made = pickled(plan)
-        except Exception:
-            check_picklable(plan, pickled)
-            raise
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return interned, (self._made,)
+def _check_travels(plan: Plan) -> None:
+    """Raises TopologyError for a component that does not pickle: Spark would name the type alone."""
+    try:
+        pickled(plan)
+    except Exception:
+        check_picklable(plan, pickled)
+        raise
 
 
 class _Registered(PystormDataSource):
