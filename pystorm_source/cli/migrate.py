@@ -30,7 +30,8 @@ def migrate(
         target = Path(output).resolve() if output else root.with_name(f"{root.name}-spark")
         if target == root or root in target.parents:
             raise OptionError(
-                f"--output lies in the project itself, which stays as it is: choose another folder. Given: {output!r}"
+                f"--output lies in the project itself, which stays as it is: choose another folder. Given: {output!r}",
+                code="PYSTORM_INVALID_OPTION",
             )
         files = new_files(changes, root.name)
         typer.echo(report(changes), nl=False)
