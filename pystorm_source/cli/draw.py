@@ -51,7 +51,8 @@ def draw(
         form = form or _form_of(output)
         if output is None and form in BINARY and sys.stdout.isatty():
             raise OptionError(
-                f"--format {form} is no text: give --output FILE.{form}, or redirect stdout. Given: a terminal"
+                f"--format {form} is no text: give --output FILE.{form}, or redirect stdout. Given: a terminal",
+                code="PYSTORM_INVALID_OPTION",
             )
         picture = drawn(plan, form)
         if output is None:
