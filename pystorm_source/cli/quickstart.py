@@ -26,8 +26,14 @@ def quickstart(
 ) -> None:
     """Make a project: a topology that counts words, its tests, its settings, a job for spark-submit."""
     with usage_errors():
+        package = package_of(name)
+        if is_project(Path(name), package):
+            typer.echo(
+                f"nothing is new: the project {name}/ is there already, and stays as it is. To begin anew, remove that "
+                f"folder (rm -r {name}) and run this again, or choose another NAME."
+            )
+            return
         folder = make_project(name, Path.cwd())
-    package = package_of(name)
     typer.echo(
         f"made {folder.name}/\n\n    cd {folder.name}\n    python -m pytest\n"
         f"    pystorm-source run {package}.topology:WordCount --once --rows 10\n\nREADME.md there says more."
@@ -44,6 +50,11 @@ def package_of(name: str) -> str:
             code="PYSTORM_INVALID_NAME",
         )
     return package
+
+
+def is_project(folder: Path, package: str) -> bool:
+    """Whether such a project was made there before."""
+    return (folder / "job.py").is_file() and (folder / package / "topology.py").is_file()
 
 
 def make_project(name: str, where: Path) -> Path:

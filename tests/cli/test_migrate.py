@@ -336,8 +336,9 @@ class Slow(BatchingBolt):
 JAVA = "    lines = JavaSpout.spec(name='in', full_class_name='{name}', args_list=[], outputs=['line'], par=2)\n"
 KAFKA = {
     "old": (
-        'new SpoutConfig(new ZkHosts("zk:2181"), "unused", "/r", "g"); '
-        'SpoutConfig c = new SpoutConfig(hosts, "orders", "/root", "group-1"); c.scheme = new RawMultiScheme();'
+        '// new SpoutConfig(hosts, "unused", "/r", "g");\n'
+        'c = new SpoutConfig(new ZkHosts("zk:2181", "/brokers"), "orders", "/root", "group-1");'
+        "c.scheme = new RawMultiScheme();"
         "c.startOffsetTime = kafka.api.OffsetRequest.LatestTime(); // forceFromStart = true",
         ['subscribe="orders"', 'fields=["value binary"]'],
         ['"startingOffsets": "latest"', '"kafka.bootstrap.servers": "QUESTION: brokers, as host:port'],

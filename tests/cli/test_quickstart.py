@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +56,22 @@ def test_its_tests_pass(project):
     assert "3 passed" in done.stdout
 
 
+def test_the_code_of_its_agents_md_runs(project):
+    """The snippets, in order, as one file of tests."""
+    text = (project / "AGENTS.md").read_text()
+    assert len(text.splitlines()) < 100
+    snippets = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    path = project / "tests" / "test_of_agents_md.py"
+    path.write_text("\n".join(snippets))
+    try:
+        done = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(path))
+    finally:
+        path.unlink()
+    assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout
+    for command in re.findall(r"`(pystorm-source \w+ [^`]*)`", text):
+        assert command.split()[1] in ("run", "check", "draw") and "word_tally.topology:WordCount" in command
+
+
 def test_it_runs(project):
     arguments = ["run", "word_tally.topology:WordCount", "--once", "--json", "--rows", "3", "-o", "sentences.total=10"]
     done = python(project, "-m", "pystorm_source", *arguments)
@@ -87,11 +105,29 @@ def test_it_is_typed_and_formatted(project):
 
 @pytest.mark.spark
 @pytest.mark.timeout(240)
-def test_its_job_runs_on_spark(project, tmp_path):
-    done = python(project, "job.py", str(tmp_path / "checkpoint"), path=f"{ROOT}{os.pathsep}{project}")
+def test_its_job_runs_on_spark_and_is_quiet(project, tmp_path):
+    """By spark-submit, laid out as in cluster mode: job.py and what --files ships in one folder, without conf/."""
+    container = tmp_path / "container"
+    container.mkdir()
+    for file in ("job.py", "conf/spark.yaml"):
+        shutil.copy(project / file, container)
+    submit = Path(sys.executable).with_name("spark-submit")
+    path = os.pathsep.join([str(ROOT), str(project)])
+    environment = {**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable}
+    command = [str(submit), "job.py", str(tmp_path / "checkpoint")]
+    done = subprocess.run(command, cwd=container, capture_output=True, text=True, env=environment, timeout=200)
     assert done.returncode == 0, done.stderr[-3000:]
     # 1000 sentences of five kinds: `the` twice in the first, once in the second and the fourth, is the most frequent.
     assert "|the|800|" in done.stdout.replace(" ", "")
+    # Spark logs its version and this machine before it reads the level.
+    assert done.stderr.count(" INFO ") <= 3 and len(done.stderr.splitlines()) <= 20, done.stderr
+
+
+def test_its_job_says_what_it_misses(project, tmp_path):
+    shutil.copy(project / "job.py", tmp_path)
+    done = python(tmp_path, "job.py")
+    assert done.returncode == 1
+    assert done.stderr == "job.py: there is no conf/spark.yaml here: add --files conf/spark.yaml to spark-submit\n"
 
 
 @pytest.mark.parametrize(
@@ -116,6 +152,19 @@ def test_bad_names_are_refused(tmp_path, monkeypatch, name, words):
     assert result.exit_code == 2
     assert result.stderr.startswith("error: ") and words in result.stderr and f"Given: {name!r}" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_run_says_that_nothing_is_new(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    CliRunner().invoke(app, ["quickstart", "words2"])
+    (tmp_path / "words2" / "job.py").write_text("mine")
+    result = CliRunner().invoke(app, ["quickstart", "words2"])
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "nothing is new: the project words2/ is there already, and stays as it is. To begin anew, remove that folder "
+        "(rm -r words2) and run this again, or choose another NAME.\n"
+    )
+    assert (tmp_path / "words2" / "job.py").read_text() == "mine"
 
 
 def test_an_existing_folder_is_left_alone(tmp_path, monkeypatch):

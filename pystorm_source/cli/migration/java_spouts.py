@@ -9,7 +9,8 @@ from pystorm_source.cli.migration.topologies import Spec
 
 QUESTION = "QUESTION"
 _STRING = r'"([^"\\]*)"'
-_OLD = re.compile(rf"new\s+(?:Spout|Kafka)Config\s*\(\s*\w+\s*,\s*{_STRING}(?:\s*,\s*{_STRING}\s*,\s*{_STRING})?")
+_HOSTS = r"(?:\w+|new\s+\w+\s*\([^()]*\))"
+_OLD = re.compile(rf"new\s+(?:Spout|Kafka)Config\s*\(\s*{_HOSTS}\s*,\s*{_STRING}(?:\s*,\s*{_STRING}\s*,\s*{_STRING})?")
 _ZOOKEEPER = re.compile(rf"new\s+ZkHosts\s*\(\s*{_STRING}")
 _NEW = re.compile(rf"KafkaSpoutConfig\s*\.\s*(?:<[^>]*>\s*)?builder\s*\(\s*{_STRING}\s*,\s*((?:{_STRING}\s*,?\s*)+)\)")
 _PATTERN = re.compile(rf"KafkaSpoutConfig[^;]*builder\s*\(\s*{_STRING}\s*,\s*Pattern\.compile\(\s*{_STRING}")
