@@ -13,11 +13,14 @@ from typing import Any
 from pyspark import cloudpickle
 
 from pystorm_source.errors import UsageError, said
+from pystorm_source.source.cached_functions import travel_by_value
 from pystorm_source.user_frames import trim, users_line
 
 MOST_KEPT = 32
 """Objects of a process. Too few: queries that take turns in one process unpickle for each task. Too many: the classes
 of notebook cells that were run again stay in memory."""
+
+travel_by_value()
 
 
 def pickled(value: Any) -> bytes:

@@ -1,11 +1,13 @@
 """Frozen data on its way into another Python process, which may lack a module of the user's."""
 
+import functools
 import pickle
 import subprocess
 import sys
 
 import pytest
 
+from pystorm_source import read
 from pystorm_source.errors import UsageError
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.request import ReadRequest
@@ -85,3 +87,57 @@ def test_equal_bytes_give_the_same_object():
 def test_bytes_that_name_a_missing_module():
     with pytest.raises(UsageError, match=r"PYSTORM_MODULE_MISSING_ON_EXECUTOR.*'no_such_module'"):
         interned(b"cno_such_module\nName\n.")
+
+
+CACHED = """
+import functools
+
+@functools.lru_cache(maxsize=7)
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+class Table:
+    @functools.lru_cache
+    def row(self, n):
+        return fibonacci(n)
+
+fibonacci(30)
+"""
+
+
+def test_a_cached_function_of_a_script_travels_with_an_empty_cache(tmp_path):
+    """Also one that calls itself, and a method; elsewhere it is the same object again, by its module."""
+    (tmp_path / "script.py").write_text(
+        f"{CACHED}\nimport json, sys\nfrom pystorm_source.source.interned import pickled\n"
+        "sys.stdout.buffer.write(pickled([fibonacci, Table, json.codecs.lookup]))\n"
+    )
+    made = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, check=True).stdout
+    program = (
+        "import pickle, sys; f, table, _ = pickle.load(sys.stdin.buffer); print(f.cache_info().currsize, f(10), "
+        "f.cache_info().maxsize, f.cache_info().misses, table().row(10), f.__wrapped__.__globals__['fibonacci'] is f)"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], input=made, capture_output=True, check=True).stdout
+    assert printed.decode().split() == ["0", "55", "7", "11", "55", "True"]
+
+
+def test_plain_pickle_takes_cached_functions_as_before():
+    assert pickle.loads(pickle.dumps(functools.cache)) is functools.cache
+    assert pickle.loads(pickled(_cached_here)) is _cached_here
+
+
+@functools.lru_cache
+def _cached_here():
+    return 1
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+def test_a_cached_function_of_a_notebook_on_spark(spark, notebook):
+    """Each Python process has a cache of its own, which begins empty, and lives for all tasks of the query."""
+    text = notebook.text.replace(
+        "FACTOR = 3",
+        "import functools\nFACTOR = 3\n\n@functools.lru_cache\ndef times(n):\n    return n * FACTOR\ntimes(9)",
+    )
+    text = text.replace("tup.values.n * FACTOR", "times(tup.values.n % 2) + 100 * times.cache_info().misses")
+    rows = [row.times for row in read(spark, notebook(text)).collect()]
+    assert rows == [100, 203, 200, 203]
