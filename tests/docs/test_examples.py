@@ -96,6 +96,26 @@ def test_spouts_and_dead_letters_of_delivery(spark):
     assert Counter(map(tuple, rows.collect())) == Counter([(1, None), (None, "[1] failed 2 times: ValueError: odd")])
 
 
+def test_tuning(capsys):
+    """Little's law bounds each rate; nothing else is asserted of times."""
+    names = run(None, "docs/TUNING.md")
+    for pending, rate in names["rates"].items():
+        assert 0 < rate <= pending / names["ANSWER"]
+    assert capsys.readouterr().out.count("million words a second") == 3
+
+
+@on_spark
+def test_two_tables_of_the_faq(spark, tmp_path):
+    run(spark, "docs/FAQ.md", {"/data/": f"{tmp_path}/"})
+    even, odd = (spark.read.parquet(str(tmp_path / name)) for name in ("even", "odd"))
+    assert [tuple(row) for row in even.collect()] == [(2,)]
+    assert Counter(map(tuple, odd.collect())) == Counter([(1, "not divisible by two"), (3, "not divisible by two")])
+
+
+def test_the_faq_has_twenty_questions():
+    assert len(re.findall(r"^\*\*[^*]+[?.]\*\* ", (ROOT / "docs/FAQ.md").read_text(), re.MULTILINE)) == 20
+
+
 def test_the_async_bolt_of_runtime(capsys):
     run(None, "docs/RUNTIME.md")
     assert sorted(ast.literal_eval(capsys.readouterr().out)) == [("cow", 3), ("the", 3)]
@@ -285,7 +305,7 @@ def test_every_python_block_belongs_to_a_test():
         "PIPELINE.md",  # test_pipeline
         "COOKBOOK.md",  # test_cookbook, test_connect_recipes
     }
-    tested |= {"ADMISSION.md", "KAFKA.md"}  # tests/spouts/kafka/test_formats
+    tested |= {"ADMISSION.md", "KAFKA.md", "TUNING.md", "FAQ.md"}  # tests/spouts/kafka/test_formats
     assert {page.name for page in pages() if blocks(page, "python")} <= tested
 
 
