@@ -3,12 +3,21 @@
 import os
 import sys
 
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 NEEDED = ("rich", "typer")  # the extra `cli` of pyproject.toml; executors do without
 
 
 def main() -> None:
     """Runs the command line; ends with exit status 2 and the package to install, if one is missing."""
     try:
+        _main()
+    except KeyboardInterrupt:  # during the imports, which take half a second
+        sys.exit(INTERRUPTED)
+
+
+def _main() -> None:
+    try:
+        from pystorm_source.cli.command_line import run
         from pystorm_source.cli.completion import VARIABLE, complete_in_bash
         from pystorm_source.cli.main import app
     except ModuleNotFoundError as error:
@@ -18,7 +27,7 @@ def main() -> None:
     if os.environ.get(VARIABLE) == "complete_bash":
         complete_in_bash(app)
     else:
-        app(prog_name="pystorm-source")
+        sys.exit(run(app))
 
 
 def _advise(missing: str) -> int:

@@ -78,7 +78,8 @@ class Display:
 
     def progress(self, counts: Counts) -> str:
         """What was emitted on open streams, and what is left to read."""
-        parts = [f"{n:,} rows out of {stream}" for stream, n in counts.rows_out.items() if n or "__" not in stream]
+        parts = [] if counts.rows_out else ["no stream leaves this topology"]
+        parts += [f"{n:,} rows out of {stream}" for stream, n in counts.rows_out.items() if n or "__" not in stream]
         parts.append(self.backlog)
         return ", ".join(parts)
 

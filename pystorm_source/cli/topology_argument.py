@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from pystorm_source.api import Topology
 from pystorm_source.cli.completion import topologies
 from pystorm_source.cli.topology_file import load_reference
-from pystorm_source.errors import UsageError
+from pystorm_source.errors import OptionError, UsageError
 from pystorm_source.options.storm_keys import check_topology_keys
 from pystorm_source.plan import Plan, compile_plan
 
@@ -20,6 +21,8 @@ Reference = Annotated[
         metavar="TOPOLOGY", help="PACKAGE.MODULE:CLASS, or FILE.py, or FILE.py:CLASS.", autocompletion=topologies
     ),
 ]
+
+MOST_SHOWN = 8  # More: they hide the remedy. Less: the wanted one is not among them.
 
 Environment = Annotated[
     str,
@@ -36,10 +39,23 @@ def plan_here(reference: str, environment: str = "", overrides: Mapping[str, Any
     if here not in sys.path:
         sys.path.insert(0, here)
     chosen = {"topology.environment": environment} if environment else {}
-    plan = compile_plan(load_reference(reference), {**(overrides or {}), **chosen})
+    plan = compile_plan(_loaded(reference), {**(overrides or {}), **chosen})
     for component in plan.components:
         check_topology_keys(plan.conf_of(component))
     return plan
+
+
+def _loaded(reference: str) -> type[Topology]:
+    module, colon, name = reference.partition(":")
+    if not reference.endswith(".py") and not (module and colon and name):
+        here = topologies("")
+        shown = ", ".join(here[:MOST_SHOWN]) + (", ..." if len(here) > MOST_SHOWN else "")
+        raise OptionError(
+            f"TOPOLOGY is PACKAGE.MODULE:CLASS, FILE.py or FILE.py:CLASS; in this folder there "
+            f"{f'are: {shown}' if here else 'is none: go to that of your project'}. Given: {reference!r}",
+            code="PYSTORM_TOPOLOGY_NOT_FOUND",
+        )
+    return load_reference(reference)
 
 
 @contextmanager
