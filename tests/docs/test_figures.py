@@ -1,7 +1,9 @@
 """The figures of README.md and docs/PERFORMANCE.md are those of benchmarks/results; the picture is one of `draw`'s."""
 
+import html
 import json
 import re
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -159,3 +161,20 @@ def test_the_picture_of_the_readme_is_drawn_by_the_command(tmp_path):
     assert CliRunner().invoke(app, ["draw", name, "--output", str(drawn)]).exit_code == 0
     remedy = f"run: pystorm-source draw {name} --output {picture}"
     assert drawn.read_text() == (ROOT / picture).read_text(), remedy
+
+
+def test_the_recording_is_of_a_demo_that_proved_all():
+    """`python docs/pictures/record_demo.py` makes it anew."""
+    picture = (ROOT / "docs/pictures/demo.svg").read_text()
+    assert "](docs/pictures/demo.svg)" in (ROOT / "README.md").read_text()
+    text = html.unescape(re.sub(r"<[^>]+>", "\n", picture)).replace("\xa0", " ")
+    assert len(re.findall(r"^proven$", text, re.MULTILINE)) == 3 and "NOT PROVEN" not in text
+    assert str(ROOT) not in text
+
+
+def test_a_recording_leaves_out_what_repeats():
+    shown = runpy.run_path(str(ROOT / "docs/pictures/record_demo.py"))["shown"]
+    run = ["topology", "Spark starts", *(f"    {n:2}   1.0 s   1.5 s" for n in range(9)), "-> slower", "     9   2.0 s"]
+    assert [line.split()[0] for line in shown("\n".join([*run, f". {ROOT}/.venv/bin/activate"]))] == (
+        ["Spark", "0", "1", "…", "8", "->", "9", "."]
+    )
