@@ -24,7 +24,7 @@ class Option(NamedTuple):
     why: str = ""
 
 
-@dataclass
+@dataclass(repr=False)  # it may hold a password
 class Job:
     """A topology as job.py runs it, under its ``name``: that of its file; with the class, if the file has several."""
 

@@ -26,7 +26,7 @@ _REQUIREMENT = re.compile(
 _THEIRS = {"streamparse", "pystorm"}
 
 
-@dataclass
+@dataclass(repr=False)  # it may hold a password
 class Settings:
     """Findings about them. ``conf``: environment → configuration that means the same here."""
 

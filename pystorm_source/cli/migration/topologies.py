@@ -54,7 +54,7 @@ class Spec:
         return found if isinstance(found, dict) else {}
 
 
-@dataclass
+@dataclass(repr=False)  # it may hold a password
 class TopologyClass:
     """A subclass of Topology in a file of ``topologies/``."""
 
