@@ -4,17 +4,17 @@ import importlib
 import importlib.util
 import os
 import sys
-import traceback
 from pathlib import Path
 from types import ModuleType
 
 from pystorm_source.api import Topology
-from pystorm_source.errors import OptionError, UsageError, said
+from pystorm_source.errors import OptionError, UsageError
+from pystorm_source.named import line_of, not_imported
 from pystorm_source.plan import load_topology
+from pystorm_source.user_frames import trim
 
 STREAMPARSE = ("streamparse", "pystorm")
 CONFIG = "config.json"
-OURS = "pystorm_source"
 FORM = "a topology is PACKAGE.MODULE:TOPOLOGY, FILE.py or FILE.py:TOPOLOGY"
 
 
@@ -75,11 +75,7 @@ def _imported(file: Path, reference: str) -> ModuleType:
         return _module_alone(file)
     except (Exception, SystemExit) as error:
         _explain_streamparse(error, reference, project)
-        raise OptionError(
-            f"{user_line(error)}: {said(error)}. The file of the topology cannot be imported: mend that line, or "
-            f"install the package that it names. Given: {reference!r}",
-            code="PYSTORM_PACKAGE_MISSING" if isinstance(error, ModuleNotFoundError) else "PYSTORM_IMPORT_FAILED",
-        ) from error
+        raise not_imported(reference, file.stem, error, "", reference) from trim(error)
 
 
 def _module_of_package(file: Path) -> ModuleType:
@@ -119,22 +115,12 @@ def _explain_streamparse(error: BaseException | None, reference: str, project: P
     if not isinstance(error, ModuleNotFoundError) or (error.name or "").split(".")[0] not in STREAMPARSE:
         return
     raise UsageError(
-        f"{user_line(error)}: No module named {error.name!r}, and none is needed: say `from pystorm_source import ...` "
+        f"No module named {error.name!r}, and none is needed. {line_of(error)}. Say `from pystorm_source import ...` "
         f"there, with the same names; or call pystorm_source.compat.install() before it, if the file cannot be "
         f"edited; `pystorm-source migrate {_shown(project)}` makes a copy of the whole project with that line changed "
         f"everywhere. Given: {reference!r}",
         code="PYSTORM_PACKAGE_MISSING",
-    ) from error
-
-
-def user_line(error: BaseException) -> str:
-    """``file:line (text)`` of the last line of the user's that ran, or that cannot be parsed."""
-    if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        return f"{_shown(Path(error.filename))}:{error.lineno}"
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith("<") and not set(Path(frame.filename).parts) & {"importlib", OURS}:
-            return f"{_shown(Path(frame.filename))}:{frame.lineno}" + (f" ({frame.line})" if frame.line else "")
-    return "an unknown line"
+    ) from trim(error)
 
 
 def _shown(path: Path) -> str:

@@ -119,8 +119,8 @@ def test_its_job_runs_on_spark_and_is_quiet(project, tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     # 1000 sentences of five kinds: `the` twice in the first, once in the second and the fourth, is the most frequent.
     assert "|the|800|" in done.stdout.replace(" ", "")
-    # Spark logs its version and this machine before it reads the level.
-    assert done.stderr.count(" INFO ") <= 3 and len(done.stderr.splitlines()) <= 20, done.stderr
+    # Three lines of Spark's before it reads the level, warnings, and ours on the rate; a thousand without the level.
+    assert len(done.stderr.splitlines()) <= 20, done.stderr
 
 
 def test_its_job_says_what_it_misses(project, tmp_path):
