@@ -196,6 +196,8 @@ UNSURE = [
     "self.shared[0]",
     "self.handed_out",
     "CHANGED[0]",
+    "self.one[0]",
+    "self.of_class[0]",
     "1 if tup.values.n else 'no'",
     "2 ** tup.values.n",
     "tup.values.other",
@@ -220,12 +222,16 @@ CHANGED.append(1)
 
 class B(Bolt):
     outputs = ["x"]
+    of_class = ["a"]
     def initialize(self, conf, context):
         self.seen = Counter()
         self.mixed = 1
         self.shared = ["a"]
         helper(self.shared)
         self.handed_out = helper()
+        self.one = self.other = ["a"]
+        self.other.append(1)
+        B.of_class.append(1)
     def of(self, line):
         line = line.strip()
         return line
@@ -329,6 +335,20 @@ class Slow(BatchingBolt):
     ):
         assert words in report, words
     assert "my.key: 1\ntopology.environment: prod\n" in (tmp_path / "p-spark" / "conf" / "prod.yaml").read_text()
+
+
+def test_a_spout_that_is_not_in_the_project_is_a_question(tmp_path):
+    """Its test ends at once, and is red until the question is answered."""
+    parts = "\nclass B(Bolt):\n    outputs = ['x']\n    def process(self, tup):\n        self.emit([1])\n"
+    wiring = "    words = MemorySpout.spec(fields=['n long'], rows=[])\n    b = B.spec(inputs=[words])\n"
+    made = project(tmp_path, parts, wiring)
+    topology = made / "topologies" / "t.py"
+    topology.write_text("from pystorm_source.spouts import MemorySpout\n" + topology.read_text())
+    assert "QUESTION  class MemorySpout is not in src" in migrate(made).stdout
+    test = (tmp_path / "p-spark" / "tests" / "test_t.py").read_text()
+    assert "    # QUESTION: rows as words emits them?\n    words = ScriptedSpout.of(\n" in test
+    tested = python(tmp_path / "p-spark", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "1 failed" in tested.stdout and "assert 0 >= 2" in tested.stdout, tested.stdout
 
 
 # --- Java and the shell -----------------------------------------------------------------------------------------------

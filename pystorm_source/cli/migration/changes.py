@@ -90,7 +90,7 @@ class Changes:
             job.change(spec, f"{at}: time.sleep holds up all components, which share one thread: return instead")
         if component.kind in ("BatchingBolt", "TicklessBatchingBolt") or "process_tick" in component.methods:
             job.change(spec, "each micro-batch ends with a tick: batches fire then, whatever the time")
-        if component.is_spout:
+        if component.is_spout and component.kind != "PartitionedSpout":
             self._deliver(job, spec, component)
 
     def _deliver(self, job: Job, spec: Spec, component: Component) -> None:

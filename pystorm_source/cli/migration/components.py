@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 from pystorm_source.cli.migration.python_files import ClassIndex, PythonFile
 
-SPOUTS = {"Spout", "ReliableSpout"}
-BOLTS = {"Bolt", "BatchingBolt", "TicklessBatchingBolt"}
+# The last of each is ours: a project may be half migrated.
+SPOUTS = {"Spout", "ReliableSpout", "PartitionedSpout"}
+BOLTS = {"Bolt", "BatchingBolt", "TicklessBatchingBolt", "AsyncBolt"}
 FOREIGN = {"JavaSpout", "JavaBolt", "ShellSpout", "ShellBolt"}
 LIBRARIES = {"streamparse", "pystorm", "pystorm_source"}
 PER_TUPLE = {"process", "process_batch", "process_batches", "next_tuple"}

@@ -268,7 +268,9 @@ class Expressions:
             found: list[Type] = []
             for scope, statement in self._class_level:
                 if any(isinstance(target, ast.Name) and target.id == attribute for target in statement.targets):
-                    found.append(self._of(statement.value, scope))
+                    value = self._of(statement.value, scope)
+                    named = isinstance(value, str) or not scope.file.names_attribute(attribute)
+                    found.append(value if named else None)
             for scope in self._scopes.values():
                 for use in scope.own.get(attribute, []):
                     found += self._use(use, scope)
@@ -308,7 +310,9 @@ class Expressions:
                 return self._called(parent, scope)
             return [("escaped",)] if _escapes(use, scope) and self._is_container(use, scope) else []
         if isinstance(parent, ast.Assign):
-            return [self._of(parent.value, scope)]
+            found = self._of(parent.value, scope)
+            # `a = b = []` is one list with two names.
+            return [found if len(parent.targets) == 1 or isinstance(found, str) else None]
         if isinstance(parent, ast.AnnAssign) and parent.value is not None:
             return [self._of(parent.value, scope)]
         if isinstance(parent, ast.AnnAssign):

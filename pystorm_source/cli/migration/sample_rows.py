@@ -23,7 +23,7 @@ def spouts_as_scripts(job: Job) -> str:
         streams = {"default": ["value string"]} if spec.attribute in job.kafka else dict(spec.outputs or {})
         outputs = _outputs(spec, streams, job.topology.name)
         rows: list[str] = []
-        certain = True
+        certain = bool(streams)
         for stream, fields in streams.items():
             names = [field.split(" ")[0] for field in fields]
             known = ["string"] if spec.attribute in job.kafka else types.columns(spec, stream)
@@ -44,9 +44,9 @@ def spouts_as_scripts(job: Job) -> str:
 
 
 def _outputs(spec: Spec, streams: dict[str, list[str]], topology: str) -> str:
-    if set(streams) == {"default"}:
+    if set(streams) == {"default"} and streams["default"]:
         return json.dumps(streams["default"])
-    return f"{topology}.{spec.attribute}.component_cls.outputs"
+    return f"list({topology}.{spec.attribute}.streams)"
 
 
 def _sample(ddl: str | None, field: str, number: int) -> str:

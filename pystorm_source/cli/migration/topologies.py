@@ -38,7 +38,10 @@ class Spec:
 
     @property
     def is_spout(self) -> bool:
-        return self.foreign in ("JavaSpout", "ShellSpout") or bool(self.component and self.component.is_spout)
+        """Of a class that is not known: whether it has no inputs."""
+        if self.component and self.component.kind:
+            return self.component.is_spout
+        return self.foreign.endswith("Spout") if self.foreign else "inputs" not in self.given
 
     @property
     def outputs(self) -> dict[str, list[str]] | None:
