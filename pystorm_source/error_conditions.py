@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 Code = Literal[
     # the package as a whole
     "PYSTORM_ERROR",
+    "PYSTORM_USAGE_ERROR",
     "PYSTORM_INTERNAL_ERROR",
     # options
     "PYSTORM_INVALID_OPTION",
@@ -25,7 +26,6 @@ Code = Literal[
     "PYSTORM_UNKNOWN_ENVIRONMENT",
     "PYSTORM_SPOUT_WITHOUT_OFFSETS",
     # modules and versions
-    "PYSTORM_USAGE_ERROR",
     "PYSTORM_TOPOLOGY_NOT_FOUND",
     "PYSTORM_NAME_NOT_FOUND",
     "PYSTORM_IMPORT_FAILED",
@@ -110,6 +110,11 @@ CONDITIONS: dict[Code, Condition] = {
         "An error of a class of yours that is derived from `PystormError` and names no code.",
         "Read the message; or derive the class from `UsageError` or `WorldError`.",
     ),
+    "PYSTORM_USAGE_ERROR": Condition(
+        "UsageError",
+        "An error of a class of yours that is derived from `UsageError` and names no code.",
+        "Read the message: something that the user wrote is wrong, and no retry helps.",
+    ),
     "PYSTORM_INTERNAL_ERROR": Condition(
         "InternalError",
         "This package has broken a promise of its own.",
@@ -180,15 +185,10 @@ CONDITIONS: dict[Code, Condition] = {
         "A spout has no offsets, and Spark could not replay its tuples after a failed task.",
         "Set option `journal.path`, write a `PartitionedSpout`, or accept the loss: `delivery.guarantee=best-effort`.",
     ),
-    "PYSTORM_USAGE_ERROR": Condition(
-        "UsageError",
-        "An error of a class of yours that is derived from `UsageError` and names no code.",
-        "Read the message: something that the user wrote is wrong, and no retry helps.",
-    ),
     "PYSTORM_TOPOLOGY_NOT_FOUND": Condition(
         "OptionError",
         "The module that option `topology` names has no `Topology` of that name.",
-        "Take one of the names that the message lists.",
+        "Take a name that the message lists; of a notebook's class give the class itself: `read_stream(spark, Words)`.",
     ),
     "PYSTORM_NAME_NOT_FOUND": Condition(
         "OptionError",
@@ -208,7 +208,7 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_PACKAGE_MISSING": Condition(
         "UsageError",
         "A Python package that is needed is not installed.",
-        "Install it on the driver and on every executor; the message has the command.",
+        "Install it on the driver and on every executor.",
     ),
     "PYSTORM_MODULE_MISSING_ON_EXECUTOR": Condition(
         "UsageError",
@@ -441,7 +441,7 @@ CONDITIONS: dict[Code, Condition] = {
         "Emit a value for each field of `outputs`, `None` for what is unknown.",
     ),
     "PYSTORM_VALUE_DOES_NOT_FIT": Condition(
-        "RowError, a ValueError; TypeError",
+        "RowError or TypeError",
         "A value cannot be stored in a column of the declared type.",
         "Emit values of the types in `outputs`, or declare the types that the values have.",
     ),

@@ -1,0 +1,60 @@
+"""What an example of docs/ERRORS.md is: a function that raises, of whose body the page shows the source."""
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pystorm_source.api import Bolt, Topology
+from pystorm_source.error_conditions import CONDITIONS, Code
+from pystorm_source.spouts import MemorySpout
+
+
+class Example(NamedTuple):
+    """``run(folder)`` raises. ``event``: what has happened, if code alone does not show it; else the code is shown."""
+
+    code: Code
+    run: Callable[..., Any]
+    event: str
+
+    @property
+    def source(self) -> str:
+        """The lines of its body."""
+        lines = inspect.getsource(self.run).split("\n")
+        begin = next(i for i, line in enumerate(lines) if line.startswith("def ")) + 1
+        return textwrap.dedent("\n".join(lines[begin:])).strip("\n")
+
+
+EXAMPLES: dict[Code, Example] = {}
+
+
+def raises(code: Code, event: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorates an example."""
+    assert code in CONDITIONS and code not in EXAMPLES, code
+
+    def add(run: Callable[..., Any]) -> Callable[..., Any]:
+        EXAMPLES[code] = Example(code, run, event)
+        return run
+
+    return add
+
+
+class NoSpark:
+    """The ``spark`` of the examples: all of them are refused before Spark is asked anything."""
+
+    _jsc = None
+
+
+spark: Any = NoSpark()
+
+
+class Numbers(Topology):
+    numbers = MemorySpout.spec(fields=["n long"], rows=[[0], [1]])
+
+
+def through(bolt: type[Bolt], **more: Any) -> type[Topology]:
+    class Line(Topology):
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[0], [1]])
+        mine = bolt.spec(inputs=[numbers], **more)
+
+    return Line

