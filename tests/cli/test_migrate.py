@@ -482,6 +482,7 @@ def test_requirements_become_dependencies(tmp_path):
     assert "virtualenvs/a.txt:5: QUESTION: '-r b.txt'" in report
     assert "virtualenvs/b.txt:1: QUESTION: 'redis==3.0', but 'redis==2.10.1' in virtualenvs/a.txt:2" in report
     found = tomllib.loads((tmp_path / "p-spark" / "pyproject.toml").read_text())
+    assert found["tool"]["setuptools"]["py-modules"] == ["parts"]
     assert found["project"]["dependencies"] == [
         "pystorm-source",
         "redis==2.10.1",
