@@ -476,10 +476,11 @@ def test_imports_without_a_counterpart_are_questions(tmp_path, line):
 def test_requirements_become_dependencies(tmp_path):
     made = project(tmp_path, wiring="    lines = Lines.spec()\n")
     typed(made, {"virtualenvs/a.txt": "streamparse>=3\nredis==2.10.1 # pinned\n\nboto3[crt] >= 1.2, < 2\n-r b.txt\n"})
-    typed(made, {"virtualenvs/b.txt": "redis==3.0\ngit+https://example.com/x.git\n"})
+    typed(made, {"virtualenvs/b.txt": "redis==3.0\ngit+https://user:s3cret@example.com/x.git\n"})
     report = migrate(made).stdout
     assert "virtualenvs/a.txt:2: redis==2.10.1: kept" in report
-    assert "virtualenvs/a.txt:5: QUESTION: '-r b.txt'" in report
+    assert "virtualenvs/a.txt:5: QUESTION: this is no package with a version" in report
+    assert "s3cret" not in report
     assert "virtualenvs/b.txt:1: QUESTION: 'redis==3.0', but 'redis==2.10.1' in virtualenvs/a.txt:2" in report
     found = tomllib.loads((tmp_path / "p-spark" / "pyproject.toml").read_text())
     assert found["tool"]["setuptools"]["py-modules"] == ["parts"]
@@ -493,14 +494,20 @@ def test_requirements_become_dependencies(tmp_path):
 def test_hooks_and_jars_are_named_and_secrets_are_not(tmp_path):
     made = project(tmp_path, wiring="    lines = Lines.spec()\n")
     hook = "def pre_submit(*given):\n    pass\n\ndef post_submit(*given):\n    print('done')\n"
-    config = {"envs": {"prod": {"nimbus": "n", "ssh_password": "hunter2", "log": {"level": "INFO"}}}}
+    config = {"envs": {"prod": {"nimbus": "n", "ssh_password": "hunter2", "options": {"my.password": "hunter2"}}}}
     clojure = '[[org.apache.storm/storm-core "1.1"] [org.acme/jar "2"]]'
     typed(made, {"fabfile.py": hook, "config.json": json.dumps(config), "project.clj": clojure})
     report = migrate(made).stdout
     assert "fabfile.py:4: post_submit: run it as a step" in report and "pre_submit" not in report
     assert "project.clj: org.acme/jar: no jar is loaded" in report
-    assert "hunter2" not in report
+    assert "hunter2" not in report and "my.password: a secret, left out of conf/prod.yaml" in report
     assert not any(b"hunter2" in content for content in snapshot(tmp_path / "p-spark").values())
+
+
+def test_a_config_made_by_code_is_not_printed(tmp_path):
+    wiring = "    config = dict(password='hunter2')\n    lines = Lines.spec()\n"
+    report = migrate(project(tmp_path, wiring=wiring)).stdout
+    assert "QUESTION  config is made by code" in report and "hunter2" not in report
 
 
 # --- what cannot be read ----------------------------------------------------------------------------------------------

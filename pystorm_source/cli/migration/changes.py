@@ -191,9 +191,7 @@ class Changes:
             for key, instead in split_config(config)[1].items():
                 job.change(None, f"config {key}: {instead}")
         else:
-            job.ask(
-                None, f"config is made by code ({config}): which of its keys mean something here (docs/OPTIONS.md)?"
-            )
+            job.ask(None, "config is made by code: which of its keys mean something here (docs/OPTIONS.md)?")
         pars = [literal(spec.given.get("par"), 1) for spec in job.topology.specs.values()]
         if any(par != 1 for par in pars):
             job.change(None, "`par` counts tasks inside one Spark task; more cores come from more Spark tasks")

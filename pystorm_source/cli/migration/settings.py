@@ -11,6 +11,7 @@ from pystorm_source.cli.migration.python_files import read_python
 from pystorm_source.json_values import json_of
 from pystorm_source.options import EngineOptions, fields_of
 from pystorm_source.options.storm_keys import STORM_KEYS
+from pystorm_source.redaction import redacted
 
 CONFIG = "config.json"
 LOG_KEYS = ("path", "file", "max_bytes", "backup_count", "level")
@@ -93,8 +94,11 @@ def _read_environment(found: Settings, name: str, environment: dict[str, Any]) -
         value = log.get(key, environment.get(f"log_{key}"))
         if value not in (None, ""):
             conf[f"pystorm.log.{key}"] = value.lower() if key == "level" and isinstance(value, str) else value
-    found.conf[name] = conf
     where = f"{CONFIG}, environment {name}"
+    for key in [key for key, value in conf.items() if redacted(key, value) != value]:
+        del conf[key]
+        found.notes.append((where, f"{key}: a secret, left out of conf/{name}.yaml; give it as an option in job.py"))
+    found.conf[name] = conf
     if conf:
         found.notes.append((where, f"conf/{name}.yaml has {', '.join(conf)}"))
     found.notes += [(where, f"{key}: {instead}") for key, instead in gone.items()]
@@ -122,9 +126,8 @@ def _read_requirement(found: Settings, versions: dict[str, tuple[str, str]], whe
     if not line or (match and match["name"].lower() in _THEIRS):
         return
     if match is None:
-        found.notes.append(
-            (where, f"QUESTION: {line!r} is no package with a version: add it to pyproject.toml by hand")
-        )
+        # The line is not shown: an address may hold a password.
+        found.notes.append((where, "QUESTION: this is no package with a version: add it to pyproject.toml by hand"))
         return
     name = re.sub(r"[-_.]+", "-", match["name"]).lower()
     earlier, at = versions.setdefault(name, (line, where))
