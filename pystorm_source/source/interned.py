@@ -39,9 +39,10 @@ def interned(made: bytes) -> Any:
         return pickle.loads(made)
     except ImportError as error:
         raise UsageError(
-            f"{error.name or 'a module'!r} can be imported by the process that planned the query, and not by this one, "
-            f"{sys.executable} on {os.uname().nodename} ({said(error)}{_imported_in(error)}): install it on every "
-            "executor, or ship it with spark-submit --py-files or --archives (docs/DEPLOY.md). "
+            f"{error.name or 'a module'!r} can be imported where the query was started, and not by this process of "
+            f"Spark's, {sys.executable} on {os.uname().nodename} ({said(error)}{_imported_in(error)}): install it on "
+            "every executor, put its folder on PYTHONPATH before Spark starts, or ship it with spark-submit --py-files "
+            "or --archives (docs/DEPLOY.md). "
             f"Given: {error.name!r}",
             code="PYSTORM_MODULE_MISSING_ON_EXECUTOR",
         ) from trim(error)

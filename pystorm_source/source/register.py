@@ -14,7 +14,7 @@ from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
-from pystorm_source.source.interned import pickled
+from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.worker_python import ensure_worker_python, quick_python
 
@@ -239,20 +239,33 @@ def _refuse_tables_of_main(plan: Plan) -> None:
 
 
 def _source_of(plan: Plan, name: str) -> type[PystormDataSource]:
-    _check_travels(plan)
     # Not importable by its name, hence pickled by value, and the plan with it.
     return type(
-        f"PystormDataSource_{name}", (_Registered,), {"format_name": name, "plan": plan, "__module__": __name__}
+        f"PystormDataSource_{name}",
+        (_Registered,),
+        {"format_name": name, "plan": _TravellingPlan(_pickled(plan)), "__module__": __name__},
     )
 
 
-def _check_travels(plan: Plan) -> None:
+def _pickled(plan: Plan) -> bytes:
     """Raises TopologyError for a component that does not pickle: Spark would name the type alone."""
     try:
-        pickled(plan)
+        return pickled(plan)
     except Exception:
         check_picklable(plan, pickled)
         raise
+
+
+class _TravellingPlan:
+    """A class attribute that is the plan: unpickled when it is asked for, so that a module which is missing there is an
+    error of ours, not one of Spark's unpickling."""
+
+    def __init__(self, made: bytes):
+        self._made = made
+
+    def __get__(self, instance: object, owner: type) -> Plan:
+        plan: Plan = interned(self._made)
+        return plan
 
 
 class _Registered(PystormDataSource):

@@ -1,5 +1,7 @@
 """What `read_stream` and `read` refuse by themselves, before Spark is asked anything."""
 
+import importlib
+import textwrap
 import threading
 
 import pytest
@@ -83,6 +85,29 @@ def test_what_cannot_be_pickled_is_named(reading):
         "component 'counted' (Counted) cannot travel to Spark's tasks: process() → variable 'lock' is a _thread.lock, "
     )
     assert "open it in initialize()" in caught.value.message and ". Given: <unlocked" in caught.value.message
+
+
+@pytest.mark.spark
+def test_a_module_that_the_driver_alone_has(spark, tmp_path, monkeypatch):
+    """Its folder was put on sys.path by the program, which Spark's processes do not see."""
+    source = """
+        from pystorm_source import Topology
+        from pystorm_source.spouts import MemorySpout
+
+        class Rows(MemorySpout):
+            pass
+
+        class Numbers(Topology):
+            numbers = Rows.spec(fields=["n long"], rows=[[1]])
+    """
+    (tmp_path / "jobs_of_the_driver.py").write_text(textwrap.dedent(source))
+    monkeypatch.syspath_prepend(tmp_path)
+    topology = importlib.import_module("jobs_of_the_driver").Numbers
+    with pytest.raises(Exception, match="PYSTORM_MODULE_MISSING_ON_EXECUTOR") as caught:
+        read(spark, topology).collect()
+    said = next(line for line in str(caught.value).splitlines() if "PYSTORM_MODULE_MISSING_ON_EXECUTOR" in line)
+    assert "'jobs_of_the_driver' can be imported where the query was started" in said
+    assert "--py-files" in said and "Given: 'jobs_of_the_driver'" in said
 
 
 @pytest.mark.spark
