@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pystorm_source.errors import TopologyError, given, said
 from pystorm_source.plan.plan import Plan
+from pystorm_source.redaction import without_credentials
 
 _DEEPEST = 8
 """Steps from a class to what cannot be pickled. More: the search in a graph of objects takes long."""
@@ -35,7 +36,7 @@ def check_picklable(plan: Plan, dumps: Dumps) -> None:
         if (found := culprit(component.cls, dumps)) is not None:
             raise TopologyError(
                 f"component {component.name!r} ({component.cls.__name__}) cannot travel to Spark's tasks: "
-                f"{described(found)}. Given: {given(found.value)}",
+                f"{described(found)}. Given: {without_credentials(given(found.value))}",
                 code="PYSTORM_CANNOT_PICKLE",
             ) from found.error
 

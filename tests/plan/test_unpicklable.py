@@ -100,6 +100,24 @@ def test_an_object_of_the_users_own_is_looked_into_and_one_of_a_library_is_not()
     assert "attribute 'pool' → attribute 'ready' is a threading.Condition, which" in refused(Use)
 
 
+def test_the_password_of_a_connection_is_not_repeated():
+    class Connection:
+        def __repr__(self):
+            return "<connection to postgres://me:hunter2@db/shop>"
+
+        def __reduce__(self):
+            raise TypeError("a connection stays where it is")
+
+    class Use(Bolt):
+        connection = Connection()
+
+        def process(self, tup):
+            pass
+
+    said = refused(Use)
+    assert "hunter2" not in said and "Connection, which cannot be pickled (TypeError: a connection stays" in said
+
+
 def test_what_pickles_has_no_culprit():
     class Plain(Bolt):
         table = {"a": [1]}
