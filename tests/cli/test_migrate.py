@@ -246,6 +246,21 @@ def helper(*of):
     assert schema(tmp_path, parts) == f"x {CERTAIN.get(expression, 'QUESTION')}"
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "from other import Mixin\nclass B(Mixin, Bolt):\n    x = 'a'\n",
+        "class B(Bolt):\n    x = 'a'\n    def initialize(self, conf, context):\n        setattr(self, 'x', conf)\n",
+        "class B(Bolt):\n    x = 'a'\n    def initialize(self, conf, context):\n        self.__dict__.update(conf)\n",
+        "class B(Bolt):\n    x = 'a'\n    def initialize(self, conf, context):\n        match conf:\n"
+        "            case {'x': y}:\n                self.x = y\n",
+    ],
+)
+def test_attributes_that_other_code_may_set_are_questions(tmp_path, parts):
+    rest = "    outputs = ['x']\n    def process(self, tup):\n        self.emit([self.x])\n"
+    assert schema(tmp_path, f"\n{parts}{rest}") == "x QUESTION"
+
+
 def test_a_job_with_questions_does_not_start(tmp_path):
     parts = "\nclass B(Bolt):\n    outputs = ['x']\n    def process(self, tup):\n        self.emit([eval('1')])\n"
     assert schema(tmp_path, parts) == "x QUESTION"

@@ -35,6 +35,8 @@ class Component:
     kind: str
     lineage: list[tuple[PythonFile, ast.ClassDef]]
     """Itself, then its bases that are of the project."""
+    is_known: bool = True
+    """Whether all its bases are known: of the project, or the library's."""
     outputs: dict[str, list[str]] | None = field(default_factory=dict)
     """Stream → fields; None: they are made by code."""
     outputs_node: ast.stmt | None = None
@@ -59,8 +61,9 @@ class Component:
 
 def component_of(index: ClassIndex, file: PythonFile, node: ast.ClassDef) -> Component:
     """The component that this class is."""
-    lineage, kind = _lineage(index, file, node)
-    made = Component(node.name, file, node, kind, lineage)
+    lineage, kinds = _lineage(index, file, node)
+    kind = next((kind for kind in kinds if kind in SPOUTS | BOLTS), "")
+    made = Component(node.name, file, node, kind, lineage, all(kinds))
     for of, base in lineage:
         for statement in base.body:
             if "outputs" in _assigned(statement):
@@ -122,20 +125,20 @@ def calls_of(component: Component, name: str, methods: set[str]) -> list[str]:
 
 def _lineage(
     index: ClassIndex, file: PythonFile, node: ast.ClassDef, depth: int = 10
-) -> tuple[list[tuple[PythonFile, ast.ClassDef]], str]:
-    """The class and its bases of the project; the library's class at the end, "" if a base is not known."""
+) -> tuple[list[tuple[PythonFile, ast.ClassDef]], list[str]]:
+    """The class and its bases of the project; the names of the library's classes behind them, "" for unknown ones."""
     lineage, kinds = [(file, node)], list[str]()
     for base in node.bases:
         name = file.full_name(base)
         if name.split(".")[0] in LIBRARIES:
             kinds.append(name.rpartition(".")[2])
         elif (found := index.get(name)) and depth:
-            above, kind = _lineage(index, *found, depth - 1)
+            above, more = _lineage(index, *found, depth - 1)
             lineage += above
-            kinds.append(kind)
+            kinds += more
         elif name != f"{file.module}.object":
             kinds.append("")
-    return lineage, next((kind for kind in kinds if kind in SPOUTS | BOLTS), "")
+    return lineage, kinds
 
 
 def _streams(node: ast.expr | None) -> dict[str, list[str]] | None:

@@ -5,17 +5,24 @@ dict that other code may change (it is passed on, or has a second name) has no t
 """
 
 import ast
-from collections.abc import Iterator
 from typing import Any
 
 from pystorm_source.cli.migration.components import Component
 from pystorm_source.cli.migration.python_files import PythonFile
+from pystorm_source.cli.migration.scopes import (
+    READING,
+    Scope,
+    arguments_of,
+    escapes,
+    function_name,
+    is_changed,
+    nodes_of,
+)
 from pystorm_source.cli.migration.value_types import (
     AN_ELEMENT,
     EMPTY,
     FUNCTIONS,
     METHODS,
-    NOT_CHANGING,
     NULL,
     NUMBERS,
     OF_ELEMENTS,
@@ -26,7 +33,6 @@ from pystorm_source.cli.migration.value_types import (
     operated,
 )
 
-_READING = {"get", "items", "keys", "values", "most_common", "count", "index", "copy", "elements", "total"}
 _ADDING = {"append", "add", "appendleft"}
 _REMOVING = {"clear", "pop", "popleft", "popitem", "remove", "discard", "sort", "reverse"}
 _BY_THE_ENGINE = {
@@ -46,47 +52,23 @@ MOST_STEPS = 5_000
 code whose names depend on each other in all ways."""
 
 
-class _Scope:
-    """A function of the component, or its file: the places in it where names get values."""
-
-    def __init__(self, file: PythonFile, node: ast.AST, method: str = ""):
-        self.file = file
-        self.node = node
-        self.method = method
-        self.parents: dict[ast.AST, ast.AST] = {}
-        self.names: dict[str, list[ast.Name]] = {}
-        self.own: dict[str, list[ast.Attribute]] = {}
-        self.redefined: set[str] = set()
-        """Names that a function within takes, or that get something other than a value."""
-        for each in ast.walk(node):
-            self.parents |= dict.fromkeys(ast.iter_child_nodes(each), each)
-            if isinstance(each, ast.Name):
-                self.names.setdefault(each.id, []).append(each)
-            elif isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self":
-                self.own.setdefault(each.attr, []).append(each)
-            elif isinstance(each, (ast.Global, ast.Nonlocal)):
-                self.redefined |= set(each.names)
-            elif isinstance(each, (ast.FunctionDef, ast.Lambda, ast.ClassDef)) and each is not node:
-                self.redefined |= set(_arguments(each)) if not isinstance(each, ast.ClassDef) else set()
-                self.redefined |= set() if isinstance(each, ast.Lambda) else {each.name}
-            elif isinstance(each, (ast.ExceptHandler, ast.alias)) and not isinstance(node, ast.Module):
-                self.redefined.add((each.asname or each.name if isinstance(each, ast.alias) else each.name) or "")
-
-
 class Expressions:
     """The types of one component's expressions. ``values``: the type of ``tup.values``, ("values", ...) or None."""
 
     def __init__(self, component: Component, values: Type):
         self._values = values
-        self._scopes = {name: _Scope(file, node, name) for name, (file, node) in component.methods.items()}
+        self._scopes = {name: Scope(file, node, name) for name, (file, node) in component.methods.items()}
         self._running: set[Any] = set()
-        self._modules: dict[str, _Scope | None] = {}
+        self._modules: dict[str, Scope | None] = {}
         self._containers: dict[Any, bool] = {}
         self._steps = 0
-        # Methods of a base that is not known may set any attribute.
-        self._open = not component.kind
+        # Methods of a base that is not known may set any attribute, and so may setattr.
+        self._open = not component.is_known or any(
+            {"setattr", "vars", "exec"} & scope.names.keys() or "__dict__" in scope.own
+            for scope in self._scopes.values()
+        )
         self._class_level = [
-            (_Scope(file, node), statement)
+            (Scope(file, node), statement)
             for file, node in component.lineage
             for statement in node.body
             if isinstance(statement, ast.Assign)
@@ -98,60 +80,60 @@ class Expressions:
 
     # --- expressions --------------------------------------------------------------------------------------------------
 
-    def _of(self, node: ast.expr, scope: _Scope) -> Type:
+    def _of(self, node: ast.expr, scope: Scope) -> Type:
         self._steps += 1
         if self._steps > MOST_STEPS:
             return None
         visit = getattr(self, f"_{type(node).__name__.lower()}", None)
         return visit(node, scope) if visit else None
 
-    def _constant(self, node: ast.Constant, scope: _Scope) -> Type:
+    def _constant(self, node: ast.Constant, scope: Scope) -> Type:
         kinds = {bool: "boolean", int: "long", float: "double", str: "string", bytes: "binary", type(None): NULL}
         return kinds.get(type(node.value))
 
-    def _joinedstr(self, node: ast.JoinedStr, scope: _Scope) -> Type:
+    def _joinedstr(self, node: ast.JoinedStr, scope: Scope) -> Type:
         return "string"
 
-    def _compare(self, node: ast.Compare, scope: _Scope) -> Type:
+    def _compare(self, node: ast.Compare, scope: Scope) -> Type:
         return "boolean"
 
-    def _ifexp(self, node: ast.IfExp, scope: _Scope) -> Type:
+    def _ifexp(self, node: ast.IfExp, scope: Scope) -> Type:
         return joined([self._of(node.body, scope), self._of(node.orelse, scope)])
 
-    def _boolop(self, node: ast.BoolOp, scope: _Scope) -> Type:
+    def _boolop(self, node: ast.BoolOp, scope: Scope) -> Type:
         return joined([self._of(each, scope) for each in node.values])
 
-    def _unaryop(self, node: ast.UnaryOp, scope: _Scope) -> Type:
+    def _unaryop(self, node: ast.UnaryOp, scope: Scope) -> Type:
         if isinstance(node.op, ast.Not):
             return "boolean"
         found = self._of(node.operand, scope)
         return found if found in NUMBERS or found == EMPTY else None
 
-    def _binop(self, node: ast.BinOp, scope: _Scope) -> Type:
+    def _binop(self, node: ast.BinOp, scope: Scope) -> Type:
         return operated(self._of(node.left, scope), node.op, self._of(node.right, scope))
 
-    def _list(self, node: ast.List | ast.Set, scope: _Scope) -> Type:
+    def _list(self, node: ast.List | ast.Set, scope: Scope) -> Type:
         return holding("list", joined([self._of(each, scope) for each in node.elts]))
 
     _set = _list
 
-    def _tuple(self, node: ast.Tuple, scope: _Scope) -> Type:
+    def _tuple(self, node: ast.Tuple, scope: Scope) -> Type:
         return ("tuple", *(self._of(each, scope) for each in node.elts))
 
-    def _dict(self, node: ast.Dict, scope: _Scope) -> Type:
+    def _dict(self, node: ast.Dict, scope: Scope) -> Type:
         keys = [self._of(key, scope) if key else None for key in node.keys]
         return holding("dict", joined(keys), joined([self._of(value, scope) for value in node.values]))
 
-    def _listcomp(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, scope: _Scope) -> Type:
+    def _listcomp(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, scope: Scope) -> Type:
         return holding("list", self._of(node.elt, scope))
 
     _generatorexp = _setcomp = _listcomp
 
-    def _name(self, node: ast.Name, scope: _Scope) -> Type:
+    def _name(self, node: ast.Name, scope: Scope) -> Type:
         if node.id in scope.redefined:
             return None
         if isinstance(scope.node, ast.FunctionDef):
-            arguments = _arguments(scope.node)
+            arguments = arguments_of(scope.node)
             if node.id in arguments:
                 position = arguments.index(node.id)
                 if position == 0 or scope.node.decorator_list:
@@ -167,7 +149,7 @@ class Expressions:
         """A constant of the file: assigned once, and never changed."""
         if file.tree is None or ("global", name) in self._running:
             return None
-        scope = self._modules.setdefault(file.module, None) or _Scope(file, file.tree)
+        scope = self._modules.setdefault(file.module, None) or Scope(file, file.tree)
         self._modules[file.module] = scope
         stores = [each for each in scope.names.get(name, []) if isinstance(each.ctx, ast.Store)]
         if len(stores) != 1 or stores[0] not in [
@@ -177,7 +159,7 @@ class Expressions:
         with _Guard(self._running, ("global", name)):
             return self._kept(joined(self._assigned(scope, name)), scope, name)
 
-    def _attribute(self, node: ast.Attribute, scope: _Scope) -> Type:
+    def _attribute(self, node: ast.Attribute, scope: Scope) -> Type:
         if isinstance(node.value, ast.Name) and node.value.id == "self":
             return self._own(node.attr)
         base = self._of(node.value, scope)
@@ -189,7 +171,7 @@ class Expressions:
             return dict(base[1:]).get(node.attr)
         return None
 
-    def _subscript(self, node: ast.Subscript, scope: _Scope) -> Type:
+    def _subscript(self, node: ast.Subscript, scope: Scope) -> Type:
         base = self._of(node.value, scope)
         index = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if isinstance(node.slice, ast.Slice):
@@ -207,9 +189,9 @@ class Expressions:
             return element[1] if base[0] == "values" else element
         return None
 
-    def _call(self, node: ast.Call, scope: _Scope) -> Type:
+    def _call(self, node: ast.Call, scope: Scope) -> Type:
         function, args = node.func, node.args
-        name = _function_name(scope.file, function)
+        name = function_name(scope.file, function)
         if name in FUNCTIONS:
             return (
                 ("dict", EMPTY, "long")
@@ -219,7 +201,7 @@ class Expressions:
         if name in OF_ELEMENTS and len(args) <= 1:
             return holding("list", element(self._of(args[0], scope)) if args else EMPTY)
         if name == "collections.defaultdict" and len(args) == 1:
-            made = _function_name(scope.file, args[0])
+            made = function_name(scope.file, args[0])
             return ("dict", EMPTY, {"int": "long", "float": "double", "str": "string"}.get(made))
         if name in AN_ELEMENT and args:
             found = [self._of(each, scope) for each in args]
@@ -239,7 +221,7 @@ class Expressions:
             return ("list", ("tuple", *(element(self._of(each, scope)) for each in args)))
         return self._method_call(node, function, scope) if isinstance(function, ast.Attribute) else None
 
-    def _method_call(self, node: ast.Call, function: ast.Attribute, scope: _Scope) -> Type:
+    def _method_call(self, node: ast.Call, function: ast.Attribute, scope: Scope) -> Type:
         if isinstance(function.value, ast.Name) and function.value.id == "self":
             return self._returned(function.attr)
         base = self._of(function.value, scope)
@@ -276,7 +258,7 @@ class Expressions:
                     found += self._use(use, scope)
             return joined(found) if found else None
 
-    def _assigned(self, scope: _Scope, name: str) -> list[Type]:
+    def _assigned(self, scope: Scope, name: str) -> list[Type]:
         """The types that the statements of the function give to a local name."""
         key = (id(scope.node), name)
         if key in self._running:
@@ -289,17 +271,15 @@ class Expressions:
             stored = any(isinstance(use.ctx, ast.Store) for use in scope.names.get(name, []))
             return found if stored else []
 
-    def _kept(self, found: Type, scope: _Scope, name: str) -> Type:
+    def _kept(self, found: Type, scope: Scope, name: str) -> Type:
         """The type, unless it is a container that other code may change."""
         if isinstance(found, tuple) and found[0] in ("list", "dict") and isinstance(scope.node, ast.Module):
             uses = scope.names.get(name, [])
-            if any(
-                _escapes(each, scope) or _is_changed(each, scope) for each in uses if isinstance(each.ctx, ast.Load)
-            ):
+            if any(escapes(each, scope) or is_changed(each, scope) for each in uses if isinstance(each.ctx, ast.Load)):
                 return None
         return found
 
-    def _use(self, use: ast.expr, scope: _Scope) -> list[Type]:
+    def _use(self, use: ast.expr, scope: Scope) -> list[Type]:
         """What one use of a name or attribute says of its type: a value, an element, or that all is possible."""
         self._steps += 1
         parent = scope.parents.get(use)
@@ -308,7 +288,7 @@ class Expressions:
                 return [self._stored(parent, scope)]
             if isinstance(parent, ast.Attribute):
                 return self._called(parent, scope)
-            return [("escaped",)] if _escapes(use, scope) and self._is_container(use, scope) else []
+            return [("escaped",)] if escapes(use, scope) and self._is_container(use, scope) else []
         if isinstance(parent, ast.Assign):
             found = self._of(parent.value, scope)
             # `a = b = []` is one list with two names.
@@ -327,7 +307,7 @@ class Expressions:
             return [self._unpacked(parent, use, scope)]
         return [None]
 
-    def _is_container(self, use: ast.expr, scope: _Scope) -> bool:
+    def _is_container(self, use: ast.expr, scope: Scope) -> bool:
         """Only a list or a dict can be changed under a second name; the type is asked for without this use."""
         name = use.attr if isinstance(use, ast.Attribute) else use.id if isinstance(use, ast.Name) else ""
         key = (isinstance(use, ast.Attribute) or id(scope.node), name)
@@ -336,10 +316,10 @@ class Expressions:
             self._containers[key] = not isinstance(self._fresh(use, scope), str)
         return self._containers[key]
 
-    def _fresh(self, use: ast.expr, scope: _Scope) -> Type:
+    def _fresh(self, use: ast.expr, scope: Scope) -> Type:
         """The type by assignments of scalars alone."""
         values: list[Type] = []
-        places: list[tuple[_Scope, ast.Name | ast.Attribute]] = []
+        places: list[tuple[Scope, ast.Name | ast.Attribute]] = []
         if isinstance(use, ast.Attribute):
             places += [(s, each) for s in self._scopes.values() for each in s.own.get(use.attr, [])]
         elif isinstance(use, ast.Name):
@@ -353,7 +333,7 @@ class Expressions:
                     values.append(self._of(statement.value, where))
         return joined(values) if values else None
 
-    def _stored(self, target: ast.Subscript, scope: _Scope) -> Type:
+    def _stored(self, target: ast.Subscript, scope: Scope) -> Type:
         """``x[key] = value``, ``x[key] += value``: as a dict, or as a list if the key is a number that says so."""
         parent = scope.parents.get(target)
         if isinstance(parent, ast.Assign):
@@ -364,20 +344,20 @@ class Expressions:
             return None
         return holding("dict", self._of(target.slice, scope), value)
 
-    def _called(self, attribute: ast.Attribute, scope: _Scope) -> list[Type]:
+    def _called(self, attribute: ast.Attribute, scope: Scope) -> list[Type]:
         """``x.method(...)``: whether it adds an element, changes nothing that matters, or may do anything."""
         call = scope.parents.get(attribute)
         if not isinstance(call, ast.Call) or call.func is not attribute:
             return [("escaped",)] if isinstance(attribute.ctx, ast.Store) else []
         if attribute.attr in _ADDING and len(call.args) == 1:
             return [holding("list", self._of(call.args[0], scope))]
-        if attribute.attr in _READING | _REMOVING:
+        if attribute.attr in READING | _REMOVING:
             return []
         if any(attribute.attr in methods for methods in METHODS.values()):
             return []
         return [("escaped",)] if self._is_container(attribute.value, scope) else []
 
-    def _unpacked(self, target: ast.Tuple | ast.List, use: ast.expr, scope: _Scope) -> Type:
+    def _unpacked(self, target: ast.Tuple | ast.List, use: ast.expr, scope: Scope) -> Type:
         """``a, b = value`` and ``for a, b in values``."""
         parent = scope.parents.get(target)
         if isinstance(parent, ast.Assign):
@@ -395,7 +375,7 @@ class Expressions:
 
     # --- methods ------------------------------------------------------------------------------------------------------
 
-    def _parameter(self, scope: _Scope, position: int) -> Type:
+    def _parameter(self, scope: Scope, position: int) -> Type:
         if scope.method in ("process", "group_key"):
             return ("input",)
         if scope.method == "process_batch":
@@ -424,7 +404,7 @@ class Expressions:
             return None
         if key in self._running:
             return EMPTY
-        nodes = list(_of_function(scope.node))
+        nodes = list(nodes_of(scope.node))
         if any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in nodes):
             return None
         with _Guard(self._running, key):
@@ -445,41 +425,3 @@ class _Guard:
 
     def __exit__(self, *of: object) -> None:
         self._running.discard(self._key)
-
-
-def _arguments(function: ast.FunctionDef | ast.Lambda) -> list[str]:
-    given = function.args
-    more = [each for each in (given.vararg, given.kwarg) if each]
-    return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs, *more)]
-
-
-def _of_function(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Its nodes, without those of functions within."""
-    for child in ast.iter_child_nodes(function):
-        if not isinstance(child, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
-            yield child
-            yield from _of_function(child)  # type: ignore[arg-type]
-
-
-def _function_name(file: PythonFile, node: ast.expr) -> str:
-    """``len``, ``collections.Counter``: a function that is built in or imported; "" if the file defines it."""
-    if isinstance(node, ast.Name) and node.id not in file.imported:
-        return "" if node.id in file.bound else node.id
-    return file.full_name(node)
-
-
-def _escapes(use: ast.expr, scope: _Scope) -> bool:
-    """Whether the object may get a second name, by which it may be changed."""
-    parent = scope.parents.get(use)
-    if isinstance(parent, ast.Call) and use in parent.args:
-        return _function_name(scope.file, parent.func) not in NOT_CHANGING
-    reads = (ast.Subscript, ast.For, ast.comprehension, ast.Compare, ast.FormattedValue, ast.Attribute)
-    return not isinstance(parent, (*reads, ast.BinOp, ast.UnaryOp, ast.If, ast.While, ast.Expr))
-
-
-def _is_changed(use: ast.expr, scope: _Scope) -> bool:
-    """Whether this use changes the object: an element is stored, or a method called that may do so."""
-    parent = scope.parents.get(use)
-    if isinstance(parent, ast.Subscript):
-        return not isinstance(parent.ctx, ast.Load)
-    return isinstance(parent, ast.Attribute) and parent.attr not in _READING
