@@ -146,6 +146,13 @@ def test_its_job_runs_on_spark(word_count, tmp_path):
     assert "|word|count|" in table and "|cat|1|" in table
 
 
+def test_a_job_without_its_settings_says_where_they_are_missing(word_count):
+    done = python(word_count[2], "job.py", "--env", "beta")
+    assert done.returncode == 1
+    where = "there is no conf/beta.yaml here: mend --env, or say spark-submit --files conf/beta.yaml"
+    assert done.stderr == f"job.py: {where}\n"
+
+
 def test_a_second_run_overwrites_nothing(word_count):
     _, original, made = word_count
     (made / "job.py").write_text("# mine\n")

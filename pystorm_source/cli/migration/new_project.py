@@ -92,7 +92,7 @@ def _job(changes: Changes) -> str:
         schemas=schemas,
         usage=" NAME" if len(changes.jobs) > 1 else "",
         default=json.dumps(changes.jobs[0].name if changes.jobs else ""),
-        environment=json.dumps(environments[0] if environments else "prod"),
+        environment=json.dumps(environments[0] if environments else ""),
     )
 
 
