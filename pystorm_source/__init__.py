@@ -1,10 +1,11 @@
 """Storm-style topologies in Python as a streaming data source for Spark.
 
 Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
-Importing this package imports no pyspark; ``register``, ``read_stream``, ``read`` and ``PystormProgressListener`` do
-when they are first used.
+Importing this package imports no pyspark; ``register``, ``read_stream``, ``read``, ``await_query``, ``explain`` and
+``PystormProgressListener`` do when they are first used.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from pystorm_source import compiled
@@ -39,6 +40,8 @@ else:
 
 if TYPE_CHECKING:
     from pystorm_source.source.driver.progress_listener import PystormProgressListener
+    from pystorm_source.source.job.await_query import await_query
+    from pystorm_source.source.job.explain import explain
     from pystorm_source.source.register import read, read_stream, register
 
 __all__ = [
@@ -64,6 +67,8 @@ __all__ = [
     "Topology",
     "Tuple",
     "__version__",
+    "await_query",
+    "explain",
     "read",
     "read_stream",
     "register",
@@ -82,6 +87,8 @@ def __getattr__(name: str) -> Any:
         from pystorm_source.source import register as door
 
         return getattr(door, name)
+    if name in ("await_query", "explain"):
+        return getattr(importlib.import_module(f"pystorm_source.source.job.{name}"), name)
     if name == "PystormProgressListener":
         from pystorm_source.source.driver.progress_listener import PystormProgressListener
 

@@ -11,8 +11,8 @@ Traceback (most recent call last):
 import re
 from typing import NamedTuple, Self
 
-from pystorm_source.errors import LONGEST_TRACEBACK, TupleFailed, cut, traced
-from pystorm_source.user_frames import users_line, users_traceback
+from pystorm_source.errors import LONGEST_TRACEBACK, TupleFailed, cut
+from pystorm_source.user_frames import shown, users_line
 
 _HEAD = re.compile(
     r"(?:\[(?P<code>[A-Z_]+)\]\s+|^)(?P<what>component '.*)\n"
@@ -38,9 +38,7 @@ class FailureBlock(NamedTuple):
         """Of an error whose cause is the component's exception. Trims the cause's traceback."""
         cause = failed.__cause__
         line = users_line(cause) if cause is not None else ""
-        frames = ""
-        if cause is not None:
-            frames = users_traceback(cause) or traced(cause).rstrip("\n")
+        frames = shown(cause) if cause is not None else ""
         return cls(
             _one_line(failed.what or failed.args[0]),
             _one_line(failed.place) or "none",

@@ -7,7 +7,8 @@ import traceback
 from collections.abc import Iterator
 from types import TracebackType
 
-from pystorm_source.errors import cut, said, traced
+from cython_core.executors.executor import ComponentFailed
+from pystorm_source.errors import TupleFailed, cut, said, traced
 
 OURS = frozenset(("pystorm_source", "cython_core"))
 _BELOW = OURS | {"pyspark", "py4j"}  # what calls a component
@@ -25,8 +26,8 @@ def trim(error: BaseException) -> BaseException:
     for each in _chain(error):
         if kept := _users(each.__traceback__):
             each.__traceback__ = functools.reduce(_linked, reversed(kept), None)
-        if each.__context__ is not None and type(each.__context__).__module__.split(".")[0] == "cython_core":
-            each.__context__ = None  # the engine's own wrapper of an exception: nothing of the user's
+        if isinstance(each.__context__, (ComponentFailed, TupleFailed)):
+            each.__context__ = None  # the engine's own: it was at work on an exception when the user's code was called
     return error
 
 
@@ -36,6 +37,11 @@ def users_traceback(error: BaseException) -> str:
     if not any(_users(each.__traceback__) for each in _chain(error)):
         return ""
     return traced(trim(error)).rstrip("\n")
+
+
+def shown(error: BaseException) -> str:
+    """For a log: the exception with the user's frames alone, or the whole of it if none is the user's."""
+    return users_traceback(error) or traced(error).rstrip("\n")
 
 
 def users_line(error: BaseException) -> str:

@@ -10,8 +10,9 @@ from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.component_log import ErrorLog, logger_of
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.stream import Stream
-from pystorm_source.errors import given, traced
+from pystorm_source.errors import given
 from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
+from pystorm_source.user_frames import shown
 
 SERIALIZERS = ("json", "msgpack")
 
@@ -169,7 +170,7 @@ class Component:
             message = (
                 f"Python {name} raised while processing Tuple {given(tup)}\n" if tup else f"Python {name} raised\n"
             )
-            message += traced(exception)
+            message += shown(exception) + "\n"
             if self._pystorm_sends({"command": "error", "msg": message}):
                 self._pystorm_sends({"command": "sync"})
                 return

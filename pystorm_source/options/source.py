@@ -57,8 +57,11 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="startingOffsets", default="earliest")
     ending_offsets: Annotated[
         str,
-        Meta(description='End of a batch read: latest, or JSON {"spout": {"partition": offset}}. Not for streams.'),
-    ] = msgspec.field(name="endingOffsets", default="latest")
+        Meta(
+            description='End of a batch read: latest, or JSON {"spout": {"partition": offset}}. Unset: latest. '
+            "Not for streams."
+        ),
+    ] = msgspec.field(name="endingOffsets", default="")
     max_offsets_per_trigger: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(description="Offsets that one micro-batch may admit, over all partitions."),

@@ -8,6 +8,7 @@
       ├── reports/             reports of tasks to the driver
       └── task/                a range of a partition: its journey to a task, and its reading there
     request, rows, ddl         every option read once, the topology compiled, the columns: frozen, goes into each task
+    job/                       what a job calls on its queries, in its own process: wait for them, explain a failure
     offsets/                   the offsets that Spark keeps; pure, imports none of the others
 
 Each imports the ones below it, never those above (``tests/house/test_source_rooms.py``).

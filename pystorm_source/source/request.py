@@ -98,7 +98,7 @@ class ReadRequest:
             plan=plan,
             options=options,
             starting=Positions.parse("startingOffsets", options.starting_offsets, EARLIEST, partitioned),
-            ending=Positions.parse("endingOffsets", options.ending_offsets, LATEST, partitioned),
+            ending=Positions.parse("endingOffsets", options.ending_offsets or "latest", LATEST, partitioned),
             max_trigger_delay=parse_duration("maxTriggerDelay", options.max_trigger_delay),
             journal=journal,
             for_batches=for_batches,
@@ -125,7 +125,7 @@ class ReadRequest:
 
     def check_streaming(self) -> None:
         """Raises OptionError for options that only a batch read takes."""
-        if self.options.ending_offsets.strip().lower() != "latest":
+        if self.options.ending_offsets:
             raise OptionError(
                 "option 'endingOffsets' is for spark.read: a stream has no end; use Trigger.AvailableNow to stop at "
                 f"the present data. Given: {self.options.ending_offsets!r}",

@@ -8,6 +8,7 @@ from typing import Any
 from cython_core.executors.executor import ComponentFailed, Executor
 from cython_core.schedulers.inline_scheduler import InlineScheduler
 from cython_core.schedulers.threads_scheduler import ThreadsScheduler
+from pystorm_source.user_frames import shown
 from pystorm_source.worker.failure import GivenUp, tuple_failed
 from pystorm_source.worker.watchdog import late_call, longest_calls
 
@@ -49,8 +50,9 @@ class ComponentCalls:
         """Calls it unless its thread is still in another call. An exception is logged and goes no further."""
         try:
             self._scheduler.call_if_free(executor, function)
-        except (Exception, SystemExit):
-            logger.exception("%s() of component %r, task %d raised", method, executor.component, executor.task)
+        except (Exception, SystemExit) as error:
+            component, task = executor.component, executor.task
+            logger.error("%s() of component %r, task %d raised\n%s", method, component, task, shown(error))
 
     @contextmanager
     def turns(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors import PystormError
 from pystorm_source.plan.plan import Plan
+from pystorm_source.user_frames import shown
 from pystorm_source.worker.failure import driver_failed
 
 logger = logging.getLogger("pystorm.worker")
@@ -121,8 +122,8 @@ class Unread:
             name, spout = self._spouts.popitem()
             try:
                 spout.cleanup()
-            except (Exception, SystemExit):
-                logger.exception("cleanup() of spout %r, on the driver, raised", name)
+            except (Exception, SystemExit) as error:
+                logger.error("cleanup() of spout %r, on the driver, raised\n%s", name, shown(error))
 
     def _left(self, name: str) -> list[str]:
         heads = self._heads.get(name, {})

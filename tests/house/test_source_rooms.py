@@ -14,6 +14,7 @@ MAY_IMPORT = {
     "request": {"offsets", "admission"},
     "task": {"request", "offsets", "reports"},
     "driver": {"task", "request", "admission", "reports", "offsets"},
+    "job": {"request"},
     "entry": {"driver", "task", "request", "admission", "reports", "offsets"},
 }
 

@@ -148,7 +148,10 @@ def test_the_error_of_a_run_is_worth_more_than_that_of_its_close(caplog):
     s = Twice.spec()
     with pytest.raises(TupleFailed, match="first"):
         rows(worker_of(topology(s=s), "s").run("s", "p", 0, 3))
-    assert [record.getMessage() for record in caplog.records] == ["close() of component 's', task 1 raised"]
+    (record,) = caplog.records
+    first, *frames, last = record.getMessage().splitlines()
+    assert (first, last) == ("close() of component 's', task 1 raised", "ValueError: second")
+    assert [frame for frame in frames if frame.startswith("  File ")] == [frames[1]] and "in close" in frames[1]
 
 
 def test_a_failed_open_closes_those_before_it():

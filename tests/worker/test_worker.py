@@ -397,7 +397,10 @@ def test_a_cleanup_that_raises_is_logged_and_the_others_still_run(caplog):
     worker.start()
     worker.stop()
     assert sorted(cleaned) == [1, 2]
-    assert [record.getMessage() for record in caplog.records] == ["cleanup() of component 'b', task 3 raised"]
+    (record,) = caplog.records
+    first, *frames, last = record.getMessage().splitlines()
+    assert (first, last) == ("cleanup() of component 'b', task 3 raised", "ValueError: no")
+    assert len([frame for frame in frames if frame.startswith("  File ")]) == 1
 
 
 def test_a_worker_that_never_started_has_nothing_to_clean_up():

@@ -17,6 +17,7 @@ from pystorm_source.errors import PystormError, TopologyError
 from pystorm_source.plan import Plan
 from pystorm_source.source.admission import Align
 from pystorm_source.source.offsets.offsets import Key
+from pystorm_source.user_frames import shown
 from pystorm_source.worker.failure import driver_failed
 
 logger = logging.getLogger("pystorm.source")
@@ -80,8 +81,8 @@ class DriverSpouts:
                 spout.cleanup()
             except Terminated:
                 raise
-            except BaseException:  # sys.exit() of one must not keep the others from theirs
-                logger.exception("cleanup() of spout %r, on the driver, raised", component)
+            except BaseException as error:  # sys.exit() of one must not keep the others from theirs
+                logger.error("cleanup() of spout %r, on the driver, raised\n%s", component, shown(error))
 
     def _align(self, component: str, partition: str, start: int, end: int) -> int:
         with self._asked(component, "align") as spout:

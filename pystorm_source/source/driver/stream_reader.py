@@ -43,6 +43,7 @@ from pystorm_source.source.driver.snapshot_reader import SnapshotReader
 from pystorm_source.source.driver.spouts import DriverSpouts, Terminated
 from pystorm_source.source.driver.throttling import ThrottleLog, Throttling
 from pystorm_source.source.driver.trigger_delay import TriggerDelay
+from pystorm_source.source.hold import is_held
 from pystorm_source.source.offsets import offsets as wire
 from pystorm_source.source.offsets.micro_batch import Waiting, next_offsets, waiting
 from pystorm_source.source.offsets.offsets import Key, Offsets
@@ -90,6 +91,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._linted = False
         self._has_planned = False
         self._run = uuid.uuid4().hex
+        self._began = self._clock.wall()
         self._receiver = ReportReceiver(options, self._clock)
         self._is_controlled = options.feedback != "off" and (in_runner() if controlled is None else controlled)
         self._controller: AdmissionController | None = None
@@ -111,6 +113,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises CheckpointError, OptionError (startingOffsets), DataLossError, TopologyError, and exceptions of spouts.
         """
+        if is_held(self._began):  # its job waits for the running micro-batch, to stop the query
+            return (self._at or Offsets()).to_json() if start is None else start
         if start is None:
             self._warn(
                 "this Spark does not ask a source for a limit: limits hold for every micro-batch, the controller from "

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pickle
+import re
 
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -468,9 +469,10 @@ def test_schema_that_does_not_fit_is_said_by_the_first_call(world):
     reader.stop()
 
 
-def test_ending_offsets_are_not_for_streams(world):
-    source = PystormDataSource(world.options(endingOffsets='{"numbers": {"a": 3}}'))
-    with pytest.raises(OptionError, match=r"'endingOffsets' is for spark\.read"):
+@pytest.mark.parametrize("given", ['{"numbers": {"a": 3}}', "latest"])
+def test_ending_offsets_are_not_for_streams(world, given):
+    source = PystormDataSource(world.options(endingOffsets=given))
+    with pytest.raises(OptionError, match=rf"'endingOffsets' is for spark\.read: .* Given: {re.escape(repr(given))}"):
         source.streamReader(source.schema()).initialOffset()
 
 

@@ -1,0 +1,140 @@
+"""Waits for streaming queries, and ends them between two micro-batches when the job is to end."""
+
+import sys
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from pystorm_source.clock import SystemClock
+from pystorm_source.source.hold import held
+from pystorm_source.source.job.explain import explain
+from pystorm_source.source.job.signals import STATUS, Signals
+from pystorm_source.source.job.standing import name_of, standing
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
+
+POLL_SECONDS = 0.25
+"""Between two looks at whether a query still runs. Longer: a job ends later than its queries."""
+WATCH_SECONDS = 0.005
+"""Between two looks for the end of a micro-batch. Longer: the next one may have begun its tasks meanwhile."""
+_IDLE = "Waiting"
+"""How Spark's status begins between two micro-batches."""
+
+
+def await_query(
+    *queries: "StreamingQuery | StreamingQueryManager", stop_timeout: float = 30.0, exits: bool | None = None
+) -> None:
+    """Waits until the queries end; on Ctrl-C (SIGINT) and SIGTERM it stops them after the micro-batch that runs.
+
+    ``query.stop()`` and a plain Ctrl-C break a micro-batch off, which is then read again by the next run. Here it is
+    finished first, within ``stop_timeout`` seconds; a second signal breaks it off at once. One or two lines on
+    standard error say where each query stands. Started again with its checkpoint it goes on there.
+
+    If a query fails, the others are stopped in the same way, and ``explain`` says why.
+
+    Exit status of a script: 0 if the queries have ended by themselves, 1 if one has failed, 130 after SIGINT, 143
+    after SIGTERM. Under spark-submit it is that of spark-submit, too.
+
+    Args:
+        *queries (StreamingQuery | StreamingQueryManager): one or more queries, or ``spark.streams`` for all that are
+            active now.
+        stop_timeout (float): seconds for the running micro-batch to end. Less than what a cluster grants after
+            SIGTERM, often 30 s. Defaults to 30.0.
+        exits (bool): whether a signal and a failure end the process, by SystemExit. Else it returns after a signal,
+            and raises the query's exception. Defaults to None: in a script yes, in interactive Python no.
+
+    Raises:
+        SystemExit: with the exit status, if ``exits``.
+        Exception: Spark's StreamingQueryException, if a query has failed, unless ``exits``.
+        ValueError: no query is given.
+
+    Example:
+        >>> from pystorm_source import await_query, read_stream
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> class Numbers(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1], [2]])
+        >>> stream = read_stream(spark, Numbers).writeStream.format("memory").queryName("awaited_numbers")
+        >>> await_query(stream.trigger(availableNow=True).start())
+        >>> spark.table("awaited_numbers").count()
+        2
+    """
+    waiting = list(chain.from_iterable(each.active if hasattr(each, "active") else [each] for each in queries))
+    if not waiting:
+        raise ValueError("await_query takes one or more queries, or spark.streams with active ones. Given: none")
+    gateway = _gateway_of(waiting[0])
+    with Signals(gateway) as signals:
+        while not signals.count and all(query.isActive or query.exception() is None for query in waiting):
+            if not any(query.isActive for query in waiting):
+                return
+            signals.wait(POLL_SECONDS)
+        if signals.count:
+            name = {2: "Ctrl-C", 15: "SIGTERM"}.get(signals.number, f"signal {signals.number}")
+            _say(f"{name}: stops after the running micro-batch, in {stop_timeout:g} s at most; once more: at once")
+        active = [query for query in waiting if query.isActive]
+        with held(None if gateway is None else gateway.jvm.java.lang.ProcessHandle.current().pid()):
+            broken_off = _stop(active, stop_timeout, signals)
+        for query in waiting:
+            if query.exception() is None:
+                end = "stopped in the middle of a micro-batch" if query in broken_off else "stopped"
+                _say(f"{name_of(query)} {end}; {standing(query)}")
+    error = next((error for query in waiting if (error := query.exception()) is not None), None)
+    if error is not None:
+        _say(explain(error))
+    if exits if exits is not None else not _is_interactive():
+        raise SystemExit(1 if error is not None else STATUS + signals.number) from None
+    if error is not None:
+        raise error
+
+
+def _stop(queries: "Sequence[StreamingQuery]", seconds: float, signals: Signals) -> "list[StreamingQuery]":
+    """Stops each between two micro-batches. Returns those that were not there in time, or before another signal."""
+    clock = SystemClock()
+    end = clock.monotonic() + seconds
+    asked = signals.count
+    running = {query: _ended(query) for query in queries}
+    broken_off: list[StreamingQuery] = []
+    while running:
+        hurries = clock.monotonic() >= end or signals.count > max(1, asked)
+        if hurries:
+            signals.restore()  # a third signal need not wait for Spark
+        for query, ended in list(running.items()):
+            # Spark Connect cannot hold a query: there the next micro-batch may be planned by now, which has no effect.
+            is_between = _is_between(query) or (not hasattr(query, "_jsq") and _ended(query) != ended)
+            if is_between or hurries:
+                if not is_between:
+                    broken_off.append(query)
+                query.stop()
+                del running[query]
+        if running:
+            signals.wait(WATCH_SECONDS)
+    return broken_off
+
+
+def _is_between(query: "StreamingQuery") -> bool:
+    """Whether no micro-batch is planned or run. A query that is held is so soon."""
+    status: Any = query.status
+    return not query.isActive or not status["isTriggerActive"] or status["message"].startswith(_IDLE)
+
+
+def _ended(query: "StreamingQuery") -> Any:
+    """The last micro-batch that has ended."""
+    last = query.lastProgress
+    return None if last is None else (last["batchId"], last["timestamp"])
+
+
+def _gateway_of(query: "StreamingQuery") -> Any:
+    """None under Spark Connect, where the JVM is elsewhere."""
+    if not hasattr(query, "_jsq"):
+        return None
+    from pyspark import SparkContext
+
+    return SparkContext._gateway
+
+
+def _is_interactive() -> bool:
+    return hasattr(sys, "ps1") or ("IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,92 @@
+"""The lines of a failure that matter, out of the hundreds that Spark prints."""
+
+import re
+from typing import TYPE_CHECKING, Any, cast
+
+from pystorm_source.errors import PystormError, TupleFailed, cut
+from pystorm_source.failure_block import FailureBlock
+from pystorm_source.source.job.standing import name_of, standing
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import QueryTerminatedEvent
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LONGEST_OF_SPARK = 300
+"""Characters of a message of Spark's. Less: its condition is cut. More: it is no line."""
+
+_OWN = re.compile(
+    r"pystorm_source\.errors\.\w+: (\[PYSTORM_[A-Z_]+\] .*?)"
+    r"(?= SQLSTATE:|\n\s*SQLSTATE:|\n\s+at |\nTraceback |\n\n|\n=== |\nCaused by|\n(?:Driver|JVM) stacktrace|\Z)",
+    re.DOTALL,
+)
+_HEADER = re.compile(r"^.*?terminated with exception: ", re.DOTALL)
+
+
+class Explanation(str):
+    """A text that a notebook and the interactive Python show as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain(failed: "StreamingQuery | QueryTerminatedEvent | BaseException | str") -> Explanation:
+    """The lines of a failure that matter: component and exception, tuple and offset, the line of code, the remedy.
+
+    Of an error of this package that no component has raised: its message with its code. If nothing in a failure is of
+    this package: so it says, with Spark's own condition. Of a query that has not failed: where it stands.
+
+    Args:
+        failed (StreamingQuery | QueryTerminatedEvent | BaseException | str): a streaming query; the event of a
+            listener's ``onQueryTerminated``, or its ``exception``; an exception that a batch read has raised.
+
+    Returns:
+        Explanation: a str of up to four lines, shown as it is by a notebook.
+
+    Example:
+        >>> from pystorm_source import explain, read
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> class Inverse(Bolt):
+        ...     outputs = ["inverse double"]
+        ...     def process(self, tup):
+        ...         self.emit([1 / tup.values.n])
+        >>> class Inverses(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[2], [0]])
+        ...     inverses = Inverse.spec(inputs=[numbers])
+        >>> try:
+        ...     read(spark, Inverses).collect()
+        ... except Exception as error:
+        ...     print(explain(error))
+        [PYSTORM_TUPLE_FAILED] component 'inverses', task 2: process() raised ZeroDivisionError: division by zero
+          input:  tuple (0,) of numbers.default; offset 1; in partition '0' [0, 2) of spout 'numbers'
+          line:   File ...
+          remedy: mend it and start again: ...
+    """
+    if isinstance(failed, TupleFailed) and failed.what:
+        return Explanation(str(FailureBlock.of(failed)._replace(frames="")))
+    if isinstance(failed, PystormError):
+        return Explanation(str(failed))
+    if isinstance(failed, (BaseException, str)):
+        return _explained(str(failed))
+    if hasattr(failed, "isActive"):
+        return _of_query(cast("StreamingQuery", failed))
+    text = getattr(failed, "exception", None)  # of a listener's event
+    return Explanation("the query was stopped; it has not failed") if text is None else _explained(str(text))
+
+
+def _of_query(query: "StreamingQuery") -> Explanation:
+    error = query.exception()
+    if error is not None:
+        return _explained(str(error))
+    state = "runs" if query.isActive else "was stopped, or has read all; it has not failed"
+    return Explanation(f"{name_of(query)} {state}; {standing(query)}")
+
+
+def _explained(text: str) -> Explanation:
+    block = FailureBlock.found_in(text)
+    if block is not None:
+        return Explanation(block._replace(frames=""))
+    own: Any = _OWN.search(text)
+    if own is not None:
+        return Explanation(own[1].strip())
+    spark = _HEADER.sub("", text, count=1).strip().partition("\n")[0]
+    return Explanation(f"no error of pystorm-source is in it. Spark says: {cut(spark, LONGEST_OF_SPARK)}")

@@ -1,0 +1,64 @@
+"""Where a streaming query stands: its last micro-batch, and the offsets and backlog of its sources of this package."""
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pystorm_source.errors import given
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+MOST_PARTITIONS = 3
+"""Partitions whose offsets are shown, of each spout. More: the line is not read."""
+
+
+def name_of(query: "StreamingQuery") -> str:
+    """Its name, or the begin of its id."""
+    return f"query {query.name!r}" if query.name else f"query {str(query.id).partition('-')[0]}"
+
+
+def standing(query: "StreamingQuery") -> str:
+    """Its last micro-batch with rows, offsets and backlog, as a phrase."""
+    recent = query.recentProgress
+    if not recent:
+        return "no micro-batch has ended in this run"
+    last = next((progress for progress in reversed(recent) if _rows(progress)), recent[-1])
+    text = f"last micro-batch {last['batchId']}, {_rows(last):,} rows"
+    if offsets := ", ".join(filter(None, map(_offsets, recent[-1]["sources"]))):
+        text += f"; read up to {offsets}"
+    backlogs = [report["backlog"] for report in map(_report, recent[-1]["sources"]) if "backlog" in report]
+    return text + (f"; backlog {sum(backlogs):,} offsets" if backlogs else "")
+
+
+def _rows(progress: Mapping[str, Any]) -> int:
+    """Spark Connect has the rows of each source and leaves out their sum."""
+    rows = progress.get("numInputRows")
+    return int(sum(source.get("numInputRows") or 0 for source in progress["sources"]) if rows is None else rows)
+
+
+def _offsets(source: Mapping[str, Any]) -> str:
+    """``lines: '0' 3``; empty if the offset is none of this package."""
+    spouts = _parsed(source.get("endOffset")).get("offsets")
+    if not isinstance(spouts, Mapping):
+        return ""
+    texts = []
+    for spout, partitions in spouts.items():
+        shown = [f"{given(name, 40)} {at}" for name, at in list(partitions.items())[:MOST_PARTITIONS]]
+        if len(partitions) > MOST_PARTITIONS:
+            shown.append(f"… {len(partitions) - MOST_PARTITIONS:,} more")
+        texts.append(f"{spout}: {', '.join(shown)}")
+    return "; ".join(texts)
+
+
+def _report(source: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _parsed(source.get("latestOffset"))
+
+
+def _parsed(text: Any) -> Mapping[str, Any]:
+    if isinstance(text, str):
+        try:
+            text = json.loads(text)
+        except ValueError:
+            return {}
+    return text if isinstance(text, Mapping) else {}

@@ -1,0 +1,113 @@
+"""The lines of a failure that matter, from whatever Spark gives."""
+
+from types import SimpleNamespace
+
+import pytest
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from pystorm_source import explain
+from pystorm_source.errors import OptionError
+from pystorm_source.source.job.explain import Explanation
+from tests.source import failing
+
+WHAT = "[PYSTORM_TUPLE_FAILED] component 'bolt', task 2: process() raised RuntimeError: no price: two"
+JAVA = "\n\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)\nCaused by: more"
+
+
+def loaded(reader, **options):
+    return reader.format("pystorm").options(topology=f"{failing.__name__}:Tuples", **options).load()
+
+
+class Ends(StreamingQueryListener):
+    def __init__(self):
+        self.events = []
+
+    def onQueryStarted(self, event):
+        pass
+
+    def onQueryProgress(self, event):
+        pass
+
+    def onQueryIdle(self, event):
+        pass
+
+    def onQueryTerminated(self, event):
+        self.events.append(event)
+
+
+@pytest.mark.spark
+@pytest.mark.every_spark
+@pytest.mark.timeout(180)
+def test_a_query_its_exception_and_the_event_of_its_end_say_the_same(spark):
+    ends = Ends()
+    spark.streams.addListener(ends)
+    try:
+        query = loaded(spark.readStream).writeStream.format("noop").trigger(availableNow=True).start()
+        with pytest.raises(Exception) as raised:
+            query.awaitTermination()
+        text = explain(query)
+        what, place, line, remedy = text.splitlines()
+        assert what == WHAT
+        assert place == "  input:  tuple ('two',) of lines.default; offset 1; in partition '0' [0, 3) of spout 'lines'"
+        assert line.endswith('failing.py", line 13, in unreadable: raise RuntimeError(f"no price: {text}") from error')
+        assert remedy.startswith("  remedy: mend it and start again")
+        assert repr(text) == str(text)
+        assert explain(raised.value) == explain(str(raised.value)) == text
+        while not ends.events:
+            spark.streams.awaitAnyTermination(1)
+        assert explain(ends.events[0]) == text
+    finally:
+        spark.streams.removeListener(ends)
+        spark.streams.resetTerminated()
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+def test_a_batch_read_wrong_options_and_what_is_not_ours(spark):
+    with pytest.raises(Exception) as raised:
+        loaded(spark.read).collect()
+    assert explain(raised.value).splitlines()[0] == WHAT
+    with pytest.raises(Exception) as raised:
+        loaded(spark.read, maxOffsetsPerTrigger="many")
+    text = explain(raised.value)
+    assert text.startswith("[PYSTORM_INVALID_OPTION] option 'maxOffsetsPerTrigger'") and text.endswith("'many'")
+    assert "\n" not in text
+    with pytest.raises(Exception) as raised:
+        spark.sql("select * from no_such_table")
+    text = explain(raised.value)
+    assert text.startswith("no error of pystorm-source is in it. Spark says: [TABLE_OR_VIEW_NOT_FOUND]")
+    assert "\n" not in text and len(text) < 400
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+def test_a_query_that_has_not_failed(spark, world):
+    world.put(a=5)
+    frame = spark.readStream.format("pystorm").options(**world.options()).load()
+    query = frame.writeStream.format("noop").queryName("healthy").start()
+    try:
+        query.processAllAvailable()
+        assert explain(query) == (
+            "query 'healthy' runs; last micro-batch 0, 5 rows; read up to numbers: 'a' 5; backlog 0 offsets"
+        )
+    finally:
+        query.stop()
+    assert explain(query).startswith(
+        "query 'healthy' was stopped, or has read all; it has not failed; last micro-batch"
+    )
+
+
+def test_errors_of_the_package_are_shown_as_they_are():
+    error = OptionError("option 'x' is unknown: leave it out. Given: 1")
+    assert explain(error) == str(error)
+
+
+@pytest.mark.parametrize("end", [JAVA, " SQLSTATE: 38000", "\nTraceback (most recent call last):\n  File", ""])
+def test_an_error_in_a_text_ends_where_sparks_words_begin(end):
+    text = f"[PYTHON_EXCEPTION] thrown: pystorm_source.errors.OptionError: [PYSTORM_INVALID_OPTION] one\ntwo{end}"
+    assert explain(text) == "[PYSTORM_INVALID_OPTION] one\ntwo"
+
+
+def test_an_event_without_an_exception():
+    event = SimpleNamespace(exception=None)
+    assert explain(event) == Explanation("the query was stopped; it has not failed")
