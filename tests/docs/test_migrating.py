@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,10 +32,10 @@ def migrate(folder, monkeypatch):
     return result.stdout, folder.with_name(f"{folder.name}-spark")
 
 
-def ours(folder: Path, *arguments):
+def ours(folder: Path, *arguments, timeout=100):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder), str(folder / "src")])}
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, env=environment, timeout=100
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, env=environment, timeout=timeout
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -65,17 +66,32 @@ def test_pixel_count(pixels, monkeypatch):
         assert answer in job
 
 
-def test_pixel_count_reads_kafka(pixels, monkeypatch):
+@pytest.fixture
+def broker():
+    """A broker whose topic `pixels` has 30 hits of three addresses; answers where it is."""
     confluent = pytest.importorskip("confluent_kafka")
-    _, made = migrate(pixels, monkeypatch)
     with mock_kafka() as mock:
         mock.create("pixels")
         producer = confluent.Producer({"bootstrap.servers": mock.bootstrap})
         for number in range(30):
             producer.produce("pixels", json.dumps({"ip": "::1", "ts": number, "url": f"/{number % 3}"}).encode())
         assert producer.flush(30) == 0
-        options = ["--once", "--json", "--rows", "100", "-o", f"kafka.bootstrap.servers={mock.bootstrap}"]
-        found = json.loads(ours(made, "-m", "pystorm_source", "run", "topologies/pixelcount.py", *options))
+        yield mock.bootstrap
+
+
+def test_pixel_count_reads_kafka(pixels, broker, monkeypatch):
+    _, made = migrate(pixels, monkeypatch)
+    options = ["--once", "--json", "--rows", "100", "-o", f"kafka.bootstrap.servers={broker}"]
+    found = json.loads(ours(made, "-m", "pystorm_source", "run", "topologies/pixelcount.py", *options))
     assert found["components"]["hits"]["executed"] == 30
-    last = dict(found["rows"]["counts.default"])
-    assert last == {"/0": 10, "/1": 10, "/2": 10}
+    assert dict(found["rows"]["counts.default"]) == {"/0": 10, "/1": 10, "/2": 10}
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(240)
+def test_pixel_count_on_spark_after_its_questions_are_answered(pixels, broker, monkeypatch):
+    _, made = migrate(pixels, monkeypatch)
+    job = (made / "job.py").read_text().replace("url QUESTION, count long", "url string, count long")
+    (made / "job.py").write_text(re.sub(r'("kafka.bootstrap.servers"): "[^"]*"', rf'\1: "{broker}"', job))
+    printed = ours(made, "job.py", "--once", timeout=200).replace(" ", "")
+    assert all(f"|/{number}|10|" in printed for number in range(3)), printed
