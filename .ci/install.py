@@ -22,7 +22,7 @@ def step_of(line: str) -> str:
     if found := WHEEL.match(line):
         return f"{found[1]}: made into a wheel"
     if found := UNPACK.match(line):
-        return f"{len(found[1].split(','))} packages are unpacked"
+        return f"{len(found[1].split(','))} packages: unpacking"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -60,23 +61,41 @@ def proof(**changed: object) -> Proof:
     return whole._replace(**changed)
 
 
+def lazy_python(folder: Path, condition: str) -> dict[str, str]:
+    """The environment of a Spark whose source runner ends before it answers if that shell command succeeds."""
+    python = folder / "python"
+    python.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *python_streaming_source_runner*) {condition} && exit 3;; esac\n'
+        f'exec "{sys.executable}" "$@"\n'
+    )
+    python.chmod(0o755)
+    return {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_a_run_draws_watches_slows_down_kills_and_proves(tmp_path):
-    done = demo(tmp_path / "tmp")
+def test_a_run_draws_starts_again_watches_slows_down_kills_and_proves(tmp_path):
+    """The first runner of the query ends before it answers: Spark's ten seconds pass, and the query fails."""
+    once = lazy_python(tmp_path, f'mkdir "{tmp_path}/failed" 2>/dev/null')
+    done = demo(tmp_path / "tmp", **once)
+    assert (tmp_path / "failed").is_dir()
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     assert NOISE.search(done.stdout) is None, done.stdout
     lines = done.stdout.splitlines()
     assert lines[0] == "topology WordCount, 4 components, 5 tasks"
-    phases = ["-> counts by fields(word)", "Spark starts", "its UI: http", "micro-batch    took  target   budget"]
-    phases += ["-> a writer appends", "-> the bolt `known` becomes ten times slower", "is killed (SIGKILL)"]
+    phases = ["-> counts by fields(word)", "Spark starts", "its UI: http", "the query starts"]
+    phases += ["(Python worker failed to connect back): once more", "the query starts"]
+    phases += ["micro-batch    took  target   budget", "-> a writer appends"]
+    phases += ["-> the bolt `known` becomes ten times slower", "is killed (SIGKILL)"]
     phases += ["-> the bolt is as quick as it was", "the ", "proven   overload", "proven   loss", "proven   exactness"]
     phases += ["next:", "pystorm-source quickstart"]
     at = 0
     for phase in phases:
         at = next((i for i in range(at, len(lines)) if phase in lines[i]), len(lines))
         assert at < len(lines), f"{phase!r} is missing, or comes too early:\n{done.stdout}"
+        at += 1
     (before, after) = re.search(r"budget went\s+from ([\d,]+) KB\s+to ([\d,]+)\s+KB", done.stdout).groups()
     assert int(after.replace(",", "")) * 2 < int(before.replace(",", ""))
     assert re.search(r"Spark ran \d+ tasks? again", done.stdout)
@@ -84,43 +103,15 @@ def test_a_run_draws_watches_slows_down_kills_and_proves(tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
-def test_a_python_process_that_does_not_answer_once_is_started_again_and_json_is_one_line(tmp_path):
-    """The first runner of the query ends before it answers: Spark's ten seconds pass, and the query fails."""
-    python = tmp_path / "python"
-    python.write_text(
-        "#!/bin/sh\n"
-        f'case "$*" in *python_streaming_source_runner*) mkdir "{tmp_path}/failed" 2>/dev/null && exit 3;; esac\n'
-        f'exec "{sys.executable}" "$@"\n'
-    )
-    python.chmod(0o755)
-    done = demo(tmp_path / "tmp", "--json", PYSPARK_PYTHON=str(python), PYSPARK_DRIVER_PYTHON=str(python))
-    assert (tmp_path / "failed").is_dir()
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stderr == ""
-    (line,) = done.stdout.splitlines()
-    found = json.loads(line)
-    assert found["match"] is True and found["proven"] is True
-    assert [claim["proven"] for claim in found["claims"]] == [True, True, True]
-    assert found["rows"] == sum(n for _, n in Counter(dict(found["top"])).items()) or found["rows"] > 100_000
-    assert {"the", "of", "to", "and"} <= {word for word, _ in found["top"]}
-    assert found["kill"]["failed_tasks"] >= 1
-
-
-@pytest.mark.spark
 @pytest.mark.timeout(200)
 def test_a_python_that_never_answers_is_one_line_with_a_remedy(tmp_path):
-    python = tmp_path / "python"
-    python.write_text(
-        f'#!/bin/sh\ncase "$*" in *python_streaming_source_runner*) exit 3;; esac\nexec "{sys.executable}" "$@"\n'
-    )
-    python.chmod(0o755)
-    done = demo(tmp_path / "tmp", PYSPARK_PYTHON=str(python), PYSPARK_DRIVER_PYTHON=str(python))
+    never = lazy_python(tmp_path, "true")
+    done = demo(tmp_path / "tmp", **never)
     assert done.returncode == 1
     assert "the start failed after" in done.stdout and "once more" in done.stdout
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: Python worker failed to connect back: Spark gives a Python process 10 s to start.")
-    assert "pystorm-source check" in line and f"Given: PYSPARK_PYTHON={str(python)!r}." in line
+    assert "pystorm-source check" in line and f"Given: PYSPARK_PYTHON={str(tmp_path / 'python')!r}." in line
     log = Path(line.rpartition(" ")[2])
     assert "failed to connect back" in log.read_text()
     assert NOISE.search(done.stdout + done.stderr) is None
@@ -130,25 +121,37 @@ def test_a_python_that_never_answers_is_one_line_with_a_remedy(tmp_path):
 @pytest.mark.timeout(300)
 def test_text_that_changes_behind_the_query_makes_it_fail(tmp_path):
     """The negative control: after the query has read it, a word of the text becomes another one."""
-    (tmp_path / "tmp").mkdir()
+    folder = tmp_path / "tmp"
+    folder.mkdir()
     process = subprocess.Popen(
-        COMMAND, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment(tmp_path / "tmp")
+        [*COMMAND, "--json", "--megabytes", "0.5", "--seconds", "6"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(folder),
     )
     try:
-        seen = ""
-        for line in process.stdout:
-            seen += line
-            if line.startswith("-> a writer appends"):
-                (text,) = (tmp_path / "tmp").glob("pystorm-demo-*/text/text-0.log")
-                with text.open("r+b") as file:
-                    file.seek(5_000)  # the spout notices another beginning, and the query fails
-                    file.write(b"zyzzyva")
-        assert process.wait() == 1, seen
+        while not (texts := list(folder.glob("pystorm-demo-*/text/text-1.log"))):
+            assert process.poll() is None
+            time.sleep(0.1)
+        first = texts[0].stat().st_size
+        while texts[0].stat().st_size <= first:  # the writer begins when the first micro-batch is done
+            assert process.poll() is None
+            time.sleep(0.1)
+        with texts[0].with_name("text-0.log").open("r+b") as file:
+            file.seek(5_000)  # the spout notices another beginning, and the query fails
+            file.write(b"zyzzyva")
+        printed, errors = process.communicate(timeout=SECONDS)
     finally:
         process.kill()
-    flat = " ".join(seen.split())
-    assert "MISSING exactness" in flat and "NOT equal to a count by plain Python" in flat
-    assert "proven loss" in flat
+    assert process.returncode == 1 and errors == ""
+    (line,) = printed.splitlines()
+    found = json.loads(line)
+    assert found["match"] is False and found["proven"] is False
+    _, loss, exactness = found["claims"]
+    assert loss["proven"] is True and found["kill"]["failed_tasks"] >= 1
+    assert exactness["proven"] is False and "NOT equal to a count by plain Python" in exactness["text"]
+    assert {"the", "of", "to", "and"} <= {word for word, _ in found["top"]} and found["rows"] > 50_000
 
 
 @pytest.mark.spark
@@ -175,8 +178,7 @@ def test_a_query_that_fails_is_one_line_and_the_log_is_kept(tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("when", ["Spark starts", "-> a writer appends"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("when", "number"), [("-> a writer appends", signal.SIGINT), ("Spark starts", signal.SIGTERM)])
 def test_ctrl_c_ends_it_in_order(tmp_path, when, number):
     """The whole group of processes gets it, as from a terminal."""
     (tmp_path / "tmp").mkdir()
@@ -290,6 +292,33 @@ def test_the_bolt_is_as_slow_as_the_file_says(tmp_path):
         assert Counter(result.rows("counts")) == dict.fromkeys([("we", 1), ("the", 1), ("people", 1)], 40)
     assert took[0.02] >= 40 * 0.02 > took[0.002] - 0.5
     assert [path.name for path in service.parent.glob("worker-*")] == [f"worker-{os.getpid()}"]
+
+
+def test_on_a_terminal_lines_stay_above_one_that_lives():
+    """The reader sees what a terminal gets: the live line is wiped out, the others are not."""
+    code = (
+        "from pystorm_source.cli.demo_display import Terminal\n"
+        "from pystorm_source.cli.demo_query import MicroBatch\n"
+        "with Terminal() as shown:\n"
+        "    shown.line('[red]first[/]')\n"
+        "    shown.status('this goes on')\n"
+        "    shown.micro_batch(MicroBatch(3, 0.0, 1.25, 10, 5_000, 9_000, 1.5, 7_000, 90_000, 210, 'rate'))\n"
+    )
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        seen = b""
+        try:
+            while part := os.read(ours, 4096):
+                seen += part
+        except OSError:  # the other end is closed
+            pass
+    os.close(ours)
+    assert process.returncode == 0, seen
+    text = seen.decode()
+    assert "[red]first[/]\r\n" in text and "this goes on" in text
+    assert re.search(r"micro-batch +took .*\r\n", text) and re.search(r"3 +1\.2 s .* 210 % +rate *\r\n", text)
 
 
 def test_a_spark_that_says_little_of_a_source_is_shown_with_dashes(capsys):

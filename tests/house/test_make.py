@@ -26,3 +26,32 @@ def test_the_module_that_holds_the_version_depends_on_it(monkeypatch):
     extension = runpy.run_path("setup.py")["extension"]
     assert "pystorm_source/version.py" in extension("cython_core/build_info.pyx").depends
     assert extension("cython_core/tuples/tuple.pyx").depends == []
+
+
+@pytest.fixture
+def install():
+    """The functions of .ci/install.py."""
+    return runpy.run_path(str(ROOT / ".ci/install.py"))
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("  Downloading numpy-2.4.6-cp311-cp311-manylinux_2_28_x86_64.whl (16.9 MB)\n", "numpy 2.4.6, 16.9 MB"),
+        ("  Using cached pyspark-4.3.0.tar.gz (450.1 MB)\n", "pyspark 4.3.0, 450.1 MB (cached)"),
+        ("  Building wheel for pyspark (pyproject.toml): started\n", "pyspark: made into a wheel"),
+        ("Installing collected packages: py4j, numpy, pyspark\n", "3 packages: unpacking"),
+        ("Collecting numpy==2.4.6\n", ""),
+        ("Requirement already satisfied: pip\n", ""),
+    ],
+)
+def test_steps_of_pip_are_said_in_few_words(install, line, step):
+    assert install["step_of"](line) == step
+
+
+def test_a_failure_of_pip_is_shown_whole(install, tmp_path, monkeypatch, capfd):
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    (tmp_path / "bad.txt").write_text("no-such-package-of-ours==9\n")
+    assert install["main"](["-r", str(tmp_path / "bad.txt")]) == 1
+    printed = capfd.readouterr()
+    assert printed.out == "" and "No matching distribution found for no-such-package-of-ours==9" in printed.err

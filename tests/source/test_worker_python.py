@@ -80,6 +80,15 @@ def test_a_spark_of_pip_is_imported_from_site_packages(program):
     assert found["path"][1:3] == ["/a folder", "/b*"] and not any("spark-core" in entry for entry in found["path"])
 
 
+def test_another_pyspark_on_the_path_changes_nothing(program, tmp_path):
+    """It would come before site-packages once the zip is gone, and may have another version."""
+    (tmp_path / "other" / "pyspark").mkdir(parents=True)
+    (tmp_path / "other" / "pyspark" / "__init__.py").touch()
+    zips = sorted(map(str, (Path(pyspark.__file__).parent / "python" / "lib").glob("*.zip")))
+    path = os.pathsep.join([*zips, str(tmp_path / "other")])
+    assert ".zip" in imported_from(program, path)["pyspark"]
+
+
 def test_another_distribution_is_imported_from_its_folder(program, tmp_path):
     """Never from site-packages, which may hold another version."""
     folder = tmp_path / "spark" / "python"
@@ -90,8 +99,9 @@ def test_another_distribution_is_imported_from_its_folder(program, tmp_path):
         with zipfile.ZipFile(folder / "lib" / name, "w") as archive:
             archive.writestr(f"{name.split('.')[0].split('-')[0]}/__init__.py", "")
     path = os.pathsep.join(str(folder / "lib" / name) for name in ("pyspark.zip", "py4j-0.10-src.zip"))
-    found = imported_from(program, path)
+    found = imported_from(program, os.pathsep.join([path, str(folder)]))  # many set PYTHONPATH to it
     assert found["pyspark"] == str(folder / "pyspark" / "__init__.py")
+    assert imported_from(program, path)["pyspark"] == found["pyspark"]
     assert found["py4j"] == str(folder / "lib" / "py4j-0.10-src.zip" / "py4j" / "__init__.py")
     (folder / "pyspark" / "__init__.py").unlink()
     assert imported_from(program, path)["pyspark"] == str(folder / "lib" / "pyspark.zip" / "pyspark" / "__init__.py")
