@@ -29,6 +29,8 @@ STARTS = 2
 START_SECONDS = 180.0
 LONGEST_LINE = 300
 NO_ANSWER = "Python worker failed to connect back"
+PYTHON_ERROR = re.compile(r"^(?!org\.|java|scala\.)(?:\w+\.)*(\w+(?:Error|Exception|Failed): .+)", re.MULTILINE)
+"""The last line of a traceback, which Spark's messages hold somewhere within."""
 
 
 def demo(
@@ -178,5 +180,5 @@ def _reason(error: Exception) -> str:
     text = str(error)
     if "failed to connect back" in text:
         return NO_ANSWER
-    ours = re.findall(r"^pystorm_source\.errors\.(\w+: .*)", text, re.MULTILINE)
-    return cut(ours[-1] if ours else (text.splitlines() or [type(error).__name__])[0], LONGEST_LINE)
+    raised = PYTHON_ERROR.findall(text)
+    return cut(raised[-1] if raised else (text.splitlines() or [type(error).__name__])[0], LONGEST_LINE)

@@ -342,4 +342,6 @@ def test_an_error_is_one_line_with_a_remedy(monkeypatch):
     lost = "[STREAM_FAILED] planPartitions: Traceback (most recent call last):\n  File x\n"
     lost += "pystorm_source.errors.DataLossError: gone. Given: 'x'\n\tat org.apache"
     assert remedy(RuntimeError(lost)) == "DataLossError: gone. Given: 'x'."
+    missing = "[PYTHON_DATA_SOURCE_ERROR] Failed: Traceback (most recent call last):\n  File x\nImportError: no core\n"
+    assert remedy(RuntimeError(missing + "org.apache.spark.SparkException: x\n")) == "ImportError: no core."
     assert remedy(WorldError("no Java. Install one")).endswith("no Java. Install one")
