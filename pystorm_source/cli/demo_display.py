@@ -46,7 +46,7 @@ class Lines(Silence):
         target, pressure = _known(done.target, "{:.1f} s"), _known(done.pressure, "{} %")
         self.line(
             f"{done.number:>11}  {done.seconds:>4.1f} s  {target:>6}  {kilobytes(done.budget):>7}  "
-            f"{kilobytes(done.backlog):>8}  {pressure:>8}  {done.reason}"
+            f"{kilobytes(done.backlog):>8}  {pressure:>8}  {done.reason}".rstrip()
         )
 
 

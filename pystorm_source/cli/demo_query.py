@@ -36,7 +36,7 @@ class MicroBatch(NamedTuple):
     def of(cls, progress: Any) -> "MicroBatch":
         """That of a ``StreamingQueryProgress`` of a query with one source."""
         source = progress.sources[0]
-        said = json.loads(source.latestOffset or "null") or {}
+        said = _object(source.latestOffset)
         target = said.get("targetMillis")
         return cls(
             progress.batchId,
@@ -125,6 +125,14 @@ class Query:
 
 
 def _position(offset: str | None) -> int:
-    """The offsets of the query's files added up."""
-    partitions = (json.loads(offset or "null") or {}).get("offsets", {}).values()  # "null" before the first one
-    return sum(sum(each.values()) for each in partitions)
+    """The offsets of the query's files added up; 0 before the first one."""
+    return sum(sum(each.values()) for each in _object(offset).get("offsets", {}).values())
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    """The JSON object; an empty one for what a progress says else if it has none: null, or a word (before 4.2)."""
+    try:
+        found = json.loads(text or "null")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
