@@ -1,4 +1,7 @@
-"""Recipes of docs/COOKBOOK.md that need pandas, protobuf and grpcio: `.ci/gates/spark connect` runs them with these."""
+"""Recipes of docs/COOKBOOK.md that need pandas, protobuf and grpcio: `.ci/gates/spark connect` runs them with these.
+
+Each in a process of its own: the server of the pipeline, and that of the fixture ``spark``, want the same port.
+"""
 
 import os
 import re
@@ -36,6 +39,35 @@ class Orders(Topology):
     orders = OrderSpout.spec()
 
 
+WRITTEN = {
+    "words": Counter({("the",): 2, ("cow",): 1, ("moon",): 1}),
+    "counts": Counter([("the", 2), ("cow", 1), ("moon", 1)]),
+}
+
+
+def test_spark_pipelines_run_writes_its_tables_and_goes_on(tmp_path):
+    for name, block in files().items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(block.text.replace("/data/pipeline", str(tmp_path / "storage")))
+    home = os.path.dirname(pyspark.__file__)
+    env = {
+        **os.environ,
+        "SPARK_HOME": home,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")]),
+    }
+    env.pop("SPARK_REMOTE", None)
+    (typed,) = re.findall(r"^    PYTHONPATH=\$PWD spark-pipelines (run .*)$", PAGE.read_text(), re.MULTILINE)
+    for _ in range(2):  # the second run finds nothing new
+        command = [os.path.join(home, "bin", "spark-pipelines"), *typed.split()]
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=110)
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+        tables = {name: pyarrow.dataset.dataset(tmp_path / "spark-warehouse" / name).to_table() for name in WRITTEN}
+        for name, expected in WRITTEN.items():
+            assert Counter(tuple(row.values()) for row in tables[name].to_pylist()) == expected
+
+
 def test_keyed_state_lasts_from_micro_batch_to_micro_batch(spark, tmp_path):
     names = {"__name__": "__main__", "spark": spark, "orders": read_stream(spark, Orders, maxOffsetsPerTrigger=2)}
     exec(files()["keyed_state.py"].text, names)
@@ -54,31 +86,3 @@ def test_keyed_state_lasts_from_micro_batch_to_micro_batch(spark, tmp_path):
         spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
     rows = Counter(tuple(row) for row in spark.table("state_totals").collect())
     assert rows == Counter([("ann", 0.0), ("bob", 1.0), ("ann", 5.0)])
-
-
-def test_spark_pipelines_run_writes_its_tables_and_goes_on(tmp_path):
-    for name, block in files().items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(block.text.replace("/data/pipeline", str(tmp_path / "storage")))
-    home = os.path.dirname(pyspark.__file__)
-    env = {
-        **os.environ,
-        "SPARK_HOME": home,
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")]),
-    }
-    env.pop("SPARK_REMOTE", None)
-    for _ in range(2):  # the second run finds nothing new
-        command = [os.path.join(home, "bin", "spark-pipelines"), "run"]
-        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=110)
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-        tables = {name: pyarrow.dataset.dataset(tmp_path / "spark-warehouse" / name).to_table() for name in WRITTEN}
-        for name, expected in WRITTEN.items():
-            assert Counter(tuple(row.values()) for row in tables[name].to_pylist()) == expected
-
-
-WRITTEN = {
-    "words": Counter({("the",): 2, ("cow",): 1, ("moon",): 1}),
-    "counts": Counter([("the", 2), ("cow", 1), ("moon", 1)]),
-}

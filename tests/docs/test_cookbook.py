@@ -21,9 +21,7 @@ PASSWORD = "correct-horse"
 
 def test_no_recipe_is_long():
     for block in blocks(PAGE, "python") + blocks(PAGE, "python", modules=True):
-        # The first block has what all recipes read.
-        limit = 45 if "class OrderSpout" in block.text else 32
-        assert len([line for line in block.text.splitlines() if line.strip()]) <= limit, f"line {block.line}"
+        assert len([line for line in block.text.splitlines() if line.strip()]) <= 25, f"line {block.line}"
 
 
 def test_every_recipe_is_in_the_table():
