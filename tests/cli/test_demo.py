@@ -102,6 +102,7 @@ def test_a_run_draws_starts_again_watches_slows_down_kills_and_proves(tmp_path):
     assert list((tmp_path / "tmp").glob("pystorm-demo*")) == []
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(200)
 def test_a_python_that_never_answers_is_one_line_with_a_remedy(tmp_path):
@@ -117,6 +118,7 @@ def test_a_python_that_never_answers_is_one_line_with_a_remedy(tmp_path):
     assert NOISE.search(done.stdout + done.stderr) is None
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_text_that_changes_behind_the_query_makes_it_fail(tmp_path):
@@ -154,6 +156,7 @@ def test_text_that_changes_behind_the_query_makes_it_fail(tmp_path):
     assert {"the", "of", "to", "and"} <= {word for word, _ in found["top"]} and found["rows"] > 50_000
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(200)
 def test_a_query_that_fails_is_one_line_and_the_log_is_kept(tmp_path):
@@ -177,6 +180,7 @@ def test_a_query_that_fails_is_one_line_and_the_log_is_kept(tmp_path):
     assert "Traceback" in log.read_text()
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.parametrize(("when", "number"), [("-> a writer appends", signal.SIGINT), ("Spark starts", signal.SIGTERM)])
 def test_ctrl_c_ends_it_in_order(tmp_path, when, number):
