@@ -18,6 +18,7 @@ from pystorm_source.failure_block import FailureBlock
 from pystorm_source.json_values import json_of
 from pystorm_source.options.duration import parse_duration
 from pystorm_source.plan import check_meetings
+from pystorm_source.worker import OutputPlan
 from pystorm_source.worker.local_run import LocalRun
 
 FIRST_RANGE = 128
@@ -68,7 +69,8 @@ def run(
         if not together:
             check_meetings(plan)
         streams = [(component.name, stream.name) for component, stream in plan.open_streams]
-        local = LocalRun(plan, clock, captured=streams if rows else (), together=together)
+        captured = streams if rows else ()
+        local = LocalRun(plan, clock, captured=captured, together=together, output=OutputPlan.typed(plan))
         display = (JsonDisplay if as_json else TableDisplay if _live() else LinesDisplay)(local, clock, rows)
         try:
             with display:

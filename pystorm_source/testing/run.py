@@ -4,8 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-import pyarrow as pa
-
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
@@ -15,9 +13,8 @@ from pystorm_source.plan import Plan, check_meetings, compile_plan
 from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
 from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call, interrupted_threads, watched_clock
-from pystorm_source.types.arrow import field_type, nullable
 from pystorm_source.user_frames import trim
-from pystorm_source.worker import OutputPlan, ViewPlan, Worker
+from pystorm_source.worker import OutputPlan, Worker
 from pystorm_source.worker.local_run import LocalRun, LocalTask
 
 
@@ -121,7 +118,7 @@ def run_watched(
             if spout in plays:
                 plays[spout].repeat()
 
-    output = typed_output(plan) if check_types else None
+    output = OutputPlan.typed(plan) if check_types else None
     streams = [(component.name, stream.name) for component in plan.components for stream in plan.streams_of(component)]
     run = LocalRun(plan, watched, seed, streams, clock, give_plays, together, output)
     for play in plays.values():
@@ -159,23 +156,6 @@ def run_watched(
         result.acked[name] -= play.failed
         result.failed[name] += play.failed
     return result
-
-
-def typed_output(plan: Plan) -> OutputPlan:
-    """A column for each typed field of the open streams."""
-    views: list[ViewPlan] = []
-    columns: list[pa.Field] = []
-    streams = [(component, stream) for component, stream in plan.open_streams if any(stream.types)]
-    for component, stream in streams:
-        places = []
-        for name, ddl in zip(stream.fields, stream.types, strict=True):
-            places.append(-1 if ddl is None else len(columns))
-            if ddl is not None:
-                where = f"field {name!r} of {component.name}.{stream.name}"
-                # Other streams leave it null.
-                columns.append(pa.field(name, field_type(ddl, where), len(streams) > 1 or nullable(ddl, name)))
-        views.append(ViewPlan(component.name, stream.name, tuple(places)))
-    return OutputPlan(pa.schema(columns), tuple(views))
 
 
 def _plays_of(plan: Plan, clock: Clock) -> dict[str, Play]:

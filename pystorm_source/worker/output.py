@@ -1,8 +1,12 @@
 """The streams that leave a worker as rows."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
+
+from pystorm_source.plan.plan import Plan
+from pystorm_source.types.arrow import field_type, nullable
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,23 @@ class OutputPlan:
     schema: pa.Schema
     views: tuple[ViewPlan, ...]
     batch_rows: int = 32_768
+
+    @classmethod
+    def typed(cls, plan: Plan) -> Self:
+        """A column for each typed field of the open streams: for runs without Spark, whose values have to fit, too."""
+        views: list[ViewPlan] = []
+        columns: list[pa.Field] = []
+        streams = [(component, stream) for component, stream in plan.open_streams if any(stream.types)]
+        for component, stream in streams:
+            places = []
+            for name, ddl in zip(stream.fields, stream.types, strict=True):
+                places.append(-1 if ddl is None else len(columns))
+                if ddl is not None:
+                    where = f"field {name!r} of {component.name}.{stream.name}"
+                    # Other streams leave it null.
+                    columns.append(pa.field(name, field_type(ddl, where), len(streams) > 1 or nullable(ddl, name)))
+            views.append(ViewPlan(component.name, stream.name, tuple(places)))
+        return cls(pa.schema(columns), tuple(views))
 
     def view(self, component: str, stream: str) -> ViewPlan | None:
         """The view of a stream, or None if its rows are not wanted."""

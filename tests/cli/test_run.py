@@ -118,6 +118,22 @@ MODULE = """
     class Unasked(Topology):
         lines = Silent.spec()
 
+    class Texts(Split):
+        outputs = ["status int"]
+        def process(self, tup):
+            self.emit(["404"])
+
+    class Mistyped(Topology):
+        lines = MemorySpout.spec(fields=["line string"], rows=[["a"]])
+        statuses = Texts.spec(inputs=[lines])
+
+    class Typo(Split):
+        outputs = ["path strng"]
+
+    class Misspelled(Topology):
+        lines = MemorySpout.spec(fields=["line string"], rows=[["a"]])
+        paths = Typo.spec(inputs=[lines])
+
     class Followed(Topology):
         lines = FilesSpout.spec()
         words = Split.spec(inputs=[lines])
@@ -174,6 +190,20 @@ def test_the_table_and_the_rows(folder):
 def test_options_are_json_or_text(folder, given, seen):
     _, found = answer(f"{folder}:Conf", "--once", "-o", f"a.key={given}", "--rows", "1")
     assert found["rows"]["shown.default"] == [[seen]]
+
+
+@pytest.mark.parametrize(
+    ("topology", "status", "words"),
+    [
+        ("Mistyped", 1, ("component 'statuses'", "'status'", "'404'")),
+        ("Misspelled", 2, ("PYSTORM_INVALID_TYPE", "strng")),
+    ],
+)
+def test_what_spark_would_refuse_is_refused_here(folder, topology, status, words):
+    result = run(f"{folder}:{topology}", "--once")
+    assert result.exit_code == status
+    assert [word for word in words if word not in result.output] == []
+    assert "Traceback" not in result.output.split("remedy:")[0]
 
 
 def test_a_failure_is_named_and_exits_1(folder):

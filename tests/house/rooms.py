@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formats": {"types", "options", "top"},
     "journal": {"api", "options", "top", "cython_core"},
     "spouts": {"formats", "types", "api", "options", "top", "cython_core"},
-    "worker": {"plan", "api", "options", "top", "cython_core"},
+    "worker": {"plan", "types", "api", "options", "top", "cython_core"},
     "source": {"worker", "journal", "spouts", "types", "plan", "api", "options", "top", "cython_core"},
     "stages": {"source", "worker", "journal", "spouts", "types", "plan", "api", "options", "top", "cython_core"},
     "state": {"top"},

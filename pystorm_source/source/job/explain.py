@@ -19,6 +19,7 @@ _OWN = re.compile(
     r"(?= SQLSTATE:|\n\s*SQLSTATE:|\n\s+at |\nTraceback |\n\n|\n=== |\nCaused by|\n(?:Driver|JVM) stacktrace|\Z)",
     re.DOTALL,
 )
+_CONDITION = re.compile(r"\[[A-Z][A-Z_0-9.]{3,}\] .*")
 _HEADER = re.compile(r"^.*?terminated with exception: ", re.DOTALL)
 
 
@@ -88,5 +89,7 @@ def _explained(text: str) -> Explanation:
     own: Any = _OWN.search(text)
     if own is not None:
         return Explanation(own[1].strip())
-    spark = _HEADER.sub("", text, count=1).strip().partition("\n")[0]
-    return Explanation(f"no error of pystorm-source is in it. Spark says: {cut(spark, LONGEST_OF_SPARK)}")
+    text = _HEADER.sub("", text, count=1).strip()
+    condition = _CONDITION.search(text)  # py4j puts a line of its own before it
+    said = condition[0] if condition is not None else text.partition("\n")[0]
+    return Explanation(f"no error of pystorm-source is in it. It says: {cut(said, LONGEST_OF_SPARK)}")

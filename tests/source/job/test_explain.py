@@ -75,8 +75,13 @@ def test_a_batch_read_wrong_options_and_what_is_not_ours(spark):
     with pytest.raises(Exception) as raised:
         spark.sql("select * from no_such_table")
     text = explain(raised.value)
-    assert text.startswith("no error of pystorm-source is in it. Spark says: [TABLE_OR_VIEW_NOT_FOUND]")
+    assert text.startswith("no error of pystorm-source is in it. It says: [TABLE_OR_VIEW_NOT_FOUND]")
     assert "\n" not in text and len(text) < 400
+    with pytest.raises(Exception) as raised:
+        spark.readStream.format("pystrom").load()
+    text = explain(raised.value)
+    assert "It says: [DATA_SOURCE_NOT_FOUND]" in text and "pystrom" in text
+    assert "\n" not in text
 
 
 @pytest.mark.spark
