@@ -35,7 +35,7 @@ def quickstart(
             return
         folder = make_project(name, Path.cwd())
     typer.echo(
-        f"made {folder.name}/\n\n    cd {folder.name}\n    python -m pytest\n"
+        f"made {folder.name}/\n\n    cd {folder.name}\n    pip install -e '.[test]'\n    python -m pytest\n"
         f"    pystorm-source run {package}.topology:WordCount --once --rows 10\n\nREADME.md there says more."
     )
 

@@ -35,7 +35,8 @@ def test_the_command_says_what_to_do_next(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["quickstart", "Word-Tally2"])
     assert result.exit_code == 0
-    assert result.stdout.startswith("made Word-Tally2/\n\n    cd Word-Tally2\n    python -m pytest\n")
+    first = "made Word-Tally2/\n\n    cd Word-Tally2\n    pip install -e '.[test]'\n    python -m pytest\n"
+    assert result.stdout.startswith(first)
     assert "pystorm-source run word_tally2.topology:WordCount" in result.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["Word-Tally2"]
 
