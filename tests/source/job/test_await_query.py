@@ -48,7 +48,7 @@ class Job:
         return {int(path.name) for path in (self.folder / "checkpoint" / log).glob("[0-9]*")}
 
     def ended(self):
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=150)
 
     @property
     def said(self):
