@@ -34,6 +34,12 @@ def cut(text: str, most: int = LONGEST_MESSAGE) -> str:
     return f"{text[:head]}… ({len(text) - head - tail} characters) …{text[-tail:]}"
 
 
+def one_line(text: str) -> str:
+    """The first line of the text, with "…" behind it if there are more."""
+    first, more, _ = text.partition("\n")
+    return f"{first} …" if more else first
+
+
 def given(value: object, most: int = LONGEST_GIVEN) -> str:
     """A value for a message: its repr, cut; its type if it does not print. Never raises."""
     if isinstance(value, (str, bytes)) and len(value) > most:  # the rest would be cut anyway

@@ -11,7 +11,7 @@ Traceback (most recent call last):
 import re
 from typing import NamedTuple, Self
 
-from pystorm_source.errors import LONGEST_TRACEBACK, TupleFailed, cut
+from pystorm_source.errors import LONGEST_TRACEBACK, TupleFailed, cut, one_line
 from pystorm_source.user_frames import shown, users_line
 
 _HEAD = re.compile(
@@ -40,8 +40,8 @@ class FailureBlock(NamedTuple):
         line = users_line(cause) if cause is not None else ""
         frames = shown(cause) if cause is not None else ""
         return cls(
-            _one_line(failed.what or failed.args[0]),
-            _one_line(failed.place) or "none",
+            one_line(str(failed.what or failed.args[0])),
+            one_line(failed.place) or "none",
             line,
             failed.remedy,
             frames,
@@ -66,8 +66,3 @@ class FailureBlock(NamedTuple):
     def __str__(self) -> str:
         text = f"[{self.code}] {self.head}"
         return cut(f"{text}\n{self.frames}", LONGEST_TRACEBACK) if self.frames else text
-
-
-def _one_line(text: object) -> str:
-    first, more, _ = str(text).partition("\n")
-    return f"{first} …" if more else first

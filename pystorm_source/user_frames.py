@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from cython_core.executors.executor import ComponentFailed
-from pystorm_source.errors import TupleFailed, cut, said, traced
+from pystorm_source.errors import TupleFailed, cut, one_line, said, traced
 
 OURS = frozenset(("pystorm_source", "cython_core"))
 _BELOW = OURS | {"pyspark", "py4j"}  # what calls a component
@@ -64,8 +64,7 @@ def users_line(error: BaseException) -> str:
 
 def in_a_line(error: BaseException) -> str:
     """The exception's type and the first line of its message."""
-    first, more, _ = said(error).partition("\n")
-    return f"{first} …" if more else first
+    return one_line(said(error))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
