@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pystorm_source.cli.word_count import SERVICE
+from pystorm_source.json_values import object_in
 
 TABLE = "pystorm_demo"
 TARGET_MILLIS = 1500
@@ -36,7 +37,7 @@ class MicroBatch(NamedTuple):
     def of(cls, progress: Any) -> "MicroBatch":
         """That of a ``StreamingQueryProgress`` of a query with one source."""
         source = progress.sources[0]
-        said = _object(source.latestOffset)
+        said = object_in(source.latestOffset)
         target = said.get("targetMillis")
         return cls(
             progress.batchId,
@@ -126,13 +127,4 @@ class Query:
 
 def _position(offset: str | None) -> int:
     """The offsets of the query's files added up; 0 before the first one."""
-    return sum(sum(each.values()) for each in _object(offset).get("offsets", {}).values())
-
-
-def _object(text: str | None) -> dict[str, Any]:
-    """The JSON object; an empty one for what a progress says else if it has none: null, or a word (before 4.2)."""
-    try:
-        found = json.loads(text or "null")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+    return sum(sum(each.values()) for each in object_in(offset).get("offsets", {}).values())

@@ -9,6 +9,8 @@ from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from pystorm_source.json_values import object_in
+
 logger = logging.getLogger("pystorm.source")
 
 MILLIS, MICROS = 1_000, 1_000_000
@@ -95,7 +97,7 @@ class AdmissionProgress:
     @classmethod
     def of(cls, progress: Mapping[str, Any]) -> "list[AdmissionProgress]":
         """``progress``: Spark's, parsed from its JSON. One record for each of its sources that is of this package."""
-        reports = [_parsed(source.get("latestOffset")) for source in progress["sources"]]
+        reports = [object_in(source.get("latestOffset")) for source in progress["sources"]]
         return [cls._of(progress, report) for report in reports if "backlog" in report and "throttled" in report]
 
     @classmethod
@@ -190,13 +192,3 @@ def _rows_of(progress: Mapping[str, Any]) -> int:
     """Spark Connect has the rows of each source and leaves out their sum."""
     rows: int | None = progress.get("numInputRows")
     return sum(source.get("numInputRows", 0) for source in progress["sources"]) if rows is None else rows
-
-
-def _parsed(report: Any) -> Mapping[str, Any]:
-    """The report of a source; empty if it is not an object."""
-    if isinstance(report, str):
-        try:
-            report = json.loads(report)
-        except ValueError:
-            return {}
-    return report if isinstance(report, Mapping) else {}

@@ -1,10 +1,10 @@
 """Where a streaming query stands: its last micro-batch, and the offsets and backlog of its sources of this package."""
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pystorm_source.errors import given
+from pystorm_source.json_values import object_in
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -39,7 +39,7 @@ def _rows(progress: Mapping[str, Any]) -> int:
 
 def _offsets(source: Mapping[str, Any]) -> str:
     """``lines: '0' 3``; empty if the offset is none of this package."""
-    spouts = _parsed(source.get("endOffset")).get("offsets")
+    spouts = object_in(source.get("endOffset")).get("offsets")
     if not isinstance(spouts, Mapping):
         return ""
     texts = []
@@ -52,13 +52,4 @@ def _offsets(source: Mapping[str, Any]) -> str:
 
 
 def _report(source: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _parsed(source.get("latestOffset"))
-
-
-def _parsed(text: Any) -> Mapping[str, Any]:
-    if isinstance(text, str):
-        try:
-            text = json.loads(text)
-        except ValueError:
-            return {}
-    return text if isinstance(text, Mapping) else {}
+    return object_in(source.get("latestOffset"))
