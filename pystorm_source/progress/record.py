@@ -1,0 +1,264 @@
+"""The record of one micro-batch of a query: its admission, its components, its bottleneck.
+
+The same structs are the JSON of three places: the section ``topology`` of Spark's progress, the lines of a record file,
+and what the page and the metrics read. A field with its default value is left out of the JSON. Durations are seconds,
+shares are between 0 and 1.
+
+::
+
+    task ─ report of its range ─▶ runner: sums ─┬─▶ Spark's progress ─▶ listener, progress(query)      of the one before
+                                                └─▶ record file ──────▶ progress(query), page, history of the last, too
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import field
+
+
+class _Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
+    """Unknown fields of a newer version are passed over."""
+
+
+class Counts(_Record, frozen=True, kw_only=True):
+    """What a component did. For a spout ``acked``, ``failed`` and ``timed_out`` count tuple trees, for a bolt tuples.
+
+    ``executed``: calls that did something. ``emitted``: tuples; ``transferred``: tuples handed to receiving tasks.
+    ``retried``: emits of tuples that had failed. ``timed_out``: trees or requests that ran out of time. Of the tuples
+    that still failed after their last retry: ``dead_lettered``, and those among them that left no row, ``dropped``.
+    ``skipped``: tuples or records that were passed over. ``errors``: exceptions, those that failed a task included.
+    """
+
+    executed: int = 0
+    emitted: int = 0
+    transferred: int = 0
+    acked: int = 0
+    failed: int = 0
+    retried: int = 0
+    timed_out: int = 0
+    dead_lettered: int = 0
+    dropped: int = 0
+    skipped: int = 0
+    errors: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Sums, field by field."""
+        return Counts(**{name: getattr(self, name) + getattr(other, name) for name in Counts.__struct_fields__})
+
+
+class Latency(_Record, frozen=True, kw_only=True):
+    """Durations in seconds; all are 0.0 if ``count`` is."""
+
+    count: int = 0
+    mean: float = 0.0
+    p50: float = 0.0
+    p99: float = 0.0
+    max: float = 0.0
+
+
+class StreamCounts(_Record, frozen=True, kw_only=True):
+    """Tuples of one stream: ``emitted`` by the component, ``transferred`` to receiving tasks."""
+
+    emitted: int = 0
+    transferred: int = 0
+
+
+class Metric(_Record, frozen=True, kw_only=True):
+    """A metric that a component gave to ``report_metric``: how often, the sum, the last value. Not numbers: no sum."""
+
+    count: int = 0
+    sum: float = 0.0
+    last: str | int | float | bool | None = None
+
+
+class ErrorRecord(_Record, frozen=True, kw_only=True):
+    """The last exception of a component. ``at``: seconds since 1970. ``frames``: of the user's files,
+    outermost first."""
+
+    text: str
+    at: float
+    frames: tuple[str, ...] = ()
+
+
+class ComponentProgress(_Record, frozen=True, kw_only=True):
+    """One component, summed over the tasks that have read the micro-batch.
+
+    ``kind``: spout or bolt. ``tasks``: its tasks in one worker. ``batch``: the counts of this micro-batch; ``total``:
+    since the run began. ``streams``: by name, of this micro-batch. ``execute``: how long its calls took; ``complete``:
+    of a spout, from a tuple's emit until its tree was acked. ``capacity``: share of the time in which it was busy, as
+    Storm has it: near 1.0 it can do no more. ``stalls``: reason → share of the time. The largest of any task:
+    ``queue_high_mark``: tuples in the receive queue, of ``queue_capacity``; ``pending_high_mark``: of a spout, open
+    trees, of an AsyncBolt, requests. ``batch_fill``: tuples of a published batch. ``metrics``: since the run began.
+    """
+
+    name: str
+    kind: str = "bolt"
+    tasks: int = 1
+    batch: Counts = field(default_factory=Counts)
+    total: Counts = field(default_factory=Counts)
+    streams: Mapping[str, StreamCounts] = field(default_factory=dict)
+    execute: Latency = field(default_factory=Latency)
+    complete: Latency = field(default_factory=Latency)
+    capacity: float = 0.0
+    stalls: Mapping[str, float] = field(default_factory=dict)
+    queue_high_mark: int = 0
+    queue_capacity: int = 0
+    pending_high_mark: int = 0
+    batch_fill: float = 0.0
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    last_error: ErrorRecord | None = None
+
+
+class EdgeProgress(_Record, frozen=True, kw_only=True):
+    """A subscription: tuples that went over it in this micro-batch. ``target``: empty for rows that leave to Spark."""
+
+    source: str
+    stream: str = "default"
+    target: str = ""
+    grouping: str = ""
+    transferred: int = 0
+
+
+class Bottleneck(_Record, frozen=True, kw_only=True):
+    """What holds the query back. ``component``: its name, empty for Spark itself. ``why``: ``busy``, ``waits for
+    downstream``, ``waits for upstream`` (its source) or ``waits for Spark`` (the sink, or what stands before it).
+    ``advice``: what to change."""
+
+    component: str = ""
+    capacity: float = 0.0
+    why: str = "busy"
+    advice: str = ""
+
+
+class PartitionProgress(_Record, frozen=True, kw_only=True):
+    """A range of a spout's partition that was among the slowest of its micro-batch."""
+
+    spout: str
+    partition: str
+    offsets: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+
+class TaskProgress(_Record, frozen=True, kw_only=True):
+    """The tasks' reports of a micro-batch, added up.
+
+    Sums: ``ranges`` that were read to their end; ``retried_tasks``: ranges that a later attempt of Spark's task has
+    read; ``failed_tasks``: attempts that an exception has ended; their ``offsets`` and ``rows``; of the spouts' tuples
+    those ``acked`` and ``failed``, the ``retries`` and ``dead_letters``. The largest of any task: ``longest``: seconds
+    that a range took; ``queue_high_mark`` and ``queue_capacity``: tuples in the receive queue that was fullest;
+    ``stalls``: reason → seconds; ``latency``: ``p50``, ``p95``, ``p99`` of the calls of components, in seconds.
+    ``reports_dropped``: reason → reports that could not be used, since the query began.
+    """
+
+    ranges: int = 0
+    retried_tasks: int = 0
+    failed_tasks: int = 0
+    offsets: int = 0
+    rows: int = 0
+    acked: int = 0
+    failed: int = 0
+    retries: int = 0
+    dead_letters: int = 0
+    longest: float = 0.0
+    queue_high_mark: int = 0
+    queue_capacity: int = 0
+    stalls: Mapping[str, float] = field(default_factory=dict)
+    latency: Mapping[str, float] = field(default_factory=dict)
+    reports_dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+class TopologyProgress(_Record, frozen=True, kw_only=True):
+    """The components of a query: the section ``topology`` of Spark's progress.
+
+    ``name``: the topology's. ``run``: names the run of the query. ``batch``: the micro-batch that the counts are of,
+    counted from 0 in this run; -1 before the first. ``seconds``: that its tasks took, added up. ``whole``: whether all
+    its ranges were reported. ``shortened``: what was left out because the record would have been too long.
+    """
+
+    name: str = ""
+    run: str = ""
+    batch: int = -1
+    seconds: float = 0.0
+    whole: bool = True
+    components: tuple[ComponentProgress, ...] = ()
+    edges: tuple[EdgeProgress, ...] = ()
+    bottleneck: Bottleneck | None = None
+    slow_partitions: tuple[PartitionProgress, ...] = ()
+    shortened: tuple[str, ...] = ()
+
+    def component(self, name: str) -> ComponentProgress:
+        """The component of that name. Raises KeyError."""
+        for component in self.components:
+            if component.name == name:
+                return component
+        raise KeyError(name)
+
+
+class PystormProgress(_Record, frozen=True, kw_only=True):
+    """A micro-batch of a query, the state of admission when Spark reported it, and what the topology did.
+
+    ``query_id``, ``run_id``, ``name``, ``batch_id``: Spark's; the first two are empty in a record file, which Spark
+    does not write. ``timestamp``: when the micro-batch began, ISO 8601 in UTC. ``seconds``: its duration; ``rows``: its
+    rows. ``backlog``: offsets left; ``backlog_by_partition``: by spout and partition, while there are at most 100.
+    ``avg_offsets_behind_latest``, ``max_…``, ``min_…``: of the partitions, as Spark's Kafka source has them. ``limit``:
+    offsets that a micro-batch may read at most, None for any number; ``reason``: why, ``none`` if it is not limited;
+    ``throttled_by``: reason → partitions that leave a backlog behind for it; ``throttled``: their names, while there
+    are at most 100. Of the controller, None if there is none: ``budget``: offsets that it grants; ``pressure``: backlog
+    relative to one micro-batch at the target: 1.0 fills it; ``target``: seconds. ``tasks``: the tasks' reports;
+    ``topology``: components and bottleneck. Both are None if there is no report, and in Spark's progress they are of
+    the micro-batch before.
+    """
+
+    query_id: str = ""
+    run_id: str = ""
+    name: str | None = None
+    batch_id: int = -1
+    timestamp: str = ""
+    seconds: float = 0.0
+    rows: int = 0
+    backlog: int = 0
+    avg_offsets_behind_latest: float = 0.0
+    max_offsets_behind_latest: int = 0
+    min_offsets_behind_latest: int = 0
+    limit: int | None = None
+    reason: str = "none"
+    throttled_by: Mapping[str, int] = field(default_factory=dict)
+    throttled: tuple[str, ...] = ()
+    backlog_by_partition: Mapping[str, int] = field(default_factory=dict)
+    budget: int | None = None
+    pressure: float | None = None
+    target: float | None = None
+    tasks: TaskProgress | None = None
+    topology: TopologyProgress | None = None
+
+    @property
+    def bottleneck(self) -> Bottleneck | None:
+        """What holds the query back; None if nothing does, or nothing is known."""
+        return self.topology.bottleneck if self.topology is not None else None
+
+    def to_json(self) -> str:
+        """One line of JSON; ``from_json`` reads it."""
+        return _encoder.encode(self).decode()
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> "PystormProgress":
+        """A record as ``to_json`` wrote it.
+
+        Raises:
+            ValueError: the text is no such record.
+        """
+        return _decoder.decode(line)
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(PystormProgress)
+
+
+def topology_of(section: Any) -> TopologyProgress | None:
+    """The section ``topology`` of a progress; None if it is no such section."""
+    try:
+        return msgspec.convert(section, TopologyProgress) if section is not None else None
+    except msgspec.ValidationError:
+        return None
