@@ -3,7 +3,7 @@
 import random
 from itertools import pairwise
 
-from pystorm_source.progress.record import (
+from pystorm_source.records.record import (
     Bottleneck,
     ComponentProgress,
     Counts,

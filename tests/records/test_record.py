@@ -2,8 +2,8 @@
 
 import pytest
 
-from pystorm_source.progress.record import Counts, PystormProgress, topology_of
-from tests.progress.samples import progress
+from pystorm_source.records.record import Counts, PystormProgress, topology_of
+from tests.records.samples import progress
 
 
 def test_a_record_comes_back_from_its_json() -> None:
