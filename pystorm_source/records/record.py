@@ -207,8 +207,11 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
     ``throttled_by``: reason → partitions that leave a backlog behind for it; ``throttled``: their names, while there
     are at most 100. Of the controller, None if there is none: ``budget``: offsets that it grants; ``pressure``: backlog
     relative to one micro-batch at the target: 1.0 fills it; ``target``: seconds. ``tasks``: the tasks' reports;
-    ``topology``: components and bottleneck. Both are None if there is no report, and in Spark's progress they are of
-    the micro-batch before.
+    ``topology``: components and bottleneck. Both are None if there is no report.
+
+    ``counts_of_batch_before``: whether ``tasks`` and ``topology`` are of the micro-batch before this one, as in all
+    that comes from Spark's progress: Spark asks for it before it runs the micro-batch, so the counts of the last one of
+    a run are missing there.
     """
 
     query_id: str = ""
@@ -232,6 +235,7 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
     target: float | None = None
     tasks: TaskProgress | None = None
     topology: TopologyProgress | None = None
+    counts_of_batch_before: bool = False
 
     @property
     def bottleneck(self) -> Bottleneck | None:

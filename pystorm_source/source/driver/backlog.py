@@ -31,12 +31,13 @@ class Backlog:
     """The tasks' reports, as ``ReportSummary`` adds them up."""
 
     def to_json(self) -> dict[str, Any]:
-        """``{"backlog", "backlogByPartition", "limits", "offsets", "tasks", "throttled", "version"}``, and the keys of
-        ``Throttling``: ints and strings, sorted.
+        """``{"backlog", "backlogByPartition", "limits", "offsets", "tasks", "throttled", "version"}``, the lag, and the
+        keys of ``Throttling``: ints and strings, sorted.
 
         ``offsets`` are the heads, ``backlog`` counts the offsets left after the micro-batch now admitted, ``throttled``
         names the partitions that leave a backlog behind, ``limits`` those of the user in force. Partitions are named
-        while there are at most 100.
+        while there are at most 100. ``avgOffsetsBehindLatest``, ``max…`` and ``min…`` are strings, as the Kafka source
+        of Spark has them in its metrics.
         """
         rows = self._rows()
         left = self.waits.head[rows] - self.ends[rows]
@@ -52,6 +53,10 @@ class Backlog:
             "throttled": len(waiting),
             "version": 1,
         }
+        if len(rows):
+            report["avgOffsetsBehindLatest"] = str(report["backlog"] / len(rows))
+            report["maxOffsetsBehindLatest"] = str(left.max())
+            report["minOffsetsBehindLatest"] = str(left.min())
         if len(rows) <= MOST_NAMED:
             names = [str(self.waits.index.key(row)) for row in rows.tolist()]
             report["backlogByPartition"] = dict(zip(names, left.tolist(), strict=True))

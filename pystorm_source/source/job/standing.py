@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pystorm_source.errors import given
 from pystorm_source.json_values import object_in
+from pystorm_source.records.from_spark import rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -23,18 +24,12 @@ def standing(query: "StreamingQuery") -> str:
     recent = query.recentProgress
     if not recent:
         return "no micro-batch has ended in this run"
-    last = next((progress for progress in reversed(recent) if _rows(progress)), recent[-1])
-    text = f"last micro-batch {last['batchId']}, {_rows(last):,} rows"
+    last = next((progress for progress in reversed(recent) if rows_of(progress)), recent[-1])
+    text = f"last micro-batch {last['batchId']}, {rows_of(last):,} rows"
     if offsets := ", ".join(filter(None, map(_offsets, recent[-1]["sources"]))):
         text += f"; read up to {offsets}"
     backlogs = [report["backlog"] for report in map(_report, recent[-1]["sources"]) if "backlog" in report]
     return text + (f"; backlog {sum(backlogs):,} offsets" if backlogs else "")
-
-
-def _rows(progress: Mapping[str, Any]) -> int:
-    """Spark Connect has the rows of each source and leaves out their sum."""
-    rows = progress.get("numInputRows")
-    return int(sum(source.get("numInputRows") or 0 for source in progress["sources"]) if rows is None else rows)
 
 
 def _offsets(source: Mapping[str, Any]) -> str:
