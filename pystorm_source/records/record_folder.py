@@ -1,0 +1,107 @@
+"""The private folder of a driver's record files, found by the process id of its JVM, and its end with that JVM.
+
+The job's process and the runners of its queries share nothing but the driver's machine and its JVM.
+"""
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.records.record_writer import SUFFIX
+
+MOST_FILES = 64
+"""Of finished and running runs in a private folder. Too large: a driver that starts a query every minute fills its
+disk. Too small: the record of a run that has just ended is gone."""
+KEPT_SECONDS = 24 * 3600.0
+"""A folder is kept for so long after its last change, though its JVM runs no more. Too large: disks fill up. Too small:
+what a job has done that has just ended cannot be looked at, and containers that share the folder for temporary files
+remove each other's, for each takes the other's processes for ended."""
+
+_USER = os.getuid() if hasattr(os, "getuid") else 0
+
+
+def private_folder(jvm: int) -> Path:
+    """The folder of the JVM's queries; ``jvm``: its process id. It need not be there."""
+    return Path(tempfile.gettempdir()) / f"pystorm-source-{_USER}-progress-{jvm}"
+
+
+def make_private(folder: Path) -> None:
+    """Makes the folder, which only this user may enter. Raises OSError, also if it is there and is another user's, is
+    open to others, or is a link: another user of the machine may have put it there."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if not is_private(folder):
+        raise PermissionError(f"{folder} is not a folder that only this user may enter: remove it")
+
+
+def is_private(folder: Path) -> bool:
+    """Whether it is a folder that belongs to this user, and no other user may enter."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == _USER and not found.st_mode & 0o077
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The record files of a folder, the one that was written last at the end. Empty if there is no such folder."""
+    found = []
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.suffix == SUFFIX:
+                with suppress(OSError):  # it was removed, or the link leads nowhere
+                    found.append((path.stat().st_mtime_ns, path))
+    return [path for _, path in sorted(found)]
+
+
+def private_folders() -> list[Path]:
+    """The private folders of this user, the one that was written to last at the end: of JVMs that run, and of those
+    that have ended lately."""
+    return sorted((folder for folder, _ in _folders()), key=_changed)
+
+
+def sweep(folder: Path, clock: Clock | None = None) -> None:
+    """Removes what is old: the folders of JVMs that run no more, and the oldest files of ``folder`` if there are too
+    many. Raises nothing."""
+    now = (clock or SystemClock()).wall()
+    for old, jvm in _folders():
+        if not _runs(jvm) and now - _changed(old) > KEPT_SECONDS:
+            shutil.rmtree(old, ignore_errors=True)
+    for path in files_in(folder)[:-MOST_FILES]:
+        with suppress(OSError):
+            path.unlink()
+
+
+def _changed(folder: Path) -> float:
+    """When a file of it was written last, or it itself was changed, in seconds since 1970."""
+    try:
+        return max(path.stat().st_mtime for path in (folder, *files_in(folder)))
+    except OSError:
+        return 0.0
+
+
+def _folders() -> list[tuple[Path, int]]:
+    """This user's folders, each with the process id of its JVM."""
+    pattern = re.compile(rf"pystorm-source-{_USER}-progress-(\d{{1,18}})")
+    found = []
+    with suppress(OSError):
+        for path in Path(tempfile.gettempdir()).iterdir():
+            matched = pattern.fullmatch(path.name)
+            if matched is not None and is_private(path):
+                found.append((path, int(matched[1])))
+    return found
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True

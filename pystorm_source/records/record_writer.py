@@ -1,0 +1,99 @@
+"""Writes the file of a run's records."""
+
+import errno
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from pystorm_source.records.record import PystormProgress
+from pystorm_source.records.record_file import Begin, End, batch_of, parsed
+
+SUFFIX = ".jsonl"
+MOST_BYTES = 16 * 1024 * 1024
+"""Of a file. Too large: readers are slow, disks fill up. Too small: the history is short."""
+LONGEST_NAME = 80
+"""Characters of a topology in a file's name. More: the name may be too long for the file system."""
+
+_OWN = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class RecordWriter:
+    """Appends lines to a file in the folder, which is there. The file is made with the first line; only this user may
+    read it. Its methods raise OSError; after one the next call tries again.
+
+    ``most_bytes``: a file that would become longer is replaced by one with the newest lines, of half that size.
+    """
+
+    def __init__(self, folder: Path, begin: Begin, most_bytes: int = MOST_BYTES):
+        self.path = folder / f"{_safe(begin.topology)}-{_safe(begin.run)}{SUFFIX}"
+        self._begin = _line(begin)
+        self._most_bytes = most_bytes
+        self._torn = False
+
+    def write(self, record: PystormProgress) -> None:
+        """Appends a record; its micro-batch may have been written before."""
+        self._append(record.to_json().encode() + b"\n")
+
+    def end(self, ended: float) -> None:
+        """Appends the last line. ``ended``: seconds since 1970."""
+        self._append(_line(End(ended=ended)))
+
+    def _append(self, line: bytes) -> None:
+        file = os.open(self.path, _OWN | os.O_APPEND, 0o600)
+        try:
+            size = os.fstat(file).st_size
+            if size + len(line) <= self._most_bytes:
+                before = self._begin if size == 0 else b"\n" if self._torn else b""
+                self._torn = True  # unless the whole line finds room
+                if os.write(file, before + line) < len(before + line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+                self._torn = False
+                return
+        finally:
+            os.close(file)
+        self._replace(line)
+
+    def _replace(self, line: bytes) -> None:
+        """Puts a shorter file into the place of the one that has become too long."""
+        kept = [self._begin, *_newest(self.path.read_bytes().split(b"\n"), self._most_bytes // 2), line]
+        shorter = self.path.with_suffix(".new")
+        with suppress(FileNotFoundError):
+            shorter.unlink()  # of a process that was killed
+        file = os.open(shorter, _OWN | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(file, "wb") as stream:
+                stream.write(b"".join(kept))
+            shorter.replace(self.path)
+        except OSError:
+            with suppress(OSError):
+                shorter.unlink()
+            raise
+
+
+def _newest(lines: Iterable[bytes], most_bytes: int) -> list[bytes]:
+    """The last line of each of the last micro-batches, as many as find room."""
+    last = {}
+    for line in lines:
+        found = parsed(line)
+        if isinstance(found, PystormProgress):
+            last[batch_of(found)] = line + b"\n"
+    kept: list[bytes] = []
+    for line in reversed(last.values()):
+        most_bytes -= len(line)
+        if most_bytes < 0:
+            break
+        kept.append(line)
+    return kept[::-1]
+
+
+def _line(mark: Begin | End) -> bytes:
+    return msgspec.json.encode(mark) + b"\n"
+
+
+def _safe(name: str) -> str:
+    """A part of a file's name, whatever characters the name has."""
+    return re.sub(r"[^\w.-]", "_", name)[:LONGEST_NAME].lstrip(".") or "topology"
