@@ -325,10 +325,13 @@ def test_report(world):
     run.trigger()
     assert run.reported == [
         {
+            "avgOffsetsBehindLatest": "21.0",
             "backlog": 42,
             "backlogByPartition": {"numbers/a": 42, "numbers/b": 0},
             "limit": 10,
             "limits": {"maxOffsetsPerTrigger": 10},
+            "maxOffsetsBehindLatest": "42",
+            "minOffsetsBehindLatest": "0",
             "offsets": {"numbers": {"a": 50, "b": 2}},
             "reason": "user limit",
             "throttled": ["numbers/a"],
@@ -344,9 +347,12 @@ def test_report_stays_small(world):
     run.trigger()
     assert run.reported == [
         {
+            "avgOffsetsBehindLatest": str(103 / 101),
             "backlog": 103,
             "limit": 200,
             "limits": {"maxOffsetsPerTrigger": 200},
+            "maxOffsetsBehindLatest": "2",
+            "minOffsetsBehindLatest": "1",
             "reason": "user limit",
             "throttled": 101,
             "throttledBy": {"user limit": 101},
