@@ -18,13 +18,19 @@ from pystorm_source.errors import OptionError
 
 SUFFIX = ".in"
 RENAMED = {"gitignore": ".gitignore"}  # a file of that name would hold back files of this project
-TAKEN = {"tests", "conf", "job"}
+TAKEN = {"tests", "conf", "job", "feed"}
+TOPOLOGIES = {"words": "WordCount", "spout": "Orders"}
+"""The kinds of projects, each a folder of templates beside what all have in common, and the topology of each."""
 
 
 def quickstart(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Of the project, and of the folder that is made here.")],
+    spout: Annotated[
+        bool, typer.Option("--spout", help="One with a spout over a table of SQLite, to change into your own.")
+    ] = False,
 ) -> None:
     """Make a project: a topology that counts words, its tests, its settings, a job for spark-submit."""
+    kind = "spout" if spout else "words"
     with usage_errors():
         package = package_of(name)
         if is_project(Path(name), package):
@@ -33,11 +39,15 @@ def quickstart(
                 f"folder (rm -r {name}) and run this again, or choose another NAME."
             )
             return
-        folder = make_project(name, Path.cwd())
-    typer.echo(
-        f"made {folder.name}/\n\n    cd {folder.name}\n    pip install -e '.[test]'\n    python -m pytest\n"
-        f"    pystorm-source run {package}.topology:WordCount --once --rows 10\n\nREADME.md there says more."
-    )
+        folder = make_project(name, Path.cwd(), kind)
+    steps = [f"cd {folder.name}", "python -m pytest"]
+    if not spout or importlib.util.find_spec("pytest") is None:
+        steps.insert(1, "pip install -e '.[test]'")
+    if spout:
+        steps.append("python feed.py 1000")
+    steps.append(f"pystorm-source run {package}.topology:{TOPOLOGIES[kind]} --once --rows 10")
+    shown = "".join(f"    {step}\n" for step in steps)
+    typer.echo(f"made {folder.name}/\n\n{shown}\nREADME.md there says more.")
 
 
 def package_of(name: str) -> str:
@@ -57,7 +67,7 @@ def is_project(folder: Path, package: str) -> bool:
     return (folder / "job.py").is_file() and (folder / package / "topology.py").is_file()
 
 
-def make_project(name: str, where: Path) -> Path:
+def make_project(name: str, where: Path, kind: str = "words") -> Path:
     """The new folder ``where/name``, whole or not there at all. Raises OptionError if it cannot be made."""
     package = package_of(name)
     target = where / name
@@ -72,11 +82,12 @@ def make_project(name: str, where: Path) -> Path:
             f"Given: {name!r}",
             code="PYSTORM_INVALID_NAME",
         )
-    template = resources.files("pystorm_source.cli") / "quickstart_files"
+    templates = resources.files("pystorm_source.cli") / "quickstart_files"
     try:
         with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=where) as half:
             made = Path(half) / name
-            _fill(made, template, {"name": name, "package": package})
+            for part in ("common", kind):
+                _fill(made, templates / part, {"name": name, "package": package, "topology": TOPOLOGIES[kind]})
             made.rename(target)
     except OSError as error:
         raise OptionError(
@@ -87,11 +98,13 @@ def make_project(name: str, where: Path) -> Path:
 
 
 def _fill(folder: Path, template: Traversable, names: dict[str, str]) -> None:
-    folder.mkdir()
+    """Writes the files of a template; a file that is there already goes on with the text of its second template."""
+    folder.mkdir(exist_ok=True)
     for entry in template.iterdir():
         if entry.is_dir():
             _fill(folder / entry.name.replace("PACKAGE", names["package"]), entry, names)
         elif entry.name.endswith(SUFFIX):
             file = entry.name.removesuffix(SUFFIX)
             text = string.Template(entry.read_text(encoding="utf-8")).substitute(names)
-            (folder / RENAMED.get(file, file)).write_text(text, encoding="utf-8")
+            with (folder / RENAMED.get(file, file)).open("a", encoding="utf-8") as made:
+                made.write(text)

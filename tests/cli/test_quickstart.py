@@ -23,6 +23,12 @@ def project(tmp_path_factory) -> Path:
     return make_project("word-tally", tmp_path_factory.mktemp("projects"))
 
 
+@pytest.fixture(scope="module", params=["words", "spout"])
+def each_project(request, tmp_path_factory) -> Path:
+    """A new project of each kind, called word-tally."""
+    return make_project("word-tally", tmp_path_factory.mktemp("projects"), request.param)
+
+
 def python(project, *arguments, path=str(ROOT)):
     """Runs this Python in the project's folder, as its user does."""
     environment = {**os.environ, "PYTHONPATH": path, "MYPYPATH": ""}
@@ -41,9 +47,19 @@ def test_the_command_says_what_to_do_next(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["Word-Tally2"]
 
 
-def test_nothing_of_the_template_is_left(project):
-    files = {path.relative_to(project).as_posix(): path.read_text() for path in project.rglob("*") if path.is_file()}
-    assert {"pyproject.toml", ".gitignore", "job.py", "conf/spark.yaml", "word_tally/topology.py"} <= set(files)
+def test_the_command_says_what_to_do_next_with_a_spout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["quickstart", "shop", "--spout"])
+    assert result.exit_code == 0
+    assert "    python feed.py 1000\n    pystorm-source run shop.topology:Orders --once --rows 10\n" in result.stdout
+    again = CliRunner().invoke(app, ["quickstart", "shop", "--spout"])
+    assert again.exit_code == 0 and again.stdout.startswith("nothing is new: the project shop/ is there already")
+
+
+def test_nothing_of_the_template_is_left(each_project):
+    found = [path for path in each_project.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    files = {path.relative_to(each_project).as_posix(): path.read_text() for path in found}
+    assert {"pyproject.toml", ".gitignore", "job.py", "AGENTS.md", "word_tally/topology.py"} <= set(files)
     for name, text in files.items():
         assert "PACKAGE" not in name and not name.endswith(".in")
         assert "$" not in text, name
@@ -51,14 +67,15 @@ def test_nothing_of_the_template_is_left(project):
     assert '"pystorm-source"' in files["pyproject.toml"]
 
 
-def test_its_tests_pass(project):
-    done = python(project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+def test_its_tests_pass(each_project):
+    done = python(each_project, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "3 passed" in done.stdout
 
 
-def test_the_code_of_its_agents_md_runs(project):
+def test_the_code_of_its_agents_md_runs(each_project):
     """The snippets, in order, as one file of tests."""
+    project = each_project
     text = (project / "AGENTS.md").read_text()
     assert len(text.splitlines()) < 100
     snippets = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
@@ -70,7 +87,8 @@ def test_the_code_of_its_agents_md_runs(project):
         path.unlink()
     assert done.returncode == 0 and "3 passed" in done.stdout, done.stdout
     for command in re.findall(r"`(pystorm-source \w+ [^`]*)`", text):
-        assert command.split()[1] in ("run", "check", "draw") and "word_tally.topology:WordCount" in command
+        assert command.split()[1] in ("run", "check", "draw")
+        assert re.search(r" word_tally.topology:(WordCount|Orders)\b", command)
 
 
 def test_it_runs(project):
@@ -81,6 +99,22 @@ def test_it_runs(project):
     assert found["components"]["words"]["executed"] == 10
     assert found["components"]["counts"]["emitted"] == 64
     assert len(found["rows"]["counts.default"]) == 3
+
+
+def test_it_runs_with_a_spout(tmp_path):
+    project = make_project("shop", tmp_path, "spout")
+    assert python(project, "feed.py", "9").returncode == 0
+    assert python(project, "feed.py", "1", "tea").returncode == 0
+    done = python(project, "-m", "pystorm_source", "run", "shop.topology:Orders", "--once", "--json", "--rows", "10")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]["priced.default"]
+    assert len(rows) == 10 and rows[-1] == [10, "tea", 9.0]
+
+
+def test_a_check_of_it_finds_nothing(each_project):
+    (topology,) = re.findall(r"source check (\S+)`", (each_project / "README.md").read_text())
+    checked = python(each_project, "-m", "pystorm_source", "check", topology)
+    assert checked.stdout.splitlines()[-1].startswith("ok    topology"), checked.stdout
 
 
 def test_the_other_commands_of_its_readme_work(project):
@@ -94,13 +128,13 @@ def test_the_other_commands_of_its_readme_work(project):
         assert command in readme
 
 
-def test_it_is_typed_and_formatted(project):
+def test_it_is_typed_and_formatted(each_project):
     pytest.importorskip("mypy", reason="requirements/dev.txt has mypy and ruff")
-    done = python(project, "-m", "mypy", "--strict", "--no-incremental", "word_tally", "tests")
+    done = python(each_project, "-m", "mypy", "--strict", "--no-incremental", "word_tally", "tests")
     assert done.returncode == 0, done.stdout
     config = ["--config", str(ROOT / "pyproject.toml")]
     for check in (["check", "--ignore", "I"], ["format", "--check"]):
-        done = python(project, "-m", "ruff", *check, "--no-cache", *config, ".")
+        done = python(each_project, "-m", "ruff", *check, "--no-cache", *config, ".")
         assert done.returncode == 0, done.stdout
 
 

@@ -65,21 +65,6 @@ def test_files_in_the_place_of_memory(spark, tmp_path):
     assert table(spark, "words") == Counter({("one",): 1, ("two",): 2})
 
 
-@on_spark
-def test_source_of_your_own_in_the_readme(spark, tmp_path):
-    classes, script, *others = blocks(ROOT / "README.md", "python")[1:]
-    # Spark's working folder is not that of this process; and a test has nobody to press Ctrl-C.
-    text = script.text.replace('"squares/', f'"{tmp_path}/')
-    text = text.replace(".start())", ".trigger(availableNow=True).start())")
-    assert text.count(str(tmp_path)) == 2 and "availableNow" in text
-    names = run(spark, "README.md", given=[classes, Block("python", text, script.line), *others])
-    assert spark.read.parquet(f"{tmp_path}/rows").count() == 2000
-    assert table(spark, "squares") == Counter((n, n * n) for n in range(2000))
-    sizes = [progress.numInputRows for progress in names["query"].recentProgress]
-    assert sum(sizes) == 2000 and max(sizes) <= 500
-    names["test_squares"]()
-
-
 def drain(frame, name: str, mode: str = "complete") -> None:
     """Runs the frame as a query over what is there, into that table in memory."""
     writer = frame.writeStream.format("memory").queryName(name).outputMode(mode)
