@@ -7,6 +7,7 @@ import typer
 
 from pystorm_source import compiled
 from pystorm_source.cli.check import check
+from pystorm_source.cli.metrics import metrics
 from pystorm_source.version import __version__
 
 NEED_THE_CORE = ("demo", "draw", "migrate", "quickstart", "run")
@@ -15,6 +16,7 @@ app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
 )
 app.command()(check)
+app.command()(metrics)
 
 
 def uncompiled() -> None:

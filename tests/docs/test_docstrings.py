@@ -30,6 +30,7 @@ ROOMS = (
     "pystorm_source.errors",
     "pystorm_source.exceptions",
     "pystorm_source.journal",
+    "pystorm_source.observe",
     "pystorm_source.spouts",
     "pystorm_source.spouts.files",
     "pystorm_source.spouts.kafka",

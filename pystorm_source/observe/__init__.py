@@ -1,0 +1,14 @@
+"""What a query did, shown outside of Spark. Reads the ``records``; knows neither Spark nor the engine.
+
+::
+
+    PystormProgressListener ─ record ─┬─▶ Prometheus ────▶ a scrape      ┐ measures: counters and gauges of all runs
+                                      ├─▶ OpenTelemetry ─▶ an exporter   ┘ metric_definitions: their names and labels
+                                      └─▶ JsonLines ─────▶ a file
+"""
+
+from pystorm_source.observe.json_lines import JsonLines
+from pystorm_source.observe.otel import OpenTelemetry
+from pystorm_source.observe.prometheus import Prometheus
+
+__all__ = ["JsonLines", "OpenTelemetry", "Prometheus"]

@@ -1,0 +1,106 @@
+"""The metrics: names, labels, meanings. Prometheus and OpenTelemetry, the dashboard and the alerts share them.
+
+What Storm counts has Storm's name: ``__emit-count`` is ``pystorm_emit_count_total`` in Prometheus, and
+``pystorm.emit_count`` in OpenTelemetry, whose translation to Prometheus gives the same name again.
+"""
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["counter", "gauge"]
+
+COMMON = ("query", "run", "topology")
+"""Labels of every metric: the query's name or id, Spark's id of the run, the topology's name."""
+
+COMPONENT = ("component",)
+
+
+class Definition(NamedTuple):
+    """A metric. ``labels``: beyond the common ones. ``unit``: ``seconds``, or empty for numbers and shares."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    labels: tuple[str, ...] = ()
+    unit: str = ""
+    storm: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """As Prometheus has it, a counter's ``_total`` left out."""
+        return f"pystorm_{self.name}_{self.unit}" if self.unit else f"pystorm_{self.name}"
+
+    @property
+    def sample_name(self) -> str:
+        """As a query of Prometheus names it."""
+        return f"{self.full_name}_total" if self.kind == "counter" else self.full_name
+
+
+def _counter(name: str, meaning: str, *labels: str, storm: str = "", unit: str = "") -> Definition:
+    return Definition(name, "counter", meaning, labels, unit, storm)
+
+
+def _gauge(name: str, meaning: str, *labels: str, storm: str = "", unit: str = "") -> Definition:
+    return Definition(name, "gauge", meaning, labels, unit, storm)
+
+
+OF_COMPONENTS = (
+    _counter("emit_count", "tuples emitted", "component", "stream", storm="__emit-count"),
+    _counter("transfer_count", "tuples handed to receiving tasks", "component", "stream", storm="__transfer-count"),
+    _counter("execute_count", "calls that did something", "component", storm="__execute-count"),
+    _counter("ack_count", "tuples acked; of a spout, tuple trees", "component", storm="__ack-count"),
+    _counter("fail_count", "tuples failed; of a spout, tuple trees", "component", storm="__fail-count"),
+    _counter("retry_count", "emits of tuples that had failed", "component"),
+    _counter("timeout_count", "tuple trees or requests that ran out of time", "component"),
+    _counter("dead_letter_count", "tuples that still failed after their last retry", "component"),
+    _counter("drop_count", "of the dead letters, those that left no row", "component"),
+    _counter("skip_count", "tuples or records that were passed over", "component"),
+    _counter("error_count", "exceptions", "component"),
+    _counter("execute_time", "time that the calls took", "component", unit="seconds"),
+    _gauge("execute_latency", "mean of a call", "component", storm="__execute-latency", unit="seconds"),
+    _gauge("execute_latency_p50", "median of the calls", "component", unit="seconds"),
+    _gauge("execute_latency_p99", "99th percentile of the calls", "component", unit="seconds"),
+    _gauge(
+        "complete_latency",
+        "mean from a tuple's emit until its tree was acked",
+        "component",
+        storm="__complete-latency",
+        unit="seconds",
+    ),
+    _gauge("complete_latency_p50", "median of the tuple trees", "component", unit="seconds"),
+    _gauge("complete_latency_p99", "99th percentile of the tuple trees", "component", unit="seconds"),
+    _gauge("capacity", "share of the time in which the component was busy", "component", storm="__capacity"),
+    _gauge("stall_share", "share of the time in which it could not go on", "component", "reason"),
+    _gauge("queue_high_mark", "most tuples in a receive queue", "component"),
+    _gauge("queue_capacity", "tuples that a receive queue holds", "component"),
+    _gauge("pending_high_mark", "most open tuple trees of a spout, most requests of an AsyncBolt", "component"),
+    _gauge("batch_fill", "tuples of a batch that went into a queue", "component"),
+    _gauge("last_error_timestamp", "when its last exception was, since 1970", "component", unit="seconds"),
+    _counter("user_metric_reports", "calls of report_metric", "component", "metric"),
+    _gauge("user_metric_amount", "sum of the numbers given to report_metric", "component", "metric"),
+    _gauge("user_metric_last", "last number given to report_metric", "component", "metric"),
+)
+"""Gauges are of the last micro-batch, counters since the run began."""
+
+OF_QUERIES = (
+    _counter("batches", "micro-batches"),
+    _counter("rows", "rows that Spark took"),
+    _counter("ranges", "ranges that tasks have read to their end"),
+    _counter("task_retries", "ranges that a later attempt of Spark's task has read"),
+    _counter("task_failures", "attempts of tasks that an exception has ended"),
+    _counter("reports_dropped", "reports of tasks that could not be used", "reason"),
+    _gauge("last_progress_timestamp", "when the last micro-batch ended, since 1970", unit="seconds"),
+    _gauge("batch_duration", "duration of the last micro-batch", unit="seconds"),
+    _gauge("batch_rows", "rows of the last micro-batch"),
+    _gauge("backlog_offsets", "offsets left"),
+    _gauge("avg_offsets_behind_latest", "of the partitions"),
+    _gauge("max_offsets_behind_latest", "of the partitions"),
+    _gauge("min_offsets_behind_latest", "of the partitions"),
+    _gauge("limit_offsets", "offsets that a micro-batch may read at most", "reason"),
+    _gauge("throttled_partitions", "partitions that leave a backlog behind", "reason"),
+    _gauge("budget_offsets", "offsets that the controller grants"),
+    _gauge("pressure", "backlog relative to one micro-batch at the target"),
+    _gauge("batch_target", "duration of a micro-batch that the controller aims at", unit="seconds"),
+    _gauge("bottleneck_capacity", "capacity of what holds the query back", "component", "why"),
+)
+
+DEFINITIONS = {definition.name: definition for definition in (*OF_COMPONENTS, *OF_QUERIES)}
