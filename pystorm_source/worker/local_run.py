@@ -93,7 +93,8 @@ class LocalRun:
     ``captured``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an unfinished attempt
     are dropped. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with every new
     worker, and the task that it is for, before it starts. ``output``: rows that are made, so that values must fit their
-    types, and dropped. ``seed``: shuffles the order of tasks and, in each worker, of turns.
+    types, and dropped. ``seed``: shuffles the order of tasks and, in each worker, of turns. ``commits``: whether spouts
+    learn what is read, and may forget it.
     Raises OptionError for a wrong or mistyped key.
     """
 
@@ -107,6 +108,7 @@ class LocalRun:
         prepare: Callable[[Worker, LocalTask], None] | None = None,
         together: bool = False,
         output: OutputPlan | None = None,
+        commits: bool = True,
     ):
         for component in plan.components:
             check_topology_keys(plan.conf_of(component))
@@ -115,7 +117,7 @@ class LocalRun:
         self.plan = plan
         self.clock = clock or SystemClock()
         self.rows: dict[StreamName, list[tuple[Any, ...]]] = {stream: [] for stream in captured}
-        self.unread = Unread(plan, component_clock)
+        self.unread = Unread(plan, component_clock, commits)
         self.without_offsets = tuple(spout.name for spout in plan.spouts if not spout.is_partitioned)
         self.together = together
         self.micro_batches = 0

@@ -38,7 +38,8 @@ class Asked(NamedTuple):
 
 
 class Unread:
-    """The unread part of the partitioned spouts of ``plan``. ``clock`` replaces their clocks if it is given.
+    """The unread part of the partitioned spouts of ``plan``. ``clock`` replaces their clocks if it is given; without
+    ``commits`` spouts do not learn what is read.
 
     ``backlog``: offsets that were there at the last look and are not read yet. ``grown``: the spouts that had more
     offsets at a later look than at their first one. ``asked``: the call under way. Any thread may read these three.
@@ -46,9 +47,10 @@ class Unread:
     Raises TupleFailed if a spout raises, TopologyError if its answer makes no sense; errors of this package unchanged.
     """
 
-    def __init__(self, plan: Plan, clock: Clock | None = None):
+    def __init__(self, plan: Plan, clock: Clock | None = None, commits: bool = True):
         self._plan = plan
         self._clock = clock
+        self._commits = commits
         self._spouts: dict[str, Any] = {}
         self._known: dict[str, dict[str, int]] = {}
         self._heads: dict[str, dict[str, int]] = {}
@@ -105,7 +107,7 @@ class Unread:
 
     def done(self, ranges: Iterable[Range]) -> None:
         """These are read. Commits the ranges of the round before to the spouts, one round late, as Spark does."""
-        for name, offsets in self._committed.items():
+        for name, offsets in self._committed.items() if self._commits else ():
             with self._asked(name, "commit") as spout:
                 spout.commit(dict(offsets))
         self._committed = {}
@@ -124,6 +126,11 @@ class Unread:
                 spout.cleanup()
             except (Exception, SystemExit) as error:
                 logger.error("cleanup() of spout %r, on the driver, raised\n%s", name, shown(error))
+
+    def sizes(self) -> list[int]:
+        """Of the partitions at the last look: offsets that are not read yet."""
+        known = self._known
+        return [head - known[name].get(each, head) for name in self._names for each, head in self._heads[name].items()]
 
     def _left(self, name: str) -> list[str]:
         heads = self._heads.get(name, {})

@@ -1,0 +1,134 @@
+"""``pystorm-source tune``: measures a topology, or reads a query's records, and says what to change."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from pystorm_source.cli import completion
+from pystorm_source.cli.run import INTERRUPTED_STATUS, config_of
+from pystorm_source.cli.topology_argument import Environment, plan_here, usage_errors
+from pystorm_source.cli.tune_display import draw, show
+from pystorm_source.clock import SystemClock
+from pystorm_source.errors import OptionError, TupleFailed
+from pystorm_source.failure_block import FailureBlock
+from pystorm_source.plan import check_meetings
+from pystorm_source.tuning.advice import modelled
+from pystorm_source.tuning.classify import findings
+from pystorm_source.tuning.from_records import observed_of, read_records
+from pystorm_source.tuning.page import written
+from pystorm_source.tuning.sweep import Outcome, Sweep
+from pystorm_source.tuning.trial import TrialRunner
+
+LEAST_SECONDS = 10.0
+"""Less: trials are so short that they differ by chance."""
+
+
+def tune(
+    topology: Annotated[
+        str,
+        typer.Argument(
+            metavar="[TOPOLOGY]",
+            help="PACKAGE.MODULE:CLASS, or FILE.py, or FILE.py:CLASS: it is run, many times. Not with --records alone.",
+            autocompletion=completion.topologies,
+        ),
+    ] = "",
+    options: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            "-o",
+            metavar="KEY=VALUE",
+            help="Configuration, over that of the class; repeatable.",
+            autocompletion=completion.options,
+        ),
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", min=LEAST_SECONDS, help="Time for all trials.")] = 60.0,
+    goal: Annotated[
+        Literal["throughput", "latency"], typer.Option("--goal", help="latency: and 0.9 of the throughput is kept.")
+    ] = "throughput",
+    records: Annotated[
+        Path | None,
+        typer.Option("--records", metavar="FILE", help="Read a query's record file instead, or besides."),
+    ] = None,
+    cores: Annotated[
+        int, typer.Option("--cores", min=0, help="Cores of the query's executors; 0: those of this machine.")
+    ] = 0,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the arithmetic.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE.yaml", help="Write the configuration there.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw throughput against latency: .svg, .png or .pdf."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Decides the order of trials within pairs.")] = 0,
+    environment: Environment = "",
+) -> None:
+    """Measure a topology, say what holds it back and what to change, and what each change gains.
+
+    Components are called for real, as in a task; spouts learn nothing of it (no commit), except acks and fails. With
+    --records it reads what a query, running or finished, has noted of its micro-batches.
+    """
+    cores = cores or os.cpu_count() or 1
+    with usage_errors():
+        if not topology and records is None:
+            raise OptionError(
+                "tune takes a TOPOLOGY to measure, or --records FILE of a query to read. Given: neither",
+                code="PYSTORM_MISSING_OPTION",
+            )
+        config = config_of(options or [])
+        sweep = None
+        if topology:
+            plan = plan_here(topology, environment, config)
+            check_meetings(plan)
+            sweep = Sweep(plan, TrialRunner(plan, cores=cores), SystemClock(), seconds, seed, goal, _note)
+        query = observed_of(read_records(records), cores) if records is not None else None
+        outcome = _swept(sweep) if sweep is not None else None
+        named, advice = [], []
+        for observed in filter(None, (query, outcome.tuned if outcome is not None else None)):
+            advice += modelled(findings(observed), observed)
+        if outcome is not None:
+            named += outcome.named
+        if query is not None:
+            named += findings(query)
+        show([each for each in (query, outcome.observed if outcome else None) if each], named, advice, outcome, explain)
+        if plot is not None:
+            draw(outcome, plot)
+        text = written(topology, outcome, advice, goal, config, str(output or ""))
+        if output is None:
+            typer.echo(f"\n{text}", nl=False)
+        else:
+            _write(output, text)
+            typer.echo(f"\nwritten: {output}")
+
+
+def _note(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _swept(sweep: Sweep) -> Outcome:
+    """The sweep; a component that fails ends the command."""
+    try:
+        return sweep()
+    except TupleFailed as error:
+        typer.echo(f"error: {FailureBlock.of(error)}", err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo("stopped by Ctrl-C", err=True)
+        raise typer.Exit(INTERRUPTED_STATUS) from None
+    finally:
+        sys.stdout.flush()
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OptionError(
+            f"--output cannot be written ({error.strerror}): give a file in a folder that is there and writable. "
+            f"Given: {str(path)!r}",
+            code="PYSTORM_NOT_WRITABLE",
+        ) from None

@@ -1,0 +1,72 @@
+"""How much of a component's calls is waiting: their duration against the time that their thread computed.
+
+A call of a fast component is shorter than the two readings of the thread's clock, so one of many calls is timed.
+"""
+
+import functools
+import time
+from typing import Any
+
+from pystorm_source.api import AsyncBolt
+from pystorm_source.api.component import Component
+from pystorm_source.tuning.machine import main_delay
+
+METHODS = ("process", "process_batch", "next_tuple", "next_batch")
+EVERY = 8
+"""Calls of which one is timed. Less: fast components become slow. More: few calls of slow ones are seen."""
+
+SHORT = 50e-6
+"""Seconds. A shorter call is hardly ever interrupted, and asking whether it was takes as long."""
+
+
+class CallTimes:
+    """``wall``: seconds that the timed calls took; ``cpu``: that their thread computed meanwhile; ``delayed``: that it
+    waited for a processor, which other processes held."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.wall = 0.0
+        self.cpu = 0.0
+        self.delayed = 0.0
+
+    @property
+    def share(self) -> float:
+        """Of their duration, had they got a processor at once, that calls computed."""
+        alone = self.wall - self.delayed
+        return min(1.0, self.cpu / alone) if alone > 0 else 1.0
+
+
+def timed(cls: type[Component], times: CallTimes) -> type[Component]:
+    """The class, with some of its calls timed; an AsyncBolt as it is, since its calls wait for nothing."""
+    own = {} if issubclass(cls, AsyncBolt) else {name: _timed(cls, name, times) for name in METHODS if _has(cls, name)}
+    return type(cls.__name__, (cls,), {"__module__": cls.__module__, "__qualname__": cls.__qualname__, **own})
+
+
+def _has(cls: type[Component], name: str) -> bool:
+    """Whether the user's class defines it, rather than a base of this package."""
+    return any(
+        name in vars(each) and not each.__module__.startswith(("pystorm_source.api", "cython_core"))
+        for each in cls.__mro__
+    )
+
+
+def _timed(cls: type[Component], name: str, times: CallTimes) -> Any:
+    method = getattr(cls, name)
+
+    @functools.wraps(method)
+    def call(self: Any, *arguments: Any) -> Any:
+        times.calls += 1
+        if times.calls % EVERY != 1:
+            return method(self, *arguments)
+        # Order: what reading costs counts as computing, not as waiting, so that short calls do not seem to wait.
+        delayed, cpu, wall = main_delay(), time.thread_time(), time.perf_counter()
+        try:
+            return method(self, *arguments)
+        finally:
+            took = time.perf_counter() - wall
+            times.wall += took
+            times.cpu += time.thread_time() - cpu
+            if took > SHORT:
+                times.delayed += min(took, main_delay() - delayed)
+
+    return call

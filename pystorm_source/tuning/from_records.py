@@ -1,0 +1,94 @@
+"""What a query's records say of it: a record file, while the query runs or later."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from statistics import fmean
+
+import msgspec
+
+from pystorm_source.errors import OptionError, given
+from pystorm_source.records.record import ComponentProgress, Counts, Latency, PystormProgress, TopologyProgress
+from pystorm_source.records.record_file import RecordFile
+from pystorm_source.tuning.observed import MicroBatch, Observed
+
+LAST = 50
+"""Micro-batches that are looked at. More: what was before the last change counts. Less: one odd batch decides."""
+COLD = 2
+"""First micro-batches of a run that are left out, if there are others: they start processes."""
+
+
+def read_records(path: Path) -> list[PystormProgress]:
+    """The records of a file, the last line of each micro-batch.
+
+    Raises:
+        OptionError: the file cannot be read, or has no record.
+    """
+    try:
+        records = RecordFile(path).read().records
+    except OSError as error:
+        raise OptionError(
+            f"--records is the record file of a query, a .jsonl in the folder of its option progress.path "
+            f"({error.strerror}). Given: {given(str(path))}",
+            code="PYSTORM_PATH_NOT_FOUND",
+        ) from None
+    found = [record for record in records if record.topology is not None]
+    if not found:
+        raise OptionError(
+            "--records is the record file of a query that has finished a micro-batch: it has no such line. Given: "
+            f"{given(str(path))}",
+            code="PYSTORM_INVALID_OPTION",
+        )
+    return found
+
+
+def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
+    """The last micro-batches of a query as one observation. ``cores``: that its tasks have, together."""
+    every = [record for record in records if record.topology is not None]
+    chosen = every[COLD:][-LAST:] or every[-1:]
+    topologies = [record.topology for record in chosen if record.topology is not None]
+    last = chosen[-1]
+    spouts = {each.name for each in topologies[-1].components if each.kind == "spout"}
+    seconds = sum(each.seconds for each in topologies)
+    components = tuple(_component(each.name, topologies) for each in topologies[-1].components)
+    reasons = Counter(record.reason for record in chosen)
+    return Observed(
+        components=components,
+        seconds=seconds,
+        cores=cores,
+        tuples=sum(each.batch.emitted for each in components if each.name in spouts),
+        micro_batches=tuple(batch for record in chosen if (batch := _micro_batch(record)) is not None),
+        backlog=last.backlog,
+        target=last.target,
+        reason=reasons.most_common(1)[0][0],
+    )
+
+
+def _micro_batch(record: PystormProgress) -> MicroBatch | None:
+    topology, tasks = record.topology, record.tasks
+    if topology is None or tasks is None or not tasks.ranges or record.seconds <= 0:
+        return None
+    full = tasks.stalls.get("output_full", 0.0)
+    return MicroBatch(record.seconds, record.rows, topology.seconds, tasks.longest, tasks.ranges, full)
+
+
+def _component(name: str, topologies: list[TopologyProgress]) -> ComponentProgress:
+    """Sums of counts, means of shares, the largest of high marks."""
+    seen = [each for topology in topologies for each in topology.components if each.name == name]
+    last = seen[-1]
+    batch = Counts()
+    for each in seen:
+        batch += each.batch
+    calls = sum(each.execute.count for each in seen)
+    mean = sum(each.execute.mean * each.execute.count for each in seen) / calls if calls else 0.0
+    reasons = sorted({reason for each in seen for reason in each.stalls})
+    return msgspec.structs.replace(
+        last,
+        batch=batch,
+        execute=Latency(count=calls, mean=mean, p50=last.execute.p50, p99=max(each.execute.p99 for each in seen),
+                        max=max(each.execute.max for each in seen)),
+        capacity=fmean(each.capacity for each in seen),
+        stalls={reason: fmean(each.stalls.get(reason, 0.0) for each in seen) for reason in reasons},
+        queue_high_mark=max(each.queue_high_mark for each in seen),
+        pending_high_mark=max(each.pending_high_mark for each in seen),
+    )  # fmt: skip

@@ -1,0 +1,93 @@
+"""The arithmetic of tuning: Little's law, and what follows from it for bounds, instances, queues and micro-batches.
+
+    under way = rate * seconds that each stays
+
+Everything is seconds, tuples per second, and shares between 0 and 1.
+"""
+
+import math
+from collections.abc import Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+ROOM = 2.0
+"""A bound is so many times what the law asks for. Less: a burst waits. More: open trees hold memory for nothing."""
+
+
+def under_way(rate: float, seconds: float) -> float:
+    """Little's law: what is under way, of what arrives at ``rate`` and stays for ``seconds``."""
+    return rate * seconds
+
+
+def rate_of(pending: float, seconds: float) -> float:
+    """Little's law: the most per second that ``pending`` at a time can do, if each takes ``seconds``."""
+    return pending / seconds if seconds > 0 else math.inf
+
+
+def stays(pending: float, rate: float) -> float:
+    """Little's law: how long each stays, if ``pending`` are under way and ``rate`` of them are done per second."""
+    return pending / rate if rate > 0 else 0.0
+
+
+def pending_for(rate: float, seconds: float, room: float = ROOM) -> int:
+    """A bound of open trees, or of requests, that does not hold ``rate`` back."""
+    return max(1, math.ceil(under_way(rate, seconds) * room))
+
+
+def instances_for(rate: float, seconds: float) -> int:
+    """Instances of a component that takes ``rate`` tuples per second, if each call takes ``seconds``."""
+    return max(1, math.ceil(under_way(rate, seconds) - 1e-9))
+
+
+def power_of_two(least: float) -> int:
+    """The smallest power of two that is at least that: sizes of queues are rounded so."""
+    return 1 << max(0, math.ceil(math.log2(max(1.0, least))))
+
+
+def rows_in(target: float, call_seconds: float, instances: int) -> int:
+    """The notes' rule for a micro-batch: (duration wanted / time for a tuple) * instances at work."""
+    return max(1, int(target / call_seconds * instances)) if call_seconds > 0 else 0
+
+
+def share_for_tasks(target: float, fixed: float) -> float:
+    """Share of a micro-batch of ``target`` that its fixed cost leaves for tasks."""
+    return max(0.0, 1.0 - fixed / target) if target > 0 else 0.0
+
+
+def target_for(fixed: float, share: float) -> float:
+    """The target at which the fixed cost is that ``share`` of a micro-batch."""
+    return fixed / share
+
+
+def span(seconds: Sequence[float], cores: int) -> float:
+    """How long tasks of these durations take on ``cores``: no less than the longest, no less than all by the cores."""
+    return max([sum(seconds) / max(1, cores), *seconds]) if seconds else 0.0
+
+
+def cut(seconds: Sequence[float], parts: int) -> list[float]:
+    """Those durations if the longest are cut, evenly, until there are ``parts``: as ``minPartitions`` does."""
+    pieces = [1] * len(seconds)
+    while seconds and sum(pieces) < parts:
+        longest = max(range(len(seconds)), key=lambda i: seconds[i] / pieces[i])
+        pieces[longest] += 1
+    return [duration / number for duration, number in zip(seconds, pieces, strict=True) for _ in range(number)]
+
+
+class Line(NamedTuple):
+    """y = fixed + slope * x."""
+
+    fixed: float
+    slope: float
+
+
+def fitted(xs: Sequence[float], ys: Sequence[float]) -> Line | None:
+    """The line of least squares; None if ``xs`` differ too little to tell a fixed part from one that grows."""
+    if len(xs) < 3:
+        return None
+    mean_x, mean_y = fmean(xs), fmean(ys)
+    variance = fmean([(x - mean_x) ** 2 for x in xs])
+    if mean_x <= 0 or math.sqrt(variance) < 0.2 * mean_x:
+        return None
+    slope = max(0.0, fmean([(x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)]) / variance)
+    slope = min(slope, mean_y / mean_x)
+    return Line(mean_y - slope * mean_x, slope)

@@ -1,0 +1,120 @@
+"""The result as a configuration file: YAML with a comment for each change, its reason and its expected gain."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pystorm_source.tuning.advice import Advice
+from pystorm_source.tuning.sweep import Goal, Outcome, Step
+
+WIDTH = 120
+
+
+class Change(NamedTuple):
+    """A key of the engine, or the ``par`` of a component, with all steps that have changed it."""
+
+    name: str
+    value: Any
+    is_key: bool
+    steps: tuple[Step, ...]
+
+    @property
+    def gain(self) -> float:
+        """Of its steps, one after the other."""
+        gain = 1.0
+        for step in self.steps:
+            gain *= step.gain
+        return gain
+
+
+def changes_of(outcome: Outcome) -> list[Change]:
+    """What was changed, in the order in which it was first changed."""
+    steps: dict[tuple[str, bool], list[Step]] = {}
+    for step in outcome.steps:
+        change = step.proposal.change
+        for name, _ in change.keys:
+            steps.setdefault((name, True), []).append(step)
+        for name, _ in change.pars:
+            steps.setdefault((name, False), []).append(step)
+    values: dict[tuple[str, bool], Any] = {(name, True): value for name, value in outcome.settings.keys}
+    values |= {(name, False): tasks for name, tasks in outcome.settings.pars}
+    return [Change(name, values[name, is_key], is_key, tuple(made)) for (name, is_key), made in steps.items()]
+
+
+def written(
+    topology: str,
+    outcome: Outcome | None,
+    advice: Sequence[Advice],
+    goal: Goal = "throughput",
+    given: Mapping[str, Any] | None = None,
+    use: str = "",
+) -> str:
+    """The file's text. ``given``: keys that the topology was measured with, by option. ``use``: the path that option
+    ``config`` is to name."""
+    lines = [f"# Made by: pystorm-source tune {topology}"]
+    if outcome is not None:
+        base, best = outcome.base, outcome.best
+        lines += [
+            f"# Goal: {goal}. As it is: {figures(base.rate, base.latency)}.",
+            f"# Tuned: {figures(best.rate, best.latency)}; {outcome.gain:.2f} times as good, measured in pairs.",
+        ]
+    if use:
+        lines.append(f'# Use: .option("config", {json.dumps(use)})')
+    if given:
+        lines += ["", "# As given by -o.", *(f"{key}: {json.dumps(value)}" for key, value in given.items())]
+    said: set[int] = set()
+    for change in changes_of(outcome) if outcome is not None else ():
+        lines += ["", *_change(change, said)]
+    for each in advice:
+        lines += ["", *_advice(each)]
+    if len(lines) <= 3 and not advice:
+        lines.append("# Nothing that was tried gains.")
+    return "\n".join(lines) + "\n"
+
+
+def figures(rate: float, latency: float) -> str:
+    """``12,345 tuples/s, 3.21 ms``."""
+    return f"{rate:,.0f} tuples/s, {latency * 1e3:,.2f} ms from emit to ack"
+
+
+def _change(change: Change, said: set[int]) -> Iterator[str]:
+    """``said``: identities of the steps whose reasons stand above already; those of this one are added."""
+    finding = change.steps[0].proposal.finding
+    own = change.name if change.is_key else f"{change.name}.par"
+    together = sorted({name for step in change.steps for name in _names(step)} - {own})
+    if said.issuperset(map(id, change.steps)):
+        yield from _wrapped(f"Together with {' and '.join(together)}, above.")
+    else:
+        beside = f", together with {' and '.join(together)}" if together else ""
+        yield from _wrapped(f"{finding.about}: {finding.why}.")
+        yield from _wrapped(f"{change.steps[-1].proposal.arithmetic}.")
+        yield from _wrapped(f"Expected gain: {change.gain:.2f} times, measured{beside}.")
+    said.update(map(id, change.steps))
+    if change.is_key:
+        yield f"{change.name}: {json.dumps(change.value)}"
+    else:
+        yield f"# In the class of the topology: {change.name} = ....spec(..., par={change.value})"
+
+
+def _names(step: Step) -> Iterator[str]:
+    yield from (name for name, _ in step.proposal.change.keys)
+    yield from (f"{name}.par" for name, _ in step.proposal.change.pars)
+
+
+def _advice(advice: Advice) -> Iterator[str]:
+    finding = advice.finding
+    yield from _wrapped(f"{finding.about}: {finding.why}.")
+    yield from _wrapped(f"{advice.change}. Expected gain: {advice.gain:.2f} times, computed: {advice.arithmetic}.")
+    if advice.option is not None:
+        key, value = advice.option
+        yield f'# On the reader: .option("{key}", {value})'
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    line = "#"
+    for word in text.split():
+        if len(line) + 1 + len(word) > WIDTH:
+            yield line
+            line = "#"
+        line += f" {word}"
+    yield line

@@ -1,0 +1,187 @@
+"""What is worth trying for a finding: a few settings each, by Little's law and the rules of docs/TUNING.md."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pystorm_source.plan.plan import Plan
+from pystorm_source.tuning.classify import WAITS, Finding
+from pystorm_source.tuning.model import ROOM, instances_for, pending_for, power_of_two, stays
+from pystorm_source.tuning.observed import Observed
+from pystorm_source.tuning.settings import Settings
+
+SCHEDULER = "topology.scheduler"
+BATCH = "topology.producer.batch.size"
+QUEUE = "topology.executor.receive.buffer.size"
+FLUSH = "topology.batch.flush.interval.millis"
+PENDING = "topology.max.spout.pending"
+REQUESTS = "topology.async.max.pending"
+
+MOST_TASKS = 64
+"""Tasks of a component that waits. More: the threads of one Spark task cost more memory than the wait is worth; an
+AsyncBolt waits for thousands of answers in one thread."""
+MOST_FASTER = 256.0
+"""Times as fast as now, at most, is what bounds are made for. More: one that nothing limits is."""
+SPREADABLE = ("shuffle", "local_or_shuffle", "fields", "partial_key", "none")
+"""Groupings under which more tasks share the work."""
+
+
+class Proposal(NamedTuple):
+    """``change``: over the settings of now. ``arithmetic``: why these figures."""
+
+    finding: Finding
+    change: Settings
+    arithmetic: str
+
+
+def proposals(finding: Finding, observed: Observed, plan: Plan) -> list[Proposal]:
+    """Settings to try, the most promising first; none if no setting helps. ``plan``: as it was observed."""
+    made = {
+        "slow bolt": _slow,
+        "slow spout": _slow,
+        "starved by source": _starved,
+        "interpreter lock": _lock,
+        "tiny batches": _tiny_batches,
+        "short queue": _short_queue,
+        "few open trees": _few_trees,
+        "few requests": _few_requests,
+    }.get(finding.cause)
+    found = made(finding, observed, plan) if made is not None else ()
+    return [each for each in found if _changes(each.change, plan)]
+
+
+def wanted_rate(observed: Observed, component: str) -> tuple[float, str]:
+    """Tuples of the spouts per second that all others could do, and how that is computed."""
+    others = max((observed.busy(each) for each in observed.components if each.name != component), default=0.0)
+    faster = min(MOST_FASTER, 1 / others) if others > 0 else MOST_FASTER
+    rate = observed.rate * faster
+    return rate, f"the others could do {observed.rate:,.0f}/s / {others:.3f} busy = {rate:,.0f}/s"
+
+
+def _slow(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
+    if finding.cause == "slow bolt" and observed.cpu_share.get(finding.component, 1.0) < WAITS:
+        yield from _instances(finding, observed, plan)
+        return
+    if finding.cause == "slow bolt" and _spreadable(finding.component, plan):
+        text = f"one task for each of {observed.cores} cores: pays if process() gives the interpreter's lock away"
+        threads = _keys({SCHEDULER: "threads"})
+        yield Proposal(finding, threads.with_pars({finding.component: observed.cores}), text)
+    if plan.options.scheduler == "inline":
+        several = {each.name: 1 for each in plan.components if len(each.tasks) > 1}
+        if several:
+            yield Proposal(finding, Settings().with_pars(several), "under inline tasks share one thread: one is enough")
+        yield Proposal(finding, _keys({BATCH: 1}), "under inline a batch ends with its turn: none is needed")
+        yield Proposal(finding, _keys({BATCH: 256}), "fewer hand-overs: one for 256 tuples")
+        yield Proposal(finding, _keys({QUEUE: 256}), "a queue of 256 stays nearer to the processor")
+    else:
+        yield from _lock(finding, observed, plan)
+        yield from _tiny_batches(finding, observed, plan)
+
+
+def _instances(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
+    """As many tasks as calls must be under way."""
+    if finding.cause == "slow bolt" and not _spreadable(finding.component, plan):
+        return
+    component = observed.component(finding.component)
+    rate, text = wanted_rate(observed, finding.component)
+    calls = component.execute.count / max(1, observed.tuples)
+    asked = instances_for(rate * calls, component.execute.mean)
+    text = f"{text}; * {calls:.2f} calls * {component.execute.mean * 1e3:.2f} ms = {asked:,} under way"
+    most = min(asked, MOST_TASKS)
+    if most < asked:
+        text += f", at most {MOST_TASKS} tasks: an AsyncBolt could wait for all of them"
+    for tasks in _falling(most):
+        yield Proposal(finding, _keys({SCHEDULER: "threads"}).with_pars({finding.component: tasks}), text)
+
+
+def _starved(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
+    spout = observed.component(finding.component)
+    if (
+        spout.stalls.get("nothing_to_emit", 0.0) < observed.busy(spout)
+        and observed.cpu_share.get(spout.name, 1.0) < WAITS
+    ):
+        yield from _instances(finding, observed, plan)
+
+
+def _lock(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
+    yield Proposal(finding, _keys({SCHEDULER: "inline"}), "one thread takes turns: no lock is passed to and fro")
+
+
+def _tiny_batches(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
+    queue = plan.options.receive_buffer_size
+    for size in (100, 256):
+        longer = {QUEUE: None} if size > queue // 2 else {}
+        yield Proposal(finding, _keys({BATCH: size, **longer}), f"one wake-up for {size} tuples instead of each")
+    if plan.options.flush_interval_millis < 10 and plan.options.producer_batch_size > 1:
+        yield Proposal(finding, _keys({FLUSH: 10}), "batches that are not full wait 10 ms for more")
+
+
+def _short_queue(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
+    now = plan.options.receive_buffer_size
+    once = observed.emitted_at_once
+    for size in sorted({power_of_two(ROOM * once) if once > now else 0, 1024, 256}, reverse=True):
+        if size > now:
+            text = f"a turn hands over at most {now:,} tuples, and takes up to 256; one call emitted {once:,} beyond it"
+            yield Proposal(finding, _keys({QUEUE: size}), text)
+
+
+def _few_trees(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
+    now = plan.options.max_spout_pending
+    if now is None:
+        return
+    stay = stays(now * max(1, len(plan.component(finding.component).tasks)), observed.rate)
+    rate, text = wanted_rate(observed, "")
+    asked = pending_for(rate, stay)
+    text = f"{now} / {observed.rate:,.0f}/s = {stay * 1e3:.2f} ms from emit to ack; {text}"
+    yield Proposal(finding, _keys({PENDING: asked}), f"{text}; * {stay * 1e3:.2f} ms * {ROOM:g} = {asked:,}")
+    yield Proposal(finding, _keys({PENDING: None}), "unset: the queues bound open trees")
+
+
+def _few_requests(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
+    now = observed.requests[finding.component]
+    bolt = observed.component(finding.component)
+    done = bolt.batch.executed / observed.seconds if observed.seconds > 0 else 0.0
+    stay = stays(now * bolt.tasks, done)
+    rate, text = wanted_rate(observed, "")
+    asked = pending_for(rate * done / max(observed.rate, 1e-9), stay)
+    text = (
+        f"{now} / {done:,.0f}/s = {stay * 1e3:.2f} ms a request; {text}; * {stay * 1e3:.2f} ms * {ROOM:g} = {asked:,}"
+    )
+    for bound in (asked, max(now * 8, 1000)):
+        yield Proposal(finding, _keys({REQUESTS: min(bound, 1 << 20)}), text)
+
+
+def _falling(most: int) -> Sequence[int]:
+    return sorted({most, math.ceil(most / 4), min(4, most)}, reverse=True)
+
+
+def _spreadable(name: str, plan: Plan) -> bool:
+    groupings = {edge.grouping for edge in plan.edges if edge.consumer == name}
+    return bool(groupings) and groupings <= set(SPREADABLE)
+
+
+def _keys(keys: dict[str, Any]) -> Settings:
+    return Settings().with_keys(keys)
+
+
+def _changes(change: Settings, plan: Plan) -> bool:
+    """Whether anything is different, and no component has a key of its own in the way."""
+    config = dict(plan.config)
+    own = {key for component in plan.components for key, _ in component.config}
+    if own & change.own:
+        return False
+    tasks = {component.name: len(component.tasks) for component in plan.components}
+    return any(config.get(key) != value for key, value in change.keys) or any(
+        tasks[name] != number for name, number in change.pars
+    )
+
+
+def frontier(points: Iterable[tuple[float, float]]) -> set[tuple[float, float]]:
+    """Of (rate, latency) those that no other one is better than in both."""
+    kept: set[tuple[float, float]] = set()
+    least = math.inf
+    for rate, latency in sorted(points, key=lambda point: (-point[0], point[1])):
+        if latency < least:
+            kept.add((rate, latency))
+            least = latency
+    return kept

@@ -1,0 +1,59 @@
+"""Settings that a trial runs under: engine keys and numbers of tasks, over what the topology has."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pystorm_source.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``keys``: engine key → value, None for its default. ``pars``: component → number of tasks.
+
+    Both are sorted items, so that equal settings are equal.
+    """
+
+    keys: tuple[tuple[str, Any], ...] = ()
+    pars: tuple[tuple[str, int], ...] = field(default=())
+
+    def with_keys(self, keys: Mapping[str, Any]) -> "Settings":
+        """These, with other keys on top."""
+        return replace(self, keys=tuple(sorted({**dict(self.keys), **keys}.items())))
+
+    def with_pars(self, pars: Mapping[str, int]) -> "Settings":
+        """These, with other numbers of tasks on top."""
+        return replace(self, pars=tuple(sorted({**dict(self.pars), **pars}.items())))
+
+    def plus(self, other: "Settings") -> "Settings":
+        """These, with the other ones on top."""
+        return self.with_keys(dict(other.keys)).with_pars(dict(other.pars))
+
+    def applied(self, plan: Plan) -> Plan:
+        """The plan under them. Raises OptionError if a key is wrong, or contradicts another one."""
+        config = {**dict(plan.config), **dict(self.keys)}
+        plan = plan.configured(
+            {key: value for key, value in config.items() if value is not None or key not in self.own}
+        )
+        pars = dict(self.pars)
+        first, tasks = 1, {}
+        for component in sorted(plan.components, key=lambda component: component.tasks):
+            count = pars.get(component.name, len(component.tasks))
+            tasks[component.name] = tuple(range(first, first + count))
+            first += count
+        components = tuple(replace(component, tasks=tasks[component.name]) for component in plan.components)
+        return replace(plan, components=components)
+
+    @property
+    def own(self) -> set[str]:
+        """The keys that are changed."""
+        return {key for key, _ in self.keys}
+
+    def __str__(self) -> str:
+        parts = [f"{_short(key)}={'unset' if value is None else value}" for key, value in self.keys]
+        parts += [f"{name}.par={tasks}" for name, tasks in self.pars]
+        return " ".join(parts) or "as it is"
+
+
+def _short(key: str) -> str:
+    return key.removeprefix("topology.")

@@ -1,0 +1,225 @@
+"""Tries what the classification proposes, keeps what gains, and stops at its time limit.
+
+    observe ─► findings ─► proposals ─► a trial each ─► the best against what is, in pairs ─► kept ─► observe again
+
+Its choices depend on the trials and the seed alone: the seed decides the order within pairs, so that neither side has
+the warmer machine.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from statistics import median
+from typing import Literal, Protocol
+
+from pystorm_source.clock import Clock
+from pystorm_source.errors import OptionError
+from pystorm_source.plan.plan import Plan
+from pystorm_source.tuning.classify import Finding, findings
+from pystorm_source.tuning.observed import Observed
+from pystorm_source.tuning.proposals import Proposal, frontier, proposals
+from pystorm_source.tuning.settings import Settings
+from pystorm_source.tuning.trial import Trial
+
+Goal = Literal["throughput", "latency"]
+
+WORTH = 1.05
+"""A change is kept if it gains so much. Less: noise is kept. More: small gains that add up are lost."""
+PROMISING = 1.02
+"""One trial that gains so much is measured again, in pairs."""
+CLEAR = 1.5
+"""A gain that one pair proves."""
+KEEPS = 0.9
+"""Share of the throughput that a change for latency must keep."""
+PAIRS = 3
+TRIALS = 40
+"""Into so many trials the time is cut. More: shorter ones, which differ by chance. Less: less is tried."""
+LEAST_SECONDS, MOST_SECONDS = 0.5, 3.0
+
+
+class Runner(Protocol):
+    """What makes trials."""
+
+    def __call__(self, settings: Settings, seconds: float, rate: float = 0.0) -> Trial: ...
+
+    def profile(self, settings: Settings, seconds: float) -> Mapping[str, float]: ...
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change that was kept. ``gain``: how many times as good as before it, by the goal."""
+
+    proposal: Proposal
+    gain: float
+    before: Trial
+    after: Trial
+
+
+@dataclass
+class Outcome:
+    """``observed``: as it is; ``tuned``: with all changes. ``steps``: changes that were kept, in order; ``gain``: of
+    all of them, measured once more in pairs. ``named``: findings, those that a change has proven first.
+    ``out_of_time``: proposals that were not tried."""
+
+    base: Trial
+    best: Trial
+    observed: Observed
+    tuned: Observed
+    steps: list[Step] = field(default_factory=list)
+    named: list[Finding] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+    gain: float = 1.0
+    out_of_time: int = 0
+
+    @property
+    def settings(self) -> Settings:
+        """All that was changed."""
+        return self.best.settings
+
+    def points(self) -> list[tuple[Trial, bool]]:
+        """A trial for each of the settings, with the median of their rates and latencies, the best first; and whether
+        it is on the frontier: no other one is better in both."""
+        by_settings: dict[Settings, list[Trial]] = {}
+        for trial in self.trials:
+            by_settings.setdefault(trial.settings, []).append(trial)
+        united = [_united(settings, trials) for settings, trials in by_settings.items()]
+        best = frontier((each.rate, each.latency) for each in united)
+        return [(each, (each.rate, each.latency) in best) for each in sorted(united, key=lambda each: -each.rate)]
+
+
+@dataclass
+class Sweep:
+    """``seconds``: for all of it. ``notes``: is called with what is done, a line each."""
+
+    plan: Plan
+    run: Runner
+    clock: Clock
+    seconds: float = 60.0
+    seed: int = 0
+    goal: Goal = "throughput"
+    notes: Callable[[str], None] = lambda line: None
+
+    def __call__(self) -> Outcome:
+        """Blocking, until nothing more gains, or the time is over. Raises TupleFailed if a component fails."""
+        self._deadline = self.clock.monotonic() + self.seconds
+        self._trial_seconds = min(MOST_SECONDS, max(LEAST_SECONDS, self.seconds / TRIALS))
+        self._chance = Random(self.seed)
+        self._trials: list[Trial] = []
+        self._rates: dict[Settings, float] = {}
+        nothing = Settings()
+        self.notes("which calls compute, and which wait")
+        self._cpu_share = dict(self.run.profile(nothing, self._trial_seconds))
+        base = self._trial(nothing, 0.0)
+        outcome = Outcome(base, base, self._seen(base), self._seen(base))
+        tried: set[Settings] = set()
+        proven: list[Finding] = []
+        while step := self._improved(outcome, tried):
+            outcome.steps.append(step)
+            outcome.best, outcome.tuned = step.after, self._seen(step.after)
+            proven.append(step.proposal.finding)
+        first = findings(outcome.observed)
+        outcome.named = list(dict.fromkeys([*proven, *first]))
+        if outcome.steps:
+            outcome.gain = self._verified(outcome)
+        outcome.trials = self._trials
+        return outcome
+
+    def _seen(self, trial: Trial) -> Observed:
+        assert trial.observed is not None
+        return replace(trial.observed, cpu_share=self._cpu_share)
+
+    def _improved(self, outcome: Outcome, tried: set[Settings]) -> Step | None:
+        """The next change that is kept, of the largest finding that has one."""
+        best = outcome.best
+        observed = self._seen(best)
+        plan = best.settings.applied(self.plan)
+        for finding in findings(observed):
+            promising: list[tuple[float, Proposal]] = []
+            for proposal in proposals(finding, observed, plan):
+                settings = best.settings.plus(proposal.change)
+                if settings in tried or settings == best.settings:
+                    continue
+                if not self._has_time(1 + 2 + 2):
+                    outcome.out_of_time += 1
+                    continue
+                tried.add(settings)
+                gain = self._tried(best, settings)
+                if gain >= PROMISING:
+                    promising.append((gain, proposal))
+                if gain >= 4:  # the others are smaller steps the same way
+                    break
+            for gain, proposal in sorted(promising, key=lambda each: -each[0])[:2]:
+                if step := self._confirmed(best, proposal, gain):
+                    return step
+        return None
+
+    def _tried(self, best: Trial, settings: Settings) -> float:
+        try:
+            return self._gain(best, self._trial(settings, best.rate))
+        except OptionError as error:  # settings that contradict each other
+            self.notes(f"  {settings}: {error.message.splitlines()[0]}")
+            return 0.0
+
+    def _confirmed(self, best: Trial, proposal: Proposal, gain: float) -> Step | None:
+        settings = best.settings.plus(proposal.change)
+        pairs = 1 if gain >= CLEAR else PAIRS
+        seen = self._pairs(best.settings, settings, best.rate, pairs)
+        gains = [self._gain(before, after) for before, after in seen]
+        if median(gains) < WORTH or not seen:
+            return None
+        before, after = (_typical([pair[side] for pair in seen]) for side in (0, 1))
+        self.notes(f"kept: {proposal.change}, {median(gains):.2f} times as good")
+        return Step(proposal, median(gains), before, after)
+
+    def _verified(self, outcome: Outcome) -> float:
+        """All changes together, against none."""
+        pairs = self._pairs(Settings(), outcome.settings, outcome.best.rate, PAIRS)
+        gains = [self._gain(before, after) for before, after in pairs]
+        if not gains:
+            return self._gain(outcome.base, outcome.best)
+        return median(gains)
+
+    def _pairs(self, one: Settings, two: Settings, rate: float, pairs: int) -> list[tuple[Trial, Trial]]:
+        """Trials of both, one after the other, in an order by chance; fewer if the time ends."""
+        made = []
+        for number in range(pairs):
+            if number and not self._has_time(2):
+                break
+            first_is_one = self._chance.random() < 0.5
+            trials = [self._trial(each, rate) for each in ((one, two) if first_is_one else (two, one))]
+            made.append((trials[0], trials[1]) if first_is_one else (trials[1], trials[0]))
+        return made
+
+    def _trial(self, settings: Settings, rate: float) -> Trial:
+        """``rate``: of what is best now; an unknown one may be slower, and a range that is too long cannot be cut."""
+        trial = self.run(settings, self._trial_seconds, self._rates.get(settings, rate / 8))
+        self._rates[settings] = trial.peak
+        self._trials.append(trial)
+        left = max(0.0, self._deadline - self.clock.monotonic())
+        self.notes(f"  {left:3.0f} s left: {settings}: {trial.rate:,.0f} tuples/s, {trial.latency * 1e3:,.2f} ms")
+        return trial
+
+    def _has_time(self, trials: int) -> bool:
+        return self.clock.monotonic() + trials * self._trial_seconds * 1.1 <= self._deadline
+
+    def _gain(self, before: Trial, after: Trial) -> float:
+        """How many times as good ``after`` is. For latency: 0.0 if it costs too much throughput."""
+        one, two = before.rate, after.rate
+        if before.is_inline and after.is_inline:
+            one, two = before.rate_alone, after.rate_alone
+        faster = two / one if one > 0 else 1.0
+        if self.goal == "throughput":
+            return faster
+        return before.latency / after.latency if after.latency > 0 and faster >= KEEPS else 0.0
+
+
+def _typical(trials: Iterable[Trial]) -> Trial:
+    """The one in the middle, by rate."""
+    ordered = sorted(trials, key=lambda trial: trial.rate)
+    return ordered[len(ordered) // 2]
+
+
+def _united(settings: Settings, trials: list[Trial]) -> Trial:
+    rate = median(trial.rate for trial in trials)
+    open_trees = median(trial.latency for trial in trials) * rate
+    return Trial(settings, round(rate * 1000), 1000.0, open_trees=open_trees)

@@ -1,0 +1,281 @@
+"""Runs a topology here, under some settings, for a while, and observes it.
+
+Input that is finite is read again from its begin, in new workers. Nothing is committed to spouts, so that it stays
+there; but components are called for real, as in a task.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from threading import Event, Thread
+from typing import Any
+
+from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.spout_executor import SpoutExecutor
+from pystorm_source.api import AsyncBolt
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.plan.plan import Plan
+from pystorm_source.records.record import ComponentProgress, Counts, Latency
+from pystorm_source.tuning import machine
+from pystorm_source.tuning.call_times import CallTimes, timed
+from pystorm_source.tuning.model import stays
+from pystorm_source.tuning.observed import Observed
+from pystorm_source.tuning.settings import Settings
+from pystorm_source.worker import OutputPlan, Worker
+from pystorm_source.worker.local_run import Counts as RunCounts
+from pystorm_source.worker.local_run import LocalRun, LocalTask
+
+FIRST_RANGE = 32
+"""Offsets of the first range. More: a bolt that takes 100 ms keeps the trial beyond its time."""
+ROUND_SHARE = 0.4
+"""Of a trial, that a range is to take. Less: the begin and the end of ranges, when not all are at work, count more.
+More: a trial that becomes slower exceeds its time."""
+WARM_SHARE = 0.15
+"""Of a trial, that does not count: caches and the first connections."""
+LOOK_SECONDS = 0.02
+
+
+@dataclass
+class Trial:
+    """``tuples`` in ``seconds``; ``delayed``: how long of them the thread that drives waited for a processor, which
+    other processes held. ``peak``: tuples per second of the best round. ``open_trees``: on average; of spouts without
+    ids, tuples in queues."""
+
+    settings: Settings
+    tuples: int = 0
+    seconds: float = 0.0
+    delayed: float = 0.0
+    peak: float = 0.0
+    open_trees: float = 0.0
+    observed: Observed | None = None
+
+    @property
+    def rate(self) -> float:
+        """Tuples of the spouts per second."""
+        return self.tuples / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def rate_alone(self) -> float:
+        """As if no other process had held the processor: exact if one thread does all."""
+        alone = self.seconds - self.delayed
+        return self.tuples / alone if alone > 0 else 0.0
+
+    @property
+    def is_inline(self) -> bool:
+        return self.observed is not None and self.observed.scheduler == "inline"
+
+    @property
+    def latency(self) -> float:
+        """Seconds from a tuple's emit until it is fully processed, by Little's law."""
+        return stays(self.open_trees, self.rate)
+
+
+@dataclass
+class TrialRunner:
+    """Trials of ``plan``. ``trials``: how many there were."""
+
+    plan: Plan
+    clock: Clock = field(default_factory=SystemClock)
+    cores: int = field(default_factory=lambda: os.cpu_count() or 1)
+    trials: int = 0
+
+    def __call__(self, settings: Settings, seconds: float, rate: float = 0.0) -> Trial:
+        """Blocking, for about so many ``seconds``. ``rate``: tuples per second that are expected, 0.0 if nothing is
+        known. Raises TupleFailed if a component fails, OptionError for settings that contradict each other."""
+        return self._run(settings, settings.applied(self.plan), seconds, rate)
+
+    def profile(self, settings: Settings, seconds: float) -> Mapping[str, float]:
+        """Component → share of its calls' duration in which they compute. One thread: no lock is waited for."""
+        inline = settings.with_keys({"topology.scheduler": "inline"})
+        plan = inline.applied(self.plan)
+        times = {component.name: CallTimes() for component in plan.components}
+        components = tuple(
+            replace(component, cls=timed(component.cls, times[component.name])) for component in plan.components
+        )
+        self._run(inline, replace(plan, components=components), seconds, 0.0)
+        return {name: each.share for name, each in times.items() if each.wall > 0}
+
+    def _run(self, settings: Settings, plan: Plan, seconds: float, rate: float) -> Trial:
+        self.trials += 1
+        spent = _Spent(Trial(settings), self.clock, seconds)
+        spent.most = max(FIRST_RANGE, int(rate * seconds * ROUND_SHARE))
+        while spent.left > 0 and self._read_once(plan, spent):
+            pass  # input that is finite, once more
+        trial = spent.trial
+        trial.open_trees = fmean(spent.open_trees) if spent.open_trees else 0.0
+        trial.observed = self._observed(plan, spent)
+        return trial
+
+    def _read_once(self, plan: Plan, spent: "_Spent") -> bool:
+        """Reads until the time is over, or all is read. Returns whether there was anything."""
+        starts = _Starts(self.clock)
+        local = LocalRun(plan, self.clock, prepare=starts.prepare, output=OutputPlan.typed(plan), commits=False)
+        read_any = False
+        try:
+            with _watched(local, spent.open_trees):
+                while spent.left > 0:
+                    unread = local.unread.look()
+                    spent.sizes = spent.sizes or tuple(local.unread.sizes())
+                    if not unread and not local.without_offsets:
+                        break
+                    read_any = True
+                    spent.add(local, starts)
+            spent.counts = spent.counts.plus(local.counts())
+        finally:
+            local.stop()
+        return read_any
+
+    def _observed(self, plan: Plan, spent: "_Spent") -> Observed:
+        trial, seconds = spent.trial, spent.busy
+        reported: Mapping[str, Any] = spent.counts.report.get("components", {})
+        waiting = {component.name: component for component in plan.components if issubclass(component.cls, AsyncBolt)}
+        return Observed(
+            components=tuple(
+                _component(
+                    component.name,
+                    component.is_spout,
+                    component.options.receive_buffer_size,
+                    reported.get(component.name, {}),
+                    seconds,
+                )
+                for component in plan.components
+            ),
+            seconds=seconds,
+            cores=self.cores,
+            tuples=round(trial.rate * seconds),
+            scheduler=plan.options.scheduler,
+            processors=spent.computed / seconds if seconds > 0 else None,
+            requests={name: component.options.async_max_pending for name, component in waiting.items()},
+            spread={name: _spread(each) for name, each in reported.items()},
+            emitted_at_once=max([0, *(each.get("pending_emits_high_mark", 0) for each in reported.values())]),
+            partitions=spent.sizes,
+            config=dict(plan.config),
+            open_trees=trial.open_trees,
+        )
+
+
+@dataclass
+class _Spent:
+    """A trial under way. ``most``: offsets of the next range; ``busy``, ``computed``: seconds of all its rounds, and
+    processor seconds in them."""
+
+    trial: Trial
+    clock: Clock
+    seconds: float
+    most: int = FIRST_RANGE
+    busy: float = 0.0
+    computed: float = 0.0
+    counts: RunCounts = field(default_factory=RunCounts)
+    sizes: tuple[int, ...] = ()
+    open_trees: list[float] = field(default_factory=list)
+    began: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.began = self.clock.monotonic()
+
+    @property
+    def left(self) -> float:
+        return self.seconds - (self.clock.monotonic() - self.began)
+
+    def add(self, local: LocalRun, starts: "_Starts") -> None:
+        """One round: a range of each spout."""
+        share = self.seconds * ROUND_SHARE
+        ranges = local.unread.next_ranges(self.most)
+        starts.seconds = 0.0
+        at, computed, delay = self.clock.monotonic(), time.process_time(), machine.main_delay()
+        local.round(ranges, max(0.05, min(self.left, share)), until_idle=False)
+        took = max(1e-9, self.clock.monotonic() - at - starts.seconds)
+        done = _tuples(local, ranges)
+        self.trial.peak = max(self.trial.peak, done / took)
+        self.busy += took
+        self.computed += time.process_time() - computed
+        if self.left <= self.seconds * (1 - WARM_SHARE):
+            self.trial.tuples += done
+            self.trial.seconds += took
+            self.trial.delayed += min(0.9 * took, machine.main_delay() - delay)
+        if took < share / 4:
+            self.most *= 2 if took > share / 16 else 8
+        elif took > share * 1.5:
+            self.most = max(1, int(self.most * share / took))
+
+
+class _Starts:
+    """Starts workers before their round, and knows how long that took."""
+
+    def __init__(self, clock: Clock):
+        self.clock = clock
+        self.seconds = 0.0
+
+    def prepare(self, worker: Worker, task: LocalTask) -> None:
+        began = self.clock.monotonic()
+        worker.start()
+        self.seconds += self.clock.monotonic() - began
+
+
+@contextmanager
+def _watched(local: LocalRun, opens: list[float]) -> Iterator[None]:
+    """Notes, now and then, how many trees are open in the worker that is at work."""
+    over = Event()
+
+    def look() -> None:
+        while not over.wait(LOOK_SECONDS):
+            worker = local.worker
+            if worker is not None:
+                opens.append(float(_open(worker)))
+
+    thread = Thread(target=look, name="pystorm-tune", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _open(worker: Worker) -> int:
+    spouts = [each for each in worker.executors if isinstance(each, SpoutExecutor)]
+    trees = sum(each.unsettled for each in spouts)
+    if trees or any(each.rooted for each in spouts):
+        return trees
+    return sum(len(each.queue) for each in worker.executors if isinstance(each, BoltExecutor))
+
+
+def _tuples(local: LocalRun, ranges: Any) -> int:
+    """Of spouts with offsets those of the ranges; else what was emitted."""
+    done = sum(each.end - each.start for each in ranges)
+    if local.without_offsets and local.worker is not None:
+        emits = local.worker.last_run().emits
+        done += sum(emits.get(name, 0) for name in local.without_offsets)
+    return done
+
+
+def _spread(counts: Mapping[str, Any]) -> float:
+    """What the busiest task executed, by the mean of the tasks."""
+    executed = [each.get("executed", 0) for each in counts.get("tasks", {}).values()]
+    return max(executed) * len(executed) / sum(executed) if sum(executed) else 1.0
+
+
+def _component(
+    name: str, is_spout: bool, queue_capacity: int, counts: Mapping[str, Any], seconds: float
+) -> ComponentProgress:
+    tasks = max(1, len(counts.get("tasks", {})))
+    latency = counts.get("latency", {})
+    share = 1.0 / (seconds * tasks) if seconds > 0 else 0.0
+    return ComponentProgress(
+        name=name,
+        kind="spout" if is_spout else "bolt",
+        tasks=tasks,
+        batch=Counts(
+            **{each: counts.get(each, 0) for each in ("executed", "emitted", "transferred", "acked", "failed")}
+        ),
+        execute=Latency(**{each: latency.get(each, 0) for each in ("count", "mean", "p50", "p99", "max")}),
+        capacity=counts.get("busy_seconds", 0.0) * share,
+        stalls={reason: spent * share for reason, spent in counts.get("stall_seconds", {}).items()},
+        queue_high_mark=counts.get("queue_high_mark", 0),
+        queue_capacity=0 if is_spout else queue_capacity,
+        pending_high_mark=counts.get("pending_high_mark", 0),
+        batch_fill=counts.get("batch_fill", 0.0),
+    )

@@ -1,0 +1,181 @@
+"""Topologies with one planted bottleneck each."""
+
+import asyncio
+import hashlib
+import time
+
+from pystorm_source import AsyncBolt, Bolt, Grouping, PartitionedSpout, Topology
+
+ENDLESS = 1 << 40
+
+
+class Numbers(PartitionedSpout):
+    """Offset i is the number i."""
+
+    outputs = ["n long"]
+
+    def partitions(self):
+        return ["0"]
+
+    def latest(self, partition):
+        return ENDLESS
+
+    def open(self, partition, start, end):
+        self.at, self.end = start, end
+
+    def next_tuple(self):
+        if self.at == self.end:
+            return False
+        self.emit((self.at,), self.at)
+        self.at += 1
+        return None
+
+
+class Slow(Numbers):
+    """Its source gives a record in two milliseconds."""
+
+    def next_tuple(self):
+        if self.at != self.end:
+            time.sleep(0.002)
+        return super().next_tuple()
+
+
+class Uneven(Numbers):
+    """One partition has nearly all."""
+
+    def partitions(self):
+        return ["0", "1", "2", "3"]
+
+    def latest(self, partition):
+        return 1_000_000 if partition == "0" else 1_000
+
+
+class Sentences(Numbers):
+    outputs = ["line string"]
+
+    def next_tuple(self):
+        if self.at == self.end:
+            return False
+        self.emit(("the cow jumped over the moon",), self.at)
+        self.at += 1
+        return None
+
+
+class Pass(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        self.emit(tup.values)
+
+
+class Wait(Pass):
+    """A service that answers in three milliseconds, asked one at a time."""
+
+    def process(self, tup):
+        time.sleep(0.003)
+        self.emit(tup.values)
+
+
+class Loop(Pass):
+    """Plain Python, which holds the interpreter's lock."""
+
+    def process(self, tup):
+        total = 0
+        for i in range(200):
+            total += i
+        self.emit(tup.values)
+
+
+class Hash(Pass):
+    """C code that gives the lock away."""
+
+    def process(self, tup):
+        hashlib.pbkdf2_hmac("sha256", b"some data", b"salt", 1000)
+        self.emit(tup.values)
+
+
+class Ask(AsyncBolt):
+    """A service that answers in five milliseconds, however many ask."""
+
+    outputs = ["n long"]
+
+    async def process(self, tup):
+        await asyncio.sleep(0.005)
+        self.emit(tup.values)
+
+
+class Split(Bolt):
+    outputs = ["word string"]
+
+    def process(self, tup):
+        for word in tup.values.line.split():
+            self.emit((word,))
+
+
+class Count(Bolt):
+    outputs = ["word string", "n long"]
+
+    def initialize(self, conf, context):
+        self.seen = {}
+
+    def process(self, tup):
+        word = tup.values.word
+        self.seen[word] = self.seen.get(word, 0) + 1
+        self.emit((word, self.seen[word]))
+
+
+class SlowBolt(Topology):
+    numbers = Numbers.spec()
+    first = Pass.spec(inputs=[numbers])
+    waits = Wait.spec(inputs=[first])
+
+
+class SlowBoltInC(Topology):
+    numbers = Numbers.spec()
+    hashes = Hash.spec(inputs=[numbers])
+
+
+class Starved(Topology):
+    numbers = Slow.spec()
+    first = Pass.spec(inputs=[numbers])
+
+
+class TinyBatches(Topology):
+    config = {"topology.scheduler": "threads", "topology.producer.batch.size": 1}
+    numbers = Numbers.spec()
+    first = Pass.spec(inputs=[numbers])
+    second = Pass.spec(inputs=[first])
+
+
+class ShortQueue(Topology):
+    config = {"topology.executor.receive.buffer.size": 2}
+    numbers = Numbers.spec()
+    first = Pass.spec(inputs=[numbers])
+    second = Pass.spec(inputs=[first])
+
+
+class FewOpenTrees(Topology):
+    config = {"topology.max.spout.pending": 2}
+    numbers = Numbers.spec()
+    asks = Ask.spec(inputs=[numbers])
+
+
+class FewRequests(Topology):
+    config = {"topology.async.max.pending": 2}
+    numbers = Numbers.spec()
+    asks = Ask.spec(inputs=[numbers])
+
+
+class UnevenPartitions(Topology):
+    numbers = Uneven.spec()
+    first = Loop.spec(inputs=[numbers])
+
+
+class WordCount(Topology):
+    lines = Sentences.spec()
+    words = Split.spec(inputs=[lines])
+    counts = Count.spec(inputs={words: Grouping.fields("word")}, par=2)
+
+
+class Locked(WordCount):
+    config = {"topology.scheduler": "threads"}

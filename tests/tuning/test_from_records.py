@@ -1,0 +1,40 @@
+"""A query's record file: what is read of it, what is left out, what it is refused for."""
+
+import json
+
+import pytest
+
+from pystorm_source.errors import OptionError
+from pystorm_source.records.record import PystormProgress
+from pystorm_source.tuning.classify import findings
+from pystorm_source.tuning.from_records import observed_of, read_records
+from tests.records import samples
+
+
+def file_of(tmp_path, lines):
+    path = tmp_path / "orders-1.jsonl"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def test_the_slowed_bolt_is_named(tmp_path):
+    path = file_of(tmp_path, [samples.progress(batch, slow="bolt3").to_json() for batch in range(6)])
+    observed = observed_of(read_records(path), cores=4)
+    assert [(each.cause, each.component) for each in findings(observed) if each.component] == [("slow bolt", "bolt3")]
+    assert observed.component("bolt3").batch.executed == sum(
+        record.topology.component("bolt3").batch.executed for record in read_records(path)[2:]
+    )
+
+
+def test_the_last_line_of_a_micro_batch_counts_and_a_cut_one_does_not(tmp_path):
+    first, last = samples.progress(0), samples.progress(0, seed=9)
+    begin = json.dumps({"kind": "begin", "topology": "Sample", "run": "1", "began": 0.0})
+    path = file_of(tmp_path, [begin, first.to_json(), last.to_json(), samples.progress(1).to_json()[:200]])
+    assert read_records(path) == [last]
+
+
+def test_a_file_without_records_is_refused(tmp_path):
+    with pytest.raises(OptionError, match="no such line"):
+        read_records(file_of(tmp_path, ["{}", PystormProgress().to_json()]))
+    with pytest.raises(OptionError, match="No such file"):
+        read_records(tmp_path / "none.jsonl")
