@@ -18,6 +18,7 @@ from pystorm_source import spouts
 from pystorm_source.cli import command_page
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, declared_by, fields_of, meaning_of
+from pystorm_source.options.accepted import bounds_of, type_of
 
 PAGES = {
     "pystorm_source/conf/defaults.yaml": "yaml",
@@ -77,45 +78,6 @@ def of_spouts() -> dict[type[Options], list[str]]:
         for table in declared_by(getattr(spouts, name)):
             named.setdefault(table, []).append(name)
     return named
-
-
-def type_of(field: msgspec.structs.FieldInfo) -> str:
-    """``int``, ``bool``, ``text``, or the words that are allowed."""
-    return " or ".join(_kinds(field.type))
-
-
-def _kinds(hint: Any) -> Iterator[str]:
-    origin = typing.get_origin(hint)
-    if origin is Annotated:
-        yield from _kinds(typing.get_args(hint)[0])
-    elif origin is Literal:
-        yield ", ".join(typing.get_args(hint))
-    elif origin is dict:
-        yield "texts"
-    elif origin in (typing.Union, types.UnionType):
-        for part in typing.get_args(hint):
-            yield from _kinds(part)
-    else:
-        yield {str: "text", type(None): "nothing"}.get(hint) or hint.__name__
-
-
-def bounds_of(field: msgspec.structs.FieldInfo) -> str:
-    """``1 … 16,777,216``, ``at least 1`` or nothing."""
-    low = high = None
-    for meta in _metas(field.type):
-        low = meta.ge if meta.ge is not None else low
-        high = meta.le if meta.le is not None else high
-    if low is not None and high is not None:
-        return f"{low:,} … {high:,}"
-    return f"at least {low:,}" if low is not None else f"at most {high:,}" if high is not None else ""
-
-
-def _metas(hint: Any) -> Iterator[msgspec.Meta]:
-    for part in typing.get_args(hint):
-        if isinstance(part, msgspec.Meta):
-            yield part
-        else:
-            yield from _metas(part)
 
 
 def yaml() -> str:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import LONGEST_GIVEN, OptionError, cut, given
+from pystorm_source.options.accepted import accepted
 from pystorm_source.redaction import redacted
 
 
@@ -166,6 +167,7 @@ def parse(table: type[T], given: Mapping[str, Any]) -> T:
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             what = cut(str(error), LONGEST_GIVEN)  # it may quote the value
             raise OptionError(
-                f"option {key!r}: {what}. {meaning_of(field)} Given: {shown(key, value)}", code="PYSTORM_INVALID_OPTION"
+                f"option {key!r}: {accepted(field, what)}. {meaning_of(field)} Given: {shown(key, value)}",
+                code="PYSTORM_INVALID_OPTION",
             ) from None
     return table(**table.defaults_beside(values), **values)

@@ -252,3 +252,35 @@ def test_half_a_character_is_refused_by_its_key(table):
     for key in fields_of(table):
         with pytest.raises(OptionError, match=re.escape(repr(key))):
             parse(table, {key: "a\ud800"})
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "says"),
+    [
+        (SourceOptions, "maxOffsetsPerTrigger", "ten", "takes a whole number, at least 1, such as 1000. "),
+        (SourceOptions, "output.batch.rows", 0, "takes a whole number, 1 to 16777216, such as 32768. "),
+        (SourceOptions, "failOnDataLoss", "maybe", "takes true or false. "),
+        (SourceOptions, "streams", "two", "takes 'one' or 'all'. "),
+        (SourceOptions, "maxTriggerDelay", 5, 'takes a text, such as "15m". '),
+        (
+            EngineOptions,
+            "topology.message.timeout.secs",
+            "soon",
+            "takes a number, more than 0, at most 100000000, such as 30.0. ",
+        ),
+    ],
+)
+def test_a_bad_value_is_told_what_is_taken_and_an_example(table, key, value, says):
+    with pytest.raises(OptionError) as refused:
+        parse(table, {key: value})
+    assert f"option {key!r}: {says}{meaning_of(fields_of(table)[key])} Given: {value!r}" in str(refused.value)
+
+
+def test_what_a_type_does_not_tell_stands_in_brackets():
+    class Named(Options, frozen=True, kw_only=True):
+        names: Annotated[dict[str, int], Meta(description="Numbers by name.")]
+        name: Annotated[str, Meta(description="A name.", pattern="^[a-z]+$")] = "x"
+
+    for key, value, says in [("names", {"a": "b"}, "at `$[...]`"), ("name", "5", "matching regex")]:
+        with pytest.raises(OptionError, match=re.escape(says)):
+            parse(Named, {"names": {}, key: value})

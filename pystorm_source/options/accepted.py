@@ -1,0 +1,96 @@
+"""What an option takes, read from the type of its field: in the words of the pages, and in those of a message."""
+
+import json
+import re
+import types
+import typing
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+_IN_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "text": "a text"}
+_SOME = 1000
+"""The example of a number without a default, unless a bound forbids it."""
+_SAID = re.compile(r"Expected `[\w| ]+`(, got `\w+`| [<>]=? [-\d.]+)?|Invalid enum value .*", re.DOTALL)
+"""msgspec's words for what ``accepted`` says by itself."""
+
+
+def type_of(field: msgspec.structs.FieldInfo) -> str:
+    """``int``, ``bool``, ``text``, or the words that are allowed."""
+    return " or ".join(_kinds(field.type))
+
+
+def bounds_of(field: msgspec.structs.FieldInfo) -> str:
+    """``1 … 16,777,216``, ``at least 1``, ``more than 0`` or nothing."""
+    low, high, above = _bound(field.type, "ge"), _bound(field.type, "le"), _bound(field.type, "gt")
+    if low is not None and high is not None:
+        return f"{low:,} … {high:,}"
+    named = {"at least": low, "more than": above, "at most": high}
+    return ", ".join(f"{words} {bound:,}" for words, bound in named.items() if bound is not None)
+
+
+def accepted(field: msgspec.structs.FieldInfo, said: str) -> str:
+    """``takes a whole number, at least 1, such as 1000``. ``said``: msgspec's error, which stands in brackets if it
+    tells more."""
+    facts = [" or ".join(_in_words(field.type))]
+    if bounds := bounds_of(field).replace("…", "to"):
+        facts.append(re.sub(r"(?<=\d),(?=\d)", "", bounds))
+    if example := _example_of(field):
+        facts.append(f"such as {example}")
+    return f"takes {', '.join(facts)}" + ("" if _SAID.fullmatch(said) else f" ({said})")
+
+
+def _kinds(hint: Any) -> Iterator[str]:
+    origin = typing.get_origin(hint)
+    if origin is Annotated:
+        yield from _kinds(typing.get_args(hint)[0])
+    elif origin is Literal:
+        yield ", ".join(typing.get_args(hint))
+    elif origin is dict:
+        yield "texts"
+    elif origin in (typing.Union, types.UnionType):
+        for part in typing.get_args(hint):
+            yield from _kinds(part)
+    else:
+        yield {str: "text", type(None): "nothing"}.get(hint) or str(getattr(hint, "__name__", hint))
+
+
+def _in_words(hint: Any) -> list[str]:
+    """The kinds without None; of words that are allowed, each."""
+    if choices := _choices(hint):
+        return [repr(choice) for choice in choices]
+    return [_IN_WORDS.get(kind, kind) for kind in _kinds(hint) if kind != "nothing"]
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    if typing.get_origin(hint) is Literal:
+        return typing.get_args(hint)
+    return next((found for part in typing.get_args(hint) if (found := _choices(part))), ())
+
+
+def _example_of(field: msgspec.structs.FieldInfo) -> str:
+    """Empty where words are allowed, or any text."""
+    if _choices(field.type) or "bool" in (kinds := list(_kinds(field.type))):
+        return ""
+    if isinstance(field.default, (int, float, str)) and field.default != "":
+        return json.dumps(field.default)
+    if "int" not in kinds:
+        return ""
+    low, high = _bound(field.type, "ge"), _bound(field.type, "le")
+    return str(max(_SOME if high is None else min(_SOME, high), low or 0))
+
+
+def _bound(hint: Any, name: str) -> Any:
+    """The bound of that name, as msgspec has it; None for none."""
+    found = (getattr(meta, name) for meta in _metas(hint))
+    bound = next((each for each in found if each is not None), None)
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
+
+
+def _metas(hint: Any) -> Iterator[msgspec.Meta]:
+    for part in typing.get_args(hint):
+        if isinstance(part, msgspec.Meta):
+            yield part
+        else:
+            yield from _metas(part)
