@@ -10,6 +10,10 @@ from rich.spinner import Spinner
 from pystorm_source.cli.demo_query import MicroBatch
 
 HEAD = f"{'micro-batch':>11}  {'took':>6}  {'target':>6}  {'budget':>7}  {'backlog':>8}  {'pressure':>8}  reason"
+LEGEND = (
+    "-> each micro-batch is to take its target, so it may read its budget. pressure: the work that waits, 100 % fills "
+    "one micro-batch; reason: why it reads no more (docs/ADMISSION.md)"
+)
 
 
 class Silence:
@@ -41,6 +45,7 @@ class Lines(Silence):
 
     def micro_batch(self, done: MicroBatch) -> None:
         if not self._headed:
+            self.line(LEGEND)
             self.line(HEAD)
             self._headed = True
         target, pressure = _known(done.target, "{:.1f} s"), _known(done.pressure, "{} %")

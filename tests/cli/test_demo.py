@@ -327,7 +327,8 @@ def test_on_a_terminal_lines_stay_above_one_that_lives():
 
 def test_a_spark_that_says_little_of_a_source_is_shown_with_dashes(capsys):
     Lines().micro_batch(MicroBatch(3, 0.0, 1.25, 10, 5_000, 9_000, None, None, None, None, ""))
-    head, line = capsys.readouterr().out.splitlines()
+    legend, head, line = capsys.readouterr().out.splitlines()
+    assert all(f"{word}: " in legend for word in ("pressure", "reason")) and "docs/ADMISSION.md" in legend
     assert head.split() == ["micro-batch", "took", "target", "budget", "backlog", "pressure", "reason"]
     assert line.split() == ["3", "1.2", "s", "-", "-", "-", "-"]
     assert micro_batch(1, None).allowed == 7

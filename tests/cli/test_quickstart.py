@@ -156,6 +156,13 @@ def test_its_job_runs_on_spark_and_is_quiet(project, tmp_path):
     assert "|the|800|" in done.stdout.replace(" ", "")
     # Three lines of Spark's before it reads the level, warnings, and ours on the rate; a thousand without the level.
     assert len(done.stderr.splitlines()) <= 20, done.stderr
+    # A second run finds nothing new, and says what to do.
+    again = subprocess.run(command, cwd=container, capture_output=True, text=True, env=environment, timeout=200)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert again.stdout == (
+        "nothing new: 0 new sentences since the run before. Raise sentences.total in spark.yaml, or delete "
+        f"{tmp_path / 'checkpoint'} to count from the first one again.\n"
+    )
 
 
 def test_its_job_says_what_it_misses(project, tmp_path):

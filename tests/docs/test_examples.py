@@ -103,8 +103,10 @@ def test_two_tables_of_the_faq(spark, tmp_path):
     assert Counter(map(tuple, odd.collect())) == Counter([(1, "not divisible by two"), (3, "not divisible by two")])
 
 
-def test_the_faq_has_twenty_questions():
-    assert len(re.findall(r"^\*\*[^*]+[?.]\*\* ", (ROOT / "docs/FAQ.md").read_text(), re.MULTILINE)) == 20
+def test_the_faq_has_as_many_questions_as_it_says():
+    page = (ROOT / "docs/FAQ.md").read_text()
+    assert len(re.findall(r"^\*\*[^*]+[?.]\*\* ", page, re.MULTILINE)) == 22
+    assert "Twenty-two that" in page
 
 
 def test_the_async_bolt_of_runtime(capsys):

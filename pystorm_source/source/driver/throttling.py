@@ -96,7 +96,8 @@ class ThrottleLog:
             logger.info("micro-batches are not throttled any more: all that waits is read")
         else:
             logger.info(
-                "micro-batches read at most %d offsets (%s): pressure %d %%, %d offsets wait, target %d ms",
+                "micro-batches read at most %d offsets (%s): pressure %d %%, %d offsets wait, target %d ms (the words: "
+                "docs/ADMISSION.md, Reading the progress)",
                 limit,
                 throttling.reason.text,
                 throttling.pressure,
