@@ -3,7 +3,7 @@
 import time
 from typing import Protocol
 
-from pystorm_source.errors import given
+from pystorm_source.errors import ArgumentError, given
 
 
 class Clock(Protocol):
@@ -103,8 +103,10 @@ class ManualClock:
             seconds (float): by that much, at least 0.
 
         Raises:
-            ValueError: a negative step: clocks do not run backwards.
+            ArgumentError: a negative step: clocks do not run backwards.
         """
         if seconds < 0:
-            raise ValueError(f"a clock does not run backwards. Given: {given(seconds)}")
+            raise ArgumentError(
+                f"a clock does not run backwards. Given: {given(seconds)}", code="PYSTORM_INVALID_ARGUMENT"
+            )
         self.now += seconds

@@ -7,7 +7,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from pystorm_source.errors import UsageError
+from pystorm_source.errors import AttributeMissingError, UsageError
 
 # The names that they have → the modules of ours that stand for them.
 ALIASES = {
@@ -45,8 +45,9 @@ class _Alias(ModuleType):
         self.__dict__.update({public: getattr(ours, public) for public in _public(ours)})
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"pystorm_source has no {name!r} for {self.__name__!r}; docs/MIGRATING.md lists the names that are kept"
+        raise AttributeMissingError(
+            f"pystorm_source has no {name!r} for {self.__name__!r}; docs/MIGRATING.md lists the names that are kept",
+            code="PYSTORM_ATTRIBUTE_MISSING",
         )
 
     def __reduce__(self) -> Any:

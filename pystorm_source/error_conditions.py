@@ -11,6 +11,10 @@ Code = Literal[
     "PYSTORM_ERROR",
     "PYSTORM_USAGE_ERROR",
     "PYSTORM_INTERNAL_ERROR",
+    "PYSTORM_INVALID_ARGUMENT",
+    "PYSTORM_WRONG_TYPE",
+    "PYSTORM_NOT_SUPPORTED",
+    "PYSTORM_ATTRIBUTE_MISSING",
     # options
     "PYSTORM_INVALID_OPTION",
     "PYSTORM_UNKNOWN_OPTION",
@@ -38,12 +42,15 @@ Code = Literal[
     "PYSTORM_CANNOT_PICKLE",
     # topologies
     "PYSTORM_INVALID_TOPOLOGY",
+    "PYSTORM_INVALID_GROUPING",
     "PYSTORM_NOT_A_TOPOLOGY",
     "PYSTORM_INVALID_COMPONENT",
+    "PYSTORM_METHOD_MISSING",
     "PYSTORM_INVALID_ANSWER",
     "PYSTORM_SPOUTS_NEVER_MEET",
     "PYSTORM_INVALID_TEST",
     "PYSTORM_CONTRACT_BROKEN",
+    "PYSTORM_TOPOLOGY_DOES_NOT_END",
     # streams and types
     "PYSTORM_SCHEMA_MISMATCH",
     "PYSTORM_INVALID_TYPE",
@@ -52,6 +59,7 @@ Code = Literal[
     "PYSTORM_MALFORMED_RECORD",
     "PYSTORM_NO_OPEN_STREAM",
     "PYSTORM_STREAM_NOT_FOUND",
+    "PYSTORM_STREAM_NOT_DECLARED",
     "PYSTORM_SEVERAL_STREAMS",
     "PYSTORM_DEAD_LETTERS_UNREAD",
     # checkpoints and the journal
@@ -92,6 +100,11 @@ Code = Literal[
     "PYSTORM_INVALID_DIRECT_TASK",
     "PYSTORM_INVALID_GROUPING_ANSWER",
     "PYSTORM_VALUE_WITHOUT_HASH",
+    "PYSTORM_VALUE_NOT_COPYABLE",
+    "PYSTORM_MESSAGE_ID_MISSING",
+    "PYSTORM_TASK_IDS_UNKNOWN",
+    "PYSTORM_NOT_A_TUPLE",
+    "PYSTORM_INVALID_RETURN_VALUE",
 ]
 
 
@@ -119,6 +132,26 @@ CONDITIONS: dict[Code, Condition] = {
         "InternalError",
         "This package has broken a promise of its own.",
         "Report it with the whole message and the traceback.",
+    ),
+    "PYSTORM_INVALID_ARGUMENT": Condition(
+        "ArgumentError",
+        "An argument of a call has a value that makes no sense.",
+        "Give one of the values that the message names.",
+    ),
+    "PYSTORM_WRONG_TYPE": Condition(
+        "ArgumentTypeError",
+        "An argument of a call or a declaration has another type than it must have.",
+        "Give what the message asks for, which is often a list of names or a spec; look at the order of the arguments.",
+    ),
+    "PYSTORM_NOT_SUPPORTED": Condition(
+        "NotSupportedError",
+        "A name of streamparse's can be imported, and what it does needs Storm or Java.",
+        "Write it in Python as the message says (`docs/MIGRATING.md`).",
+    ),
+    "PYSTORM_ATTRIBUTE_MISSING": Condition(
+        "AttributeMissingError",
+        "An attribute or name of streamparse's was asked for that this package does not have.",
+        "Take what the message names instead (`docs/MIGRATING.md`).",
     ),
     "PYSTORM_INVALID_OPTION": Condition(
         "OptionError",
@@ -240,6 +273,11 @@ CONDITIONS: dict[Code, Condition] = {
         "The topology cannot run as it is declared.",
         "Change the declaration as the message says.",
     ),
+    "PYSTORM_INVALID_GROUPING": Condition(
+        "TopologyError",
+        "A grouping is none of the kinds, lacks a field, or names a field that its stream does not declare.",
+        "Take a field that the message lists; `Grouping.fields('word')` takes one or more names.",
+    ),
     "PYSTORM_NOT_A_TOPOLOGY": Condition(
         "UsageError",
         "Something else was given instead of a subclass of `Topology`.",
@@ -249,6 +287,11 @@ CONDITIONS: dict[Code, Condition] = {
         "TopologyError",
         "A spout or bolt lacks a method, or has one of the wrong kind.",
         "Define the method that the message names, as plain `def`, or `async def` in an `AsyncBolt`.",
+    ),
+    "PYSTORM_METHOD_MISSING": Condition(
+        "MethodMissingError",
+        "A method was called that a subclass has to define.",
+        "Define the method that the message names.",
     ),
     "PYSTORM_INVALID_ANSWER": Condition(
         "TopologyError",
@@ -269,6 +312,11 @@ CONDITIONS: dict[Code, Condition] = {
         "ContractBroken",
         "A spout or bolt breaks a law that the engine relies on; `verify_spout` or `verify_bolt` found it.",
         "Change the component as the message says; its attribute `law` names the law.",
+    ),
+    "PYSTORM_TOPOLOGY_DOES_NOT_END": Condition(
+        "TopologyTimeoutError",
+        "`run_topology` took longer than its `timeout`: a spout goes on, a cycle, or a call.",
+        "Mend what the message names as running; or give a longer `timeout`.",
     ),
     "PYSTORM_SCHEMA_MISMATCH": Condition(
         "SchemaError",
@@ -304,6 +352,11 @@ CONDITIONS: dict[Code, Condition] = {
         "OptionError",
         "Option `stream` names none of the topology's open streams.",
         "Take one of those that the message lists.",
+    ),
+    "PYSTORM_STREAM_NOT_DECLARED": Condition(
+        "StreamNotDeclaredError",
+        "A stream was asked for by a name that no component declares.",
+        "Take a stream that the message lists, or declare it in `outputs`.",
     ),
     "PYSTORM_SEVERAL_STREAMS": Condition(
         "OptionError",
@@ -484,6 +537,31 @@ CONDITIONS: dict[Code, Condition] = {
         "TypeError",
         "A fields grouping selects a value of a type that has no hash that is equal in every process.",
         "Group by text, numbers, bytes, dates, or lists, dicts and dataclasses of these.",
+    ),
+    "PYSTORM_VALUE_NOT_COPYABLE": Condition(
+        "TypeError",
+        "`topology.testing.always.try.serialize` copies what is emitted, and a value cannot be copied.",
+        "Emit plain data; open connections and locks in the bolt that uses them.",
+    ),
+    "PYSTORM_MESSAGE_ID_MISSING": Condition(
+        "ValueError",
+        "A `ReliableSpout` emits without the id by which it is told of acks and fails.",
+        "`emit(values, tup_id=...)` with an id of your own.",
+    ),
+    "PYSTORM_TASK_IDS_UNKNOWN": Condition(
+        "ValueError",
+        "An emit asks for its task ids, which are chosen later: behind a journal, or after earlier requests.",
+        "Leave `need_task_ids` out; or run without `journal.path`, or with `topology.async.ordered=false`.",
+    ),
+    "PYSTORM_NOT_A_TUPLE": Condition(
+        "ValueError",
+        "`ack`, `fail` or `reset_timeout` was called with `None`.",
+        "Give the tuple, or its id.",
+    ),
+    "PYSTORM_INVALID_RETURN_VALUE": Condition(
+        "TypeError",
+        "A method of a component returned a value of another type than the engine needs.",
+        "Return what the message asks for.",
     ),
 }
 """In the order of ``Code``, which is that of the page."""

@@ -11,6 +11,7 @@ and bear with objects that do not print.
 
 import difflib
 import traceback
+from collections.abc import Iterable
 
 from pystorm_source.error_conditions import Code
 
@@ -65,8 +66,13 @@ def _fields_instead(error: BaseException) -> str:
     fields = getattr(error.obj, "_fields", None) if isinstance(error, AttributeError) else None
     if not isinstance(fields, tuple) or not all(isinstance(field, str) for field in fields):
         return ""
-    near = difflib.get_close_matches(error.name, fields, n=1)  # type: ignore[attr-defined]
-    return f"; its fields are {', '.join(fields)}" + (f": did you mean {near[0]!r}?" if near else "")
+    return f"; its fields are {', '.join(fields)}{nearest(error.name, fields)}"  # type: ignore[attr-defined]
+
+
+def nearest(name: object, names: Iterable[str]) -> str:
+    """``: did you mean 'word'?`` for a name that is nearly one of these; else empty."""
+    near = difflib.get_close_matches(name, list(names), n=1) if isinstance(name, str) else []
+    return f": did you mean {near[0]!r}?" if near else ""
 
 
 def traced(error: BaseException) -> str:
@@ -106,7 +112,7 @@ class PystormError(Exception):
 
     @property
     def message(self) -> str:
-        return super().__str__()
+        return BaseException.__str__(self)  # not a KeyError's, which shows the repr
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.message}"
@@ -156,6 +162,109 @@ class OptionError(UsageError, ValueError):
     """
 
     code: Code = "PYSTORM_INVALID_OPTION"
+
+
+class ArgumentError(UsageError, ValueError):
+    """An argument of a call has a value that makes no sense. Also a ValueError.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Numbers(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        >>> run_topology(Numbers, errors="ignore")
+        Traceback (most recent call last):
+        pystorm_source.errors.ArgumentError: [PYSTORM_INVALID_ARGUMENT] errors is 'raise' or 'collect'. Given: 'ignore'
+    """
+
+    code: Code = "PYSTORM_INVALID_ARGUMENT"
+
+
+class ArgumentTypeError(UsageError, TypeError):
+    """An argument of a call or a declaration has another type than it must have. Also a TypeError.
+
+    Example:
+        >>> Stream("word string")
+        Traceback (most recent call last):
+        pystorm_source.errors.ArgumentTypeError: [PYSTORM_WRONG_TYPE] Stream fields must be a list...
+    """
+
+    code: Code = "PYSTORM_WRONG_TYPE"
+
+
+class NotSupportedError(UsageError, NotImplementedError):
+    """A name of streamparse's that can be imported and cannot work here. Also a NotImplementedError.
+
+    Example:
+        >>> Grouping.custom_object("jobs.Nearest")
+        Traceback (most recent call last):
+        pystorm_source.errors.NotSupportedError: [PYSTORM_NOT_SUPPORTED] no Java runs here: ...
+    """
+
+    code: Code = "PYSTORM_NOT_SUPPORTED"
+
+
+class MethodMissingError(UsageError, NotImplementedError):
+    """A method was called that the subclass has to define. Also a NotImplementedError.
+
+    Example:
+        >>> class Lazy(Bolt):
+        ...     outputs = ["word string"]
+        >>> Lazy().process(None)
+        Traceback (most recent call last):
+        pystorm_source.errors.MethodMissingError: [PYSTORM_METHOD_MISSING] Lazy must define process(tup)
+    """
+
+    code: Code = "PYSTORM_METHOD_MISSING"
+
+
+class AttributeMissingError(UsageError, AttributeError):
+    """An attribute of streamparse's that is not here. Also an AttributeError, so that ``hasattr`` says no.
+
+    Example:
+        >>> class Numbers(Topology):
+        ...     pass
+        >>> Numbers.thrift_spouts
+        Traceback (most recent call last):
+        pystorm_source.errors.AttributeMissingError: [PYSTORM_ATTRIBUTE_MISSING] no Thrift structures are made here: ...
+    """
+
+    code: Code = "PYSTORM_ATTRIBUTE_MISSING"
+
+
+class StreamNotDeclaredError(UsageError, KeyError):
+    """A stream was asked for by a name that no component declares. Also a KeyError.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> MemorySpout.spec(name="numbers", fields=["n long"], rows=[[1]])["odd"]
+        Traceback (most recent call last):
+        pystorm_source.errors.StreamNotDeclaredError: [PYSTORM_STREAM_NOT_DECLARED] 'numbers' declares ...
+    """
+
+    code: Code = "PYSTORM_STREAM_NOT_DECLARED"
+
+
+class TopologyTimeoutError(UsageError, TimeoutError):
+    """``run_topology`` has taken longer than its ``timeout``. Also a TimeoutError.
+
+    Example:
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Again(Bolt):
+        ...     outputs = ["n long"]
+        ...     def process(self, tup):
+        ...         while True:
+        ...             self.n = tup.values.n
+        >>> class Numbers(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        ...     again = Again.spec(inputs=[numbers])
+        >>> run_topology(Numbers, timeout=0.5)
+        Traceback (most recent call last):
+        pystorm_source.errors.TopologyTimeoutError: [PYSTORM_TOPOLOGY_DOES_NOT_END] topology 'Numbers' has not ...
+    """
+
+    code: Code = "PYSTORM_TOPOLOGY_DOES_NOT_END"
 
 
 class SchemaError(UsageError, ValueError):

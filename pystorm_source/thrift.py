@@ -3,7 +3,7 @@
 from typing import Any, NoReturn
 
 from pystorm_source.api.component_spec import GlobalStreamId
-from pystorm_source.errors import given
+from pystorm_source.errors import NotSupportedError, given
 
 __all__ = ["GlobalStreamId", "JavaObjectArg", "StreamInfo"]
 
@@ -12,8 +12,9 @@ class JavaObjectArg:
     """An argument for a component in Java. Raises NotImplementedError when it is made."""
 
     def __init__(self, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(
-            f"no Java runs here: write the component in Python. Given: JavaObjectArg({given(kwargs)})"
+        raise NotSupportedError(
+            f"no Java runs here: write the component in Python. Given: JavaObjectArg({given(kwargs)})",
+            code="PYSTORM_NOT_SUPPORTED",
         )
 
 
@@ -21,7 +22,8 @@ class StreamInfo:
     """Thrift's description of a stream. Raises NotImplementedError when it is made."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise NotImplementedError(
+        raise NotSupportedError(
             "no Thrift structures are made here: declare outputs = [Stream(fields=[...], name=..., direct=...)]. "
-            f"Given: StreamInfo({given(args)}, {given(kwargs)})"
+            f"Given: StreamInfo({given(args)}, {given(kwargs)})",
+            code="PYSTORM_NOT_SUPPORTED",
         )

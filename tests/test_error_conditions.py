@@ -45,6 +45,43 @@ def test_every_error_that_is_made_names_a_code_of_the_table(path):
         assert issubclass(cls, CLASSES[CONDITIONS[code].error]), f"{path}:{line}: {code} is of another class"
 
 
+# What users write or call: an error here reaches them, whatever Python's own class it must also be.
+USERS = [
+    *(ROOT / "pystorm_source").glob("*.py"),
+    *(path for room in ("api", "testing", "source/job") for path in (ROOT / "pystorm_source" / room).glob("*.py")),
+    ROOT / "pystorm_source/source/register.py",
+]
+WITHOUT_CODE = {
+    "pystorm_source/compiled.py": "ImportError",  # an import that fails, which must be one
+    "pystorm_source/__init__.py": "AttributeError",  # of Python's own words, for a name that no module has
+    "pystorm_source/json_values.py": "ValueError",  # for its callers, which name the option
+}
+
+
+def plain_in(source):
+    """Line and class of every error of Python's own that a source raises."""
+    for node in ast.walk(ast.parse(source)):
+        call = node.exc if isinstance(node, ast.Raise) else None
+        kind = (
+            getattr(builtins, call.func.id, None)
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+            else None
+        )
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            yield node.lineno, kind.__name__
+
+
+@pytest.mark.parametrize("path", sorted(USERS), ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_users_write_and_call_raises_errors_that_have_a_code(path):
+    allowed = WITHOUT_CODE.get(path.relative_to(ROOT).as_posix())
+    assert [found for found in plain_in(path.read_text()) if found[1] != allowed] == []
+
+
+def test_the_reader_of_plain_errors_finds_what_it_looks_for():
+    source = 'raise TypeError("x")\nraise OptionError("y")\nraise coded(ValueError, "PYSTORM_Y", "z")\nraise error'
+    assert list(plain_in(source)) == [(1, "TypeError")]
+
+
 def test_the_reader_of_errors_finds_what_it_looks_for():
     found = list(made_in('raise OptionError("x")\nmake(WorldError("y", code="PYSTORM_Y"), code=1)\nValueError("z")'))
     assert [(line, cls) for line, cls, _ in found] == [(1, OptionError), (2, WorldError)]

@@ -55,7 +55,9 @@ cdef class AsyncRequest(DelayedOperation):
 
     cdef object now_or_later(self, str method, tuple arguments):
         if self.line.thread != <unsigned long>PyThread_get_thread_ident():
-            raise RuntimeError(
+            raise coded(
+                RuntimeError,
+                "PYSTORM_EMIT_OUTSIDE_OF_RUN",
                 f"{name_of(self.line.collector.instance)}.{method} is called by a thread that the request has "
                 f"started: return the result to the coroutine, and {method} there; Given: {shown(self.tup)}"
             )
@@ -71,7 +73,9 @@ cdef class AsyncRequest(DelayedOperation):
         if self.leads:
             return self.do(method, arguments)
         if method == "emit" and arguments[4]:
-            raise ValueError(
+            raise coded(
+                ValueError,
+                "PYSTORM_TASK_IDS_UNKNOWN",
                 f"{type(self.line.collector.instance).__name__}.emit: need_task_ids cannot be answered while earlier "
                 f"requests are under way; leave it out, or set topology.async.ordered=false; "
                 f"Given: {shown(arguments[0])}"

@@ -16,7 +16,7 @@ from cython_core.routing.output_collector cimport (
 )
 from cython_core.tuples.tuple cimport OPEN, Tuple, gather, is_final_tick, is_lost, take_gathered
 
-from cython_core.arrow.row_error import shown
+from cython_core.arrow.row_error import coded, shown
 
 
 cdef int leave_out_lost(object batch) except -1:
@@ -60,7 +60,9 @@ cdef class BatchingBase(BoltBase):
         try:
             self._batches[key].append(tup)
         except TypeError:
-            raise TypeError(
+            raise coded(
+                TypeError,
+                "PYSTORM_INVALID_RETURN_VALUE",
                 f"{type(self).__name__}.group_key must answer something hashable, such as a str or a tuple; "
                 f"Given: {shown(key)}"
             ) from None

@@ -24,7 +24,7 @@ from cython_core.timing.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, T
 
 import pyarrow as pa
 
-from cython_core.arrow.row_error import shown
+from cython_core.arrow.row_error import coded, shown
 from cython_core.executors.executor import ComponentFailed, logger
 from cython_core.routing.output_collector import BoltBase, SpoutBase
 
@@ -428,7 +428,11 @@ cdef class SpoutExecutor(Executor):
             self.exhausted = True
             return 0
         if not isinstance(batch, pa.RecordBatch):
-            raise TypeError(f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {shown(batch)}")
+            raise coded(
+                TypeError,
+                "PYSTORM_INVALID_RETURN_VALUE",
+                f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {shown(batch)}",
+            )
         self.executed += 1
         if router.row_sink is not None and router.capture is None:
             router.row_sink.builder.add_batch(router.row_sink, batch)

@@ -463,11 +463,13 @@ cdef int check_open(BoltOutputCollector collector, Tuple anchor) except -1:
 
 
 cdef object no_list(object values):
-    """pystorm's error for an emit of something else, in its words."""
+    """pystorm's error for an emit of something else, in its words, and the call that was meant."""
+    cdef str value = shown(values, 40) if isinstance(values, (str, bytes, int, float)) else "value"
     return coded(
         TypeError,
         "PYSTORM_EMIT_NOT_A_LIST",
-        f"All Tuples must be either lists or tuples, received {type(values)!r} instead.",
+        f"All Tuples must be either lists or tuples, received {type(values)!r} instead. One value for each field: "
+        f"emit([{value}]) or emit(({value},)). Given: {shown(values)}",
     )
 
 
@@ -686,7 +688,11 @@ cdef class BoltBase:
 cdef bint verdict_by_protocol(object component, str method, object given) except -1:
     """``send_by_protocol`` of an ack, fail or reset of a tuple or a tuple's id. Raises ValueError for None."""
     if given is None:
-        raise ValueError(f"{type(component).__name__}.{method} takes a tuple or its id; Given: None")
+        raise coded(
+            ValueError,
+            "PYSTORM_NOT_A_TUPLE",
+            f"{name_of(component)}.{method} takes a tuple or its id; Given: None",
+        )
     return send_by_protocol(component, {"command": method, "id": given.id if isinstance(given, Tuple) else given})
 
 

@@ -295,7 +295,9 @@ cdef class StreamRouter:
         try:
             return deepcopy(payload)
         except Exception as error:
-            raise TypeError(
+            raise coded(
+                TypeError,
+                "PYSTORM_VALUE_NOT_COPYABLE",
                 f"topology.testing.always.try.serialize: the values of stream {self.source.stream!r} of "
                 f"{self.source.component!r} cannot be copied ({type(error).__name__}: {error}): emit plain data; "
                 f"Given: {shown(payload)}"

@@ -40,7 +40,7 @@ thread. A ``UserWait`` belongs to one executor.
 cimport cython
 from libc.stdint cimport int64_t
 
-from cython_core.arrow.row_error import shown
+from cython_core.arrow.row_error import coded, shown
 
 
 cdef extern from "cython_core/primitives/wait.h" nogil:
@@ -162,7 +162,9 @@ cdef class UserWait(WaitStrategy):
         """Blocking. Raises what the user's strategy does, TypeError where it returns no int."""
         counter = self.strategy.idle(idle_counter)
         if type(counter) is not int:
-            raise TypeError(
+            raise coded(
+                TypeError,
+                "PYSTORM_INVALID_RETURN_VALUE",
                 f"{type(self.strategy).__name__}.idle(idle_counter) must return the next counter, an int; "
                 f"Given: {shown(counter)}"
             )

@@ -3,6 +3,7 @@
 from cython_core.executors.async_request import AsyncBase
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.bolt import Bolt
+from pystorm_source.errors import MethodMissingError
 
 
 class AsyncBolt(AsyncBase, Bolt):
@@ -39,4 +40,6 @@ class AsyncBolt(AsyncBase, Bolt):
         Args:
             tup (Tuple): the tuple. Its values are shared with other receivers: do not change them.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define async def process(tup)")
+        raise MethodMissingError(
+            f"{type(self).__name__} must define async def process(tup)", code="PYSTORM_METHOD_MISSING"
+        )

@@ -6,6 +6,7 @@ from typing import Any
 from cython_core.executors.batching import BatchingBase
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.bolt import Bolt
+from pystorm_source.errors import MethodMissingError
 
 
 class BatchingBolt(BatchingBase, Bolt):
@@ -65,7 +66,9 @@ class BatchingBolt(BatchingBase, Bolt):
             key (Hashable): what ``group_key`` returned for them.
             tups (list[Tuple]): the tuples, oldest first; never empty.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define process_batch(key, tups)")
+        raise MethodMissingError(
+            f"{type(self).__name__} must define process_batch(key, tups)", code="PYSTORM_METHOD_MISSING"
+        )
 
     def emit(  # type: ignore[override]
         self,

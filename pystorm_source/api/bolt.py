@@ -6,6 +6,7 @@ from cython_core.routing.output_collector import BoltBase
 from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.errors import MethodMissingError
 
 
 class Bolt(Component, BoltBase):
@@ -47,7 +48,7 @@ class Bolt(Component, BoltBase):
         Args:
             tup (Tuple): the tuple. Its values are shared with other receivers: do not change them.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define process(tup)")
+        raise MethodMissingError(f"{type(self).__name__} must define process(tup)", code="PYSTORM_METHOD_MISSING")
 
     @staticmethod
     def is_tick(tup: Tuple) -> bool:
@@ -98,7 +99,7 @@ class Bolt(Component, BoltBase):
             ComponentSpec: what an attribute of the Topology is set to.
 
         Raises:
-            TypeError: an argument of another type.
-            ValueError: a name that begins with ``__``, or ``par`` below 1.
+            ArgumentTypeError: an argument of another type.
+            TopologyError: a name that begins with ``__``, or ``par`` below 1.
         """
         return ComponentSpec(cls, name=name, inputs=inputs, par=par, config=config)

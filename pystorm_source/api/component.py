@@ -10,7 +10,7 @@ from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.component_log import ErrorLog, logger_of
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.stream import Stream
-from pystorm_source.errors import given
+from pystorm_source.errors import ArgumentError, ArgumentTypeError, NotSupportedError, given
 from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
 from pystorm_source.user_frames import shown
 
@@ -85,12 +85,13 @@ class Component:
             serializer (str): ignored, but one that streamparse knows. Defaults to 'json'.
 
         Raises:
-            ValueError: a serializer other than json and msgpack.
+            ArgumentError: a serializer other than json and msgpack.
         """
         if serializer not in SERIALIZERS:
-            raise ValueError(
+            raise ArgumentError(
                 f"a serializer is one of {', '.join(SERIALIZERS)}, and none is used here: leave it out. "
-                f"Given: {given(serializer)}"
+                f"Given: {given(serializer)}",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         self.pid = os.getpid()
         self.serializer = serializer
@@ -136,10 +137,12 @@ class Component:
             value (Any): a number, or a value that is kept as text.
 
         Raises:
-            TypeError: a name that is no str.
+            ArgumentTypeError: a name that is no str.
         """
         if not isinstance(name, str):
-            raise TypeError(f"the name of a metric must be a str. Given: {given(name)}")
+            raise ArgumentTypeError(
+                f"the name of a metric must be a str. Given: {given(name)}", code="PYSTORM_WRONG_TYPE"
+            )
         if self._pystorm_sends({"command": "metrics", "name": name, "params": value}):
             return
         if self._pystorm_metrics is None:
@@ -191,11 +194,12 @@ class Component:
         """streamparse's main loop of a process; the engine has none for a single component.
 
         Raises:
-            NotImplementedError: always. Run the topology: ``pystorm-source run package.module:Topology``.
+            NotSupportedError: always. Run the topology: ``pystorm-source run package.module:Topology``.
         """
-        raise NotImplementedError(
+        raise NotSupportedError(
             "a component does not run alone: run its topology with `pystorm-source run package.module:Topology`, or "
-            f'read it with spark.readStream.format("pystorm"). Given: {type(self).__name__}.run()'
+            f'read it with spark.readStream.format("pystorm"). Given: {type(self).__name__}.run()',
+            code="PYSTORM_NOT_SUPPORTED",
         )
 
     def send_message(self, message: dict[str, Any]) -> None:
@@ -207,18 +211,19 @@ class Component:
             message (dict): a message of Storm's multi-language protocol.
 
         Raises:
-            NotImplementedError: called as it is: there is no pipe to Storm.
+            NotSupportedError: called as it is: there is no pipe to Storm.
         """
-        raise NotImplementedError(
+        raise NotSupportedError(
             "there is no pipe to Storm: call emit, ack, fail, log or report_metric; in a test, replace send_message or "
-            f"run the topology. Given: {given(message)}"
+            f"run the topology. Given: {given(message)}",
+            code="PYSTORM_NOT_SUPPORTED",
         )
 
     def read_message(self) -> NoReturn:
         """pystorm's reader of its pipe.
 
         Raises:
-            NotImplementedError: always: there is no pipe to Storm.
+            NotSupportedError: always: there is no pipe to Storm.
         """
         self._no_pipe("read_message")
 
@@ -226,7 +231,7 @@ class Component:
         """As ``read_message``.
 
         Raises:
-            NotImplementedError: always.
+            NotSupportedError: always.
         """
         self._no_pipe("read_command")
 
@@ -234,7 +239,7 @@ class Component:
         """As ``read_message``.
 
         Raises:
-            NotImplementedError: always.
+            NotSupportedError: always.
         """
         self._no_pipe("read_task_ids")
 
@@ -242,7 +247,7 @@ class Component:
         """As ``read_message``.
 
         Raises:
-            NotImplementedError: always.
+            NotSupportedError: always.
         """
         self._no_pipe("read_handshake")
 
@@ -250,7 +255,7 @@ class Component:
         """As ``read_message``.
 
         Raises:
-            NotImplementedError: always.
+            NotSupportedError: always.
         """
         self._no_pipe("read_tuple")
 
@@ -258,9 +263,10 @@ class Component:
         self._no_pipe("_run")
 
     def _no_pipe(self, method: str) -> NoReturn:
-        raise NotImplementedError(
+        raise NotSupportedError(
             "there is no pipe to Storm: the engine calls process, next_tuple, ack and fail; in a test, call these or "
-            f"run the topology. Given: {type(self).__name__}.{method}()"
+            f"run the topology. Given: {type(self).__name__}.{method}()",
+            code="PYSTORM_NOT_SUPPORTED",
         )
 
     def _pystorm_sends(self, message: dict[str, Any]) -> bool:
@@ -308,9 +314,11 @@ class Component:
             ComponentSpec: never here.
 
         Raises:
-            TypeError: always.
+            ArgumentTypeError: always.
         """
-        raise TypeError(f"spec() is defined by Spout and Bolt; subclass one of them. Given: {given(cls)}")
+        raise ArgumentTypeError(
+            f"spec() is defined by Spout and Bolt; subclass one of them. Given: {given(cls)}", code="PYSTORM_WRONG_TYPE"
+        )
 
 
 # Storm's numbers for the levels, as they stand in the messages of its protocol.

@@ -8,7 +8,7 @@ from typing import Any
 from cython_core.routing.output_collector import SpoutBase
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.stream import DEAD_LETTER, Stream
-from pystorm_source.errors import given
+from pystorm_source.errors import ArgumentTypeError, StreamNotDeclaredError, TopologyError, given, nearest
 from pystorm_source.redaction import redacted
 
 
@@ -25,7 +25,7 @@ class GlobalStreamId:
         streamId (str): Storm's name for ``stream``.
 
     Raises:
-        TypeError: a component or stream of another type, or no component.
+        ArgumentTypeError: a component or stream of another type, or no component.
 
     Example:
         >>> GlobalStreamId("words", "errors")
@@ -48,12 +48,15 @@ class GlobalStreamId:
         if streamId is not None and stream is None:
             stream = streamId
         if not isinstance(component, (str, ComponentSpec)) or component == "":
-            raise TypeError(
+            raise ArgumentTypeError(
                 "a GlobalStreamId names a component: a spec, or the name of a component of the Topology. "
-                f"Given: {given(component)}"
+                f"Given: {given(component)}",
+                code="PYSTORM_WRONG_TYPE",
             )
         if stream is not None and not isinstance(stream, str):
-            raise TypeError(f"a GlobalStreamId names a stream by a str. Given: {given(stream)}")
+            raise ArgumentTypeError(
+                f"a GlobalStreamId names a stream by a str. Given: {given(stream)}", code="PYSTORM_WRONG_TYPE"
+            )
         object.__setattr__(self, "component", component)
         object.__setattr__(self, "stream", "default" if stream is None else stream)
 
@@ -81,16 +84,16 @@ class ComponentSpec:
         config (dict): configuration of this component alone, JSON. Defaults to the class's.
 
     Raises:
-        TypeError: an argument of another type.
-        ValueError: a name that begins with ``__``, ``par`` below 1 or empty.
-        KeyError: by ``spec["stream"]``, for a stream that is not declared.
+        ArgumentTypeError: an argument of another type.
+        TopologyError: a name that begins with ``__``, ``par`` below 1 or empty.
+        StreamNotDeclaredError: by ``spec["stream"]``, for a stream that is not declared.
 
     Example:
         >>> class Split(Bolt):
         ...     outputs = ["word string", Stream(["line string"], name="errors")]
         >>> Split.spec(name="words", inputs=["lines"])
         Traceback (most recent call last):
-        TypeError: an input of Split must be a component spec or spec['stream']; ... Given: 'lines'
+        pystorm_source.errors.ArgumentTypeError: [PYSTORM_WRONG_TYPE] an input of Split must be ... Given: 'lines'
         >>> words = Split.spec(name="words", inputs=[GlobalStreamId("lines")], par=2)
         >>> words["errors"].streamId
         'errors'
@@ -115,7 +118,11 @@ class ComponentSpec:
     def __getitem__(self, stream: str) -> GlobalStreamId:
         if self.stream(stream) is None:
             names = [declared.name for declared in self.streams]
-            raise KeyError(f"{self.label!r} declares the streams: {', '.join(names) or 'none'}. Given: {given(stream)}")
+            raise StreamNotDeclaredError(
+                f"{self.label!r} declares the streams: {', '.join(names) or 'none'}"
+                f"{nearest(stream, names) or '.'} Given: {given(stream)}",
+                code="PYSTORM_STREAM_NOT_DECLARED",
+            )
         return GlobalStreamId(self, stream)
 
     def __copy__(self) -> "ComponentSpec":
@@ -175,9 +182,14 @@ class ComponentSpec:
     @staticmethod
     def _checked_name(name: Any) -> str | None:
         if name is not None and (not isinstance(name, str) or not name):
-            raise TypeError(f"the name of a component must be a non-empty str. Given: {given(name)}")
+            raise ArgumentTypeError(
+                f"the name of a component must be a non-empty str. Given: {given(name)}", code="PYSTORM_WRONG_TYPE"
+            )
         if name is not None and name.startswith("__"):
-            raise ValueError(f"component names that begin with '__' belong to the engine. Given: {given(name)}")
+            raise TopologyError(
+                f"component names that begin with '__' belong to the engine. Given: {given(name)}",
+                code="PYSTORM_INVALID_TOPOLOGY",
+            )
         return name
 
     @staticmethod
@@ -185,12 +197,16 @@ class ComponentSpec:
         if not isinstance(par, dict):
             return _task_count(par)
         if not par:
-            raise ValueError(
-                f"`par` as a dict needs an environment, such as {{'prod': 4, 'beta': 1}}. Given: {given(par)}"
+            raise TopologyError(
+                f"`par` as a dict needs an environment, such as {{'prod': 4, 'beta': 1}}. Given: {given(par)}",
+                code="PYSTORM_INVALID_TOPOLOGY",
             )
         for environment in par:
             if not isinstance(environment, str):
-                raise TypeError(f"`par` as a dict goes from the name of an environment to an int. Given: {given(par)}")
+                raise ArgumentTypeError(
+                    f"`par` as a dict goes from the name of an environment to an int. Given: {given(par)}",
+                    code="PYSTORM_WRONG_TYPE",
+                )
         return {environment: _task_count(tasks) for environment, tasks in par.items()}
 
     @staticmethod
@@ -198,11 +214,15 @@ class ComponentSpec:
         if config is None:
             return {}
         if not isinstance(config, dict):
-            raise TypeError(f"`config` of a component must be a dict or None. Given: {_shown(config)}")
+            raise ArgumentTypeError(
+                f"`config` of a component must be a dict or None. Given: {_shown(config)}", code="PYSTORM_WRONG_TYPE"
+            )
         try:
             json.dumps(config)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"`config` of a component must be JSON: {error}. Given: {_shown(config)}") from None
+            raise ArgumentTypeError(
+                f"`config` of a component must be JSON: {error}. Given: {_shown(config)}", code="PYSTORM_WRONG_TYPE"
+            ) from None
         return copy.deepcopy(config)
 
     @staticmethod
@@ -215,23 +235,28 @@ class ComponentSpec:
         if isinstance(inputs, dict):
             for grouping in inputs.values():
                 if not isinstance(grouping, Grouping):
-                    raise TypeError(f"the grouping of an input of {of} must be a Grouping. Given: {given(grouping)}")
+                    raise ArgumentTypeError(
+                        f"the grouping of an input of {of} must be a Grouping. Given: {given(grouping)}",
+                        code="PYSTORM_WRONG_TYPE",
+                    )
             pairs = list(inputs.items())
         elif isinstance(inputs, (list, tuple)):
             pairs = [(source, None) for source in inputs]
         else:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"`inputs` of {of} must be a spec, a list of specs and streams, or a dict of these to Groupings; "
-                f"{_remedy_for(inputs)}. Given: {given(inputs)}"
+                f"{_remedy_for(inputs)}. Given: {given(inputs)}",
+                code="PYSTORM_WRONG_TYPE",
             )
         checked: dict[GlobalStreamId, Grouping | None] = {}
         for source, grouping in pairs:
             if isinstance(source, ComponentSpec):
                 source = GlobalStreamId(source)
             elif not isinstance(source, GlobalStreamId):
-                raise TypeError(
+                raise ArgumentTypeError(
                     f"an input of {of} must be a component spec or spec['stream']; {_remedy_for(source)}. "
-                    f"Given: {given(source)}"
+                    f"Given: {given(source)}",
+                    code="PYSTORM_WRONG_TYPE",
                 )
             checked[source] = grouping
         return tuple(checked.items())
@@ -246,12 +271,15 @@ def _remedy_for(source: Any) -> str:
 
 def _task_count(tasks: Any) -> int:
     if isinstance(tasks, bool) or not isinstance(tasks, int):
-        raise TypeError(
+        raise ArgumentTypeError(
             "`par`, the number of tasks, must be an int of at least 1, or a dict of environments to such. "
-            f"Given: {given(tasks)}"
+            f"Given: {given(tasks)}",
+            code="PYSTORM_WRONG_TYPE",
         )
     if tasks < 1:
-        raise ValueError(f"`par`, the number of tasks, must be at least 1. Given: {given(tasks)}")
+        raise TopologyError(
+            f"`par`, the number of tasks, must be at least 1. Given: {given(tasks)}", code="PYSTORM_INVALID_TOPOLOGY"
+        )
     return tasks
 
 

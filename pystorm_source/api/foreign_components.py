@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 from pystorm_source.api.component import Component
+from pystorm_source.errors import NotSupportedError
 
 _REMEDY = (
     "write it as a Bolt or Spout in Python, which may start a program of its own; Java code belongs after this "
@@ -24,26 +25,29 @@ class _Foreign(Component):
             name (str): name of the component. Defaults to None.
 
         Raises:
-            NotImplementedError: always; it names the component.
+            NotSupportedError: always; it names the component.
         """
         given = name or kwargs.get("full_class_name") or kwargs.get("command")
         cls._refuse(cls.__name__ if given is None else f"{cls.__name__}, {given!r}")
 
     @classmethod
     def _refuse(cls, given: str) -> NoReturn:
-        raise NotImplementedError(f"a component that runs {cls._runs} cannot run here: {_REMEDY}. Given: {given}")
+        raise NotSupportedError(
+            f"a component that runs {cls._runs} cannot run here: {_REMEDY}. Given: {given}",
+            code="PYSTORM_NOT_SUPPORTED",
+        )
 
 
 class JavaBolt(_Foreign):
     """streamparse's bolt in Java: a name to import. Write a ``Bolt`` in Python instead.
 
     Raises:
-        NotImplementedError: by ``spec`` and by the constructor.
+        NotSupportedError: by ``spec`` and by the constructor.
 
     Example:
         >>> JavaBolt.spec(full_class_name="jobs.Count")
         Traceback (most recent call last):
-        NotImplementedError: a component that runs in Java cannot run here: ... Given: JavaBolt, 'jobs.Count'
+        pystorm_source.errors.NotSupportedError: [PYSTORM_NOT_SUPPORTED] a component that runs ...
     """
 
     _runs = "in Java"
@@ -53,12 +57,12 @@ class JavaSpout(_Foreign):
     """streamparse's spout in Java: a name to import. Write a ``Spout`` in Python instead.
 
     Raises:
-        NotImplementedError: by ``spec`` and by the constructor.
+        NotSupportedError: by ``spec`` and by the constructor.
 
     Example:
         >>> JavaSpout.spec(full_class_name="jobs.Lines")
         Traceback (most recent call last):
-        NotImplementedError: a component that runs in Java cannot run here: ... Given: JavaSpout, 'jobs.Lines'
+        pystorm_source.errors.NotSupportedError: [PYSTORM_NOT_SUPPORTED] a component that runs ...
     """
 
     _runs = "in Java"
@@ -68,12 +72,12 @@ class ShellBolt(_Foreign):
     """streamparse's bolt started by a shell command: a name to import. Write a ``Bolt`` in Python instead.
 
     Raises:
-        NotImplementedError: by ``spec`` and by the constructor.
+        NotSupportedError: by ``spec`` and by the constructor.
 
     Example:
         >>> ShellBolt.spec(command="ruby")
         Traceback (most recent call last):
-        NotImplementedError: a component that runs as a command of the shell ... Given: ShellBolt, 'ruby'
+        pystorm_source.errors.NotSupportedError: [PYSTORM_NOT_SUPPORTED] a component that runs ...
     """
 
     _runs = "as a command of the shell"
@@ -83,12 +87,12 @@ class ShellSpout(_Foreign):
     """streamparse's spout started by a shell command: a name to import. Write a ``Spout`` in Python instead.
 
     Raises:
-        NotImplementedError: by ``spec`` and by the constructor.
+        NotSupportedError: by ``spec`` and by the constructor.
 
     Example:
         >>> ShellSpout.spec(command="ruby")
         Traceback (most recent call last):
-        NotImplementedError: a component that runs as a command of the shell ... Given: ShellSpout, 'ruby'
+        pystorm_source.errors.NotSupportedError: [PYSTORM_NOT_SUPPORTED] a component that runs ...
     """
 
     _runs = "as a command of the shell"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
 
-from pystorm_source.errors import given
+from pystorm_source.errors import ArgumentTypeError, NotSupportedError, TopologyError, given
 
 KINDS = ("shuffle", "local_or_shuffle", "fields", "partial_key", "all", "global", "none", "direct", "custom")
 
@@ -33,8 +33,9 @@ class Grouping:
         custom (Any): the object that chooses, of ``custom``. Defaults to None.
 
     Raises:
-        ValueError: an unknown kind, or no field for a kind that needs one.
-        TypeError: names that are no str, names or an object that the kind does not take, an object that cannot choose.
+        TopologyError: an unknown kind, or no field for a kind that needs one.
+        ArgumentTypeError: names that are no str, names or an object that the kind does not take, an object that
+            cannot choose.
 
     Example:
         >>> from pystorm_source.spouts import MemorySpout
@@ -64,27 +65,41 @@ class Grouping:
 
     def __init__(self, kind: str, names: Any = (), custom: Any = None):
         if not isinstance(kind, str) or kind not in KINDS:
-            raise ValueError(f"a grouping is one of {', '.join(KINDS)}. Given: {given(kind)}")
+            raise TopologyError(
+                f"a grouping is one of {', '.join(KINDS)}. Given: {given(kind)}", code="PYSTORM_INVALID_GROUPING"
+            )
         if not isinstance(names, (list, tuple)):
-            raise TypeError(f"the fields of a grouping are a list or tuple of names. Given: {given(names)}")
+            raise ArgumentTypeError(
+                f"the fields of a grouping are a list or tuple of names. Given: {given(names)}",
+                code="PYSTORM_WRONG_TYPE",
+            )
         if kind in _BY_FIELDS:
             if not names:
-                raise ValueError(
-                    f"a {kind} grouping needs at least one field, such as Grouping.{kind}('word'). Given: none"
+                raise TopologyError(
+                    f"a {kind} grouping needs at least one field, such as Grouping.{kind}('word'). Given: none",
+                    code="PYSTORM_INVALID_GROUPING",
                 )
             for name in names:
                 if not isinstance(name, str):
-                    raise TypeError(f"a {kind} grouping takes field names. Given: {given(name)}")
+                    raise ArgumentTypeError(
+                        f"a {kind} grouping takes field names. Given: {given(name)}", code="PYSTORM_WRONG_TYPE"
+                    )
         elif names:
-            raise TypeError(f"a {kind} grouping takes no fields. Given: {given(names)}")
+            raise ArgumentTypeError(
+                f"a {kind} grouping takes no fields. Given: {given(names)}", code="PYSTORM_WRONG_TYPE"
+            )
         if kind == "custom":
             if isinstance(custom, type) or not callable(getattr(custom, "choose_tasks", None)):
-                raise TypeError(
+                raise ArgumentTypeError(
                     "a custom grouping takes an object with choose_tasks(task, values) -> list of task ids, and "
-                    f"optionally prepare(context, stream, targets). Given: {given(custom)}"
+                    f"optionally prepare(context, stream, targets). Given: {given(custom)}",
+                    code="PYSTORM_WRONG_TYPE",
                 )
         elif custom is not None:
-            raise TypeError(f"a {kind} grouping takes no object: write Grouping.custom(obj). Given: {given(custom)}")
+            raise ArgumentTypeError(
+                f"a {kind} grouping takes no object: write Grouping.custom(obj). Given: {given(custom)}",
+                code="PYSTORM_WRONG_TYPE",
+            )
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "names", tuple(names))
         object.__setattr__(self, "chooser", custom)
@@ -102,8 +117,8 @@ class Grouping:
             Grouping: a fields grouping.
 
         Raises:
-            ValueError: no field.
-            TypeError: a name that is no str.
+            TopologyError: no field.
+            ArgumentTypeError: a name that is no str.
         """
         return cls("fields", _listed(fields))
 
@@ -121,8 +136,8 @@ class Grouping:
             Grouping: a partial key grouping.
 
         Raises:
-            ValueError: no field.
-            TypeError: a name that is no str.
+            TopologyError: no field.
+            ArgumentTypeError: a name that is no str.
         """
         return cls("partial_key", _listed(fields))
 
@@ -142,7 +157,7 @@ class Grouping:
             Grouping: a custom grouping.
 
         Raises:
-            TypeError: an object without ``choose_tasks``.
+            ArgumentTypeError: an object without ``choose_tasks``.
         """
         return cls("custom", (), obj)
 
@@ -155,11 +170,12 @@ class Grouping:
             arg_list (list): its arguments. Defaults to ().
 
         Raises:
-            NotImplementedError: always.
+            NotSupportedError: always.
         """
-        raise NotImplementedError(
+        raise NotSupportedError(
             "no Java runs here: write the grouping in Python and use Grouping.custom(obj). Given: "
-            f"custom_object({given(java_class_name)})"
+            f"custom_object({given(java_class_name)})",
+            code="PYSTORM_NOT_SUPPORTED",
         )
 
     @classmethod
@@ -170,16 +186,18 @@ class Grouping:
             java_serialized (bytes): the object.
 
         Raises:
-            NotImplementedError: always, for bytes.
-            TypeError: an argument that is no bytes.
+            NotSupportedError: always, for bytes.
+            ArgumentTypeError: an argument that is no bytes.
         """
         if not isinstance(java_serialized, bytes):
-            raise TypeError(
-                f"custom_serialized takes a serialized Java object as bytes. Given: {given(java_serialized)}"
+            raise ArgumentTypeError(
+                f"custom_serialized takes a serialized Java object as bytes. Given: {given(java_serialized)}",
+                code="PYSTORM_WRONG_TYPE",
             )
-        raise NotImplementedError(
+        raise NotSupportedError(
             "no Java runs here: write the grouping in Python and use Grouping.custom(obj). Given: custom_serialized of "
-            f"{len(java_serialized)} bytes"
+            f"{len(java_serialized)} bytes",
+            code="PYSTORM_NOT_SUPPORTED",
         )
 
     def __str__(self) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from pystorm_source.api.spout import Spout
-from pystorm_source.errors import TopologyError
+from pystorm_source.errors import MethodMissingError, TopologyError
 
 
 class Snapshot(NamedTuple):
@@ -95,7 +95,9 @@ class PartitionedSpout(Spout):
         Returns:
             list[str]: their names. One that is missing was lost: see ``Snapshot.retired`` and ``failOnDataLoss``.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define partitions() or snapshot()")
+        raise MethodMissingError(
+            f"{type(self).__name__} must define partitions() or snapshot()", code="PYSTORM_METHOD_MISSING"
+        )
 
     def earliest(self, partition: str) -> int:
         """Driver. The first offset that can still be read. 0 unless overridden.
@@ -117,7 +119,9 @@ class PartitionedSpout(Spout):
         Returns:
             int: the offset. It must be readable already: a task may open the range at once.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define latest(partition) or snapshot()")
+        raise MethodMissingError(
+            f"{type(self).__name__} must define latest(partition) or snapshot()", code="PYSTORM_METHOD_MISSING"
+        )
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         """Driver. Everything at once; override it if one request answers for all partitions.
@@ -183,7 +187,9 @@ class PartitionedSpout(Spout):
             start (int): first offset.
             end (int): one past the last offset.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define open(partition, start, end)")
+        raise MethodMissingError(
+            f"{type(self).__name__} must define open(partition, start, end)", code="PYSTORM_METHOD_MISSING"
+        )
 
     def next_tuple(self) -> Any:
         """Task. Emits with ``tup_id=offset``; must not block.
@@ -194,7 +200,9 @@ class PartitionedSpout(Spout):
         Returns:
             Any: False at the end of the range; anything else goes on.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define next_tuple() or next_batch()")
+        raise MethodMissingError(
+            f"{type(self).__name__} must define next_tuple() or next_batch()", code="PYSTORM_METHOD_MISSING"
+        )
 
     def next_batch(self) -> Any:
         """Task. Instead of ``next_tuple``: rows of the default stream, by column.
@@ -202,7 +210,9 @@ class PartitionedSpout(Spout):
         Returns:
             pyarrow.RecordBatch | None: the next rows of the range; None at its end.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define next_tuple() or next_batch()")
+        raise MethodMissingError(
+            f"{type(self).__name__} must define next_tuple() or next_batch()", code="PYSTORM_METHOD_MISSING"
+        )
 
     def close(self) -> None:
         """Task. The range is read. Trap: not called if the process is killed."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from cython_core.arrow.row_error import coded
 from pystorm_source.api.spout import Spout
 from pystorm_source.errors import given
 
@@ -70,9 +71,11 @@ class ReliableSpout(Spout):
             ValueError: no ``tup_id``, and what ``Spout.emit`` raises.
         """
         if tup_id is None:
-            raise ValueError(
+            raise coded(
+                ValueError,
+                "PYSTORM_MESSAGE_ID_MISSING",
                 f"You must provide a tuple ID when emitting with a ReliableSpout: {type(self).__name__}.emit(values, "
-                f"tup_id=...). Given: {given(tup_id)}"
+                f"tup_id=...). Given: {given(tup_id)}",
             )
         # Order: kept before the emit, which acks at once if the stream has no subscriber.
         kept = self.unacked_tuples.get(tup_id)

@@ -5,6 +5,7 @@ from typing import Any
 from cython_core.routing.output_collector import SpoutBase
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.errors import MethodMissingError
 
 
 class Spout(Component, SpoutBase):
@@ -39,7 +40,7 @@ class Spout(Component, SpoutBase):
             Any: False if the micro-batch gets nothing more from this spout. Anything else without an emit says that
                 there is nothing now.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define next_tuple()")
+        raise MethodMissingError(f"{type(self).__name__} must define next_tuple()", code="PYSTORM_METHOD_MISSING")
 
     def activate(self) -> None:
         """Called before the spout is asked for the tuples of a micro-batch."""
@@ -63,7 +64,7 @@ class Spout(Component, SpoutBase):
             ComponentSpec: what an attribute of the Topology is set to.
 
         Raises:
-            TypeError: an argument of another type.
-            ValueError: a name that begins with ``__``, or ``par`` below 1.
+            ArgumentTypeError: an argument of another type.
+            TopologyError: a name that begins with ``__``, or ``par`` below 1.
         """
         return ComponentSpec(cls, name=name, par=par, config=config)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pystorm_source.errors import given
+from pystorm_source.errors import ArgumentTypeError, TopologyError, given
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Stream:
         direct (bool): the producer names the task that gets a tuple (``Grouping.DIRECT``). Defaults to False.
 
     Raises:
-        TypeError: an argument of another type.
-        ValueError: names that are empty or repeated.
+        ArgumentTypeError: an argument of another type.
+        TopologyError: names that are empty or repeated.
 
     Example:
         >>> errors = Stream(["line string", "n long"], name="errors")
@@ -41,30 +41,43 @@ class Stream:
         if fields is None:
             fields = []
         if isinstance(fields, str) or not isinstance(fields, (list, tuple)):
-            raise TypeError(f"Stream fields must be a list, tuple or None of field names. Given: {given(fields)}")
+            raise ArgumentTypeError(
+                f"Stream fields must be a list, tuple or None of field names. Given: {given(fields)}",
+                code="PYSTORM_WRONG_TYPE",
+            )
         for field in fields:
             if not isinstance(field, str):
-                raise TypeError(
-                    f"every field of a Stream must be a str such as 'word' or 'word string'. Given: {given(field)}"
+                raise ArgumentTypeError(
+                    f"every field of a Stream must be a str such as 'word' or 'word string'. Given: {given(field)}",
+                    code="PYSTORM_WRONG_TYPE",
                 )
             if not field.strip():
-                raise ValueError(f"a field of a Stream needs a name. Given: {given(fields)}")
+                raise TopologyError(
+                    f"a field of a Stream needs a name. Given: {given(fields)}", code="PYSTORM_INVALID_TOPOLOGY"
+                )
         if not isinstance(name, str):
-            raise TypeError(f"the name of a Stream must be a str. Given: {given(name)}")
+            raise ArgumentTypeError(
+                f"the name of a Stream must be a str. Given: {given(name)}", code="PYSTORM_WRONG_TYPE"
+            )
         if not isinstance(direct, bool):
-            raise TypeError(f"`direct` of a Stream must be a bool. Given: {given(direct)}")
+            raise ArgumentTypeError(
+                f"`direct` of a Stream must be a bool. Given: {given(direct)}", code="PYSTORM_WRONG_TYPE"
+            )
         names, types = [], []
         for field in fields:
             head, *more = field.split(None, 1)
             head, _, rest = head.partition(":")
             if not head:
-                raise ValueError(f"a field of a Stream needs a name. Given: {given(field)}")
+                raise TopologyError(
+                    f"a field of a Stream needs a name. Given: {given(field)}", code="PYSTORM_INVALID_TOPOLOGY"
+                )
             names.append(head)
             types.append((rest + "".join(more)).strip(": \t") or None)
         repeated = sorted({field for field in names if names.count(field) > 1})
         if repeated:
-            raise ValueError(
-                f"field names of a Stream must differ; repeated: {', '.join(repeated)}. Given: {given(list(fields))}"
+            raise TopologyError(
+                f"field names of a Stream must differ; repeated: {', '.join(repeated)}. Given: {given(list(fields))}",
+                code="PYSTORM_INVALID_TOPOLOGY",
             )
         object.__setattr__(self, "fields", tuple(names))
         object.__setattr__(self, "types", tuple(types))
@@ -88,14 +101,15 @@ class Stream:
             tuple[Stream, ...]: the streams.
 
         Raises:
-            TypeError: another shape.
-            ValueError: a stream declared twice, or a name that begins with ``__``.
+            ArgumentTypeError: another shape.
+            TopologyError: a stream declared twice, or a name that begins with ``__``.
         """
         if outputs is None:
             return ()
         if isinstance(outputs, str) or not isinstance(outputs, (list, tuple)):
-            raise TypeError(
-                f"outputs of {given_by} must be a list or tuple of field names and Streams. Given: {given(outputs)}"
+            raise ArgumentTypeError(
+                f"outputs of {given_by} must be a list or tuple of field names and Streams. Given: {given(outputs)}",
+                code="PYSTORM_WRONG_TYPE",
             )
         streams: list[Stream] = []
         default_fields: list[str] = []
@@ -105,18 +119,24 @@ class Stream:
             elif isinstance(output, str):
                 default_fields.append(output)
             else:
-                raise TypeError(f"outputs of {given_by} must hold str or Stream. Given: {given(output)}")
+                raise ArgumentTypeError(
+                    f"outputs of {given_by} must hold str or Stream. Given: {given(output)}", code="PYSTORM_WRONG_TYPE"
+                )
         if default_fields:
             streams.insert(0, Stream(fields=default_fields))
         names = [stream.name for stream in streams]
         for name in names:
             if name.startswith("__"):
-                raise ValueError(
+                raise TopologyError(
                     f"stream names that begin with '__' belong to the engine: rename this one in `outputs` of "
-                    f"{given_by}. Given: {given(name)}"
+                    f"{given_by}. Given: {given(name)}",
+                    code="PYSTORM_INVALID_TOPOLOGY",
                 )
         if len(set(names)) != len(names):
-            raise ValueError(f"{given_by} declares a stream twice in `outputs`. Given: {given(names)}")
+            raise TopologyError(
+                f"{given_by} declares a stream twice in `outputs`. Given: {given(names)}",
+                code="PYSTORM_INVALID_TOPOLOGY",
+            )
         return tuple(streams)
 
 

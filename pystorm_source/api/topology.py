@@ -8,7 +8,14 @@ from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import Stream
-from pystorm_source.errors import given
+from pystorm_source.errors import (
+    ArgumentTypeError,
+    AttributeMissingError,
+    NotSupportedError,
+    TopologyError,
+    given,
+    nearest,
+)
 from pystorm_source.redaction import redacted
 
 
@@ -27,9 +34,10 @@ class _Thrift:
         self.name = name
 
     def __get__(self, instance: object, owner: type) -> NoReturn:
-        raise AttributeError(
+        raise AttributeMissingError(
             f"no Thrift structures are made here: {owner.__name__}.specs holds the components, and "
-            f"`pystorm-source draw` shows them. Given: {owner.__name__}.{self.name}"
+            f"`pystorm-source draw` shows them. Given: {owner.__name__}.{self.name}",
+            code="PYSTORM_ATTRIBUTE_MISSING",
         )
 
 
@@ -47,9 +55,9 @@ class Topology:
         specs (tuple[ComponentSpec, ...]): the components, in order.
 
     Raises:
-        ValueError: a name used twice, a bolt without inputs, a spout without outputs, no spout, an unknown stream or
+        TopologyError: a name used twice, a bolt without inputs, a spout without outputs, no spout, an unknown stream or
             field.
-        TypeError: an instance instead of a spec, or a config that is no dict.
+        ArgumentTypeError: an instance instead of a spec, or a config that is no dict.
 
     Example:
         >>> from pystorm_source.spouts import MemorySpout
@@ -80,14 +88,18 @@ class Topology:
     @classmethod
     def _collect(cls) -> tuple[ComponentSpec, ...]:
         if not isinstance(cls.config, dict):
-            raise TypeError(f"Topology config must be a dict. Given: {given(redacted('config', cls.config))}")
+            raise ArgumentTypeError(
+                f"Topology config must be a dict. Given: {given(redacted('config', cls.config))}",
+                code="PYSTORM_WRONG_TYPE",
+            )
         specs: dict[str, ComponentSpec] = {}
         for base in reversed(cls.__mro__):
             for attribute, value in vars(base).items():
                 if isinstance(value, Component):
-                    raise TypeError(
+                    raise ArgumentTypeError(
                         f"{cls.__name__}.{attribute} is an instance; write {type(value).__name__}.spec(). "
-                        f"Given: {given(value)}"
+                        f"Given: {given(value)}",
+                        code="PYSTORM_WRONG_TYPE",
                     )
                 if isinstance(value, ComponentSpec):
                     specs[attribute] = value.named(attribute)
@@ -100,18 +112,28 @@ class Topology:
         names = [spec.label for spec in cls.specs]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"two components of {cls.__name__} are called {name!r}. Given: {given(names)}")
+                raise TopologyError(
+                    f"two components of {cls.__name__} are called {name!r}. Given: {given(names)}",
+                    code="PYSTORM_INVALID_TOPOLOGY",
+                )
         if not any(issubclass(spec.component_cls, Spout) for spec in cls.specs):
-            raise ValueError(f"a Topology requires at least one Spout. Given: {cls.__name__} with {given(names)}")
+            raise TopologyError(
+                f"a Topology requires at least one Spout. Given: {cls.__name__} with {given(names)}",
+                code="PYSTORM_INVALID_TOPOLOGY",
+            )
         for spec in cls.specs:
             if issubclass(spec.component_cls, Spout):
                 if not any(stream.fields for stream in spec.streams):
-                    raise ValueError(
+                    raise TopologyError(
                         f"spout {spec.label!r} of {cls.__name__} needs `outputs`, such as outputs = ['word string']. "
-                        f"Given: {given(spec.component_cls.outputs)}"
+                        f"Given: {given(spec.component_cls.outputs)}",
+                        code="PYSTORM_INVALID_TOPOLOGY",
                     )
             elif not spec.subscriptions:
-                raise ValueError(f"bolt {spec.label!r} of {cls.__name__} needs inputs=[...]. Given: none")
+                raise TopologyError(
+                    f"bolt {spec.label!r} of {cls.__name__} needs inputs=[...]. Given: none",
+                    code="PYSTORM_INVALID_TOPOLOGY",
+                )
             cls.subscriptions(spec)
 
     @classmethod
@@ -127,18 +149,19 @@ class Topology:
             tuple[Subscription, ...]: (producer, stream, grouping) of each.
 
         Raises:
-            ValueError: an unknown component, stream or field, a direct stream with another grouping or the reverse, one
-                stream with two groupings.
+            TopologyError: an unknown component, stream or field, a direct stream with another grouping or the reverse,
+                one stream with two groupings.
         """
         found: dict[tuple[str, str], Subscription] = {}
         for source, grouping in spec.subscriptions:
             one = cls._subscription(spec, source, grouping)
             same = found.setdefault((one.producer.label, one.stream.name), one)
             if same.grouping != one.grouping:
-                raise ValueError(
+                raise TopologyError(
                     f"input of {spec.label!r} ({spec.component_cls.__name__}): stream {one.stream.name!r} of "
                     f"{one.producer.label!r} is given twice, with two groupings; keep one. "
-                    f"Given: {same.grouping} and {one.grouping}"
+                    f"Given: {same.grouping} and {one.grouping}",
+                    code="PYSTORM_INVALID_GROUPING",
                 )
         return tuple(found.values())
 
@@ -146,16 +169,20 @@ class Topology:
     def _subscription(cls, spec: ComponentSpec, source: GlobalStreamId, grouping: Grouping | None) -> Subscription:
         producer = cls.resolve(source)
         if producer is None:
-            raise ValueError(
+            labels = [known.label for known in cls.specs]
+            raise TopologyError(
                 f"input of {spec.label!r} ({spec.component_cls.__name__}) is no component of {cls.__name__}, which has "
-                f"{[known.label for known in cls.specs]!r}: assign it to an attribute of the Topology. "
-                f"Given: {given(source.component)}"
+                f"{labels!r}: assign it to an attribute of the Topology{nearest(source.component, labels) or '.'} "
+                f"Given: {given(source.component)}",
+                code="PYSTORM_INVALID_TOPOLOGY",
             )
         stream = producer.stream(source.stream)
         if stream is None:
-            raise ValueError(
+            names = [declared.name for declared in producer.streams]
+            raise TopologyError(
                 f"input of {spec.label!r} ({spec.component_cls.__name__}): {producer.label!r} declares the streams "
-                f"{[declared.name for declared in producer.streams]!r}. Given: {given(source.stream)}"
+                f"{names!r}{nearest(source.stream, names) or '.'} Given: {given(source.stream)}",
+                code="PYSTORM_INVALID_TOPOLOGY",
             )
         if grouping is None:
             grouping = Grouping.DIRECT if stream.direct else Grouping.SHUFFLE
@@ -166,12 +193,17 @@ class Topology:
                 else f"stream {stream.name!r} of {producer.label!r} is not direct: declare it as "
                 f"Stream(..., name={stream.name!r}, direct=True), or take another grouping"
             )
-            raise ValueError(f"input of {spec.label!r} ({spec.component_cls.__name__}): {remedy}. Given: {grouping}")
+            raise TopologyError(
+                f"input of {spec.label!r} ({spec.component_cls.__name__}): {remedy}. Given: {grouping}",
+                code="PYSTORM_INVALID_GROUPING",
+            )
         unknown = [name for name in grouping.names if name not in stream.fields]
         if unknown:
-            raise ValueError(
+            raise TopologyError(
                 f"{grouping.kind} grouping of {spec.label!r} ({spec.component_cls.__name__}): stream {stream.name!r} "
-                f"of {producer.label!r} has the fields {list(stream.fields)!r}. Given: {given(unknown)}"
+                f"of {producer.label!r} has the fields {list(stream.fields)!r}"
+                f"{nearest(unknown[0], stream.fields) or '.'} Given: {given(unknown)}",
+                code="PYSTORM_INVALID_GROUPING",
             )
         return Subscription(producer, stream, grouping)
 
@@ -219,12 +251,13 @@ class Topology:
             stream (Any): where streamparse writes to.
 
         Raises:
-            NotImplementedError: always.
+            NotSupportedError: always.
         """
-        raise NotImplementedError(
+        raise NotSupportedError(
             f"a topology is not written for Nimbus here: name the class in the option topology="
             f"'{cls.__module__}:{cls.__qualname__}', or call pystorm_source.read_stream(spark, {cls.__name__}). "
-            f"Given: {cls.__name__}.write({given(stream)})"
+            f"Given: {cls.__name__}.write({given(stream)})",
+            code="PYSTORM_NOT_SUPPORTED",
         )
 
     @classmethod
@@ -235,10 +268,11 @@ class Topology:
             stream (Any): where streamparse reads from.
 
         Raises:
-            NotImplementedError: always.
+            NotSupportedError: always.
         """
-        raise NotImplementedError(
-            f"a topology is not read from Thrift here: import its class. Given: {cls.__name__}.read({given(stream)})"
+        raise NotSupportedError(
+            f"a topology is not read from Thrift here: import its class. Given: {cls.__name__}.read({given(stream)})",
+            code="PYSTORM_NOT_SUPPORTED",
         )
 
     @classmethod
@@ -249,9 +283,10 @@ class Topology:
             name (str): name of the topology.
 
         Raises:
-            NotImplementedError: always.
+            NotSupportedError: always.
         """
-        raise NotImplementedError(
+        raise NotSupportedError(
             "Flux starts topologies on Storm, not here: `pystorm-source draw` shows this one. "
-            f"Given: {cls.__name__}.to_flux_dict({given(name)})"
+            f"Given: {cls.__name__}.to_flux_dict({given(name)})",
+            code="PYSTORM_NOT_SUPPORTED",
         )

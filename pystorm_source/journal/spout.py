@@ -27,6 +27,7 @@ import msgspec
 import pyarrow as pa
 from msgspec import Meta
 
+from cython_core.arrow.row_error import coded
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
@@ -314,9 +315,11 @@ class JournaledSpout(PartitionedSpout):
     ) -> None:
         """``emit`` of the spout."""
         if need_task_ids:
-            raise ValueError(
+            raise coded(
+                ValueError,
+                "PYSTORM_TASK_IDS_UNKNOWN",
                 f"{self._spout_cls.__name__}.emit: a journaled tuple is sent to tasks later on: leave need_task_ids "
-                f"out, or run without journal.path. Given: need_task_ids={given(need_task_ids)}"
+                f"out, or run without journal.path. Given: need_task_ids={given(need_task_ids)}",
             )
         if self._writer is None:
             self._early.append((tup, tup_id, stream or "default", direct_task))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.api.topology import Topology
-from pystorm_source.errors import OptionError, SchemaError, TopologyError
+from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError, given
 from pystorm_source.options import shown
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
@@ -47,6 +47,7 @@ def register(spark: "SparkSession", topology: type[Topology] | str, name: str | 
         str: the name of the format.
 
     Raises:
+        ArgumentTypeError: the topology is given before the session.
         TopologyError: the topology cannot run as it is declared.
         OptionError: a wrong option in its config, or a wrong name.
 
@@ -60,6 +61,7 @@ def register(spark: "SparkSession", topology: type[Topology] | str, name: str | 
         >>> spark.read.format("pystorm_numbers").load().count()
         2
     """
+    _check_order(spark, topology, "register")
     return _registered(spark, *_planned(topology, name))
 
 
@@ -89,6 +91,7 @@ def read_stream(
         DataFrame: a streaming DataFrame.
 
     Raises:
+        ArgumentTypeError: the topology is given before the session.
         OptionError: an unknown option or a wrong value.
         TopologyError: the topology cannot run as it is declared.
         SchemaError: the schema does not fit the rows of the topology.
@@ -103,6 +106,7 @@ def read_stream(
         >>> spark.table("streamed_words").count()
         2
     """
+    _check_order(spark, topology, "read_stream")
     plan, name = _planned(topology)
     texts = _texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
@@ -132,6 +136,7 @@ def read(
         DataFrame: a batch DataFrame. Each action reads anew.
 
     Raises:
+        ArgumentTypeError: the topology is given before the session.
         OptionError: an unknown option or a wrong value.
         TopologyError: the topology cannot run as it is declared.
         SchemaError: the schema does not fit the rows of the topology.
@@ -144,12 +149,23 @@ def read(
         >>> sorted(row.word for row in read(spark, Words).collect())
         ['cow', 'dog']
     """
+    _check_order(spark, topology, "read")
     plan, name = _planned(topology)
     texts = _texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(plan, name, texts, schema).check_batch()
     name = _registered(spark, plan, name)
     return _loaded(spark.read.format(name), schema, texts)
+
+
+def _check_order(spark: Any, topology: Any, function: str) -> None:
+    """Raises ArgumentTypeError for arguments in the wrong order, or no session."""
+    if spark is None or isinstance(spark, (str, Topology)) or (isinstance(spark, type) and issubclass(spark, Topology)):
+        raise ArgumentTypeError(
+            f"the session comes first: {function}(spark, {getattr(spark, '__name__', 'Words')}). "
+            f"Given: {function}({given(spark)}, {given(topology)})",
+            code="PYSTORM_WRONG_TYPE",
+        )
 
 
 def _planned(topology: type[Topology] | str, name: str | None = None) -> tuple[Plan, str]:

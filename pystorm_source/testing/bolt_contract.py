@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn
 
 from pystorm_source.api import AsyncBolt, BatchingBolt, Bolt, ComponentSpec, GlobalStreamId, Stream, Topology
 from pystorm_source.clock import SystemClock
-from pystorm_source.errors import ContractBroken, TopologyError, TupleFailed, given
+from pystorm_source.errors import ArgumentError, ContractBroken, TopologyError, TupleFailed, given
 from pystorm_source.testing.law import (
     LATE,
     LATE_REMEDY,
@@ -82,7 +82,7 @@ def verify_bolt(
     Raises:
         ContractBroken: a law is broken; names law, tuple, what was expected and found, and the remedy.
         TopologyError: it is no bolt, or the fields of its rows are unknown.
-        ValueError: ``state`` is none of these, or there are no rows.
+        ArgumentError: ``state`` is none of these, or there are no rows.
 
     Example:
         >>> from pystorm_source.testing import verify_bolt
@@ -97,9 +97,13 @@ def verify_bolt(
     if state is None:
         state = "micro-batch" if issubclass(spec.component_cls, BatchingBolt) else "none"
     if state not in ("none", "micro-batch", "instance"):
-        raise ValueError(f"state is 'none', 'micro-batch' or 'instance'. Given: {given(state)}")
+        raise ArgumentError(
+            f"state is 'none', 'micro-batch' or 'instance'. Given: {given(state)}", code="PYSTORM_INVALID_ARGUMENT"
+        )
     if not rows:
-        raise ValueError(f"verify_bolt needs some rows, or it finds nothing. Given: {given(rows)}")
+        raise ArgumentError(
+            f"verify_bolt needs some rows, or it finds nothing. Given: {given(rows)}", code="PYSTORM_INVALID_ARGUMENT"
+        )
     with TimeLimit(spec.component_cls.__name__, timeout) as limit:
         trial = BoltTrial(spec, list(rows), list(fields or _fields_of(spec)), dict(config or {}), state, limit)
         for law in LAWS:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pystorm_source.api import ComponentSpec
-from pystorm_source.errors import given
+from pystorm_source.errors import StreamNotDeclaredError, given, nearest
 from pystorm_source.plan import Plan
 from pystorm_source.worker.local_run import Counts
 
@@ -81,12 +81,17 @@ class Result:
             list[tuple]: the values, in order.
 
         Raises:
-            KeyError: the topology has no such stream.
+            StreamNotDeclaredError: the topology has no such stream.
         """
         name = component.label if isinstance(component, ComponentSpec) else component
         if (name, stream) not in self._rows:
-            streams = ", ".join(".".join(each) for each in self._rows)
-            raise KeyError(f"topology {self.topology!r} has the streams {streams}. Given: {given(f'{name}.{stream}')}")
+            streams = [".".join(each) for each in self._rows]
+            wanted = f"{name}.{stream}"
+            raise StreamNotDeclaredError(
+                f"topology {self.topology!r} has the streams {', '.join(streams)}"
+                f"{nearest(wanted, streams) or '.'} Given: {given(wanted)}",
+                code="PYSTORM_STREAM_NOT_DECLARED",
+            )
         return list(self._rows[name, stream])
 
     def __repr__(self) -> str:

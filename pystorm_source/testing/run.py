@@ -8,7 +8,7 @@ from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
-from pystorm_source.errors import TopologyError, TupleFailed, given
+from pystorm_source.errors import ArgumentError, TopologyError, TopologyTimeoutError, TupleFailed, given
 from pystorm_source.plan import Plan, check_meetings, compile_plan
 from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
@@ -62,11 +62,11 @@ def run_topology(
 
     Raises:
         TupleFailed: a component raised, or a tuple was given up; its cause is the component's own exception.
-        TimeoutError: the run took longer than ``timeout``; it names what was still running.
+        TopologyTimeoutError: the run took longer than ``timeout``; it names what was still running.
         TopologyError: it cannot run as it is declared, or Spark's reader would refuse it, as its spouts are to meet.
         OptionError: a wrong option.
         SchemaError: a declared type of an open stream is none.
-        ValueError: ``errors`` is neither "raise" nor "collect".
+        ArgumentError: ``errors`` is neither "raise" nor "collect".
 
     Example:
         >>> from pystorm_source.spouts import MemorySpout
@@ -83,7 +83,7 @@ def run_topology(
     """
     __tracebackhide__ = True  # for pytest: the frames of the component tell more
     if errors not in ("raise", "collect"):
-        raise ValueError(f"errors is 'raise' or 'collect'. Given: {given(errors)}")
+        raise ArgumentError(f"errors is 'raise' or 'collect'. Given: {given(errors)}", code="PYSTORM_INVALID_ARGUMENT")
     if scheduler is not None:
         config = {**(config or {}), "topology.scheduler": scheduler}
     return run_watched(topology, config, clock, seed, timeout, together, errors == "raise", check_types)
@@ -139,9 +139,10 @@ def run_watched(
             finally:
                 run.stop()
     except TooLong:
-        raise TimeoutError(
+        raise TopologyTimeoutError(
             f"topology {plan.name!r} has not come to its end: {running}. Let its spouts end, its cycles run out and "
-            f"its components return, or give run_topology a longer timeout. Given: timeout={given(timeout)}"
+            f"its components return, or give run_topology a longer timeout. Given: timeout={given(timeout)}",
+            code="PYSTORM_TOPOLOGY_DOES_NOT_END",
         ) from None
     if ended_by is not None:
         if ended_by.__cause__ is not None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pystorm_source.api import ReliableSpout
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.errors import TopologyError, given
+from pystorm_source.errors import ArgumentTypeError, TopologyError, given
 
 
 class Marker(Enum):
@@ -74,8 +74,8 @@ class ScriptedSpout(ReliableSpout):
         rows (list): the script. Defaults to ().
 
     Raises:
-        TypeError: what is neither a row nor a marker.
-        ValueError: a FAIL without a row before it.
+        ArgumentTypeError: what is neither a row nor a marker.
+        TopologyError: a FAIL without a row before it.
 
     Example:
         >>> from pystorm_source.testing import EOF, FAIL, ScriptedSpout, run_topology
@@ -172,12 +172,18 @@ class Play:
             self._numbers.append(count)
             if row is FAIL:
                 if i == 0 or not (self._rows[i - 1] is FAIL or _is_row(self._rows[i - 1])):
-                    raise ValueError(f"FAIL must follow the row that it fails. Given: {given(self._rows[: i + 1])}")
+                    raise TopologyError(
+                        f"FAIL must follow the row that it fails. Given: {given(self._rows[: i + 1])}",
+                        code="PYSTORM_INVALID_TEST",
+                    )
                 self._to_fail[count - 1] = self._to_fail.get(count - 1, 0) + 1
             elif _is_row(row):
                 count += 1
             elif not isinstance(row, (Marker, PAUSE)):
-                raise TypeError(f"a script holds lists or tuples of values, and markers. Given: {given(row)}")
+                raise ArgumentTypeError(
+                    f"a script holds lists or tuples of values, and markers. Given: {given(row)}",
+                    code="PYSTORM_WRONG_TYPE",
+                )
 
     @property
     def done(self) -> bool:

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from contextvars import Context
 from typing import Any, Literal
 
+from cython_core.arrow.row_error import coded
 from pystorm_source.clock import Clock, SystemClock
 
 NEVER = float("inf")
@@ -129,7 +130,11 @@ class EventLoop:
 
     def _opened(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            raise RuntimeError("the event loop of async bolts is used outside of their time, initialize to cleanup")
+            raise coded(
+                RuntimeError,
+                "PYSTORM_EMIT_OUTSIDE_OF_RUN",
+                "the event loop of async bolts is used outside of their time, initialize to cleanup",
+            )
         return self._loop
 
     def _refuse(self, coroutine: Any) -> Any:

@@ -3,6 +3,8 @@
 import pytest
 
 from pystorm_source import Bolt, ComponentSpec, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream
+from pystorm_source.error_conditions import CONDITIONS
+from pystorm_source.errors import UsageError
 
 
 class Lines(PartitionedSpout):
@@ -113,7 +115,8 @@ def test_other_groupings_are_refused(grouping):
 def test_par_is_an_int_of_at_least_one_or_a_dict_to_such(cls, par, error):
     with pytest.raises(error, match="`par`.*Given: ") as caught:
         cls.spec(par=par)
-    assert type(caught.value) is error
+    assert isinstance(caught.value, error) and isinstance(caught.value, UsageError)
+    assert caught.value.code in CONDITIONS
 
 
 def test_par_by_environment():

@@ -5,6 +5,8 @@ import pickle
 import pytest
 
 from pystorm_source.api import Grouping
+from pystorm_source.error_conditions import CONDITIONS
+from pystorm_source.errors import UsageError
 
 BY_FIELDS = [Grouping.fields, Grouping.partial_key]
 
@@ -81,7 +83,8 @@ def test_fields_are_names(by, arguments):
 def test_a_grouping_that_is_built_by_hand_is_checked(arguments, error):
     with pytest.raises(error, match="Given: ") as caught:
         Grouping(*arguments)
-    assert type(caught.value) is error
+    assert isinstance(caught.value, error) and isinstance(caught.value, UsageError)
+    assert caught.value.code in CONDITIONS
 
 
 @pytest.mark.parametrize("obj", [None, "x", object(), Chooses, lambda task, values: [1]])

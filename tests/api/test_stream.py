@@ -5,6 +5,8 @@ import pickle
 import pytest
 
 from pystorm_source.api import Stream
+from pystorm_source.error_conditions import CONDITIONS
+from pystorm_source.errors import UsageError
 
 
 def test_nothing_given():
@@ -69,7 +71,8 @@ def test_lists_and_tuples(fields):
 def test_refused(arguments, error):
     with pytest.raises(error, match="Given: ") as caught:
         Stream(**arguments)
-    assert type(caught.value) is error
+    assert isinstance(caught.value, error) and isinstance(caught.value, UsageError)
+    assert caught.value.code in CONDITIONS
 
 
 def test_equal_by_value_frozen_and_picklable():

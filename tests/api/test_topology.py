@@ -3,6 +3,7 @@
 import pytest
 
 from pystorm_source import Bolt, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream, Topology
+from pystorm_source.errors import TopologyError
 
 
 class Lines(PartitionedSpout):
@@ -239,6 +240,35 @@ def test_unknown_streams_and_fields():
             lines = Lines.spec()
             words = Words.spec(inputs=[lines])
             last = Words.spec(inputs={words["counts"]: Grouping.fields("n", "line")})
+
+
+def test_a_name_that_is_nearly_right_is_told():
+    with pytest.raises(
+        TopologyError, match=r"has the fields \['word', 'n'\]: did you mean 'word'\? Given: "
+    ) as refused:
+
+        class Fields(Topology):
+            lines = Lines.spec()
+            words = Words.spec(inputs=[lines])
+            last = Words.spec(inputs={words["counts"]: Grouping.fields("wrod")})
+
+    assert refused.value.code == "PYSTORM_INVALID_GROUPING"
+    with pytest.raises(TopologyError, match=r"declares the streams .*: did you mean 'counts'\? Given: 'count'"):
+
+        class Streams(Topology):
+            lines = Lines.spec()
+            words = Words.spec(inputs=[lines])
+            last = Words.spec(inputs=[GlobalStreamId("words", "count")])
+
+    with pytest.raises(TopologyError, match=r"of the Topology: did you mean 'lines'\? Given: 'line'"):
+
+        class Components(Topology):
+            lines = Lines.spec()
+            words = Words.spec(inputs=[GlobalStreamId("line")])
+
+    with pytest.raises(KeyError, match=r"did you mean 'counts'\? Given: 'cuonts'") as unknown:
+        Words.spec()["cuonts"]
+    assert unknown.value.code == "PYSTORM_STREAM_NOT_DECLARED" and "\\" not in str(unknown.value)
 
 
 def test_instances_are_no_specs():

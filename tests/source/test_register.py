@@ -154,3 +154,11 @@ def test_a_file_that_the_driver_elsewhere_has_is_not_looked_for():
         read_stream(NoSpark(), Untyped, schema="n long", config="/only/there.yaml", **BEST)
     with pytest.raises(UsageError):
         read_stream(NoSpark(), Untyped, schema="n long", config="{")
+
+
+@pytest.mark.parametrize("function", [read, read_stream, register])
+@pytest.mark.parametrize("session", [topologies.Numbers, "tests.source.topologies:Numbers", None])
+def test_a_topology_in_the_place_of_the_session_is_refused(function, session):
+    with pytest.raises(TypeError, match=rf"the session comes first: {function.__name__}\(spark, ") as refused:
+        function(session, NoSpark())
+    assert refused.value.code == "PYSTORM_WRONG_TYPE"

@@ -36,7 +36,10 @@ def test_a_result_prints_its_counts():
 
 def test_unknown_streams_are_told():
     result = run_topology(scripted(["x"]))
-    with pytest.raises(KeyError, match=r"has the streams lines.default, words.default. Given: 'word.default'"):
+    with pytest.raises(
+        KeyError,
+        match=r"has the streams lines.default, words.default: did you mean 'words.default'\? Given: 'word.default'",
+    ):
         result.rows("word")
     with pytest.raises(KeyError, match=r"Given: 'words.errors'"):
         result.rows("words", "errors")

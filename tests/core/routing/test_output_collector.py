@@ -83,7 +83,15 @@ def test_a_list_that_changes_after_the_emit_changes_nothing(kind):
 def test_other_values_are_refused(kind, values):
     error = refused(lambda c: c.emit(values, **with_id(kind)), kind=kind)
     assert type(error) is TypeError
-    assert str(error) == f"All Tuples must be either lists or tuples, received {type(values)!r} instead."
+    assert str(error).startswith(f"All Tuples must be either lists or tuples, received {type(values)!r} instead.")
+    assert str(error).endswith(f"Given: {values!r}")
+
+
+@BOTH
+@pytest.mark.parametrize(("values", "meant"), [("ab", "'ab'"), (5, "5"), ({1}, "value")])
+def test_an_emit_without_brackets_is_told_the_call_that_was_meant(kind, values, meant):
+    error = refused(lambda c: c.emit(values, **with_id(kind)), kind=kind)
+    assert f"emit([{meant}]) or emit(({meant},))" in str(error)
 
 
 @BOTH

@@ -44,6 +44,9 @@ class NoSpark:
 
     _jsc = None
 
+    def __repr__(self):
+        return "<pyspark.sql.session.SparkSession object at 0x7f5c31d0>"
+
 
 spark: Any = NoSpark()
 

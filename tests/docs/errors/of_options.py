@@ -8,7 +8,7 @@ from unittest import mock
 import pyarrow as pa
 
 from pystorm_source import compat, read_stream, register
-from pystorm_source.api import Spout, Topology
+from pystorm_source.api import JavaBolt, Spout, Topology
 from pystorm_source.cli import java
 from pystorm_source.errors import PystormError, UsageError, WorldError
 from pystorm_source.plan import compile_plan
@@ -46,6 +46,26 @@ def _():
 def _():
     worker = Worker(compile_plan(Numbers), OutputPlan(pa.schema([]), ()))
     list(worker.run("others", "p", 0, 1))
+
+
+@raises("PYSTORM_INVALID_ARGUMENT")
+def _():
+    run_topology(Numbers, errors="ignore")
+
+
+@raises("PYSTORM_WRONG_TYPE")
+def _():
+    read_stream(Numbers, spark)
+
+
+@raises("PYSTORM_NOT_SUPPORTED")
+def _():
+    JavaBolt.spec(full_class_name="jobs.Count")
+
+
+@raises("PYSTORM_ATTRIBUTE_MISSING")
+def _():
+    print(Numbers.thrift_spouts)
 
 
 @raises("PYSTORM_INVALID_OPTION")

@@ -1,9 +1,10 @@
 """Examples of errors about topologies, streams, types and emits."""
 
+import asyncio
 import threading
 
 from pystorm_source import read, read_stream
-from pystorm_source.api import Bolt, Grouping, PartitionedSpout, Topology
+from pystorm_source.api import AsyncBolt, BatchingBolt, Bolt, Grouping, PartitionedSpout, ReliableSpout, Topology
 from pystorm_source.spouts import FilesSpout, MemorySpout
 from pystorm_source.testing import run_topology, verify_bolt
 from tests.docs.errors.examples import Numbers, raises, spark, through
@@ -31,6 +32,16 @@ def _():
     run_topology(Nothing)
 
 
+@raises("PYSTORM_INVALID_GROUPING")
+def _():
+    class Count(Bolt):
+        def process(self, tup): ...
+
+    class Counted(Topology):
+        hosts = MemorySpout.spec(fields=["host string"], rows=[["a"]])
+        counts = Count.spec(inputs={hosts: Grouping.fields("hots")})
+
+
 @raises("PYSTORM_NOT_A_TOPOLOGY")
 def _():
     run_topology(Numbers())
@@ -42,6 +53,14 @@ def _():
         outputs = ["n long"]
 
     run_topology(through(Lazy))
+
+
+@raises("PYSTORM_METHOD_MISSING")
+def _():
+    class Lazy(Bolt):
+        outputs = ["n long"]
+
+    Lazy().process(None)
 
 
 @raises("PYSTORM_INVALID_ANSWER")
@@ -98,6 +117,18 @@ def _():
     verify_bolt(Numbered, [["the"], ["cow"]], fields=["word string"])
 
 
+@raises("PYSTORM_TOPOLOGY_DOES_NOT_END")
+def _():
+    class Again(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            while True:
+                self.n = tup.values.n
+
+    run_topology(through(Again), timeout=0.5)
+
+
 @raises("PYSTORM_SCHEMA_MISMATCH")
 def _():
     read(spark, Numbers, schema="m long")
@@ -152,6 +183,11 @@ def _():
 @raises("PYSTORM_STREAM_NOT_FOUND")
 def _():
     read_stream(spark, Numbers, stream="letters")
+
+
+@raises("PYSTORM_STREAM_NOT_DECLARED")
+def _():
+    run_topology(Numbers).rows("nubmers")
 
 
 @raises("PYSTORM_SEVERAL_STREAMS")
@@ -367,3 +403,75 @@ def _():
         count = Count.spec(inputs={keys: Grouping.fields("key")}, par=2)
 
     run_topology(Grouped)
+
+
+@raises("PYSTORM_VALUE_NOT_COPYABLE")
+def _():
+    class Locked(Bolt):
+        outputs = ["lock"]
+
+        def process(self, tup):
+            self.emit([threading.Lock()])
+
+    class Use(Bolt):
+        def process(self, tup): ...
+
+    class Shared(Topology):
+        config = {"topology.testing.always.try.serialize": True}
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        locked = Locked.spec(inputs=[numbers])
+        used = Use.spec(inputs={locked: Grouping.ALL}, par=2)
+
+    run_topology(Shared)
+
+
+@raises("PYSTORM_MESSAGE_ID_MISSING")
+def _():
+    class Clicks(ReliableSpout):
+        outputs = ["url string"]
+
+        def next_tuple(self):
+            self.emit(["/index.html"])
+
+    class Site(Topology):
+        clicks = Clicks.spec()
+
+    run_topology(Site)
+
+
+@raises("PYSTORM_TASK_IDS_UNKNOWN")
+def _():
+    class Ordered(AsyncBolt):
+        outputs = ["n long"]
+
+        async def process(self, tup):
+            if tup.values.n == 0:
+                await asyncio.sleep(0.01)
+            self.emit([tup.values.n], need_task_ids=True)
+
+    run_topology(through(Ordered, config={"topology.async.ordered": True}))
+
+
+@raises("PYSTORM_NOT_A_TUPLE")
+def _():
+    class Acks(Bolt):
+        outputs = ["n long"]
+        auto_ack = False
+
+        def process(self, tup):
+            self.ack(None)
+
+    run_topology(through(Acks))
+
+
+@raises("PYSTORM_INVALID_RETURN_VALUE")
+def _():
+    class Grouped(BatchingBolt):
+        outputs = ["n long"]
+
+        def group_key(self, tup):
+            return [tup.values.n]
+
+        def process_batch(self, key, tups): ...
+
+    run_topology(through(Grouped))

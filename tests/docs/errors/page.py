@@ -60,7 +60,9 @@ OptionError: [PYSTORM_UNKNOWN_OPTION] unknown option 'maxOffsetPerTrigger': did 
 
 Codes stay from version to version; the words of a message do not. So go by the code in programs and alerts, and look
 it up here. Classes are those of `pystorm_source.errors`; what `emit` raises has Python's own class, its streamparse
-text, and the code as an attribute alone. On Spark an error arrives as text inside of Spark's own exception.
+text, and the code as an attribute alone. On Spark an error arrives as text inside of Spark's own exception:
+`print(explain(query))` finds it there, with code and remedy, and `await_query(query)` prints that when a query fails
+([DEPLOY.md](DEPLOY.md#when-a-component-raises)).
 
 The examples share these lines. Their messages are what this version prints; places such as `/data` stand for those of
 your machine.
