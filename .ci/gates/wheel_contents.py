@@ -32,6 +32,9 @@ def main(folder: Path) -> list[str]:
     templates = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/**/*.in")]
     presets = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("pystorm_source/conf/*.yaml")]
     observe = ["pystorm_source/observe/alerts.yaml", "pystorm_source/observe/grafana.json"]
+    page = ROOT / "pystorm_source/observe/page"
+    kinds = {".js", ".css", ".in", ".txt"}
+    observe += [path.relative_to(ROOT).as_posix() for path in page.rglob("*") if path.suffix in kinds]
     shipped = [*python, *templates, *presets, *observe, "pystorm_source/cli/prose.txt"]
     wrong += [f"wheel: without {name}" for name in [*shipped, "pyspark_pystorm.py"] if name not in in_wheel]
     headers = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("cython_core/**/*.[hp]*") if path.is_file()]

@@ -70,7 +70,7 @@ def test_presets_and_the_text_of_the_demo_are_packaged():
     packaged = {path.stem for pattern in patterns for path in (ROOT / "pystorm_source").glob(pattern)}
     assert {"latency", "throughput", "prose"} <= packaged
     (line,) = [line for line in (ROOT / "MANIFEST.in").read_text().splitlines() if "include pystorm_source" in line]
-    assert {"*.yaml", "*.txt"} <= set(line.split())
+    assert {"*.yaml", "*.txt", "*.js", "*.css"} <= set(line.split())
 
 
 def test_executors_install_four_packages():

@@ -60,6 +60,7 @@ LEFT_OUT = (
     "LICENSE",
     "benchmarks/results/",
     "pystorm_source/cli/prose.txt",
+    "pystorm_source/observe/page/vendor/",
     "tests/house/test_words.py",
     "tests/mutations/corpus",
 )

@@ -1,0 +1,69 @@
+// The chosen component: numbers, capacity over time, its last error.
+
+function drawComponent(component) {
+  if (!component) return fill(at("component"));
+  const facts = [
+    ["Capacity", percent(component.capacity)],
+    ["Tasks in a worker", count(component.tasks ?? 1)],
+    ["Calls", count(component.batch?.executed)],
+    ["A call takes", `${duration(component.execute?.mean)}; 99 %: ${duration(component.execute?.p99)}`],
+    component.complete?.count
+      ? ["A tree takes", `${duration(component.complete.mean)}; 99 %: ${duration(component.complete.p99)}`]
+      : null,
+    [
+      "Emitted",
+      Object.entries(component.streams ?? {})
+        .map(([name, stream]) => `${name} ${count(stream.emitted)}`)
+        .join(", ") || count(component.batch?.emitted),
+    ],
+    component.queueCapacity
+      ? ["Queue, at most", `${count(component.queueHighMark)} of ${count(component.queueCapacity)}`]
+      : null,
+    ["Since it began", `${count(component.total?.executed)} calls, ${count(component.total?.failed)} failed`],
+    ...Object.entries(component.metrics ?? {}).map(([name, metric]) => [
+      name,
+      metric.last === undefined || typeof metric.last === "number"
+        ? `sum ${decimal(metric.sum ?? 0, 6)}, last ${metric.last ?? 0}`
+        : String(metric.last),
+    ]),
+  ].filter(Boolean);
+  fill(
+    at("component"),
+    html("h3", {}, component.name),
+    spark(own(view.capacity, component.name) ?? []),
+    html("dl", {}, ...facts.flatMap(([name, text]) => [html("dt", {}, name), html("dd", {}, text)])),
+    failure(component.name, own(view.errors, component.name) ?? component.lastError),
+  );
+}
+
+// Its capacity over the last micro-batches; the number stands in the table.
+function spark(shares) {
+  if (shares.length < 2) return null;
+  const points = shares
+    .map((share, i) => `${(i * 240) / (shares.length - 1)},${42 - 40 * Math.min(1, share ?? 0)}`)
+    .join(" ");
+  return svg(
+    "svg",
+    {
+      class: "spark",
+      preserveAspectRatio: "none",
+      viewBox: "0 0 240 44",
+      role: "img",
+      "aria-label": `Capacity over ${shares.length} micro-batches, now ${percent(shares[shares.length - 1])}`,
+    },
+    svg("line", { x1: 0, y1: 2, x2: 240, y2: 2 }),
+    svg("line", { x1: 0, y1: 42, x2: 240, y2: 42 }),
+    svg("polyline", { points }),
+  );
+}
+
+function failure(name, error) {
+  if (!error) return null;
+  const frames = error.frames ?? [];
+  return html(
+    "div",
+    { class: "failure" },
+    html("p", {}, html("strong", {}, name), ` · ${when(error.at)}`),
+    html("pre", { tabindex: 0 }, [...frames.map((frame) => `  ${frame}`), error.text].join("\n")),
+  );
+}

@@ -1,0 +1,88 @@
+"""The page over HTTP: nothing is served whose address does not begin with the token."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from pystorm_source.observe.page.document import document, policy
+from pystorm_source.observe.page.runs import Runs
+
+LONGEST_RUN = 16
+"""Characters of a run's id."""
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",  # the address has the token
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+_Scope = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+def new_token() -> str:
+    """256 bits, in characters that an address may have."""
+    return secrets.token_urlsafe(32)
+
+
+def application(runs: Runs, token: str) -> "Guarded":
+    """The ASGI application: the page at ``/TOKEN/``, what it asks for at ``/TOKEN/view``, and nothing else."""
+
+    async def page(request: Request) -> Response:
+        text = await run_in_threadpool(lambda: document(runs.view(_run(request)), poll="view"))
+        frames = f"{policy(connects=True)}; frame-ancestors 'none'"
+        return HTMLResponse(text, headers={**HEADERS, "Content-Security-Policy": frames})
+
+    async def view(request: Request) -> Response:
+        data = await run_in_threadpool(lambda: runs.view(_run(request)).to_json())
+        tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+        if request.headers.get("If-None-Match") == tag:
+            return Response(status_code=304, headers={**HEADERS, "ETag": tag})
+        return Response(data, media_type="application/json", headers={**HEADERS, "ETag": tag})
+
+    routes = [Route("/", page, methods=["GET"]), Route("/view", view, methods=["GET"])]
+    return Guarded(Starlette(routes=routes), token)
+
+
+def _run(request: Request) -> str:
+    return request.query_params.get("run", "")[:LONGEST_RUN]
+
+
+class Guarded:
+    """Lets those requests through whose path begins with the token, byte for byte, and takes it off; answers the others
+    with 404, whatever they ask for."""
+
+    def __init__(self, inner: Starlette, token: str):
+        self._inner = inner
+        self._token = token.encode()
+
+    async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
+        """As ASGI has it."""
+        if scope["type"] == "lifespan":
+            await self._inner(scope, receive, send)
+            return
+        # Not the decoded path: a token has one spelling.
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        _, token, rest = ([*raw.split(b"?")[0].split(b"/", 2), b"", b""])[:3]
+        slashes = raw.count(b"/")
+        if scope["type"] != "http" or not hmac.compare_digest(token, self._token) or slashes != 2:
+            answer = PlainTextResponse("not found\n", 404, headers=HEADERS)
+            if scope["type"] == "http":
+                await answer(scope, receive, send)
+            else:
+                await send({"type": "websocket.close", "code": 1008})
+            return
+        inner = {**scope, "path": f"/{rest.decode('ascii', 'replace')}", "raw_path": b"/" + rest}
+        await self._inner(inner, receive, send)
