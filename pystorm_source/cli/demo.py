@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import sys
 import tempfile
@@ -21,16 +20,13 @@ from pystorm_source.cli.demo_text import GrowingFiles, gather
 from pystorm_source.cli.word_count import WordCount
 from pystorm_source.clock import SystemClock
 from pystorm_source.environment import prepare_spark
-from pystorm_source.errors import PystormError, cut, traced
+from pystorm_source.errors import PystormError, traced
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.picture import as_text
 
 STARTS = 2
 START_SECONDS = 180.0
-LONGEST_LINE = 300
 NO_ANSWER = "Python worker failed to connect back"
-PYTHON_ERROR = re.compile(r"^(?!org\.|java|scala\.)(?:\w+\.)*(\w+(?:Error|Exception|Failed): .+)", re.MULTILINE)
-"""The last line of a traceback, which Spark's messages hold somewhere within."""
 
 
 def demo(
@@ -176,9 +172,8 @@ def remedy(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of the message; of Spark's longer ones what matters."""
+    """One line of the message, as ``explain`` finds it in Spark's longer ones."""
+    from pystorm_source.source.job.explain import reason_in
+
     text = str(error)
-    if "failed to connect back" in text:
-        return NO_ANSWER
-    raised = PYTHON_ERROR.findall(text)
-    return cut(raised[-1] if raised else (text.splitlines() or [type(error).__name__])[0], LONGEST_LINE)
+    return NO_ANSWER if "failed to connect back" in text else reason_in(text) or type(error).__name__

@@ -1,6 +1,7 @@
 """Topologies of which a component raises, each in another place. ``unreadable`` raises with a cause of its own."""
 
 import asyncio
+import time
 
 from pystorm_source import AsyncBolt, BatchingBolt, Bolt, PartitionedSpout, Topology
 from pystorm_source.spouts import MemorySpout
@@ -79,6 +80,20 @@ class NextSpout(OpenSpout):
         return True
 
 
+class SiblingSpout(OpenSpout):
+    """Of two partitions one fails while the other one is at work, which takes longer than anyone waits for it."""
+
+    def partitions(self):
+        return ["fails", "works"]
+
+    def open(self, partition, start, end):
+        self.fails = partition == "fails"
+
+    def next_tuple(self):
+        time.sleep(1 if self.fails else 20)
+        unreadable("two")
+
+
 class HeadSpout(OpenSpout):
     def latest(self, partition):
         return unreadable("two")
@@ -128,6 +143,10 @@ class Opens(Topology):
 
 class Nexts(Topology):
     spout = NextSpout.spec()
+
+
+class Siblings(Topology):
+    spout = SiblingSpout.spec()
 
 
 class Heads(Topology):

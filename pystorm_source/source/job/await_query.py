@@ -6,6 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pystorm_source.clock import SystemClock
+from pystorm_source.errors import ArgumentError, ArgumentTypeError, given
 from pystorm_source.source.hold import held
 from pystorm_source.source.job.explain import explain
 from pystorm_source.source.job.signals import STATUS, Signals
@@ -18,6 +19,8 @@ POLL_SECONDS = 0.25
 """Between two looks at whether a query still runs. Longer: a job ends later than its queries."""
 WATCH_SECONDS = 0.005
 """Between two looks for the end of a micro-batch. Longer: the next one may have begun its tasks meanwhile."""
+LAST_WORDS_SECONDS = 5.0
+"""For tasks that are cancelled: Spark gives a Python worker two seconds to end. Longer: a script ends later."""
 _IDLE = "Waiting"
 """How Spark's status begins between two micro-batches."""
 
@@ -47,7 +50,8 @@ def await_query(
     Raises:
         SystemExit: with the exit status, if ``exits``.
         Exception: Spark's StreamingQueryException, if a query has failed, unless ``exits``.
-        ValueError: no query is given.
+        ArgumentError: no query is given.
+        ArgumentTypeError: something else than a query is given.
 
     Example:
         >>> from pystorm_source import await_query, read_stream
@@ -61,7 +65,17 @@ def await_query(
     """
     waiting = list(chain.from_iterable(each.active if hasattr(each, "active") else [each] for each in queries))
     if not waiting:
-        raise ValueError("await_query takes one or more queries, or spark.streams with active ones. Given: none")
+        raise ArgumentError(
+            "await_query takes one or more queries, or spark.streams with active ones. Given: none",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
+    for query in waiting:
+        if not hasattr(query, "isActive"):
+            raise ArgumentTypeError(
+                "await_query takes streaming queries, as writeStream.start() returns them, or spark.streams. "
+                f"Given: {given(query)}",
+                code="PYSTORM_WRONG_TYPE",
+            )
     gateway = _gateway_of(waiting[0])
     with Signals(gateway) as signals:
         while not signals.count and all(query.isActive or query.exception() is None for query in waiting):
@@ -80,11 +94,35 @@ def await_query(
                 _say(f"{name_of(query)} {end}; {standing(query)}")
     error = next((error for query in waiting if (error := query.exception()) is not None), None)
     if error is not None:
+        _wait_for_sparks_last_words(waiting)
         _say(explain(error))
     if exits if exits is not None else not _is_interactive():
         raise SystemExit(1 if error is not None else STATUS + signals.number) from None
     if error is not None:
         raise error
+
+
+def _wait_for_sparks_last_words(queries: "Sequence[StreamingQuery]") -> None:
+    """Until the tasks of these queries are over, or for a few seconds: a task that is cancelled because another one has
+    failed is logged when it ends, and would push the explanation off the screen."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is None:  # Spark Connect: its log is elsewhere
+        return
+    tracker, clock = context.statusTracker(), SystemClock()
+    end = clock.monotonic() + LAST_WORDS_SECONDS
+    with Signals() as signals:
+        while clock.monotonic() < end and not signals.count and any(_is_busy(query, tracker) for query in queries):
+            signals.wait(POLL_SECONDS)
+
+
+def _is_busy(query: "StreamingQuery", tracker: Any) -> bool:
+    """Whether it, or a task of it, has not ended. A stage counts its tasks down after it has failed, too."""
+    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(str(query.runId)))
+    stages = {stage for job in jobs if job is not None for stage in job.stageIds}
+    infos = map(tracker.getStageInfo, stages)
+    return query.isActive or any(info.numActiveTasks for info in infos if info is not None)
 
 
 def _stop(queries: "Sequence[StreamingQuery]", seconds: float, signals: Signals) -> "list[StreamingQuery]":

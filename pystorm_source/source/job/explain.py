@@ -3,7 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from pystorm_source.errors import PystormError, TupleFailed, cut
+from pystorm_source.errors import ArgumentTypeError, PystormError, TupleFailed, cut, given
 from pystorm_source.failure_block import FailureBlock
 from pystorm_source.source.job.standing import name_of, standing
 
@@ -20,6 +20,9 @@ _OWN = re.compile(
     re.DOTALL,
 )
 _CONDITION = re.compile(r"\[[A-Z][A-Z_0-9.]{3,}\] .*")
+_INSTEAD_OF_NONE = ": query.exception() is None if it has not failed, so give the query, explain(query)"
+_OF_PYTHON = re.compile(r"^(?!org\.|java|scala\.)(?:\w+\.)*(\w+(?:Error|Exception|Failed): .+)", re.MULTILINE)
+"""The last line of a traceback of Python's, which Spark's messages hold somewhere within."""
 _HEADER = re.compile(r"^.*?terminated with exception: ", re.DOTALL)
 
 
@@ -42,6 +45,9 @@ def explain(failed: "StreamingQuery | QueryTerminatedEvent | BaseException | str
 
     Returns:
         Explanation: a str of up to four lines, shown as it is by a notebook.
+
+    Raises:
+        ArgumentTypeError: something else is given.
 
     Example:
         >>> from pystorm_source import explain, read
@@ -70,7 +76,13 @@ def explain(failed: "StreamingQuery | QueryTerminatedEvent | BaseException | str
         return _explained(str(failed))
     if hasattr(failed, "isActive"):
         return _of_query(cast("StreamingQuery", failed))
-    text = getattr(failed, "exception", None)  # of a listener's event
+    if not hasattr(failed, "exception"):
+        raise ArgumentTypeError(
+            "explain takes a streaming query, a listener's event of its end, or an exception"
+            f"{_INSTEAD_OF_NONE if failed is None else ''}. Given: {given(failed)}",
+            code="PYSTORM_WRONG_TYPE",
+        )
+    text = failed.exception  # of a listener's event
     return Explanation("the query was stopped; it has not failed") if text is None else _explained(str(text))
 
 
@@ -89,7 +101,13 @@ def _explained(text: str) -> Explanation:
     own: Any = _OWN.search(text)
     if own is not None:
         return Explanation(own[1].strip())
+    return Explanation(f"no error of pystorm-source is in it. It says: {reason_in(text)}")
+
+
+def reason_in(text: str) -> str:
+    """The line that tells most of a text of Spark's: Python's last error, else Spark's condition, else the first."""
+    raised = _OF_PYTHON.findall(text) if "Traceback (most recent call last)" in text else []
     text = _HEADER.sub("", text, count=1).strip()
     condition = _CONDITION.search(text)  # py4j puts a line of its own before it
-    said = condition[0] if condition is not None else text.partition("\n")[0]
-    return Explanation(f"no error of pystorm-source is in it. It says: {cut(said, LONGEST_OF_SPARK)}")
+    said = raised[-1] if raised else condition[0] if condition is not None else text.partition("\n")[0]
+    return cut(said, LONGEST_OF_SPARK)

@@ -1,4 +1,4 @@
-"""A job that waits for its query: ``awaited.py FOLDER TOPOLOGY [--once] [--timeout SECONDS]``.
+"""A job that waits for its query: ``awaited.py FOLDER TOPOLOGY [--once] [--timeout SECONDS] [--cores NUMBER]``.
 
 ``FOLDER/world`` is what its spout reads; rows go to ``FOLDER/out``.
 """
@@ -18,9 +18,10 @@ def main():
     parser.add_argument("topology")
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--timeout", type=float, default=60.0)
+    parser.add_argument("--cores", type=int, default=1)
     given = parser.parse_args()
     prepare_spark()
-    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", False)
+    session = SparkSession.builder.master(f"local[{given.cores}]").config("spark.ui.enabled", False)
     spark = session.config("spark.ui.showConsoleProgress", False).getOrCreate()
     frame = (
         spark.readStream.format("pystorm")

@@ -25,12 +25,12 @@ SUBMIT = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master
 class Job:
     """The job in a process group of its own, as a terminal starts it. Its output is in ``said``."""
 
-    def __init__(self, command, folder, topology, *options):
+    def __init__(self, command, folder, topology, *options, module="topologies"):
         self.folder = folder
         self._log = (folder / "log").open("w+")
         environment = {**os.environ, "SPARK_HOME": str(Path(pyspark.__file__).parent)}
         self.process = subprocess.Popen(
-            [*command, awaited.__file__, str(folder), f"topologies:{topology}", *options],
+            [*command, awaited.__file__, str(folder), f"{module}:{topology}", *options],
             stdout=self._log,
             stderr=self._log,
             env=environment,
@@ -46,6 +46,17 @@ class Job:
     def numbers(self, log):
         """The micro-batches in a log of the checkpoint."""
         return {int(path.name) for path in (self.folder / "checkpoint" / log).glob("[0-9]*")}
+
+    def wait_for_jvm(self):
+        """It outlives the script for a while, and still logs."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                os.killpg(self.process.pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.05)
+        raise AssertionError("the JVM goes on")
 
     def ended(self):
         return self.process.wait(timeout=150)
@@ -153,3 +164,18 @@ def test_a_signal_that_ends_nothing_returns(spark, folder, capsys):
 def test_without_a_query_there_is_nothing_to_wait_for():
     with pytest.raises(ValueError, match="takes one or more queries"):
         await_query()
+
+
+@pytest.mark.parametrize("given", [None, 5, "query"])
+def test_what_is_no_query_is_refused(given):
+    with pytest.raises(TypeError, match="await_query takes streaming queries.*Given: "):
+        await_query(given)
+
+
+def test_the_explanation_is_the_last_that_stands_on_the_screen(folder):
+    """The other partition is still at work when the first one fails: Spark cancels its task and logs that."""
+    job = Job([sys.executable], folder, "Siblings", "--cores", "2", module="failing")
+    assert job.ended() == 1
+    job.wait_for_jvm()
+    assert "  remedy: " in job.said.splitlines()[-1], job.said[-2000:]
+    assert job.said.count("ERROR Utils: Aborting task") == 2, "the other one was cancelled"

@@ -113,6 +113,19 @@ def test_an_error_in_a_text_ends_where_sparks_words_begin(end):
     assert explain(text) == "[PYSTORM_INVALID_OPTION] one\ntwo"
 
 
+def test_of_a_failure_of_python_that_is_not_ours_the_last_line_is_told():
+    text = "[FOREACH_BATCH_USER_FUNCTION_ERROR] failed: Traceback (most recent call last):\n  File x\nKeyError: 'n'\n"
+    assert explain(text) == "no error of pystorm-source is in it. It says: KeyError: 'n'"
+
+
+@pytest.mark.parametrize("given", [5, None, object, ["text"]])
+def test_what_is_no_failure_is_refused(given):
+    with pytest.raises(TypeError, match="explain takes a streaming query.*Given: ") as refused:
+        explain(given)
+    assert refused.value.code == "PYSTORM_WRONG_TYPE"
+    assert ("give the query" in str(refused.value)) is (given is None)
+
+
 def test_an_event_without_an_exception():
     event = SimpleNamespace(exception=None)
     assert explain(event) == Explanation("the query was stopped; it has not failed")
