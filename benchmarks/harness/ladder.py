@@ -60,6 +60,9 @@ LADDER = (
     Benchmark("kafka", "records/s from Kafka; against Spark's own source with a Python function, and a bare consumer"),
     Benchmark("admission", "micro-batches until a change is followed, overshoot; of the controller in a simulation"),
     Benchmark("defaults", "slow bolts, a slow sink, the fixed cost of a task, all with no setting; against limits"),
+    Benchmark(
+        "tune", "sentences/s of word count as `tune` sets it in a minute; against the best of an exhaustive sweep"
+    ),
     Benchmark("overload", "batch time, goodput and memory of a query with ten times its load; against fixed limits"),
     Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),
 )

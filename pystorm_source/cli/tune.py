@@ -79,6 +79,11 @@ def tune(
                 "tune takes a TOPOLOGY to measure, or --records FILE of a query to read. Given: neither",
                 code="PYSTORM_MISSING_OPTION",
             )
+        if output is not None and output.suffix.lower() not in (".yaml", ".yml"):
+            raise OptionError(
+                f"--output takes a file that ends in .yaml or .yml. Given: {str(output)!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         config = config_of(options or [])
         sweep = None
         if topology:

@@ -18,6 +18,8 @@ from pystorm_source.tuning.sweep import Outcome
 PIPE_WIDTH = 120
 BAR = 24
 """Characters of the longest bar. More: names of settings are cut. Less: bars that differ look alike."""
+NOISY = 0.3
+"""Spread of equal trials from which gains of a few percent mean nothing."""
 SUFFIXES = (".svg", ".png", ".pdf")
 
 
@@ -63,6 +65,8 @@ def _show_outcome(console: Console, outcome: Outcome, explain: bool) -> None:
         typer.echo(f"tuned:    {figures(best.rate, best.latency)}; {outcome.gain:.2f} times as good, in pairs")
     else:
         typer.echo("nothing that was tried gains")
+    if outcome.spread > NOISY:
+        typer.echo(f"trials of equal settings differ by {outcome.spread:.0%}: measure again on a quiet machine")
     if outcome.out_of_time:
         typer.echo(f"the time was over before {outcome.out_of_time} more settings: --seconds")
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pystorm_source.options import SourceOptions, fields_of
+from pystorm_source.redaction import redacted
 from pystorm_source.tuning.advice import Advice
 from pystorm_source.tuning.sweep import Goal, Outcome, Step
 
@@ -61,15 +63,29 @@ def written(
     if use:
         lines.append(f'# Use: .option("config", {json.dumps(use)})')
     if given:
-        lines += ["", "# As given by -o.", *(f"{key}: {json.dumps(value)}" for key, value in given.items())]
+        lines += ["", "# As given by -o.", *_given(given)]
     said: set[int] = set()
     for change in changes_of(outcome) if outcome is not None else ():
         lines += ["", *_change(change, said)]
     for each in advice:
         lines += ["", *_advice(each)]
-    if len(lines) <= 3 and not advice:
-        lines.append("# Nothing that was tried gains.")
+    if outcome is not None and not outcome.steps:
+        lines += ["", "# Nothing that was tried gains."]
+    if all(not line or line.startswith("#") for line in lines):
+        lines += ["", "{}"]
     return "\n".join(lines) + "\n"
+
+
+def _given(given: Mapping[str, Any]) -> Iterator[str]:
+    """Options of the reader as comments, since option ``config`` does not take them; secrets by their key alone."""
+    readers = {key.lower() for key in fields_of(SourceOptions)}
+    for key, value in given.items():
+        if redacted(key, value) != value:
+            yield f"# {key}: a secret, which is not written here"
+        elif key.lower() in readers:
+            yield f'# On the reader: .option("{key}", {json.dumps(value)})'
+        else:
+            yield f"{key}: {json.dumps(value)}"
 
 
 def figures(rate: float, latency: float) -> str:

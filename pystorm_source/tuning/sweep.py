@@ -76,6 +76,16 @@ class Outcome:
         """All that was changed."""
         return self.best.settings
 
+    @property
+    def spread(self) -> float:
+        """By how much trials of equal settings differ, (most - least) / median: the largest of those that were tried
+        three times or more."""
+        rates: dict[Settings, list[float]] = {}
+        for trial in self.trials:
+            rates.setdefault(trial.settings, []).append(trial.rate_alone if trial.is_inline else trial.rate)
+        several = [each for each in rates.values() if len(each) >= 3 and median(each) > 0]
+        return max(((max(each) - min(each)) / median(each) for each in several), default=0.0)
+
     def points(self) -> list[tuple[Trial, bool]]:
         """A trial for each of the settings, with the median of their rates and latencies, the best first; and whether
         it is on the frontier: no other one is better in both."""
@@ -120,7 +130,7 @@ class Sweep:
         first = findings(outcome.observed)
         outcome.named = list(dict.fromkeys([*proven, *first]))
         if outcome.steps:
-            outcome.gain = self._verified(outcome)
+            self._verify(outcome)
         outcome.trials = self._trials
         return outcome
 
@@ -171,13 +181,17 @@ class Sweep:
         self.notes(f"kept: {proposal.change}, {median(gains):.2f} times as good")
         return Step(proposal, median(gains), before, after)
 
-    def _verified(self, outcome: Outcome) -> float:
-        """All changes together, against none."""
+    def _verify(self, outcome: Outcome) -> None:
+        """All changes together, against none: what was kept by chance does not gain again."""
         pairs = self._pairs(Settings(), outcome.settings, outcome.best.rate, PAIRS)
-        gains = [self._gain(before, after) for before, after in pairs]
-        if not gains:
-            return self._gain(outcome.base, outcome.best)
-        return median(gains)
+        outcome.gain = median(self._gain(before, after) for before, after in pairs)
+        if outcome.gain < PROMISING:
+            self.notes(f"not confirmed: {outcome.settings}, {outcome.gain:.2f} times as good in pairs")
+            outcome.steps, outcome.gain = [], 1.0
+            outcome.best, outcome.tuned = outcome.base, outcome.observed
+            outcome.named = findings(outcome.observed)
+        elif len(outcome.steps) == 1:
+            outcome.steps = [replace(outcome.steps[0], gain=outcome.gain)]
 
     def _pairs(self, one: Settings, two: Settings, rate: float, pairs: int) -> list[tuple[Trial, Trial]]:
         """Trials of both, one after the other, in an order by chance; fewer if the time ends."""

@@ -68,6 +68,20 @@ def test_the_file_that_is_written_is_one_that_option_config_takes(project):
     assert done.exit_code == 0, done.output
 
 
+def test_a_file_without_a_key_is_one_that_option_config_takes_too(project):
+    assert tune("--records", "query.jsonl", "--output", "tuned.yaml").exit_code == 0
+    assert yaml.safe_load((project / "tuned.yaml").read_text()) == {}
+
+
+def test_options_of_the_reader_are_comments(project):
+    given = ("path=/data", "topology.debug=true", "kafka.sasl.password=open-sesame")
+    done = tune("--records", "query.jsonl", *(f"-o{each}" for each in given))
+    assert done.exit_code == 0, done.output
+    assert "open-sesame" not in done.output
+    assert '# On the reader: .option("path", "/data")' in done.stdout
+    assert "\ntopology.debug: true" in done.stdout
+
+
 def test_records_alone_are_read(project):
     done = tune("--records", "query.jsonl", "--cores", "4", "--explain")
     assert done.exit_code == 0, done.output
@@ -86,6 +100,7 @@ def test_a_component_that_fails_ends_it(project):
         ((), "a TOPOLOGY to measure, or --records FILE"),
         (("--records", "none.jsonl"), "Given: 'none.jsonl'"),
         (("--records", "query.jsonl", "--plot", "x.svg"), "--plot draws trials"),
+        (("--records", "query.jsonl", "--output", "tuned.txt"), "ends in .yaml"),
         (("--records", "query.jsonl", "--output", "no/folder.yaml"), "--output cannot be written"),
         (("slow.py:Waits", "-o", "topology.scheduler=none"), "topology.scheduler"),
     ],

@@ -11,7 +11,7 @@ from pystorm_source.records.record import ComponentProgress, Counts, PystormProg
 from pystorm_source.tuning.advice import modelled
 from pystorm_source.tuning.classify import findings
 from pystorm_source.tuning.from_records import observed_of
-from testbed.simulate import Scenario, constant, run
+from testbed.simulate import ENDLESS, Scenario, constant, run
 
 EVEN = np.full(8, 5_000.0)
 PROMISED = 0.3
@@ -91,6 +91,22 @@ def test_few_tasks_are_named_and_more_of_them_gain_what_was_promised():
     cut = advice.option[1]
     after = rate(run(Scenario("cut", cut, 4, constant(np.full(cut, 5_000.0)), seconds=100.0)))
     assert within(advice.gain, after / before), (advice, after / before)
+
+
+def test_a_skewed_partition_is_named_and_cutting_it_gains_what_was_promised():
+    """One of four partitions always has more, the others have little."""
+
+    def skewed(large, little):
+        waiting = np.array([ENDLESS] * large + [0] * little)
+        arriving = np.where(waiting > 0, 0.0, 100.0)
+        rates = constant(np.full(large + little, 5_000.0))
+        return Scenario("skewed", large + little, 4, rates, seconds=100.0, waiting=waiting, arriving=arriving)
+
+    advice, before = advised(skewed(1, 3), "skewed partition")
+    key, parts = advice.option
+    assert key == "minPartitions"
+    gained = rate(run(skewed(parts - 3, 3))) / before
+    assert within(advice.gain, gained), (advice, gained)
 
 
 def test_a_query_that_keeps_up_has_no_finding():

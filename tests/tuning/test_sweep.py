@@ -89,6 +89,20 @@ def test_noise_alone_is_not_kept():
         assert {key for key, _ in outcome.settings.keys} == {PENDING}
 
 
+def test_what_does_not_gain_again_is_given_up():
+    """A machine on which every trial is slower than the one before: whatever is tried last seems best the other way."""
+
+    class Drifting(Computed):
+        def __call__(self, settings, seconds, rate=0.0):
+            trial = super().__call__(settings, seconds, rate)
+            if settings.keys and len(self.asked) > 8:
+                trial.tuples //= 1000
+            return trial
+
+    outcome, _, _ = swept(seconds=20.0, runner=Drifting(ManualClock()))
+    assert (outcome.steps, outcome.gain, outcome.settings) == ([], 1.0, Settings())
+
+
 def test_settings_that_contradict_each_other_are_passed_over():
     class Refusing(Computed):
         def __call__(self, settings, seconds, rate=0.0):
