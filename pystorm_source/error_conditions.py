@@ -88,6 +88,7 @@ Code = Literal[
     "PYSTORM_TUPLE_TIMED_OUT",
     "PYSTORM_COMPONENT_FAILED",
     # emits
+    "PYSTORM_ROWS_RETURNED",
     "PYSTORM_UNKNOWN_STREAM",
     "PYSTORM_EMIT_NOT_A_LIST",
     "PYSTORM_WRONG_NUMBER_OF_FIELDS",
@@ -175,7 +176,8 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_OPTION_NOT_FOR_THIS_READ": Condition(
         "OptionError",
-        "The option is for `spark.read` and was given to a stream, or the other way round.",
+        "The option is for `spark.read` and was given to a stream, or the other way round; or it is for a reader of "
+        "Spark's and was given to `pystorm-source run`.",
         "Leave it out; `Trigger.AvailableNow` ends a stream at the present data.",
     ),
     "PYSTORM_OPTION_NOT_SUPPORTED": Condition(
@@ -477,6 +479,12 @@ CONDITIONS: dict[Code, Condition] = {
         "TupleFailed",
         "A component raised in a call that is about no single tuple, such as `initialize()` or `next_tuple()`.",
         "Mend the component, whose own traceback is the cause.",
+    ),
+    "PYSTORM_ROWS_RETURNED": Condition(
+        "TypeError",
+        "A call of a component returned rows and emitted nothing. It is an error in a test and in "
+        "`pystorm-source run`; on Spark a warning in the log of the task, once.",
+        "`self.emit([...])` for each row; `process()` returns nothing.",
     ),
     "PYSTORM_UNKNOWN_STREAM": Condition(
         "ValueError",

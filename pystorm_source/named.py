@@ -54,7 +54,8 @@ def not_imported(what: str, module: str, error: BaseException, otherwise: str, g
             code="PYSTORM_PACKAGE_MISSING",
         )
     return OptionError(
-        f"{what} cannot be imported, as it raises {said(error)}. {line}. Mend that line. Given: {given!r}",
+        f"{what} cannot be imported, as it raises {said(error).replace('Given: ', 'given: ')}. {line}. Mend that line. "
+        f"Given: {given!r}",
         code="PYSTORM_IMPORT_FAILED",
     )
 

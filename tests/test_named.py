@@ -104,3 +104,13 @@ def test_a_module_that_ends_the_process(tmp_path, monkeypatch):
     error = refused(tmp_path, monkeypatch, "import sys\nsys.exit(3)\n", "a_script")
     assert error.code == "PYSTORM_IMPORT_FAILED"
     assert "it raises SystemExit: 3" in error.message and "line 2, in <module>: sys.exit(3)" in error.message
+
+
+def test_what_a_module_was_refused_for_is_given_once(tmp_path, monkeypatch):
+    source = (
+        "from pystorm_source import Topology\nfrom pystorm_source.plan import compile_plan\ncompile_plan(Topology)\n"
+    )
+    error = refused(tmp_path, monkeypatch, source, "refuses_at_import")
+    assert error.code == "PYSTORM_IMPORT_FAILED"
+    assert "needs components" in error.message
+    assert error.message.count("Given: ") == 1

@@ -274,6 +274,8 @@ cdef class AsyncExecutor(BoltExecutor):
             request.settle(COMPLETED)
         if request.outcome != COMPLETED:  # its tuple was failed when it was given up
             error = None
+        elif error is None and not request.has_emitted and task.result() is not None:
+            error = self.collector.lost_by(request.method, task.result())
         if error is not None:
             request.outcome = CANCELLED
         if request.outcome != COMPLETED:

@@ -25,6 +25,7 @@ cdef class AsyncRequest(DelayedOperation):
     cdef str method                 # that its coroutine is a call of
     cdef bint leads                 # what it emits leaves at once
     cdef bint done
+    cdef bint has_emitted
     cdef bint abandoned             # it was cancelled and goes on all the same: the executor waits for it no longer
     cdef list held                  # what it emitted and acked before it led: (method, arguments); None: nothing
     cdef object now_or_later(self, str method, tuple arguments)

@@ -54,6 +54,7 @@ cdef class AsyncRequest(DelayedOperation):
         self.line.expired.append(self)
 
     cdef object now_or_later(self, str method, tuple arguments):
+        self.has_emitted = self.has_emitted or method == "emit"
         if self.line.thread != <unsigned long>PyThread_get_thread_ident():
             raise coded(
                 RuntimeError,

@@ -12,7 +12,7 @@ Threading law: as the executor.
 from collections import defaultdict
 
 from cython_core.routing.output_collector cimport (
-    BoltBase, BoltOutputCollector, OutputCollector, collector_of, collector_or_none,
+    BoltBase, BoltOutputCollector, OutputCollector, collector_of, collector_or_none, refuse_rows,
 )
 from cython_core.tuples.tuple cimport OPEN, Tuple, gather, is_final_tick, is_lost, take_gathered
 
@@ -119,8 +119,11 @@ cdef class BatchingBase(BoltBase):
                 collector.batch = tups
                 collector.batch_anchored = False
                 if batch:
+                    emits = collector.emits
                     try:
-                        self.process_batch(key, batch)
+                        answer = self.process_batch(key, batch)
+                        if answer is not None and collector.emits == emits:
+                            refuse_rows(collector, "process_batch", answer)
                     except BaseException as error:
                         collector.broken = (error, tups, key)
                         raise

@@ -50,6 +50,7 @@ cdef class BoltExecutor(Executor):
     cdef int fail_current(self, str method, object cause) except -1
     cdef object interrupted_in(self, str method, object error)
     cdef int caught(self, str method) except -1
+    cdef bint refuses(self, PyObject *answer) except -1
     cdef int forget_tups(self) except -1
     cdef int fire_timers(self) except -1
     cdef int give_tick(self, bint final) except -1

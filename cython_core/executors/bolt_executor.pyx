@@ -14,7 +14,7 @@ from cython_core.executors.spout_executor cimport spouts_at_most
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, ps_incref
 from cython_core.queues.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll, queue_size
-from cython_core.routing.output_collector cimport BoltOutputCollector, set_current_collector
+from cython_core.routing.output_collector cimport BoltOutputCollector, refuse_rows, set_current_collector
 from cython_core.timing.timer_service cimport TimerService, new_timer
 from cython_core.timing.turn_times cimport TurnTimes, end_call
 from cython_core.tuples.tuple cimport ACKED, OPEN, Tuple, TupleSource, name_values, new_tuple, recycle, ring_edge, take
@@ -216,6 +216,7 @@ cdef class BoltExecutor(Executor):
         cdef bint shares_rings = self.shares_rings
         cdef bint by_test_clock = self.by_test_clock
         cdef uint64_t until, began
+        cdef unsigned long long emits
         if self.empty():
             return 0
         until = self.begin_taking()
@@ -235,12 +236,15 @@ cdef class BoltExecutor(Executor):
             # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.
             collector.current = <Tuple>item
             name_values(<Tuple>item)
+            emits = collector.emits  # hot
             answer = ps_call_one(&self.entry, <PyObject *>item)
             calls += 1
             self.executed += 1  # hot
             if answer is NULL:
                 ps_decref(<PyObject *>item)
                 self.caught("process")
+            elif answer is not <PyObject *>None and collector.emits == emits and self.refuses(answer):
+                ps_decref(<PyObject *>item)
             else:
                 ps_decref(answer)
                 if self.auto_ack:
@@ -284,6 +288,15 @@ cdef class BoltExecutor(Executor):
         except BaseException as error:
             raise self.interrupted_in(method, error)
         return 0
+
+    cdef bint refuses(self, PyObject *answer) except -1:
+        """Whether what process has returned, without an emit, failed the tuple; then it has given the answer back."""
+        error = self.collector.lost_by("process", <object>answer)
+        if error is None:
+            return False
+        ps_decref(answer)
+        self.fail_current("process", error)
+        return True
 
     cdef object interrupted_in(self, str method, object error):
         """As ``interrupted``, by the tuple or the batch that it works on."""
@@ -354,8 +367,11 @@ cdef class BoltExecutor(Executor):
     cdef int give_tick(self, bint final) except -1:
         set_current_collector(self.collector)
         self.collector.current = self.new_tick(final)
+        emits = self.collector.emits
         try:
-            self.instance.process_tick(self.collector.current)
+            answer = self.instance.process_tick(self.collector.current)
+            if answer is not None and self.collector.emits == emits:
+                refuse_rows(self.collector, "process_tick", answer)
         except Exception as error:
             self.fail_current("process_tick", error)
         except BaseException as error:

@@ -140,6 +140,16 @@ cdef class Executor:
             return entry
         return None
 
+    def refuse_returns(self):
+        """A call that returns rows instead of emitting them raises from here on, as in a test."""
+        (<OutputCollector?>self.instance._pystorm_collector).refuses_returns = True
+
+    @property
+    def returned(self):
+        """What a call has returned as if that were an emit, in words; None if nothing was."""
+        collector = getattr(self.instance, "_pystorm_collector", None)
+        return (<OutputCollector>collector).returned if isinstance(collector, OutputCollector) else None
+
     cdef object survive(self, str method, Tuple tup, long long offset, object error):
         """Reports an exception that lets the run go on."""
         failure = ComponentFailed(self.component, self.task, method, tup, offset)

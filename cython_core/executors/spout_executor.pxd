@@ -1,4 +1,5 @@
 cimport cython
+from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acking.acker cimport Acker, ps_root
@@ -44,6 +45,7 @@ cdef class SpoutExecutor(Executor):
     cdef Py_ssize_t send_rows(self, object batch, list rows, uint32_t emits, bint while_room) except -1
     cdef long work(self, long quota) except -1
     cdef long ask(self, long quota, uint64_t until) except -1
+    cdef int look_at(self, PyObject *answer) except -1
     cdef long ask_batch(self, long quota) except -1
     cdef long notify_verdicts(self) except -1
     cdef int consume_permits(self, unsigned long long emits) noexcept

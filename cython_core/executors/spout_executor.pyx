@@ -230,6 +230,8 @@ cdef class SpoutExecutor(Executor):
                     break  # it is asked again: a spout that has raised may have more
             else:
                 self.raises = 0
+                if answer is not <PyObject *>None and self.collector.emits == before:  # hot
+                    self.look_at(answer)
                 ps_decref(answer)
                 if answer is ps_false:
                     self.exhausted = True
@@ -250,6 +252,14 @@ cdef class SpoutExecutor(Executor):
             if self.pending.count > 0 or past_deadline(self, until, calls) or self.at_most():
                 break
         return calls
+
+    cdef int look_at(self, PyObject *answer) except -1:
+        """At what next_tuple has returned without an emit."""
+        error = self.collector.lost_by("next_tuple", <object>answer)
+        if error is not None:
+            ps_decref(answer)
+            raise ComponentFailed(self.component, self.task, "next_tuple", None, self.collector.last_offset) from error
+        return 0
 
     cdef int consume_permits(self, unsigned long long emits) noexcept:
         """A slice pays for its emits, and ends where it cannot."""

@@ -15,7 +15,10 @@ cdef class OutputCollector:
     cdef object given_class         # the instance's class, as long as it has an emit of its own for this; else None
     cdef readonly unsigned long long emits   # emits that succeeded
     cdef Acker acker                # of the worker, or None
+    cdef bint refuses_returns       # rows that a call returns are an exception, not advice
+    cdef str returned               # the first ones that were not refused, in words; None: there were none
     cdef StreamRouter router_of(self, object stream)
+    cdef object lost_by(self, str method, object answer)
     cdef int send(self, object values, object stream, const anchor_t *anchor, list task_ids) except -1
     cdef object send_with(self, object values, object stream, const anchor_t *anchor, object direct_task,
                           bint need_task_ids)
@@ -70,6 +73,9 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef int fail(self, Tuple tup, str method=*, object cause=*) except -1
     cdef int reset_timeout(self, Tuple tup) except -1
     cdef int refuse_late(self, object values) except -1
+
+
+cdef int refuse_rows(OutputCollector collector, str method, object answer) except -1
 
 
 cdef class BoltBase:

@@ -55,6 +55,7 @@ cdef OutputCollector running = None
 cdef str ATTRIBUTE = "_pystorm_collector"
 cdef str LATE = "_pystorm_late_emit_reported"
 cdef str PROTOCOL = "_pystorm_sends"
+cdef tuple ROWS = (list, tuple, dict, set)  # and iterators: what has the look of rows where a call returns it
 # Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.
 cdef Py_ssize_t MOST_LATE_EMITS = 10
 
@@ -63,6 +64,14 @@ cdef int set_current_collector(OutputCollector collector) except -1:
     """Makes this the collector that its component's methods find at once."""
     global running
     running = collector
+    return 0
+
+
+cdef int refuse_rows(OutputCollector collector, str method, object answer) except -1:
+    """Raises what ``lost_by`` answers, if anything."""
+    error = collector.lost_by(method, answer)
+    if error is not None:
+        raise error
     return 0
 
 
@@ -109,6 +118,23 @@ cdef class OutputCollector:
                 f"Given: {shown('default' if stream is None else stream)}"
             )
         return router
+
+    cdef object lost_by(self, str method, object answer):
+        """A call that has emitted nothing returned this: the exception to raise if it has the look of rows and is to be
+        refused; else None, and ``returned`` says it."""
+        if not self.routers or not (isinstance(answer, ROWS) or hasattr(type(answer), "__next__")):
+            return None
+        if isinstance(answer, ROWS) and not answer:
+            return None  # no rows are lost
+        text = (
+            f"{method}() returned a {type(answer).__name__} and emitted nothing: rows leave by emit alone, "
+            f"self.emit([...]) for each of them. Given: {shown(answer)}"
+        )
+        if self.refuses_returns:
+            return coded(TypeError, "PYSTORM_ROWS_RETURNED", text)
+        if self.returned is None:
+            self.returned = text
+        return None
 
     cdef int send(self, object values, object stream, const anchor_t *anchor, list task_ids) except -1:
         cdef StreamRouter router = self.default_router

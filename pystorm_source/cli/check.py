@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -84,6 +84,7 @@ def topology_findings(reference: str, environment: str = "") -> Iterator[Finding
     from pystorm_source.cli.topology_argument import plan_here
     from pystorm_source.errors import TopologyError, UsageError
     from pystorm_source.plan import check_meetings, lint
+    from pystorm_source.plan.picture import counted
 
     try:
         plan = plan_here(reference, environment)
@@ -91,14 +92,15 @@ def topology_findings(reference: str, environment: str = "") -> Iterator[Finding
         yield Finding("topology", "FAIL", str(error))
         return
     tasks = sum(len(component.tasks) for component in plan.components)
-    yield Finding("topology", "ok", f"{plan.name}: {len(plan.components)} components, {tasks} tasks")
+    found = f"{plan.name}: {counted(len(plan.components), 'component')}, {counted(tasks, 'task')}"
+    yield Finding("topology", "ok", found)
     try:
         check_meetings(plan)
     except TopologyError as error:
         yield Finding("spouts", "FAIL", str(error))
     yield from _rows_of(plan)
-    for found in lint(plan):
-        yield Finding(found.code, "warn", f"{found.component}: {found.meaning}", found.remedy)
+    for each in lint(plan):
+        yield Finding(each.code, "warn", f"{each.component}: {each.meaning}", each.remedy)
 
 
 def _rows_of(plan: "Plan") -> Iterator[Finding]:
@@ -112,7 +114,7 @@ def _rows_of(plan: "Plan") -> Iterator[Finding]:
         meant = min(streams, key=lambda name: streams[name].name.startswith("__"))
         remedy = f"on the reader, option stream={meant}, or streams=all"
         yield Finding("open streams", "warn", f"{', '.join(streams)}: the reader must name one", remedy)
-    yield from _misspelt_types(plan, set(streams))
+    yield from _types_that_spark_has_not(streams)
     for name, stream in streams.items():
         untyped = [field for field, ddl in zip(stream.fields, stream.types, strict=True) if ddl is None]
         if untyped:
@@ -126,22 +128,21 @@ def _rows_of(plan: "Plan") -> Iterator[Finding]:
             yield Finding("delivery", "warn", found, remedy)
 
 
-def _misspelt_types(plan: "Plan", leaving: set[str]) -> Iterator[Finding]:
+def _types_that_spark_has_not(streams: Mapping[str, Any]) -> Iterator[Finding]:
+    """Types that Arrow has and this version of Spark has not."""
     try:
         from pystorm_source.source.ddl import parse_type
     except ImportError:  # pyspark is missing, which is a finding of its own
         return
     from pystorm_source.errors import SchemaError
 
-    for component in plan.components:
-        for stream in component.streams:
-            name = f"{component.name}.{stream.name}"
-            for field, ddl in zip(stream.fields, stream.types, strict=True):
-                try:
-                    if ddl is not None:
-                        parse_type(ddl, f"field {field!r} of {name}")
-                except SchemaError as error:
-                    yield Finding("types", "FAIL" if name in leaving else "warn", str(error))
+    for name, stream in streams.items():
+        for field, ddl in zip(stream.fields, stream.types, strict=True):
+            try:
+                if ddl is not None:
+                    parse_type(ddl, f"field {field!r} of {name}")
+            except SchemaError as error:
+                yield Finding("types", "FAIL", str(error))
 
 
 def ask(executable: str, path: str = "") -> dict[str, Any]:

@@ -66,6 +66,7 @@ def draw(
                 f"Given: {str(output)!r}",
                 code="PYSTORM_NOT_WRITABLE",
             ) from None
+        typer.echo(f"written: {output}")
 
 
 def _form_of(output: Path | None) -> Format:

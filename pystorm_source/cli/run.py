@@ -19,10 +19,12 @@ from pystorm_source.json_values import json_of
 from pystorm_source.options.duration import parse_duration
 from pystorm_source.plan import check_meetings
 from pystorm_source.worker import OutputPlan
+from pystorm_source.worker.failure import AGAIN
 from pystorm_source.worker.local_run import LocalRun
 
 FIRST_RANGE = 128
 ALL_READ = "all input is read"
+NOTHING_READ = "there was nothing to read"
 TIME_OVER = "the time of --for is over"
 INTERRUPTED = "by Ctrl-C"
 INTERRUPTED_STATUS = 130  # 128 + SIGINT, as shells have it
@@ -82,7 +84,9 @@ def run(
         except UsageError:
             raise
         except TupleFailed as error:
-            end, status = End("a component failed", str(FailureBlock.of(error))), 1
+            block = FailureBlock.of(error)
+            block = block._replace(remedy=block.remedy.replace(AGAIN, "mend it and run it again"))
+            end, status = End("a component failed", str(block)), 1
         except PystormError as error:
             end, status = End("a component failed", f"{type(error).__name__}: {error}"), 1
         finally:
@@ -112,6 +116,10 @@ def follow(
     as long. ``beat`` is called after each.
     """
     listens = bool(local.without_offsets)
+
+    def all_read() -> str:
+        return ALL_READ if listens or local.unread.found else NOTHING_READ
+
     most = FIRST_RANGE
     read_last = clock.monotonic()
     while (began := clock.monotonic()) < end:
@@ -126,12 +134,12 @@ def follow(
                 most = max(1, int(most * round_seconds / took))
             read_last = clock.monotonic()
         elif (over := local.unread.over()) or (over is None and began - read_last >= QUIET_SECONDS):
-            return ALL_READ if over else f"{ALL_READ}: no spout had more for {QUIET_SECONDS:.0f} s"
+            return all_read() if over else f"{all_read()}: no spout had more for {QUIET_SECONDS:.0f} s"
         elif not once:
             clock.sleep(min(poll_seconds, max(0.0, end - began)))
         beat()
         if once and idle and not unread:
-            return ALL_READ
+            return all_read()
     return TIME_OVER
 
 

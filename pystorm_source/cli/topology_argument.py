@@ -1,7 +1,8 @@
 """The topology argument of a command, and its errors for wrong input."""
 
+import difflib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,9 @@ from pystorm_source.api import Topology
 from pystorm_source.cli.completion import topologies
 from pystorm_source.cli.topology_file import load_reference
 from pystorm_source.errors import OptionError, UsageError
-from pystorm_source.options.storm_keys import check_topology_keys
+from pystorm_source.journal.options import JournalOptions
+from pystorm_source.options import EngineOptions, SourceOptions, family_of, fields_of
+from pystorm_source.options.storm_keys import STORM_KEYS, check_topology_keys
 from pystorm_source.plan import Plan, compile_plan
 
 Reference = Annotated[
@@ -22,6 +25,8 @@ Reference = Annotated[
     ),
 ]
 
+PASSED_ON = ("path", "failOnDataLoss")  # Spark's own ways: the conf of every component has them
+NEAR = 0.75  # Less: keys of a user's own are refused. More: misspelt ones pass in silence.
 MOST_SHOWN = 8  # More: they hide the remedy. Less: the wanted one is not among them.
 
 Environment = Annotated[
@@ -39,23 +44,67 @@ def plan_here(reference: str, environment: str = "", overrides: Mapping[str, Any
     if here not in sys.path:
         sys.path.insert(0, here)
     chosen = {"topology.environment": environment} if environment else {}
-    plan = compile_plan(_loaded(reference), {**(overrides or {}), **chosen})
+    topology = _loaded(reference)
+    plan = compile_plan(topology, {**(overrides or {}), **chosen})
     for component in plan.components:
         check_topology_keys(plan.conf_of(component))
+    own = [topology.merged_config(), *(dict(component.config) for component in plan.components)]
+    _check_keys(overrides or {}, {key for config in own for key in config}, plan)
     return plan
+
+
+def _check_keys(given: Iterable[str], own: set[str], plan: Plan) -> None:
+    """Raises OptionError for a key that Spark's reader alone takes, and for one that looks misspelt. Any other may be
+    read by a component itself. ``own``: keys that the topology's classes set."""
+    tables = (EngineOptions, *(table for component in plan.components for table in component.option_tables))
+    known = {key.lower(): key for table in tables for key in fields_of(table)}
+    passed = {key.lower() for key in (*own, *STORM_KEYS, *PASSED_ON, *known)}
+    reader = {key.lower(): key for table in (SourceOptions, JournalOptions) for key in fields_of(table)}
+    every = {**reader, **known}
+    for key in given:
+        lowered = key.lower()
+        if lowered in passed or family_of(key, known.values()):
+            continue
+        if lowered in reader:
+            raise OptionError(
+                f"option {key!r} is for a reader of Spark's: this command reads without one; leave it out here. "
+                f"Given: {key!r}",
+                code="PYSTORM_OPTION_NOT_FOR_THIS_READ",
+            )
+        if near := difflib.get_close_matches(lowered, every, n=1, cutoff=NEAR):
+            raise OptionError(
+                f"unknown option {key!r}: did you mean {every[near[0]]!r}? A key of your own goes into "
+                f"Topology.config, over which -o goes. Given: {key!r}",
+                code="PYSTORM_UNKNOWN_OPTION",
+            )
 
 
 def _loaded(reference: str) -> type[Topology]:
     module, colon, name = reference.partition(":")
     if not reference.endswith(".py") and not (module and colon and name):
         here = topologies("")
-        shown = ", ".join(here[:MOST_SHOWN]) + (", ..." if len(here) > MOST_SHOWN else "")
         raise OptionError(
             f"TOPOLOGY is PACKAGE.MODULE:CLASS, FILE.py or FILE.py:CLASS; in this folder there "
-            f"{f'are: {shown}' if here else 'is none: go to that of your project'}. Given: {reference!r}",
+            f"{f'are: {_listed(here)}' if here else 'is none: go to that of your project'}. Given: {reference!r}",
             code="PYSTORM_TOPOLOGY_NOT_FOUND",
         )
-    return load_reference(reference)
+    try:
+        return load_reference(reference)
+    except OptionError as error:
+        if error.code != "PYSTORM_MODULE_NOT_FOUND":
+            raise
+        here = topologies("")
+        near = difflib.get_close_matches(reference, here, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"in this folder there are: {_listed(here) or 'none'}."
+        raise OptionError(
+            f"module {module!r} cannot be imported: it is neither in {str(Path.cwd())!r} nor installed; {hint} "
+            f"Given: {reference!r}",
+            code="PYSTORM_MODULE_NOT_FOUND",
+        ) from None
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:MOST_SHOWN]) + (", ..." if len(names) > MOST_SHOWN else "")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ LINT_CODES = (
     "exception-ends-task",
     "grouping-per-task",
     "key-without-effect",
+    "rows-returned",
     "spouts-apart",
     "unknown-key",
 )

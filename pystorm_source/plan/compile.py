@@ -19,6 +19,7 @@ from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options, own_options
 from pystorm_source.redaction import redacted
+from pystorm_source.types.arrow import field_type
 
 
 def load_topology(reference: str) -> type[Topology]:
@@ -96,7 +97,8 @@ def compile_plan(
     for ``Plan.in_environment`` (until then such a component has one task), and for ``Plan.check_dead_letters`` whether
     there are dead letters.
 
-    Raises TopologyError for a topology that cannot run, OptionError for a wrong engine key.
+    Raises TopologyError for a topology that cannot run, OptionError for a wrong engine key,
+    SchemaError for a wrong type of any stream.
     """
     if not (isinstance(topology, type) and issubclass(topology, Topology)):
         raise _no_topology(topology)
@@ -158,6 +160,10 @@ def compile_plan(
 def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
     cls = spec.component_cls
     where = f"{spec.label!r} of {topology.__name__}"
+    for stream in spec.streams:
+        for field, ddl in zip(stream.fields, stream.types, strict=True):
+            if ddl is not None:
+                field_type(ddl, f"field {field!r} of {spec.label}.{stream.name}")
     if all(issubclass(cls, kind) for kind in (Spout, Bolt)):
         raise TopologyError(
             f"component {where} must be a Spout or a Bolt, not both. Given: {cls.__name__}",
@@ -197,12 +203,15 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
                 f"spout {where} must define next_tuple(). Given: {cls.__name__}", code="PYSTORM_INVALID_COMPONENT"
             )
     # A call of such a function only makes an object that is never run: no error, and no tuple ever.
+    for name in (method, "process_tick", "initialize", "cleanup"):
+        function = getattr(cls, name, None)
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TopologyError(
+                f"{name}() of {where} must not yield, or nothing of it ever runs: rows leave by self.emit([...]). "
+                f"Given: {cls.__name__}.{name}",
+                code="PYSTORM_INVALID_COMPONENT",
+            )
     function = getattr(cls, method, None)
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise TopologyError(
-            f"{method}() of {where} must emit or return, not yield. Given: {cls.__name__}.{method}",
-            code="PYSTORM_INVALID_COMPONENT",
-        )
     if issubclass(cls, AsyncBolt):
         if not inspect.iscoroutinefunction(function):
             raise TopologyError(

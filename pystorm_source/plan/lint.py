@@ -49,6 +49,7 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
     looks: tuple[Callable[[Plan], Iterator[Finding]], ...] = (
         _batches_without_ticks,
         _callbacks_without_ids,
+        _rows_returned,
         _cycles,
         _groupings_per_task,
         _spouts_apart,
@@ -121,6 +122,31 @@ def _never_gives_ids(cls: type[Any]) -> bool:
                     return False
                 emits += shown
     return emits > 0
+
+
+def _rows_returned(plan: Plan) -> Iterator[Finding]:
+    for component in plan.components:
+        cls = component.cls
+        if not issubclass(cls, Bolt) or not component.streams or _is_named_in_source(cls, "emit"):
+            continue
+        method = "process_batch" if issubclass(cls, BatchingBolt) else "process"
+        if _returns_rows(getattr(cls, method)):
+            yield Finding(
+                "rows-returned",
+                component.name,
+                f"{method}() of {cls.__name__} returns rows and emits nothing: they go nowhere",
+                "self.emit([...]) for each row",
+            )
+
+
+def _returns_rows(function: Any) -> bool:
+    """Whether a return of the function is written as a list, a tuple or a comprehension. False if unsure."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return False
+    rows = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+    return any(isinstance(node, ast.Return) and isinstance(node.value, rows) for node in ast.walk(tree))
 
 
 def _emits_of(function: ast.FunctionDef, own: str) -> int | None:

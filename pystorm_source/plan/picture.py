@@ -68,7 +68,7 @@ def grouping_of(plan: Plan, edge: EdgePlan) -> str:
 def as_text(plan: Plan) -> str:
     """A paragraph per component: its streams with their fields, and the subscribers of each with their groupings."""
     tasks = sum(len(component.tasks) for component in plan.components)
-    lines = [f"topology {plan.name}, {_counted(len(plan.components), 'component')}, {_counted(tasks, 'task')}"]
+    lines = [f"topology {plan.name}, {counted(len(plan.components), 'component')}, {counted(tasks, 'task')}"]
     opened = {(component.name, stream.name) for component, stream in plan.open_streams}
     for component in plan.components:
         kind = "spout" if component.is_spout else "bolt"
@@ -110,7 +110,7 @@ def _fields(stream: Stream) -> list[str]:
     return [f"{name} {ddl}" if ddl else name for name, ddl in zip(stream.fields, stream.types, strict=True)]
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -110,7 +110,7 @@ def read_stream(
     plan, name = _planned(topology)
     texts = _texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
-        _checked(plan, name, texts, schema).check_streaming()
+        _checked(spark, plan, name, texts, schema).check_streaming()
     name = _registered(spark, plan, name)
     return _loaded(spark.readStream.format(name), schema, texts)
 
@@ -153,7 +153,7 @@ def read(
     plan, name = _planned(topology)
     texts = _texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
-        _checked(plan, name, texts, schema).check_batch()
+        _checked(spark, plan, name, texts, schema).check_batch()
     name = _registered(spark, plan, name)
     return _loaded(spark.read.format(name), schema, texts)
 
@@ -216,9 +216,13 @@ def _is_ours_to_check(spark: "SparkSession", texts: Mapping[str, str]) -> bool:
     return hasattr(spark, "_jsc") or config.lstrip().startswith("{") or preset_file(config) is not None
 
 
-def _checked(plan: Plan, name: str, texts: Mapping[str, str], schema: "StructType | str | None") -> ReadRequest:
-    """The request that Spark will make. Checks declarations alone: no component is made."""
+def _checked(
+    spark: "SparkSession", plan: Plan, name: str, texts: Mapping[str, str], schema: "StructType | str | None"
+) -> ReadRequest:
+    """The request that Spark will make. No component is made."""
     request = ReadRequest.of(texts, name, plan)
+    if hasattr(spark, "_jsc"):  # else the driver, and its files, are elsewhere
+        request.check_here()
     if schema is None:
         request.rows.schema()
     elif (columns := _columns_of(schema)) is not None:

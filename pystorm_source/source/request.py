@@ -123,6 +123,13 @@ class ReadRequest:
         """The rows that this request gives."""
         return Rows(self.plan, self.options)
 
+    def check_here(self) -> None:
+        """Asks the spouts, on the driver's machine, whether what they are to read can be there. Raises OptionError."""
+        for component in self.plan.spouts:
+            check = getattr(component.cls, "_pystorm_check_here", None)
+            if check is not None:
+                check(self.plan.conf_of(component))
+
     def check_streaming(self) -> None:
         """Raises OptionError for options that only a batch read takes."""
         if self.options.ending_offsets:

@@ -33,6 +33,7 @@ from pystorm_source.testing.law import (
 from pystorm_source.testing.result import Result
 from pystorm_source.testing.run import run_watched
 from pystorm_source.testing.script import ABORT, EOF, FAIL, ON, PAUSE, ScriptedSpout
+from pystorm_source.user_frames import trim
 from pystorm_source.worker import Worker
 
 MOST_TURNS = 50
@@ -48,9 +49,6 @@ PAUSE_SECONDS = 1e-6
 State = Literal["none", "micro-batch", "instance"]
 LAWS: list[Law] = []
 """In the order in which they are tried: the first that is broken is the most telling one."""
-
-RAISES = "process takes every row"
-RAISES_REMEDY = "Give rows that the bolt can take; what may be odd in them goes to a stream of its own, or is failed"
 
 
 def verify_bolt(
@@ -81,6 +79,7 @@ def verify_bolt(
 
     Raises:
         ContractBroken: a law is broken; names law, tuple, what was expected and found, and the remedy.
+        TupleFailed: the bolt raised although it was run over the rows in one go; its cause is the bolt's own exception.
         TopologyError: it is no bolt, or the fields of its rows are unknown.
         ArgumentError: ``state`` is none of these, or there are no rows.
 
@@ -93,6 +92,7 @@ def verify_bolt(
         ...             self.emit([word])
         >>> verify_bolt(Split, [["the cow"], [""], ["the moon"]], fields=["line string"])
     """
+    __tracebackhide__ = True  # for pytest: the frames of the component tell more
     spec = _spec_of(bolt)
     if state is None:
         state = "micro-batch" if issubclass(spec.component_cls, BatchingBolt) else "none"
@@ -192,7 +192,8 @@ class BoltTrial:
     def run(
         self, script: Sequence[Any], place: str = "", behind: bool = False, waits: bool = False, **config: Any
     ) -> Ran:
-        """Raises ContractBroken for what the bolt raises and for a wrong emit.
+        """Raises ContractBroken for a wrong emit and for what the bolt raises; TupleFailed if it raises in the run of
+        reference.
 
         ``waits``: for threads that the bolt has left. ``config``: with ``_`` for ``.``.
         """
@@ -230,11 +231,15 @@ class BoltTrial:
         return Ran(result, self._names, spec.streams, late)
 
     def _refuse(self, error: Exception, place: str) -> NoReturn:
+        assert self._law is not None
         cause = error.__cause__ or error
-        says, remedy = law_of_error(error) or (RAISES, RAISES_REMEDY)
+        law = law_of_error(error)
+        if law is None and not hasattr(self, "reference"):
+            raise error
+        says, remedy = law or (self._law.says, self._law.remedy)
         where = str(error).partition("; tuple ")[2]
         place = place or (f"tuple {where}" if where else "")
-        raise broken(self.cls.__name__, says, place, "no exception", raised(cause), remedy) from cause
+        raise broken(self.cls.__name__, says, place, "no exception", raised(cause), remedy) from trim(cause)
 
     def compare(self, found: Ran, place: str, times: int = 1) -> None:
         """The rows of the reference, so many times."""

@@ -79,6 +79,7 @@ class Reading:
         self.streams = [StreamRead.of(stream, driven.component.name, pending, batches) for stream in driven.streams]
         routers = {each.stream.name: each.router for each in self.streams}
         self.executor = SpoutExecutor(driven.component.name, 1, spout, pending, routers)
+        self.executor.refuse_returns()
 
     def open(self, partition: str, start: int, end: int) -> None:
         self.spout.open(partition, start, end)

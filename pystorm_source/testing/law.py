@@ -6,13 +6,17 @@ from importlib import import_module
 from importlib.util import find_spec
 from queue import Empty, SimpleQueue
 from threading import Thread
+from types import FrameType
 from typing import Any, Self
 
 from cython_core.executors.executor import ComponentFailed
+from pystorm_source.api import Component
 from pystorm_source.clock import SystemClock
 from pystorm_source.error_conditions import Code
-from pystorm_source.errors import ContractBroken, TupleFailed, given, said
-from pystorm_source.testing.watch import GRACE_SECONDS, interrupted_threads
+from pystorm_source.errors import ContractBroken, PystormError, TupleFailed, given, said
+from pystorm_source.testing.watch import GRACE_SECONDS, interrupted_threads, let_come
+from pystorm_source.user_frames import OURS, trim
+from pystorm_source.worker.failure import tuple_failed
 
 RETURNS = "every call returns"
 RETURNS_REMEDY = (
@@ -69,6 +73,7 @@ class TimeLimit:
         self._calls: SimpleQueue[Callable[[], Any] | None] = SimpleQueue()
         self._answers: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
         self._thread = Thread(target=self._work, name="pystorm-verify", daemon=True)
+        self._has_interrupted = False
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -76,6 +81,9 @@ class TimeLimit:
 
     def __exit__(self, *_: object) -> None:
         self._calls.put(None)
+        if self._has_interrupted:
+            self._thread.join(GRACE_SECONDS)
+            let_come()
 
     def left(self) -> float:
         """Seconds, at least a hundredth."""
@@ -83,13 +91,17 @@ class TimeLimit:
 
     def call(self, function: Callable[[], Any]) -> Any:
         """What the function returns. Raises what it raises; ContractBroken if the time is over."""
+        __tracebackhide__ = True
         self._calls.put(function)
         try:
             # What watches a run itself comes first, for it knows more.
             answer, error = self._answers.get(timeout=self.left() + 3 * GRACE_SECONDS)
         except Empty:
+            self._has_interrupted = True
             call = interrupted_threads([self._thread]) or "the checks were still running"
             raise self.over(call) from None
+        if isinstance(error, PystormError):
+            raise error.with_traceback(None)  # its cause has the user's frames, and other frames tell nothing
         if error is not None:
             raise error
         return answer
@@ -117,6 +129,10 @@ OF_ERRORS: dict[Code, tuple[str, str]] = {
     "PYSTORM_EMIT_NOT_A_LIST": (
         "emits are lists or tuples",
         "emit([value]): one value for each field, in a list or a tuple",
+    ),
+    "PYSTORM_ROWS_RETURNED": (
+        "rows leave by emit",
+        "self.emit([value]) for each row, instead of returning rows",
     ),
     "PYSTORM_UNKNOWN_STREAM": (
         "emits go to declared streams",
@@ -151,6 +167,36 @@ def cause_of(error: BaseException) -> BaseException:
     while isinstance(error, (ComponentFailed, TupleFailed)) and error.__cause__ is not None:
         error = error.__cause__
     return error
+
+
+def own_failure(component: str, error: BaseException, where: str = "") -> BaseException:
+    """What to raise for an exception of the component's own, by which no law is broken: the failure as a run has it. An
+    error of this package is its own."""
+    if isinstance(error, ComponentFailed):
+        failure = error
+    elif isinstance(error, PystormError):
+        return trim(error)
+    else:
+        failure = ComponentFailed(component, 1, method_of(error), None, -1)
+        failure.__cause__ = error
+    failed = tuple_failed(failure, where)
+    failed.__cause__ = trim(cause_of(error))
+    return failed
+
+
+def method_of(error: BaseException) -> str:
+    """The method of a component that raised, by the traceback."""
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if isinstance(frame.f_locals.get("self"), Component) and not _is_ours(frame):
+            return frame.f_code.co_name
+        trace = trace.tb_next
+    return "a call"
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in OURS
 
 
 def raised(error: BaseException) -> str:

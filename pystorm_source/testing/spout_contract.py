@@ -10,19 +10,22 @@ from typing import Any, NoReturn
 from pystorm_source.api import ComponentSpec, PartitionedSpout, Snapshot
 from pystorm_source.api.snapshot_check import checked_snapshot
 from pystorm_source.clock import Clock, ManualClock, SystemClock
-from pystorm_source.errors import ContractBroken, TopologyError, UsageError, given
+from pystorm_source.errors import ContractBroken, TopologyError, TupleFailed, UsageError, given
 from pystorm_source.options import parse
 from pystorm_source.testing.driven import Driven, Reading, Row
 from pystorm_source.testing.law import (
     Law,
     TimeLimit,
     broken,
+    cause_of,
     check_pickles,
     difference,
     law_of,
     law_of_error,
+    own_failure,
     raised,
 )
+from pystorm_source.user_frames import trim
 
 MOST_PARTITIONS = 8
 """Partitions that are read. Fewer: a fault of one partition alone is missed. More: the check takes longer."""
@@ -68,6 +71,7 @@ def verify_spout(
 
     Raises:
         ContractBroken: a law is broken; names law, partition, offsets, what was expected and found, and the remedy.
+        TupleFailed: the spout raised when it was first started, asked or read; its cause is the spout's own exception.
         TopologyError: it is no PartitionedSpout, or not one that can run.
         OptionError: a wrong option.
 
@@ -87,6 +91,7 @@ def verify_spout(
         ...         return False
         >>> verify_spout(Squares)
     """
+    __tracebackhide__ = True  # for pytest: the frames of the component tell more
     clock = clock or ManualClock(SystemClock().wall())
     spec = _spec_of(spout)
     name = spec.component_cls.__name__
@@ -106,15 +111,11 @@ def verify_spout(
 def _trial_of(spec: ComponentSpec, config: Mapping[str, Any] | None, clock: Clock, most_offsets: int) -> "SpoutTrial":
     try:
         return SpoutTrial(_driven(spec, config, clock), most_offsets)
-    except UsageError:
-        raise
     except Exception as error:
-        name, found = spec.component_cls.__name__, f"initialize() {raised(error)}"
-        raise broken(name, STARTS, "", "no exception", found, STARTS_REMEDY) from error
+        failed = own_failure(spec.label, error)
+        raise failed from failed.__cause__
 
 
-STARTS = "an instance starts on the driver"
-STARTS_REMEDY = "initialize() is called on the driver and in every task, each time with a copy of the same conf"
 SAME_ROWS = "both readers give the same rows"
 SAME_ROWS_REMEDY = "Offsets stay as they are and values equal if a query changes from one class to the other"
 GROWS = "what was there stays as it is while the source grows"
@@ -152,11 +153,12 @@ class SpoutTrial:
         self._wholes: dict[str, Rows] = {}
 
     def judge(self, law: Law) -> None:
-        """Raises ContractBroken if the spout breaks this law, or raises while it is looked at."""
+        """Raises ContractBroken if the spout breaks this law, or raises while it is looked at; TupleFailed if it raises
+        when it is first asked or read."""
         self._law = law
         try:
             law.check(self)
-        except ContractBroken:
+        except (ContractBroken, TupleFailed, UsageError):
             raise
         except Exception as error:
             self._raise("", "no exception", raised(error), error)
@@ -167,11 +169,22 @@ class SpoutTrial:
     def _raise(self, place: str, expected: str, found: str, cause: BaseException | None) -> NoReturn:
         assert self._law is not None
         says, remedy = (law_of_error(cause) if cause is not None else None) or (self._law.says, self._law.remedy)
-        raise broken(self.driven.cls.__name__, says, place, expected, found, remedy) from cause
+        own = None if cause is None else trim(cause_of(cause))
+        raise broken(self.driven.cls.__name__, says, place, expected, found, remedy) from own
 
     def snapshot(self) -> Snapshot:
         """What the driver sees before it has planned anything."""
         return self.driven.driver.snapshot({}, {})
+
+    def first(self, call: Callable[[], Any], place: str = "") -> Any:
+        """The result of a first call: what the spout raises there, as TupleFailed, breaks no law."""
+        try:
+            return call()
+        except Exception as error:
+            if isinstance(error, ContractBroken) or law_of_error(error) is not None:
+                raise
+            failed = own_failure(self.driven.component.name, error, place)
+            raise failed from failed.__cause__
 
     @cached_property
     def ranges(self) -> dict[str, tuple[int, int]]:
@@ -196,7 +209,9 @@ class SpoutTrial:
     def whole(self, name: str) -> Rows:
         """The rows of a partition's range, by stream; read once."""
         if name not in self._wholes:
-            self._wholes[name] = self.driven.read_all(name, *self.ranges[name])
+            range = self.ranges[name]
+            read = partial(self.driven.read_all, name, *range)
+            self._wholes[name] = self.first(read, place_of(name, *range))
         return self._wholes[name]
 
     def compare(self, place: str, expected: Rows, found: Rows) -> None:
@@ -225,8 +240,9 @@ def _joined(parts: list[Rows]) -> Rows:
     "Partitions are named by str; offsets are ints, 0 <= earliest <= latest; state holds ints and strs by str",
 )
 def _check_snapshot(trial: SpoutTrial) -> None:
+    answer = trial.first(trial.snapshot)
     try:
-        snapshot = checked_snapshot(trial.driven.component.name, trial.driven.driver.snapshot({}, {}))
+        snapshot = checked_snapshot(trial.driven.component.name, answer)
     except TopologyError as error:
         trial.broken("", "a snapshot of such names and offsets", str(error).partition(". Given: ")[2] or str(error))
     for name, (earliest, latest) in snapshot.heads.items():
@@ -291,16 +307,6 @@ def _check_parts_agree(trial: SpoutTrial) -> None:
             found = driver.latest(name)
             if found != latest:
                 trial.broken(f"partition {name!r}", f"latest() to be {latest}", given(found))
-
-
-@law_of(
-    LAWS,
-    "a range is read without an exception",
-    "What open() and next_tuple() raise ends the Spark task: raise WorldError for what a retry may mend",
-)
-def _check_reads(trial: SpoutTrial) -> None:
-    for name in trial.ranges:
-        trial.whole(name)
 
 
 @law_of(

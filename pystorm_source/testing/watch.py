@@ -84,16 +84,21 @@ class Watchdog:
             except TooLong:  # it came at the very last moment
                 pass
         if self._has_raised or kind is TooLong:
-            _let_come()  # a pending interrupt must not hit code that runs after us
+            let_come()  # a pending interrupt must not hit code that runs after us
         self._thread.join()
 
     def _wait(self) -> None:
         seconds = self._seconds
+        before: object = None
         while not self._over.wait(seconds):
             with self._lock:
-                if not self._over.is_set():
+                frame = sys._current_frames().get(self._watched)
+                at = None if frame is None else (id(frame), frame.f_lasti)
+                # Not while it waits in the same call of C: the first interrupt is still to come, see ``let_come``.
+                if at != before and not self._over.is_set():
                     self._has_raised = True
                     raise_in(self._watched)
+                before = at
             seconds = GRACE_SECONDS  # once more, if a bare `except` has swallowed it
 
     def _disarm(self) -> None:
@@ -106,7 +111,7 @@ def raise_in(thread: int) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TooLong))
 
 
-def _let_come() -> None:
+def let_come() -> None:
     """Returns once nothing is to be raised in this thread any more.
 
     Workaround: CPython 3.11 forgets that a thread is to be interrupted only when that comes, not when it is taken back

@@ -27,6 +27,8 @@ class Advice:
     def after(self, plan: Plan, executors: Iterable[Executor]) -> None:
         """Looks at the counts of a micro-batch that has ended."""
         for executor in executors:
+            if executor.returned:
+                self.once(executor, "returned rows", executor.returned)
             if isinstance(executor, BoltExecutor):
                 self._of_bolt(executor)
             elif isinstance(executor, SpoutExecutor) and not plan.component(executor.component).is_partitioned:

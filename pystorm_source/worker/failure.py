@@ -13,7 +13,9 @@ from pystorm_source.user_frames import in_a_line
 LONGEST = 200
 TIMED_OUT = "timed out"
 AGAIN = "mend it and start again: a query with a checkpoint goes on with this micro-batch"
-OTHERWISE = "; or go on without such tuples: exit_on_exception = False and topology.dead.letter (docs/SEMANTICS.md)"
+OTHERWISE = (
+    "; or go on without such tuples: exit_on_exception = False in the bolt, and topology.dead.letter=stream or drop"
+)
 OF_TUPLES = ("process", "process_batch", "group_key")
 """Methods whose exception concerns a tuple that the topology may go on without."""
 

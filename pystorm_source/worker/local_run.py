@@ -131,6 +131,7 @@ class LocalRun:
         self._warm: dict[tuple[str, str], Warm] = {}  # the least recently used first
         self._before = Counts()  # of workers that died or were stopped
         self._counting = threading.Lock()  # a display may count in another thread
+        self._left: dict[str, int] | None = None  # rows out before the micro-batch that was broken off
 
     def round(
         self,
@@ -146,6 +147,16 @@ class LocalRun:
         unless they run together; with ``until_idle`` only until they are idle. Raises TupleFailed if a component fails
         the task.
         """
+        left = self._rows_out()
+        try:
+            return self._round(ranges, seconds, until_idle, listens_to)
+        except BaseException:
+            self._left = left
+            raise
+
+    def _round(
+        self, ranges: Sequence[Range], seconds: float, until_idle: bool, listens_to: Collection[str] | None
+    ) -> bool:
         tasks = self._tasks(ranges, self.without_offsets if listens_to is None else tuple(listens_to))
         share = seconds / max(1, sum(bool(task.listens_to) for task in tasks))
         idle = True
@@ -217,12 +228,23 @@ class LocalRun:
         raise TaskDied
 
     def counts(self) -> Counts:
-        """The sum of the workers' counts; of an attempt that died, nothing since its last whole task."""
+        """The sum of the workers' counts; of an attempt that died, nothing since its last whole task. Rows of a
+        micro-batch that was broken off have not left."""
         with self._counting:
             counts = self._before
             for warm in self._warm.values():
                 counts = counts.plus(_counts_of(warm.worker))
-            return counts
+        rows_out = self._rows_out() if self._left is None else self._left
+        return Counts({**counts.report, "rows_out": rows_out}, counts.errors)
+
+    def _rows_out(self) -> dict[str, int]:
+        """Of every open stream, whether it has rows or not."""
+        with self._counting:
+            rows = {f"{component.name}.{stream.name}": 0 for component, stream in self.plan.open_streams}
+            for found in (self._before.rows_out, *(_rows_out(warm.worker) for warm in self._warm.values())):
+                for stream, count in found.items():
+                    rows[stream] += count
+        return rows
 
     def stop_capturing(self) -> None:
         """Keeps no rows of the micro-batches to come."""
@@ -244,6 +266,7 @@ class LocalRun:
         self.attempts += 1
         warm = Warm(worker, {stream: [] for stream in self._captured})
         for executor in worker.executors:
+            executor.refuse_returns()
             give_clock(executor.instance, self._component_clock)
             for name, router in executor.routers.items():
                 router.captured = warm.captured.get((executor.component, name))

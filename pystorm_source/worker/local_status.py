@@ -12,6 +12,7 @@ Threading law: one thread looks. It reads the run's counts while another thread 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
+from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.worker.local_run import LocalRun
 from pystorm_source.worker.unread import Asked
 from pystorm_source.worker.watchdog import CallTimes, LongCall, in_component
@@ -99,9 +100,20 @@ class LocalStatus:
         for name, counts in now.items():
             if counts.get("pending_requests"):
                 return Status("waiting", f"waiting for {counts['pending_requests']:,} requests of {name!r}", name)
+        if asks := self._spout_without_end():
+            text = f"waiting for {asks!r}: next_tuple() emits nothing and has not returned False, which ends its range"
+            return Status("waiting", text, asks)
         if self._local.unread.backlog > 0:
             return Status("waiting", "waiting for acks, retries or time-outs")
         return Status("waiting", "waiting for input")
+
+    def _spout_without_end(self) -> str:
+        """A spout whose range has not ended although none of its tuples waits for a verdict."""
+        worker = self._local.worker
+        for executor in worker.executors if worker is not None and self._local.unread.backlog > 0 else ():
+            if isinstance(executor, SpoutExecutor) and not (executor.exhausted or executor.unsettled):
+                return executor.component
+        return ""
 
 
 class _Moved(NamedTuple):

@@ -41,8 +41,9 @@ class Unread:
     """The unread part of the partitioned spouts of ``plan``. ``clock`` replaces their clocks if it is given; without
     ``commits`` spouts do not learn what is read.
 
-    ``backlog``: offsets that were there at the last look and are not read yet. ``grown``: the spouts that had more
-    offsets at a later look than at their first one. ``asked``: the call under way. Any thread may read these three.
+    ``backlog``: offsets that were there at the last look and are not read yet. ``found``: whether there were any at
+    some look. ``grown``: the spouts that had more offsets at a later look than at their first one. ``asked``: the call
+    under way. Any thread may read these four.
 
     Raises TupleFailed if a spout raises, TopologyError if its answer makes no sense; errors of this package unchanged.
     """
@@ -58,6 +59,7 @@ class Unread:
         self._committed: dict[str, dict[str, int]] = {}
         self._names = [component.name for component in plan.spouts if component.is_partitioned]
         self.backlog = 0
+        self.found = False
         self.grown: set[str] = set()
         self.asked: Asked | None = None
 
@@ -83,6 +85,7 @@ class Unread:
                 self.grown.add(name)
             self._heads[name] = latest
         self.backlog = sum(self._left_of(name) for name in self._names)
+        self.found = self.found or self.backlog > 0
         return self.backlog > 0
 
     def over(self) -> bool | None:

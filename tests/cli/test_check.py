@@ -141,6 +141,7 @@ def topologies(tmp_path, monkeypatch):
         "class Several(Plain):\n    c = B.spec(inputs=[Plain.s])\n"
         "class Union(Topology):\n    s = S.spec()\n    t = S.spec()\n    b = B.spec(inputs=[s, t])\n"
         "class Joined(Union):\n    b = B.spec(inputs={Union.s: Grouping.ALL, Union.t: Grouping.SHUFFLE})\n"
+        "class Alone(Topology):\n    s = S.spec()\n"
         "class Typo(Plain):\n    config = {'topology.executor.recieve.buffer.size': 2}\n"
     )
     monkeypatch.chdir(tmp_path)
@@ -150,6 +151,7 @@ def topologies(tmp_path, monkeypatch):
 def test_a_topology_is_looked_at(machine, topologies):
     status, found = run("looked_at:Plain")
     assert (status, found["topology"]["found"]) == (0, "Plain: 2 components, 2 tasks")
+    assert run("looked_at:Alone")[1]["topology"]["found"] == "Alone: 1 component, 1 task"
     assert found["delivery"]["found"].startswith("s: S has no offsets")
     assert "delivery.guarantee=best-effort" in found["delivery"]["remedy"]
     assert (found["types"]["status"], found["types"]["found"]) == ("warn", "b.default: n without a type")
@@ -165,7 +167,8 @@ def test_a_topology_is_looked_at(machine, topologies):
     ("name", "item", "status", "words"),
     [
         ("Closed", "open stream", "FAIL", "no stream leaves this topology"),
-        ("Misspelt", "types", "FAIL", "'lng'"),
+        ("Misspelt", "topology", "FAIL", "'lng'"),
+        ("Inner", "topology", "FAIL", "field 'n' of b.default"),
         ("Joined", "spouts", "FAIL", "bolt 'b' is to have tuples of the spouts 's' and 't' together"),
         ("Union", "spouts-apart", "warn", "tuples of 's' and 't' come to it in different Spark tasks"),
         ("Several", "open streams", "warn", "c.default, b.default: the reader must name one"),
@@ -175,14 +178,6 @@ def test_what_spark_would_refuse_is_found_without_it(machine, topologies, name, 
     exit_status, found = run(f"looked_at:{name}")
     assert (exit_status, found[item]["status"]) == (1 if status == "FAIL" else 0, status)
     assert words in found[item]["found"]
-
-
-def test_a_misspelt_type_between_bolts_is_only_a_warning(machine, topologies):
-    """It is of no row; looked at as a line, for several findings are about types."""
-    result = CliRunner().invoke(app, ["check", "looked_at:Inner"])
-    assert result.exit_code == 0
-    (line,) = [line for line in result.stdout.splitlines() if "lng" in line]
-    assert line.startswith("warn  types")
 
 
 @pytest.mark.parametrize(

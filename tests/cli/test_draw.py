@@ -31,7 +31,7 @@ def test_text_goes_to_the_terminal():
 )
 def test_the_name_of_the_file_says_the_form(tmp_path, name, begins):
     result = draw(TOPOLOGY, "--output", str(tmp_path / name))
-    assert (result.exit_code, result.stdout) == (0, "")
+    assert (result.exit_code, result.stdout) == (0, f"written: {tmp_path / name}\n")
     assert (tmp_path / name).read_text().startswith(begins)
 
 

@@ -213,12 +213,27 @@ def test_a_failure_is_named_and_exits_1(folder):
     assert what == "error: [PYSTORM_TUPLE_FAILED] component 'words', task 2: process() raised ValueError: no such line"
     assert place == "  input:  tuple ('a',) of lines.default; offset 0"
     assert re.fullmatch(r'  line:   File ".*/\w+\.py", line 14, in process: raise ValueError\("no such line"\)', line)
-    assert remedy.startswith("  remedy: mend it")
+    assert remedy == (
+        "  remedy: mend it and run it again; or go on without such tuples: exit_on_exception = False in the bolt, and "
+        "topology.dead.letter=stream or drop"
+    )
     assert frames[0] == "Traceback (most recent call last):" and frames[-1] == "ValueError: no such line"
     assert len([each for each in frames if each.startswith("  File ")]) == 1
     assert "│ words" in result.stdout
     status, found = answer(f"{folder}:Failing", "--once")
     assert status == 1 and "no such line" in found["failure"]
+
+
+def test_a_path_that_no_file_matches_is_said(folder, tmp_path, caplog):
+    result = run(f"{folder}:Followed", "--once", "-o", "path=absent/*.log")
+    assert f"no file matches '{tmp_path}/absent/*.log' on " in caplog.text
+    assert "ended: there was nothing to read; 0 rows out of words.default" in result.stdout
+
+
+def test_a_module_that_is_misspelt_is_told_with_the_nearest(folder):
+    result = run(f"{folder[:-1]}:Words")
+    assert result.exit_code == 2
+    assert f"did you mean '{folder}:Words'?" in result.stderr and "Traceback" not in result.output
 
 
 def test_spouts_are_apart_as_in_spark_unless_they_are_to_run_together(folder):
@@ -239,6 +254,10 @@ def test_spouts_are_apart_as_in_spark_unless_they_are_to_run_together(folder):
         (["Conf", "-o", "topology.debug"], "-o takes KEY=VALUE"),
         (["Conf", "-o", "topology.debgu=true"], "did you mean 'topology.debug'"),
         (["Followed", "--once"], "'path' is needed"),
+        (["Followed", "-o", "pth=/data"], "unknown option 'pth': did you mean 'path'?"),
+        (["Followed", "-o", "maxOffsetPerTrigger=1"], "did you mean 'maxOffsetsPerTrigger'?"),
+        (["Followed", "-o", "maxOffsetsPerTrigger=1"], "is for a reader of Spark's"),
+        (["Followed", "-o", "path=nowhere"], "[PYSTORM_PATH_NOT_FOUND]"),
     ],
 )
 def test_what_is_wrong_is_said_without_a_traceback(folder, arguments, words):

@@ -14,7 +14,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "top": {"cython_core"},
     "options": {"top", "cython_core"},
     "api": {"options", "top", "cython_core"},
-    "plan": {"api", "options", "top", "cython_core"},
+    "plan": {"types", "api", "options", "top", "cython_core"},
     "types": {"top"},
     "formats": {"types", "options", "top"},
     "journal": {"api", "options", "top", "cython_core"},

@@ -501,3 +501,33 @@ def test_a_name_that_is_no_topology_lists_those_that_are(module, name):
     assert ("Words is a bolt: make it" in caught.value.message) == (name == "Words")
     assert ("; did you mean 'WordCount'. Given" in caught.value.message) == (name in ("WordCount.x", "WordCont"))
     assert caught.value.code == ("PYSTORM_NOT_A_TOPOLOGY" if name == "Words" else "PYSTORM_TOPOLOGY_NOT_FOUND")
+
+
+@pytest.mark.parametrize("method", ["process", "process_tick", "initialize", "cleanup"])
+def test_a_method_that_yields_would_never_run(method):
+    def yields(self, *given):
+        yield given
+
+    bolt = type("Yields", (Bolt,), {"process": lambda self, tup: None, method: yields})
+    lines = Lines.spec()
+    with pytest.raises(TopologyError, match=rf"{method}\(\) of 'yields' of T must not yield.*self\.emit"):
+        compile_plan(type("T", (Topology,), {"lines": lines, "yields": bolt.spec(inputs=[lines])}))
+
+
+def test_the_types_of_every_stream_are_looked_at():
+    class Inner(Bolt):
+        outputs = [Stream(["n lng"], name="inner")]
+
+        def process(self, tup): ...
+
+    class Outer(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup): ...
+
+    lines = Lines.spec()
+    inner = Inner.spec(inputs=[lines])
+    parts = {"lines": lines, "inner": inner, "outer": Outer.spec(inputs=[inner["inner"]])}
+    with pytest.raises(UsageError, match=r"field 'n' of inner\.inner.*'lng'") as caught:
+        compile_plan(type("T", (Topology,), parts))
+    assert caught.value.code == "PYSTORM_INVALID_TYPE"

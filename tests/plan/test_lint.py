@@ -439,3 +439,25 @@ def test_a_look_that_fails_fails_nothing_else(monkeypatch, caplog):
 def test_every_code_is_looked_for():
     source = inspect.getsource(inspect.getmodule(lint))
     assert {code for code in LINT_CODES if f'"{code}",' in source} == set(LINT_CODES)
+
+
+class ReturnsRows(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        return [[n] for n in tup.values]
+
+
+class EmitsAndReturns(ReturnsRows):
+    def process(self, tup):
+        self.emit(tup.values)
+        return [1]
+
+
+def test_a_bolt_that_returns_rows_and_has_no_emit():
+    spout = Plain.spec()
+    bolts = {"a": ReturnsRows.spec(inputs=[spout]), "b": EmitsAndReturns.spec(inputs=[spout])}
+    plan = compile_plan(type("T", (Topology,), {"s": spout, **bolts}))
+    (finding,) = lint(plan)
+    assert (finding.code, finding.component) == ("rows-returned", "a")
+    assert "process() of ReturnsRows returns rows and emits nothing" in finding.meaning

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from pystorm_source import Topology
+from pystorm_source import Topology, read_stream
 from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.lint import lint
@@ -246,3 +246,15 @@ def test_config_file_that_holds_no_object(world, tmp_path, content):
 def test_json_that_is_nested_too_deeply_is_refused(world, key):
     with pytest.raises(OptionError, match=f"option '{key}'"):
         ReadRequest.of(world.options(**{key: '{"a": ' + "[" * 100_000}))
+
+
+def test_a_path_that_is_not_there_is_refused_when_the_query_is_loaded(tmp_path):
+    class NoSpark:  # it is not asked
+        _jsc = None
+
+    made = type("Made", (Topology,), {"lines": FilesSpout.spec()})
+    with pytest.raises(OptionError, match=r"no such file or directory.*Given: '.*absent'") as caught:
+        read_stream(NoSpark(), made, path=str(tmp_path / "absent"))
+    assert caught.value.code == "PYSTORM_PATH_NOT_FOUND"
+    for path in (tmp_path, tmp_path / "*.log"):
+        ReadRequest.of({"path": str(path)}, "made", compile_plan(made, any_environment=True)).check_here()

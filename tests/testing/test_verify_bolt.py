@@ -3,6 +3,7 @@
 import queue
 import random
 import threading
+import traceback
 from typing import ClassVar
 
 import pytest
@@ -13,7 +14,7 @@ from examples.pixel_count import PixelCount, PixelDeserializerBolt
 from examples.sentences import SentenceSplitterBolt
 from examples.word_count import WordCount, WordCountBolt
 from pystorm_source import AsyncBolt, BatchingBolt, Bolt, Spout, Stream
-from pystorm_source.errors import ContractBroken, TopologyError
+from pystorm_source.errors import ContractBroken, TopologyError, TupleFailed
 from pystorm_source.testing import ON, verify_bolt
 from pystorm_source.testing.bolt_contract import LAWS
 from tests.testing.topologies import Batches, Split, Total
@@ -231,6 +232,11 @@ class KnowsItsThread(Planted):
         self.emit([threading.current_thread().name])
 
 
+class ReturnsRows(Planted):
+    def process(self, tup):
+        return [[tup.values.word]]
+
+
 FRESH = "a fresh instance gives the same rows"
 PLANTED = {
     CountsForEver: FRESH,
@@ -245,7 +251,7 @@ PLANTED = {
     WrongTypeNow: "emits fit the declared types",
     ForgetsToAck: "every tuple gets a verdict",
     EmitsLate: "nothing is emitted after the run",
-    Raises: "process takes every row",
+    ReturnsRows: "rows leave by emit",
     KnowsItsThread: "both schedulers give the same rows",
 }
 
@@ -259,6 +265,27 @@ def test_a_planted_bug_is_found(bolt, law):
     assert error.expected and error.found and error.remedy
     text = str(error)
     assert law in text and error.remedy in text and text.endswith(f"Given: {error.found}")
+
+
+def test_what_a_bolt_raises_over_its_rows_is_its_own_failure_and_no_law():
+    with pytest.raises(TupleFailed, match="component 'bolt', task 2: process\\(\\) raised LookupError") as caught:
+        verify_bolt(Raises, WORDS, fields=["word string"])
+    (frame,) = traceback.extract_tb(caught.value.__cause__.__traceback__)
+    assert (frame.filename, frame.name) == (__file__, "process")
+
+
+def test_what_only_a_fresh_instance_raises_breaks_its_law():
+    class Needs(Planted):
+        def initialize(self, conf, context):
+            self.seen = set()
+
+        def process(self, tup):
+            self.seen.add("the") if tup.values.word == "the" else self.seen.remove("the") or self.seen.add("the")
+            self.emit([tup.values.word])
+
+    with pytest.raises(ContractBroken, match="KeyError") as caught:
+        verify_bolt(Needs, WORDS, fields=["word string"])
+    assert caught.value.law == FRESH and "state in self" in caught.value.remedy
 
 
 @pytest.mark.parametrize("bolt", [Loops, Waits])
@@ -380,5 +407,5 @@ def test_laws_have_names_of_their_own():
         "an emit has a value for each declared field",
         "emits are lists or tuples",
         "emits fit the declared types",
-        "process takes every row",
+        "rows leave by emit",
     }

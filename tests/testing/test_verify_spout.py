@@ -2,6 +2,7 @@
 
 import random
 import threading
+import traceback
 from typing import ClassVar
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 
 from pystorm_source import PartitionedSpout, Snapshot, Spout
 from pystorm_source.clock import SystemClock
-from pystorm_source.errors import ContractBroken, OptionError, TopologyError
+from pystorm_source.errors import ContractBroken, OptionError, SchemaError, TopologyError, TupleFailed
 from pystorm_source.spouts import FilesSpout, MemorySpout, RateSpout
 from pystorm_source.testing import verify_spout
 from pystorm_source.testing.spout_contract import LAWS
@@ -236,7 +237,6 @@ PLANTED = {
     ClosesWhatItHasNot: "a run that breaks off can be closed and read again",
     WrongType: "emits fit the declared types",
     EmitsTooMuch: "an emit has a value for each declared field",
-    Raises: "a range is read without an exception",
 }
 
 
@@ -257,9 +257,39 @@ def test_place_and_cause_are_named():
     ) as caught:
         verify_spout(Descends)
     assert "partition 'a', offsets [0, 61)" in str(caught.value)
-    with pytest.raises(ContractBroken, match=r"next_tuple\(\) raised ZeroDivisionError") as caught:
-        verify_spout(Raises)
-    assert isinstance(caught.value.__cause__.__cause__, ZeroDivisionError)
+
+
+class Misspells(Healthy):
+    def snapshot(self, known, state):
+        return nothing_of_that_name  # noqa: F821
+
+
+class DoesNotStart(Healthy):
+    def initialize(self, conf, context):
+        raise ConnectionError("no route")
+
+
+class Odd(Healthy):
+    def row(self, offset):
+        raise SchemaError("the line is no number", code="PYSTORM_MALFORMED_RECORD")
+
+
+@pytest.mark.parametrize(
+    ("spout", "words", "cause"),
+    [
+        (Raises, r"next_tuple\(\) raised ZeroDivisionError.*in partition 'a', offsets \[0, 61\)", ZeroDivisionError),
+        (Misspells, r"snapshot\(\) raised NameError", NameError),
+        (DoesNotStart, r"initialize\(\) raised ConnectionError: no route", ConnectionError),
+        (Odd, r"next_tuple\(\) raised SchemaError: \[PYSTORM_MALFORMED_RECORD\]", SchemaError),
+    ],
+)
+def test_what_a_spout_raises_at_once_is_its_own_failure_and_no_law(spout, words, cause):
+    with pytest.raises(TupleFailed, match=words) as caught:
+        verify_spout(spout)
+    assert "law" not in str(caught.value) and "WorldError" not in str(caught.value)
+    assert type(caught.value.__cause__) is cause
+    frames = traceback.extract_tb(caught.value.__cause__.__traceback__)
+    assert frames and {frame.filename for frame in frames} == {__file__}
 
 
 def test_a_spout_that_waits_for_ever_is_given_up():

@@ -137,3 +137,20 @@ def test_counts_of_several_workers_add_up():
     assert both.plus(both).metrics["a"]["m"] == {"count": 2, "last": "z", "sum": 0}
     assert [str(error) for error in both.errors] == ["x"]
     assert one.report["components"]["a"]["emitted"] == 2
+
+
+def test_rows_of_a_micro_batch_that_was_broken_off_have_not_left():
+    class Fails(Pass):
+        def process(self, tup):
+            assert tup.values.n < 5
+            super().process(tup)
+
+    numbers = Numbers.spec()
+    run = LocalRun(compile_plan(topology(numbers=numbers, fails=Fails.spec(inputs=[numbers]))))
+    assert run.counts().rows_out == {"fails.default": 0}
+    run.unread.look()
+    run.round([Range("numbers", "p", 0, 3)])
+    with pytest.raises(TupleFailed):
+        run.round([Range("numbers", "p", 3, 9)])
+    assert run.counts().rows_out == {"fails.default": 3}
+    run.stop()

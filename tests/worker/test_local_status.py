@@ -1,10 +1,13 @@
 """What a local run says of itself, from the counts of two readings."""
 
+import pytest
+
+from pystorm_source.clock import ManualClock
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.worker.local_run import LocalRun
 from pystorm_source.worker.local_status import LocalStatus, Status
-from tests.worker.running import Pass, topology
+from tests.worker.running import Numbers, Pass, topology
 
 
 def counts(tuples=0, busy=0.0, mean=0.0, stalled=0.0, **more):
@@ -66,3 +69,28 @@ def test_a_slow_component_is_named_if_something_waits_for_it():
 def test_at_full_speed_the_slowest_is_named_but_nothing_stalls():
     fast = (counts(900_000, 0.15, stalled=0.9), counts(900_000, 0.8, 1e-6))
     assert said(IDLE, fast) == Status("reading", "reading; the others wait for 'b'", "b")
+
+
+def test_a_spout_that_does_not_end_its_range_is_named():
+    class NeverEnds(Numbers):
+        def next_tuple(self):
+            return None
+
+    local = LocalRun(compile_plan(topology(s=NeverEnds.spec())))
+    local.unread.look()
+    status = LocalStatus(local)
+    spoken = []
+
+    class Looks(ManualClock):
+        def sleep(self, seconds):
+            super().sleep(seconds + 1)
+            spoken.append(status.look(local.counts().report, self.now))
+            if len(spoken) > 3:
+                raise KeyboardInterrupt
+
+    local.clock = Looks()
+    with pytest.raises(KeyboardInterrupt):
+        local.round(local.unread.next_ranges())
+    assert spoken[-1] == Status(
+        "waiting", "waiting for 's': next_tuple() emits nothing and has not returned False, which ends its range", "s"
+    )

@@ -89,6 +89,12 @@ class FileCatalog:
             code="PYSTORM_PATH_NOT_FOUND",
         )
 
+    def nothing_there(self) -> str:
+        """What to say if there is no file yet."""
+        where = f"no file matches {self._full!r}" if self.globbed else f"there is no file to read in {self._full!r}"
+        deeper = "" if self.globbed or self._recursive else ", files.recursive=true if they lie in folders of it"
+        return f"{where} on {os.uname().nodename}: files that come are read; if there are some, correct 'path'{deeper}"
+
     def scan(self) -> list[FileEntry]:
         """The files that match now, each once, ordered by name. Raises WorldError where the root cannot be listed."""
         self._find_root()

@@ -46,6 +46,8 @@ class FileFollower:
         for _ in range(_ATTEMPTS):
             self._catalog.check_exists(hints)
             files = self._catalog.scan()
+            if not (files or known):
+                self.say(self._catalog.nothing_there())
             self._cache.keep(files)
             found = Round(self._cache, files, known, state, round(self._clock.wall() * 1_000_000_000))
             error: WorldError | None = None

@@ -85,6 +85,13 @@ class FilesSpout(PartitionedSpout):
             spec.streams = Stream.all_of(fields, given_by=cls.__name__)
         return spec
 
+    @classmethod
+    def _pystorm_check_here(cls, conf: dict[str, Any]) -> None:
+        """Called on the driver when a query is loaded. Raises OptionError if there is nothing that can be followed."""
+        if cls.made_catalog is FilesSpout.made_catalog and conf.get("path"):
+            options = FilesOptions.of(conf)
+            FileCatalog(options.path, by_path=options.identity == "path").check_exists(())
+
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         """Reads the options.
 

@@ -236,6 +236,17 @@ def _():
     run_topology(through(Connects))
 
 
+@raises("PYSTORM_ROWS_RETURNED")
+def _():
+    class Squares(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup):
+            return [tup.values.n**2]
+
+    run_topology(through(Squares))
+
+
 @raises("PYSTORM_UNKNOWN_STREAM")
 def _():
     class Split(Bolt):

@@ -31,7 +31,7 @@ SECTIONS: dict[Code, str] = {
     "PYSTORM_CHECKPOINT_DAMAGED": "Checkpoints and the journal",
     "PYSTORM_EXTERNAL_FAILURE": "Other systems",
     "PYSTORM_TUPLE_FAILED": "While a topology runs",
-    "PYSTORM_UNKNOWN_STREAM": "Emits",
+    "PYSTORM_ROWS_RETURNED": "Emits",
 }
 """The first code of each section → its title."""
 
