@@ -358,6 +358,7 @@ class TupleFailed(PystormError):
     Its ``__cause__`` is the component's own exception.
 
     Attributes:
+        component (str): its name.
         what (str): component, task, method and exception.
         place (str): the tuple, its offset and the range that was read.
         remedy (str): what to do.
@@ -376,7 +377,7 @@ class TupleFailed(PystormError):
     """
 
     code: Code = "PYSTORM_TUPLE_FAILED"
-    what = place = remedy = ""
+    component = what = place = remedy = ""
 
 
 class InternalError(PystormError):

@@ -62,6 +62,14 @@ def users_line(error: BaseException) -> str:
     return f'File "{frame.filename}", line {frame.lineno}, in {frame.name}{source}'
 
 
+def users_frames(error: BaseException) -> list[str]:
+    """The user's frames, outermost first: ``bolts.py:12 in process``."""
+    return [
+        f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno} in {trace.tb_frame.f_code.co_name}"
+        for trace in _users(error.__traceback__)
+    ]
+
+
 def in_a_line(error: BaseException) -> str:
     """The exception's type and the first line of its message."""
     return one_line(said(error))

@@ -28,12 +28,17 @@
  * (STORM-2359). The clock is read at both ends of a spout's turn, not per emit, and a spout may wait in its turn: the
  * time of what it emits begins when the turn ends.
  *
+ * How long trees take from emit to ack is measured on one attempt in 64, by two readings of a clock. They are spread
+ * evenly over all attempts (Fibonacci hashing), so that no rhythm of turns or batches meets or misses them all.
+ *
  * Threading law: one thread at a time (the interpreter's lock is enough). Nothing here runs foreign code. */
 #ifndef PYSTORM_ACKER_H
 #define PYSTORM_ACKER_H
 
+#include "cython_core/primitives/histogram.h"
 #include "cython_core/primitives/mix.h"
 #include "cython_core/timing/coarse_clock.h"
+#include "cython_core/timing/stopwatch.h"
 #include "cython_core/timing/timing_wheel.h"
 
 #include <stdbool.h>
@@ -69,6 +74,7 @@ typedef struct {
     uint64_t fresh;             /* attempts from this one on are of its turn under way; 0: none is */
     uint64_t turn_began;        /* nanoseconds */
     bool notifies_acks;         /* acked roots wait for their notification; else their slots are free at once */
+    ps_histogram *complete;     /* from emit to ack, of the attempts that are timed; NULL: of none */
 } ps_spout_roots;
 
 struct ps_root {
@@ -79,6 +85,7 @@ struct ps_root {
     uint32_t waiting;           /* tuples of it in queues, batches and pending emits */
     uint64_t failed_with_group; /* the attempt that failed with its group, until its spout is notified; else 0 */
     uint64_t deadline;          /* nanoseconds; PS_NO_TIMEOUT: never */
+    uint64_t opened;            /* nanoseconds: when it was emitted, if its attempt is timed */
     ps_spout_roots *spout;
     ps_root *next;              /* of the free, or of the settled */
     ps_group *group;
@@ -226,6 +233,21 @@ static inline void ps_acker_read_clock(ps_acker *acker) {
 
 static inline void ps_acker_watch(ps_acker *acker, ps_root *root);
 
+static inline bool ps_acker_is_timed(const ps_spout_roots *spout, uint64_t attempt) {
+    return spout->complete && attempt * UINT64_C(0x9E3779B97F4A7C15) >> 58 == 0;
+}
+
+/* Finer than the acker's own reading: trees are often acked within a tick of that. Stands as the acker's time does. */
+static inline uint64_t ps_acker_stamp(const ps_acker *acker) {
+    return acker->coarse ? ps_stopwatch_nanos() - acker->paused : acker->now;
+}
+
+/* A timed attempt is acked. */
+static void ps_acker_time(const ps_acker *acker, const ps_root *root) {
+    uint64_t now = ps_acker_stamp(acker);
+    ps_histogram_record(root->spout->complete, now > root->opened ? now - root->opened : 0);
+}
+
 /* A new attempt whose first edge is `edge`. NULL without memory. */
 static inline ps_root *ps_acker_open(ps_acker *acker, ps_spout_roots *spout, uint64_t edge) {
     if (ps_acker_reserve(acker) < 0) return NULL;
@@ -239,6 +261,7 @@ static inline ps_root *ps_acker_open(ps_acker *acker, ps_spout_roots *spout, uin
     root->next = NULL;
     root->group = NULL;
     root->verdict = PS_ROOT_OPEN;
+    if (ps_acker_is_timed(spout, root->attempt)) root->opened = ps_acker_stamp(acker);
     acker->window[acker->next++ & acker->mask] = root;
     spout->open++;
     if (acker->timeout && (acker->by_progress || !acker->oldest_timer.link)) ps_acker_watch(acker, root);
@@ -275,6 +298,7 @@ static void ps_acker_settle_alone(ps_acker *acker, ps_root *root, enum ps_verdic
     root->verdict = verdict;
     acker->window[attempt & acker->mask] = NULL;
     if (verdict != PS_ROOT_ACKED) acker->failed[acker->failed_count++] = attempt;
+    else if (ps_acker_is_timed(root->spout, attempt)) ps_acker_time(acker, root);
     if (attempt == acker->oldest) ps_acker_advance_oldest(acker);
     ps_wheel_cancel(&acker->wheel, &root->timer);
     ps_spout_roots *spout = root->spout;
@@ -367,6 +391,7 @@ static inline int ps_acker_ack(ps_acker *acker, ps_root *root, uint64_t attempt,
         ps_acker_complete(acker, root);
         return 0;
     }
+    if (ps_acker_is_timed(root->spout, attempt)) ps_acker_time(acker, root);
     root->attempt = 0;
     root->verdict = PS_ROOT_ACKED;
     root->spout->open--;

@@ -4,6 +4,8 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from cython_core.primitives.latency_histogram cimport ps_histogram
+
 
 cdef extern from "cython_core/acking/acker.h" nogil:
     cdef enum ps_verdict:
@@ -33,6 +35,7 @@ cdef extern from "cython_core/acking/acker.h" nogil:
         uint64_t open
         uint64_t acked
         bint notifies_acks
+        ps_histogram *complete
     ctypedef struct ps_acker:
         ps_root **slabs
         size_t slab_count

@@ -20,6 +20,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef set requests                       # that are under way
     cdef object in_order                    # deque of requests that have not left yet, oldest first; None: unordered
     cdef readonly long in_flight            # requests that take one of `max_pending` places
+    cdef public long pending_high_mark      # most of them, since it was last set
     cdef bint fresh                         # no turn yet: what servers have closed meanwhile is to be noticed first
     cdef readonly unsigned long long timed_out
     cdef readonly unsigned long long cancelled

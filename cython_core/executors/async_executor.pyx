@@ -229,6 +229,7 @@ cdef class AsyncExecutor(BoltExecutor):
         begin(request, self.loop.create_task, coroutine)
         self.requests.add(request)
         self.in_flight += 1
+        self.pending_high_mark = max(self.pending_high_mark, self.in_flight)
         if not self.look_timer.running:
             self.timers.pass_time(now)
             self.look_seconds = LOOK_SECONDS

@@ -40,6 +40,16 @@ class ComponentFailed(Exception):
         self.offset = offset
 
 
+class Reported(deque):
+    """The newest exceptions of a task; ``added`` counts all of them."""
+
+    added = 0
+
+    def append(self, entry):
+        self.added += 1
+        super().append(entry)
+
+
 logger = logging.getLogger("pystorm.worker")
 
 cdef int MOST_REPORTED = 100
@@ -68,7 +78,7 @@ cdef class Executor:
         )
         self.writes_output = any([(<StreamRouter>router).row_sink is not None for router in routers.values()])
         self.exits = True
-        self.reported = deque(maxlen=MOST_REPORTED)
+        self.reported = Reported(maxlen=MOST_REPORTED)
         self.times = TurnTimes()
 
     def flush_by(self, FlushFlag flag not None):
@@ -163,6 +173,7 @@ cdef class Executor:
                 logger.exception("raise_exception() of component %r, task %d raised", self.component, self.task)
             if self.last_report() is not last:
                 self.reported.pop()  # the component's own entry says less
+                self.reported.added -= 1
         self.errors += 1
         self.reported.append(failure)
         return failure

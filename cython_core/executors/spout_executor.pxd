@@ -29,6 +29,8 @@ cdef class SpoutExecutor(Executor):
     cdef public unsigned long long max_pending     # open trees beyond which it is not asked; 0: any number
     cdef public object retries            # decides over failed tuples of a range; None: the first one fails the run
     cdef readonly unsigned long long fails   # trees that have failed
+    cdef readonly unsigned long long timed_out   # of these, trees whose time was over
+    cdef public unsigned long long pending_high_mark   # most open trees at the end of a turn, since it was last set
     cdef int note_overrides(self) except -1
     cdef bint awaits(self) noexcept
     cdef bint at_most(self) noexcept

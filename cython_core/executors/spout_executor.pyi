@@ -1,6 +1,7 @@
 from typing import Any, final
 
 from cython_core.executors.executor import Executor
+from cython_core.primitives.latency_histogram import LatencyHistogram
 
 @final
 class SpoutExecutor(Executor):
@@ -20,6 +21,11 @@ class SpoutExecutor(Executor):
     def emits(self) -> int: ...
     @property
     def rooted(self) -> int: ...
+    @property
+    def complete(self) -> LatencyHistogram: ...
+    pending_high_mark: int
+    @property
+    def timed_out(self) -> int: ...
     @property
     def unsettled(self) -> int: ...
     @property

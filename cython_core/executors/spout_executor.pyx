@@ -17,6 +17,7 @@ from cython_core.acking.acker cimport (
 from cython_core.executors.executor cimport (
     Executor, past_deadline, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
 )
+from cython_core.primitives.latency_histogram cimport LatencyHistogram, ps_histogram_copy
 from cython_core.queues.batch_inserter cimport PendingEmits
 from cython_core.routing.output_collector cimport SpoutOutputCollector, set_current_collector
 from cython_core.routing.stream_router cimport StreamRouter
@@ -59,6 +60,7 @@ cdef class SpoutExecutor(Executor):
         self.collector = SpoutOutputCollector(instance, own)
         self.collector.last_offset = -1
         self.collector.tracks = self.collector.acker is not None
+        self.collector.roots.complete = &self.collector.complete
         self.note_overrides()
         self.exhausted = True
 
@@ -129,6 +131,13 @@ cdef class SpoutExecutor(Executor):
         return self.collector.rooted
 
     @property
+    def complete(self):
+        """From emit to ack: a LatencyHistogram of one tree in 64, as it is now."""
+        cdef LatencyHistogram taken = LatencyHistogram()
+        ps_histogram_copy(&taken.counted, &self.collector.complete)
+        return taken
+
+    @property
     def unsettled(self):
         """Trees without a verdict yet."""
         return self.collector.roots.open + self.discarded
@@ -182,6 +191,7 @@ cdef class SpoutExecutor(Executor):
             return self.work(quota)
         finally:
             self.end_turn(self.executed - before)
+            self.pending_high_mark = max(self.pending_high_mark, self.collector.roots.open)
             if timed:
                 acker.read_clock_now()
                 ps_acker_end_turn(&acker.acker, &self.collector.roots)
@@ -319,6 +329,8 @@ cdef class SpoutExecutor(Executor):
         if root.verdict == PS_ROOT_RETRY_DUE:
             return self.replay(root)
         self.fails += 1
+        if root.verdict == PS_ROOT_TIMED_OUT:
+            self.timed_out += 1
         if self.collector.bounded:
             return self.replay(root)
         if self.retries is not None:

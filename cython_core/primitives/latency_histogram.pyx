@@ -9,6 +9,7 @@ says.
 """
 
 cimport cython
+from libc.stdint cimport uint64_t
 
 
 @cython.final
@@ -62,6 +63,34 @@ cdef class LatencyHistogram:
             if ps_load_relaxed(&self.counted.slots[slot]) > 0
         ]
 
+    def since(self, LatencyHistogram earlier not None, int most):
+        """What was recorded since ``earlier`` was copied: (total, longest, [slot, count, …]), shortest first.
+
+        More slots than ``most`` are counted together with their neighbours, two by two, until they are so few. The
+        longest is exact unless an earlier duration was as long, else at most a sixteenth too long.
+        """
+        cdef uint64_t counts[PS_HISTOGRAM_SLOTS]
+        cdef uint64_t longest = ps_load_relaxed(&self.counted.maximum)
+        cdef uint64_t total = ps_load_relaxed(&self.counted.sum) - ps_load_relaxed(&earlier.counted.sum)
+        cdef int slot, last = -1, used = 0, shift = 0
+        for slot in range(PS_HISTOGRAM_SLOTS):
+            counts[slot] = ps_load_relaxed(&self.counted.slots[slot]) - ps_load_relaxed(&earlier.counted.slots[slot])
+            if counts[slot] > 0:
+                last = slot
+                used += 1
+        if last < 0:
+            return 0, 0, []
+        if longest == ps_load_relaxed(&earlier.counted.maximum):
+            longest = min(longest, ps_histogram_low(last + 1) - 1)
+        while used > most:
+            shift += 1
+            used = united(counts, last, shift)
+        cdef list found = []
+        for slot in range(0, last + 1, 1 << shift):
+            if counts[slot] > 0:
+                found += [min(slot + ((1 << shift) >> 1), last), counts[slot]]
+        return total, longest, found
+
     @property
     def count(self):
         """How many durations."""
@@ -76,3 +105,15 @@ cdef class LatencyHistogram:
     def maximum(self):
         """The longest, in nanoseconds; 0 where there is none."""
         return ps_load_relaxed(&self.counted.maximum)
+
+
+cdef int united(uint64_t *counts, int last, int shift) noexcept:
+    """Counts each other slot of those left, ``1 << shift`` slots apart, together with the next; how many count any."""
+    cdef int slot, used = 0
+    cdef int half = 1 << (shift - 1)
+    for slot in range(0, last + 1, 1 << shift):
+        if slot + half <= last:
+            counts[slot] += counts[slot + half]
+        if counts[slot] > 0:
+            used += 1
+    return used

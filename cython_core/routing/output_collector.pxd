@@ -4,6 +4,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acking.acker cimport Acker, anchor_t, Roots, ps_root, ps_spout_roots
+from cython_core.primitives.latency_histogram cimport ps_histogram
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.tuples.tuple cimport Tuple
 
@@ -34,6 +35,7 @@ cdef class SpoutOutputCollector(OutputCollector):
     cdef long long highest_offset   # of the range so far
     cdef bint tracks                # emits with an id have a root
     cdef ps_spout_roots roots
+    cdef ps_histogram complete      # of these roots: from emit to ack
     cdef ps_spout_roots deferred    # settled roots that wait for the next slice
     cdef int generation             # of the roots that are opened now: how many verdicts after the slice's end ago
     cdef readonly unsigned long long rooted      # emits that opened a root

@@ -173,14 +173,17 @@ class TopologyProgress(_Record, frozen=True, kw_only=True):
     """The components of a query: the section ``topology`` of Spark's progress.
 
     ``name``: the topology's. ``run``: names the run of the query. ``batch``: the micro-batch that the counts are of,
-    counted from 0 in this run; -1 before the first. ``seconds``: that its tasks took, added up. ``whole``: whether all
-    its ranges were reported. ``shortened``: what was left out because the record would have been too long.
+    counted from 0 in this run; -1 before the first. ``seconds``: that its tasks took, added up; ``elapsed``: from the
+    begin of the first to the end of the last one. ``scheduler``: of the engine. ``whole``: whether all its ranges were
+    reported. ``shortened``: what was left out because the record would have been too long.
     """
 
     name: str = ""
     run: str = ""
     batch: int = -1
     seconds: float = 0.0
+    elapsed: float = 0.0
+    scheduler: str = "inline"
     whole: bool = True
     components: tuple[ComponentProgress, ...] = ()
     edges: tuple[EdgeProgress, ...] = ()

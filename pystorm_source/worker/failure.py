@@ -118,6 +118,7 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     error = TupleFailed("; ".join(filter(None, parts)), code=_code_of(failure))
     if cause is not None:
         event = f"{event.partition(' raised ')[0]} raised {in_a_line(cause)}"
+    error.component = component
     return _with_parts(error, subject + event, "; ".join(filter(None, [input_, here])), remedy)
 
 
@@ -132,6 +133,7 @@ def driver_failed(component: str, method: str, cause: BaseException) -> TupleFai
     """Of a spout that the driver asks for heads, cuts and commits."""
     subject = f"component {component!r}, on the driver: {method}() raised "
     error = TupleFailed(subject + said(cause), code="PYSTORM_COMPONENT_FAILED")
+    error.component = component
     return _with_parts(error, subject + in_a_line(cause), "", AGAIN)
 
 

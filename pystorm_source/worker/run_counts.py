@@ -36,6 +36,10 @@ class RunCounts(NamedTuple):
     latency: dict[str, float]
 
 
+NOTHING = RunCounts(0, {}, 0, 0, 0, 0, {}, 0, 0, dict.fromkeys(QUANTILES, 0.0))
+"""Of a run that does not count."""
+
+
 class Look(NamedTuple):
     """The counts of executors at one moment; nanoseconds."""
 

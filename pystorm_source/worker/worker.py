@@ -23,6 +23,8 @@ from pystorm_source.options.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.advice import Advice
 from pystorm_source.worker.component_calls import ComponentCalls
+from pystorm_source.worker.component_columns import ComponentColumns
+from pystorm_source.worker.component_counts import ComponentMeter
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.micro_batch import MicroBatch
 from pystorm_source.worker.output import OutputPlan
@@ -79,7 +81,9 @@ class Worker:
         for spout in self._all_spouts():
             spout.retries = spout.instance._pystorm_retries = self._retries_of(spout)
         self._seconds = 0.0
+        self._meter = ComponentMeter(plan, self.executors)
         self._before = begun(self.executors)
+        self._components_before = self._meter.begin()
 
     def _retries_of(self, spout: SpoutExecutor) -> Retries:
         options = self.plan.component(spout.component).options
@@ -273,6 +277,7 @@ class Worker:
         began = self.clock.monotonic()
         self._micro_batch = self._new_micro_batch()
         self._before = begun(self.executors)
+        self._components_before = self._meter.begin()
         self._calls.begin()
         try:
             with self._watched():
@@ -320,6 +325,10 @@ class Worker:
     def last_run(self) -> RunCounts:
         """The counts of the last run alone, up to now."""
         return between(self._before, Look.at(self.executors), self.executors, self._micro_batch.rows)
+
+    def last_components(self) -> ComponentColumns:
+        """The counts of the last run alone, by component."""
+        return self._meter.columns(self._components_before, self._meter.look(), self.clock.wall())
 
     def stop(self) -> None:
         """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""

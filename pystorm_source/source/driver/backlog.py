@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import to_builtins
 
+from pystorm_source.records.record import TopologyProgress
 from pystorm_source.source.admission import Limits
 from pystorm_source.source.driver.throttling import Throttling
 from pystorm_source.source.offsets.micro_batch import Waiting
@@ -30,9 +32,9 @@ class Backlog:
     tasks: Mapping[str, Any] | None = None
     """The tasks' reports, as ``ReportSummary`` adds them up."""
 
-    def to_json(self) -> dict[str, Any]:
-        """``{"backlog", "backlogByPartition", "limits", "offsets", "tasks", "throttled", "version"}``, the lag, and the
-        keys of ``Throttling``: ints and strings, sorted.
+    def to_json(self, topology: TopologyProgress | None = None) -> dict[str, Any]:
+        """``{"backlog", "backlogByPartition", "limits", "offsets", "tasks", "throttled", "topology", "version"}``, the
+        lag, and the keys of ``Throttling``: JSON values, sorted.
 
         ``offsets`` are the heads, ``backlog`` counts the offsets left after the micro-batch now admitted, ``throttled``
         names the partitions that leave a backlog behind, ``limits`` those of the user in force. Partitions are named
@@ -66,6 +68,8 @@ class Backlog:
             report |= self.throttling.to_json()
         if self.tasks is not None:
             report["tasks"] = self.tasks
+        if topology is not None:
+            report["topology"] = to_builtins(topology)
         return dict(sorted(report.items()))
 
     def _rows(self) -> npt.NDArray[np.intp]:

@@ -49,6 +49,7 @@ from pystorm_source.source.offsets.micro_batch import Waiting, next_offsets, wai
 from pystorm_source.source.offsets.offsets import Key, Offsets
 from pystorm_source.source.offsets.partition_index import Column, total
 from pystorm_source.source.reports.endpoint import in_runner
+from pystorm_source.source.reports.query_counts import QueryCounts
 from pystorm_source.source.reports.receiver import ReportReceiver
 from pystorm_source.source.reports.summary import ReportSummary
 from pystorm_source.source.reports.task_report import TaskReport
@@ -92,7 +93,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._has_planned = False
         self._run = uuid.uuid4().hex
         self._began = self._clock.wall()
-        self._receiver = ReportReceiver(options, self._clock)
+        self._counts = QueryCounts(request.plan, output, self._run)
+        self._receiver = ReportReceiver(options, self._clock, on_report=self._counts.add)
         self._is_controlled = options.feedback != "off" and (in_runner() if controlled is None else controlled)
         self._controller: AdmissionController | None = None
         self._throttle_log = ThrottleLog(self._clock)
@@ -157,9 +159,10 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Heads and backlog for the query's progress, None before anything is known. Never raises: it is telemetry."""
+        """Heads, backlog and components for the query's progress, None before anything is known. Never raises: it is
+        telemetry."""
         try:
-            return self._backlog.to_json() if self._backlog is not None else None
+            return self._backlog.to_json(self._counts.topology()) if self._backlog is not None else None
         except Exception:
             logger.exception("no backlog is reported")
             return None
@@ -182,7 +185,9 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._controller is not None:
             self._controller.begun(planned.batch)
         options = self._request.options
-        return partitions_of(ranges, planned, self._spouts, options.min_partitions, options.max_records_per_partition)
+        made = partitions_of(ranges, planned, self._spouts, options.min_partitions, options.max_records_per_partition)
+        self._counts.begin(planned.batch, len(made))
+        return made
 
     @spark_border()
     def commit(self, end: dict[str, Any]) -> None:
@@ -239,13 +244,14 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._has_planned or bool(at.admission) or self._request.options.initial_rate is not None
 
     def _reports(self) -> list[TaskReport]:
-        """The reports since the last call, added to the summary. Raises nothing: it is telemetry."""
+        """The reports since the last call, added to the summary, without those of attempts that an exception has ended.
+        Raises nothing: it is telemetry."""
         reports = self._receiver.take()
         try:
             self._summary.add(reports)
         except Exception:
             logger.exception("reports of tasks are not added up for the query's progress")
-        return reports
+        return [report for report in reports if not report.broken_off]
 
     def _budget(self, controller: AdmissionController, waits: Waiting, reports: list[TaskReport]) -> BatchBudget | None:
         """The controller's budget. None if it fails: no query ends because of it."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 MAGIC = b"pystorm1"
 NONCE_BYTES = 32
 GREETING_BYTES = len(MAGIC) + NONCE_BYTES
-MOST_BODY = 8 * 1024
+MOST_BODY = 64 * 1024
 """Bytes of a report. Too large: a client may fill the driver's memory. Too small: a topology of many components is not
 reported."""
 

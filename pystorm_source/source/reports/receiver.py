@@ -3,7 +3,7 @@
 import errno
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.options import SourceOptions
@@ -24,7 +24,8 @@ class ReportReceiver:
     """One reader's reports. Opens no socket before the first ``endpoint``, and none outside the runner.
 
     If it cannot listen, it logs this once, tries again now and then, and the query goes on without reports. Raises
-    nothing. ``here``: whether this process may listen. ``driver_command``: that of the driver's JVM.
+    nothing. ``here``: whether this process may listen. ``driver_command``: that of the driver's JVM. ``on_report``: as
+    the ``ReportServer`` takes it.
     """
 
     def __init__(
@@ -33,7 +34,9 @@ class ReportReceiver:
         clock: Clock | None = None,
         here: bool | None = None,
         driver_command: Sequence[str] | None = None,
+        on_report: Callable[[TaskReport], None] | None = None,
     ):
+        self._on_report = on_report
         self._host = options.feedback_host
         self._port = options.feedback_port
         self._clock = clock or SystemClock()
@@ -104,13 +107,13 @@ class ReportReceiver:
         self._retry_at = self._clock.monotonic() + self._retry_after
 
     def _started(self, place: ListenAddress, token: bytes) -> ReportServer:
-        server = ReportServer(place.bind, self._port, token)
+        server = ReportServer(place.bind, self._port, token, on_report=self._on_report)
         try:
             server.start()
         except OSError as error:
             # The tasks' name of the driver need not be an address of this machine: a service's name, a gateway.
             if error.errno != errno.EADDRNOTAVAIL or not self._host:
                 raise
-            server = ReportServer("", self._port, token)
+            server = ReportServer("", self._port, token, on_report=self._on_report)
             server.start()
         return server

@@ -3,8 +3,10 @@
 Threading law: ``start``, ``take``, ``dropped`` and ``close`` may be called from any thread, and wait for no client.
 """
 
+import logging
 import socket
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Lock, Thread
 
@@ -14,8 +16,12 @@ from pystorm_source.source.reports.connections import ConnectionLoop, ServerLimi
 from pystorm_source.source.reports.inbox import ReportInbox
 from pystorm_source.source.reports.task_report import TaskReport
 
+logger = logging.getLogger("pystorm.source")
+
 # Connections that the kernel keeps until they are accepted. Too small: those of a whole cluster at once are refused.
 _BACKLOG = 1024
+# Of a report without counts by component, as JSON, besides the two names.
+_SLIM_BYTES = 1024
 # Seconds that `close` waits for the thread. Too large: a query ends late. Too small: the port may be taken still.
 _JOIN_SECONDS = 2.0
 
@@ -23,7 +29,8 @@ _JOIN_SECONDS = 2.0
 class ReportServer:
     """``bind_host``: empty for all addresses; ``port``: 0 for any. ``token``: the clients' secret.
 
-    Drops frames that it cannot use: ``dropped`` has the counts by reason.
+    ``on_report``: called with each report as it arrives, by the server's thread; what is taken later has no counts by
+    component. Drops frames that it cannot use: ``dropped`` has the counts by reason.
     """
 
     def __init__(
@@ -33,7 +40,9 @@ class ReportServer:
         token: bytes,
         limits: ServerLimits | None = None,
         clock: Clock | None = None,
+        on_report: Callable[[TaskReport], None] | None = None,
     ):
+        self._on_report = on_report
         self._bind = (bind_host, port)
         self._token = token
         self._limits = limits or ServerLimits()
@@ -91,7 +100,15 @@ class ReportServer:
         except Exception:
             self._drop("malformed")
             return
-        self._drop("overflow", self._inbox.put(report, len(body)))
+        size = len(body)
+        if self._on_report is not None:
+            try:
+                self._on_report(report)
+            except Exception:
+                logger.debug("the counts of a report are not added up", exc_info=True)
+            report = report.slim()
+            size = min(size, _SLIM_BYTES + len(report.spout) + len(report.partition))
+        self._drop("overflow", self._inbox.put(report, size))
 
     def _drop(self, reason: str, count: int = 1) -> None:
         if count:

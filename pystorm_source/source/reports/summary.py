@@ -32,6 +32,7 @@ class ReportSummary:
         self._seen: set[tuple[str, str, str, int]] = set()
         self._retried: set[tuple[str, str, str, int]] = set()
         self._sums = dict.fromkeys(_SUMS, 0)
+        self._broken_off = 0
         self._longest = 0.0
         self._stalls: dict[str, float] = {}
         self._latency: dict[str, float] = dict.fromkeys(("p50", "p95", "p99"), 0.0)
@@ -40,6 +41,9 @@ class ReportSummary:
     def add(self, reports: Iterable[TaskReport]) -> None:
         """Takes reports in, whichever micro-batch they are of."""
         for report in reports:
+            if report.broken_off:
+                self._broken_off += 1
+                continue
             of = report.batch, report.spout, report.partition, report.start
             if report.attempt > 0:
                 self._retried.add(of)
@@ -63,7 +67,7 @@ class ReportSummary:
 
         ``dropped``: reason → reports that could not be used, since the query began.
         """
-        if not self._seen and not dropped:
+        if not self._seen and not self._broken_off and not dropped:
             return None
         high_mark, capacity = self._queue
         shown: dict[str, Any] = {
@@ -76,6 +80,8 @@ class ReportSummary:
             "retriedTasks": len(self._retried),
             "stallMillis": {name: round(MILLIS * self._stalls[name]) for name in sorted(self._stalls)},
         }
+        if self._broken_off:
+            shown["failedTasks"] = self._broken_off
         if dropped:
             shown["reportsDropped"] = dict(sorted(dropped.items()))
         return dict(sorted(shown.items()))

@@ -1,14 +1,18 @@
-"""A task's report of one range that it has read to its end, as JSON with bounds on everything.
+"""A task's report of one range, as JSON with bounds on everything.
 
 It comes from a socket: any other form is refused, and nothing is evaluated.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from pystorm_source.errors import given
+from pystorm_source.source.reports.protocol import MOST_BODY
+from pystorm_source.worker.component_columns import SLOTS, ComponentColumns, Reason
 from pystorm_source.worker.run_counts import RunCounts
 
 VERSION: Literal[1] = 1
@@ -19,7 +23,6 @@ SHORTEST = 1e-6
 
 Count = Annotated[int, Meta(ge=0, le=_MOST)]
 Seconds = Annotated[float, Meta(ge=0, le=1e8)]
-Reason = Literal["downstream_full", "input_empty", "output_full", "nothing_to_emit", "max_spout_pending"]
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -41,13 +44,14 @@ class Latency(_Strict, frozen=True, kw_only=True):
     p99: Seconds
 
 
-class RangeReport(_Strict, frozen=True, kw_only=True):
-    """As a task sends it.
+class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
+    """As a task sends it, at the end of the range.
 
     ``batch``, ``spout``, ``partition``, ``start``, ``end``: of the RangePartition. ``attempt``: of the Spark task, from
     0. ``offsets``: number of offsets read; for a spout without offsets, its emits. ``seconds``: from taking the worker
     to the end of the range, including the time in which Spark took the rows. ``stalls``: reason → seconds, of the task
-    of the topology that stalled longest for it. ``acked``, ``failed``: tuple trees. The others: docs/COUNTERS.md.
+    of the topology that stalled longest for it. ``acked``, ``failed``: tuple trees. ``broken_off``: an exception has
+    ended the attempt, of which only the errors in ``components`` count. The others: docs/COUNTERS.md.
     """
 
     v: Literal[1]
@@ -67,6 +71,8 @@ class RangeReport(_Strict, frozen=True, kw_only=True):
     retries: Count
     dead_letters: Count
     latency: Latency
+    broken_off: bool = False
+    components: ComponentColumns | None = None
 
     def __post_init__(self) -> None:
         if not self.offsets <= self.end - self.start:
@@ -85,6 +91,8 @@ class RangeReport(_Strict, frozen=True, kw_only=True):
         attempt: int,
         offsets: int,
         seconds: float,
+        components: ComponentColumns | None = None,
+        broken_off: bool = False,
     ) -> "RangeReport":
         """The worker's counts of a range, with the task's identity."""
         return cls(
@@ -105,6 +113,8 @@ class RangeReport(_Strict, frozen=True, kw_only=True):
             retries=counts.retries,
             dead_letters=counts.dead_letters,
             latency=Latency(**counts.latency),
+            broken_off=broken_off,
+            components=components,
         )
 
 
@@ -113,14 +123,59 @@ class TaskReport(RangeReport, frozen=True, kw_only=True):
 
     arrived: float
 
+    def slim(self) -> "TaskReport":
+        """The same without the components."""
+        return self if self.components is None else replace(self, components=None)
+
 
 _decoder = msgspec.json.Decoder(RangeReport)
 _encoder = msgspec.json.Encoder()
 
 
-def encode(report: RangeReport) -> bytes:
-    """JSON, as ``decode`` takes it."""
-    return _encoder.encode(report)
+def encode(report: RangeReport, most: int = MOST_BODY) -> bytes:
+    """JSON, as ``decode`` takes it. A report of more than ``most`` bytes goes without what matters least: first the
+    spread of latencies, then metrics, frames of errors, all errors, at last all components."""
+    body = _encoder.encode(report)
+    for shorter in _SHORTER:
+        if len(body) <= most or report.components is None:
+            break
+        report = replace(report, components=shorter(report.components))
+        body = _encoder.encode(report)
+    return body
+
+
+def _unspread(columns: ComponentColumns) -> ComponentColumns:
+    """All calls of a component in its middle slot."""
+    return replace(columns, execute=_in_one_slot(columns.execute), complete=_in_one_slot(columns.complete))
+
+
+def _in_one_slot(pairs: tuple[int, ...]) -> tuple[int, ...]:
+    of: dict[int, list[tuple[int, int]]] = {}
+    for place, count in zip(pairs[::2], pairs[1::2], strict=True):
+        of.setdefault(place // SLOTS, []).append((place, count))
+    found: list[int] = []
+    for slots in of.values():
+        calls = sum(count for _, count in slots)
+        below = 0
+        for place, count in slots:
+            below += count
+            if 2 * below >= calls:
+                found += [place, calls]
+                break
+    return tuple(found)
+
+
+def _unframed(columns: ComponentColumns) -> ComponentColumns:
+    return replace(columns, last_errors=tuple(replace(each, frames=()) for each in columns.last_errors))
+
+
+_SHORTER: tuple[Callable[[ComponentColumns], ComponentColumns | None], ...] = (
+    _unspread,
+    lambda columns: replace(columns, metrics=()),
+    _unframed,
+    lambda columns: replace(columns, last_errors=()),
+    lambda columns: None,
+)
 
 
 def decode(body: bytes, arrived: float) -> TaskReport:

@@ -90,7 +90,7 @@ def test_garbage_is_never_a_report(garbage):
 
 def test_long_frames_are_refused_by_their_head():
     assert read(frame(TOKEN, NONCE, 0, b"x" * MOST_BODY)) == [b"x" * MOST_BODY]
-    with pytest.raises(ValueError, match="at most 8192 bytes"):
+    with pytest.raises(ValueError, match="at most 65536 bytes"):
         frame(TOKEN, NONCE, 0, b"x" * (MOST_BODY + 1))
     with pytest.raises(FrameRefused, match="too long"):
         read((MOST_BODY + 1).to_bytes(4, "big") + b"m" * 32)

@@ -58,12 +58,13 @@ def test_every_range_is_reported_before_the_next_batch_is_planned(world, query, 
     assert [each["batch"] for each in found] == sorted((each["batch"] for each in found), key=batches.index)
 
 
-def test_a_task_that_failed_is_silent_and_its_next_attempt_says_so(world, query, spied):
+def test_a_task_that_failed_reports_its_error_and_its_next_attempt_what_it_has_read(world, query, spied):
     world.put(a=20, b=20)
     query.run(spied(world.options("FailsOnce")))
-    found = reported(world, 2)
-    assert {(each["offsets"], each["rows"]) for each in found} == {(20, 20)}
-    assert sorted(each["attempt"] for each in found) == [0, 1]
+    found = reported(world, 3)
+    read = [each for each in found if not each["broken_off"]]
+    assert {(each["offsets"], each["rows"]) for each in read} == {(20, 20)}
+    assert sorted(each["attempt"] for each in read) == [0, 1]
 
 
 def test_no_reports_with_feedback_off(world, query, spied):

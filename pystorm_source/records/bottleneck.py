@@ -1,0 +1,112 @@
+"""Names what holds a query back, from the record of a micro-batch alone. docs/TUNING.md says what to do about it.
+
+Each suspect has the share of the time for which it is to blame; the largest share wins::
+
+    busy                   a component's calls take the time. Under ``inline`` all components share one thread, so that
+                           their shares are added up, and the busiest of them is named
+    waits for downstream   a full queue stands before a component that is not busy itself: it waits for what it calls.
+                           Or a spout is not asked, as too many of its trees are open
+    waits for upstream     a spout has nothing to emit: its source is slow
+    waits for Spark        finished rows wait to be taken, or no task runs for most of the micro-batch
+
+A share that another one explains does not count: a component that waits for a busy one is not slow.
+"""
+
+from collections.abc import Iterator
+
+from pystorm_source.records.record import Bottleneck, ComponentProgress, TopologyProgress
+
+BUSY = "busy"
+DOWNSTREAM = "waits for downstream"
+UPSTREAM = "waits for upstream"
+SPARK = "waits for Spark"
+
+LEAST = 0.5
+"""Share of the time from which on something holds the query back. Larger: none is named for a mixture of causes.
+Smaller: what is not slow is named."""
+CLEARLY_BUSY = 0.6
+"""Share from which on a busy component explains what waits for it."""
+
+ADVICE = {
+    BUSY: "make process() cheaper, or give it more cores: more Spark tasks, or par under topology.scheduler=threads",
+    "spout": "its calls take the time: give batches by next_batch, fetch more at once, or read more partitions",
+    "async": "allow for more requests: topology.async.max.pending; or the service that it asks is slow",
+    "pending": "raise topology.max.spout.pending: too few tuples are under way",
+    DOWNSTREAM: "it waits for something that is not counted: an AsyncBolt lets many calls wait at once",
+    UPSTREAM: "its source gives too little: more partitions, a larger fetch, or next_batch",
+    SPARK: "look at the sink and what stands before it: it takes the rows slower than they are made",
+    "fixed cost": "most of the micro-batch is no task at all: raise batch.target.millis, read fewer shuffle partitions",
+}
+
+
+def bottleneck(topology: TopologyProgress, trigger_seconds: float = 0.0) -> Bottleneck | None:
+    """What holds the query back, None if nothing does for at least half of the time.
+
+    Args:
+        topology (TopologyProgress): the counts of a micro-batch.
+        trigger_seconds (float): how long the micro-batch took as a whole, 0.0 if that is not known.
+    """
+    suspects = list(_suspects(topology, trigger_seconds))
+    busiest = max((share for share, found in suspects if found.why == BUSY), default=0.0)
+    if busiest >= CLEARLY_BUSY:
+        suspects = [(share, found) for share, found in suspects if not _is_explained(found)]
+    share, worst = max(suspects, key=lambda suspect: suspect[0], default=(0.0, None))
+    return worst if share >= LEAST else None
+
+
+def _is_explained(found: Bottleneck) -> bool:
+    return found.why == DOWNSTREAM
+
+
+def _suspects(topology: TopologyProgress, trigger_seconds: float) -> Iterator[tuple[float, Bottleneck]]:
+    yield from _busy(topology)
+    for component in topology.components:
+        yield from _waiting(topology, component)
+    waits = max((component.stalls.get("output_full", 0.0) for component in topology.components), default=0.0)
+    yield waits, Bottleneck(capacity=waits, why=SPARK, advice=ADVICE[SPARK])
+    if trigger_seconds > 0 and topology.elapsed > 0:
+        idle = max(0.0, 1.0 - topology.elapsed / trigger_seconds)
+        yield idle, Bottleneck(capacity=idle, why=SPARK, advice=ADVICE["fixed cost"])
+
+
+def _busy(topology: TopologyProgress) -> Iterator[tuple[float, Bottleneck]]:
+    busiest = max(topology.components, key=lambda component: component.capacity, default=None)
+    if busiest is None:
+        return
+    share = busiest.capacity
+    if topology.scheduler == "inline":
+        share = min(1.0, sum(component.capacity for component in topology.components))
+    advice = ADVICE["spout" if busiest.kind == "spout" else BUSY]
+    yield share, Bottleneck(component=busiest.name, capacity=busiest.capacity, why=BUSY, advice=advice)
+
+
+def _waiting(topology: TopologyProgress, component: ComponentProgress) -> Iterator[tuple[float, Bottleneck]]:
+    name, stalls = component.name, component.stalls
+    share = stalls.get("nothing_to_emit", 0.0)
+    yield share, Bottleneck(component=name, capacity=component.capacity, why=UPSTREAM, advice=ADVICE[UPSTREAM])
+    share = stalls.get("max_spout_pending", 0.0)
+    waiting = _outside(topology)
+    if waiting is not None:
+        yield share, _of(waiting, ADVICE["async"])
+    else:
+        yield share, _of(component, ADVICE["pending"])
+    share = stalls.get("downstream_full", 0.0)
+    for below in _below(topology, component):
+        if below.queue_high_mark >= below.queue_capacity > 0 and not below.stalls.get("downstream_full", 0.0) >= share:
+            yield share, _of(below, ADVICE["async" if below.pending_high_mark else DOWNSTREAM])
+
+
+def _of(component: ComponentProgress, advice: str) -> Bottleneck:
+    return Bottleneck(component=component.name, capacity=component.capacity, why=DOWNSTREAM, advice=advice)
+
+
+def _outside(topology: TopologyProgress) -> ComponentProgress | None:
+    """The bolt with most requests under way, if any has."""
+    bolts = [component for component in topology.components if component.kind == "bolt"]
+    most = max(bolts, key=lambda bolt: bolt.pending_high_mark, default=None)
+    return most if most is not None and most.pending_high_mark else None
+
+
+def _below(topology: TopologyProgress, component: ComponentProgress) -> list[ComponentProgress]:
+    targets = {edge.target for edge in topology.edges if edge.source == component.name}
+    return [below for below in topology.components if below.name in targets]

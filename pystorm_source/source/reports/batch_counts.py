@@ -1,0 +1,145 @@
+"""The counts of one micro-batch by component, added up as the tasks' reports arrive.
+
+Bounded in memory: with 100 components and 10,000 ranges 2 MB, most of it latencies (5.4 KB each for the calls of a
+component, and for the trees of a spout) and the names of ranges that were seen (a hash of 64 bits in a set each).
+"""
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pystorm_source.plan.plan import Plan
+from pystorm_source.records.record import PartitionProgress
+from pystorm_source.source.reports.latencies import Latencies, short
+from pystorm_source.source.reports.task_report import TaskReport
+from pystorm_source.worker.component_columns import LARGEST, REASONS, SUMMED, ComponentColumns
+
+MOST_SLOW = 10
+"""Ranges that are named as slow."""
+_LONGEST_NAME = 200
+
+Sums = npt.NDArray[np.int64]
+
+
+class Shape(NamedTuple):
+    """The sizes of columns of a plan."""
+
+    components: int
+    streams: int
+    edges: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Shape":
+        streams = sum(len(plan.streams_of(component)) for component in plan.components)
+        return cls(len(plan.components), streams, len(plan.edges))
+
+
+class ComponentSums:
+    """Columns that add up."""
+
+    def __init__(self, shape: Shape):
+        self.of = {name: np.zeros(shape.components, np.int64) for name in SUMMED}
+        self.emitted = np.zeros(shape.streams, np.int64)
+        self.edges = np.zeros(shape.edges, np.int64)
+
+    def add(self, columns: ComponentColumns) -> None:
+        """Raises ValueError if they are not of this plan."""
+        for name, sums in self.of.items():
+            _add(sums, getattr(columns, name))
+        _add(self.emitted, columns.emitted)
+        _add(self.edges, columns.edges)
+
+    def add_sums(self, other: "ComponentSums") -> None:
+        """Those of another micro-batch, too."""
+        for name, sums in self.of.items():
+            sums += other.of[name]
+        self.emitted += other.emitted
+        self.edges += other.edges
+
+
+class BatchCounts:
+    """``key``: names the micro-batch in reports; ``number``: in this run; ``ranges``: how many it has."""
+
+    def __init__(self, shape: Shape, spouts: tuple[str, ...], key: str, number: int, ranges: int):
+        self.key = key
+        self.number = number
+        self.ranges = ranges
+        self.sums = ComponentSums(shape)
+        self.largest = {name: np.zeros(shape.components, np.int64) for name in LARGEST}
+        self.busiest = np.zeros(shape.components, np.int64)
+        self.stalls = {reason: np.zeros(shape.components, np.int64) for reason in REASONS}
+        self.execute = Latencies(shape.components)
+        self.complete = Latencies(shape.components)
+        self.seconds = dict.fromkeys(spouts, 0.0)
+        self.has_errors = False
+        self._seen: set[int] = set()
+        self._slow: list[tuple[float, int, TaskReport]] = []
+        self._first = self._last = 0.0
+
+    @property
+    def read(self) -> int:
+        """Ranges that were read to their end, and reported."""
+        return len(self._seen)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all its ranges were reported."""
+        return self.read >= self.ranges
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds from the begin of the first task to the end of the last one, as the reports arrived."""
+        return max(0.0, self._last - self._first)
+
+    def add(self, report: TaskReport) -> bool:
+        """Whether it counts: a range that was read twice counts once. Of a broken-off attempt only errors count."""
+        columns = report.components
+        if report.broken_off:
+            self.has_errors = True
+            _add(self.sums.of["errors"], columns.errors if columns is not None else ())
+            return True
+        of = hash((report.spout, report.partition, report.start))
+        if of in self._seen or report.spout not in self.seconds:
+            return False
+        self._seen.add(of)
+        self.seconds[report.spout] += report.seconds
+        began = report.arrived - report.seconds
+        self._first = min(self._first, began) if self.read > 1 else began
+        self._last = max(self._last, report.arrived)
+        slow = (report.seconds, self.read, report.slim())
+        (heapq.heappush if len(self._slow) < MOST_SLOW else heapq.heappushpop)(self._slow, slow)
+        if columns is not None:
+            self._add_columns(columns)
+        return True
+
+    def _add_columns(self, columns: ComponentColumns) -> None:
+        self.sums.add(columns)
+        for name, largest in self.largest.items():
+            values = getattr(columns, name)
+            np.maximum(largest[: len(values)], values, out=largest[: len(values)])
+        _add(self.busiest, columns.busiest or columns.busy)
+        for reason, micros in columns.stalls.items():
+            _add(self.stalls[reason], micros)
+        self.execute.add(columns.execute, columns.execute_total, columns.execute_longest)
+        self.complete.add(columns.complete, columns.complete_total, columns.complete_longest)
+
+    @property
+    def slowest(self) -> tuple[PartitionProgress, ...]:
+        """The ranges that took longest, the slowest first."""
+        return tuple(
+            PartitionProgress(
+                spout=report.spout,
+                partition=report.partition[:_LONGEST_NAME],
+                offsets=report.offsets,
+                rows=report.rows,
+                seconds=short(seconds, 4),
+            )
+            for seconds, _, report in sorted(self._slow, reverse=True)
+        )
+
+
+def _add(sums: Sums, values: tuple[int, ...]) -> None:
+    if values:
+        sums[: len(values)] += np.array(values, np.int64)

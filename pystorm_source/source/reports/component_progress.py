@@ -1,0 +1,152 @@
+"""From sums of columns to the record of a topology: names, shares, rates."""
+
+from collections.abc import Mapping
+from itertools import count
+
+from msgspec.structs import replace
+
+from pystorm_source.plan.plan import ComponentPlan, Plan
+from pystorm_source.records.bottleneck import bottleneck
+from pystorm_source.records.record import (
+    ComponentProgress,
+    Counts,
+    EdgeProgress,
+    ErrorRecord,
+    Metric,
+    StreamCounts,
+    TopologyProgress,
+)
+from pystorm_source.source.reports.batch_counts import BatchCounts, ComponentSums
+from pystorm_source.source.reports.latencies import short
+from pystorm_source.worker.output import OutputPlan
+
+_MICROS = 1_000_000
+_SUMMED = ("executed", "acked", "failed", "retried", "timed_out", "dead_lettered", "dropped", "skipped", "errors")
+_LEAST_SHARE = 0.0005
+"""Shares below it are not shown."""
+
+
+class TopologyView:
+    """Of one plan. ``run``: names the run of the query."""
+
+    def __init__(self, plan: Plan, output: OutputPlan, run: str):
+        self._plan = plan
+        self._run = run
+        self._open = [(view.component, view.stream) for view in output.views]
+        self._above = plan.spouts_above
+        places = count()
+        self._streams = {
+            (component.name, stream.name): next(places)
+            for component in plan.components
+            for stream in plan.streams_of(component)
+        }
+
+    def of(
+        self,
+        batch: BatchCounts,
+        totals: ComponentSums,
+        metrics: Mapping[tuple[int, str], Metric],
+        errors: Mapping[int, ErrorRecord],
+    ) -> TopologyProgress:
+        """The record of a micro-batch. ``totals``: since the run began."""
+        by_component: dict[int, dict[str, Metric]] = {}
+        for (place, name), metric in sorted(metrics.items()):
+            by_component.setdefault(place, {})[name] = metric
+        made = TopologyProgress(
+            name=self._plan.name,
+            run=self._run,
+            batch=batch.number,
+            seconds=round(sum(batch.seconds.values()), 3),
+            elapsed=round(batch.elapsed, 3),
+            scheduler=self._plan.options.scheduler,
+            whole=batch.whole,
+            components=tuple(
+                self._component(place, component, batch, totals, by_component.get(place, {}), errors.get(place))
+                for place, component in enumerate(self._plan.components)
+            ),
+            edges=tuple(self._edges(batch.sums)),
+            slow_partitions=batch.slowest,
+        )
+        return replace(made, bottleneck=bottleneck(made))
+
+    def _component(
+        self,
+        place: int,
+        component: ComponentPlan,
+        batch: BatchCounts,
+        totals: ComponentSums,
+        metrics: Mapping[str, Metric],
+        error: ErrorRecord | None,
+    ) -> ComponentProgress:
+        sums = batch.sums.of
+        batches = int(sums["batches"][place])
+        # A range of a spout that is not above it keeps it out of work.
+        seconds = sum(batch.seconds[spout] for spout in self._above[component.name])
+        micros = max(1.0, seconds * _MICROS)
+        busy = sums["busy"] if self._plan.options.scheduler == "inline" else batch.busiest
+        stalls = {
+            reason: round(min(1.0, share), 3)
+            for reason, stalled in batch.stalls.items()
+            if (share := int(stalled[place]) / micros / len(component.tasks)) >= _LEAST_SHARE
+        }
+        return ComponentProgress(
+            name=component.name,
+            kind="spout" if component.is_spout else "bolt",
+            tasks=len(component.tasks),
+            batch=self._counts(place, component, batch.sums),
+            total=self._counts(place, component, totals),
+            streams=self._stream_counts(component, batch.sums),
+            execute=batch.execute.of(place),
+            complete=batch.complete.of(place),
+            capacity=round(min(1.0, int(busy[place]) / micros), 3),
+            stalls=stalls,
+            queue_high_mark=int(batch.largest["queue_high"][place]),
+            queue_capacity=0 if component.is_spout else _power_of_two(self._plan.options.receive_buffer_size),
+            pending_high_mark=int(batch.largest["pending_high"][place]),
+            batch_fill=short(int(sums["published"][place]) / batches) if batches else 0.0,
+            metrics=metrics,
+            last_error=error,
+        )
+
+    def _counts(self, place: int, component: ComponentPlan, sums: ComponentSums) -> Counts:
+        streams = self._stream_counts(component, sums).values()
+        return Counts(
+            emitted=sum(stream.emitted for stream in streams),
+            transferred=sum(stream.transferred for stream in streams),
+            **{name: int(sums.of[name][place]) for name in _SUMMED},
+        )
+
+    def _stream_counts(self, component: ComponentPlan, sums: ComponentSums) -> dict[str, StreamCounts]:
+        """Of the streams on which something was emitted."""
+        found: dict[str, StreamCounts] = {}
+        for stream in self._plan.streams_of(component):
+            emitted = int(sums.emitted[self._streams[component.name, stream.name]])
+            ways = [
+                int(sums.edges[i])
+                for i, edge in enumerate(self._plan.edges)
+                if (edge.producer, edge.stream) == (component.name, stream.name)
+            ]
+            if emitted:
+                found[stream.name] = StreamCounts(emitted=emitted, transferred=sum(ways))
+        return found
+
+    def _edges(self, sums: ComponentSums) -> list[EdgeProgress]:
+        made = [
+            EdgeProgress(
+                source=edge.producer,
+                stream=edge.stream,
+                target=edge.consumer,
+                grouping=edge.grouping,
+                transferred=int(sums.edges[i]),
+            )
+            for i, edge in enumerate(self._plan.edges)
+        ]
+        return made + [
+            EdgeProgress(source=name, stream=stream, transferred=int(sums.emitted[self._streams[name, stream]]))
+            for name, stream in self._open
+        ]
+
+
+def _power_of_two(size: int) -> int:
+    """As a ring rounds its capacity up."""
+    return 1 << max(0, size - 1).bit_length()

@@ -1,0 +1,93 @@
+"""What the components of a query did, from its tasks' reports: the section ``topology`` of its progress.
+
+Counts of a micro-batch stand until a report of the next one has come. Reports of the micro-batch before may come late,
+earlier ones are passed over.
+
+Threading law: one thread adds reports, another one begins micro-batches and reads; one lock.
+"""
+
+from collections.abc import Callable
+from threading import Lock
+
+from pystorm_source.plan.plan import Plan
+from pystorm_source.records.record import ErrorRecord, Metric, TopologyProgress
+from pystorm_source.source.reports.batch_counts import BatchCounts, ComponentSums, Shape
+from pystorm_source.source.reports.component_progress import TopologyView
+from pystorm_source.source.reports.fitting import fitting
+from pystorm_source.source.reports.task_report import TaskReport
+from pystorm_source.worker.component_columns import ComponentColumns
+from pystorm_source.worker.output import OutputPlan
+
+MOST_METRICS = 1_000
+"""Of a query. More: a component that makes up names fills the driver's memory. Fewer: some are not shown."""
+
+
+class QueryCounts:
+    """Of one run of a query.
+
+    ``on_change``: called without arguments, by the thread that adds reports, when the last report of a micro-batch has
+    come, and for each report that comes after ``topology`` has shown its micro-batch: what was shown, or written, is
+    not the last word. It must be quick, and may call ``topology``.
+    """
+
+    def __init__(self, plan: Plan, output: OutputPlan, run: str, on_change: Callable[[], None] | None = None):
+        self.on_change = on_change
+        self._shape = Shape.of(plan)
+        self._spouts = tuple(component.name for component in plan.spouts)
+        self._view = TopologyView(plan, output, run)
+        self._lock = Lock()
+        self._began = 0
+        self._closed = ComponentSums(self._shape)
+        self._batches: list[BatchCounts] = []
+        self._metrics: dict[tuple[int, str], Metric] = {}
+        self._errors: dict[int, ErrorRecord] = {}
+        self._shown = -1
+
+    def begin(self, batch: str, ranges: int) -> None:
+        """A micro-batch was planned. ``batch``: its name in reports; one that is planned again goes on."""
+        with self._lock:
+            if not ranges or any(known.key == batch for known in self._batches):
+                return
+            while len(self._batches) > 1:
+                self._closed.add_sums(self._batches.pop(0).sums)
+            self._batches.append(BatchCounts(self._shape, self._spouts, batch, self._began, ranges))
+            self._began += 1
+
+    def add(self, report: TaskReport) -> None:
+        """Takes a report in. Raises ValueError or IndexError for one of another plan."""
+        with self._lock:
+            changed = self._add(report)
+        if changed and self.on_change is not None:
+            self.on_change()
+
+    def _add(self, report: TaskReport) -> bool:
+        batch = next((known for known in self._batches if known.key == report.batch), None)
+        if batch is None or not batch.add(report):
+            return False
+        if report.components is not None:
+            self._note(report.components)
+        return batch.whole or self._shown >= batch.number
+
+    def _note(self, columns: ComponentColumns) -> None:
+        for error in columns.last_errors:
+            known = self._errors.get(error.component)
+            if error.component < self._shape.components and (known is None or known.at <= error.at):
+                self._errors[error.component] = ErrorRecord(text=error.text, at=error.at, frames=error.frames)
+        for delta in columns.metrics:
+            of = delta.component, delta.name
+            if of not in self._metrics and len(self._metrics) >= MOST_METRICS:
+                continue
+            old = self._metrics.get(of, Metric())
+            self._metrics[of] = Metric(count=old.count + delta.count, sum=old.sum + delta.sum, last=delta.last)
+
+    def topology(self) -> TopologyProgress | None:
+        """Of the newest micro-batch with a report, within ``fitting.MOST_BYTES`` as JSON; None before the first."""
+        with self._lock:
+            shown = next((batch for batch in reversed(self._batches) if batch.read or batch.has_errors), None)
+            if shown is None:
+                return None
+            self._shown = shown.number
+            totals = ComponentSums(self._shape)
+            for sums in (self._closed, *(batch.sums for batch in self._batches if batch.number <= shown.number)):
+                totals.add_sums(sums)
+            return fitting(self._view.of(shown, totals, self._metrics, self._errors))

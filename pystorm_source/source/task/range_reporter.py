@@ -1,0 +1,82 @@
+"""Tells the runner what became of a range."""
+
+import logging
+
+from pyspark import TaskContext
+
+from pystorm_source.clock import Clock
+from pystorm_source.plan.plan import Plan
+from pystorm_source.source.reports.endpoint import DRIVER_HOST, Runner
+from pystorm_source.source.reports.sender import client
+from pystorm_source.source.reports.task_report import RangeReport, encode
+from pystorm_source.source.task.range_partition import RangePartition
+from pystorm_source.worker.component_columns import ComponentColumns
+from pystorm_source.worker.component_counts import failed_columns
+from pystorm_source.worker.run_counts import NOTHING, RunCounts
+from pystorm_source.worker.worker import Worker
+
+logger = logging.getLogger("pystorm.source")
+
+
+class RangeReporter:
+    """One report of one range, sent if the runner can be reached. Raises nothing: no task fails for its report."""
+
+    def __init__(self, plan: Plan, partition: RangePartition, clock: Clock):
+        self._plan = plan
+        self._partition = partition
+        self._clock = clock
+        self._began = clock.monotonic()
+
+    def begin(self) -> None:
+        """The time of the range begins: its worker is there."""
+        self._began = self._clock.monotonic()
+
+    def read(self, worker: Worker) -> None:
+        """The range was read to its end."""
+        self._report(worker, None)
+
+    def broken_off(self, worker: Worker | None, error: Exception) -> None:
+        """An exception has ended the attempt. ``worker``: None if there was none yet."""
+        self._report(worker, error)
+
+    def _report(self, worker: Worker | None, error: Exception | None) -> None:
+        seconds = self._clock.monotonic() - self._began
+        try:
+            task = TaskContext.get()
+            runner = self._runner(task)
+            if runner is None:
+                return
+            counts, components = self._counts(worker, error)
+            report = RangeReport.of(
+                counts,
+                batch=self._partition.batch,
+                spout=self._partition.component,
+                partition=self._partition.partition,
+                start=self._partition.start,
+                end=self._partition.end,
+                attempt=task.attemptNumber() if task is not None else 0,
+                offsets=self._offsets(counts) if error is None else 0,
+                seconds=seconds,
+                components=components,
+                broken_off=error is not None,
+            )
+            client(runner).send(encode(report))
+        except Exception:
+            logger.debug("the range %r is not reported", self._partition, exc_info=True)
+
+    def _runner(self, task: TaskContext | None) -> Runner | None:
+        endpoint = self._partition.report_to
+        host = task.getLocalProperty(DRIVER_HOST) if task is not None else None
+        return endpoint.runner(host) if endpoint is not None else None
+
+    def _counts(self, worker: Worker | None, error: Exception | None) -> tuple[RunCounts, ComponentColumns]:
+        if error is None:
+            assert worker is not None
+            return worker.last_run(), worker.last_components()
+        columns = worker.last_components() if worker is not None else None
+        return NOTHING, failed_columns(columns, self._plan, error, self._clock.wall())
+
+    def _offsets(self, counts: RunCounts) -> int:
+        size = self._partition.end - self._partition.start
+        spout = self._plan.component(self._partition.component)
+        return size if spout.is_partitioned else min(size, counts.emits[spout.name])

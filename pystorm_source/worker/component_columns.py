@@ -1,0 +1,114 @@
+"""What each component of a plan did in one range, as columns: entry i is about component i, upstream first.
+
+The form in which a task reports it, with bounds on everything. Names need not travel: both sides have the same plan.
+"""
+
+from typing import Annotated, Literal, get_args
+
+import msgspec
+from msgspec import Meta
+
+Reason = Literal["downstream_full", "input_empty", "output_full", "nothing_to_emit", "max_spout_pending"]
+REASONS: tuple[str, ...] = get_args(Reason)
+
+SUMMED = (
+    "executed",
+    "acked",
+    "failed",
+    "retried",
+    "timed_out",
+    "dead_lettered",
+    "dropped",
+    "skipped",
+    "errors",
+    "busy",
+    "published",
+    "batches",
+)
+LARGEST = ("queue_high", "pending_high")
+
+MOST_FRAMES = 8
+"""Of an error. More: long reports. Fewer: the place in the user's code is not seen."""
+LONGEST_TEXT = 500
+"""Characters of an error's text, of a frame, of a metric's value."""
+MOST_METRICS = 100
+"""Of a report. More: a component that makes up names fills the driver's memory. Fewer: some are not seen."""
+MOST_BUCKETS = 16
+"""Of a latency in a report: coarser the longer it would be. More: longer reports. Fewer: quantiles are further off."""
+
+SLOTS = 1024
+"""Entry ``SLOTS * component + slot`` names a slot of the component's latencies."""
+
+_Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+_Column = Annotated[tuple[_Count, ...], Meta(max_length=65_536)]
+_Text = Annotated[str, Meta(max_length=LONGEST_TEXT)]
+_Place = Annotated[int, Meta(ge=0, le=65_535)]
+
+
+class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    pass
+
+
+class MetricDelta(_Strict, frozen=True, kw_only=True):
+    """What a component gave to ``report_metric`` in the range: how often, the sum, the last value."""
+
+    component: _Place
+    name: _Text
+    count: _Count
+    sum: Annotated[float, Meta(ge=-1e308, le=1e308)] = 0.0
+    last: bool | int | float | _Text | None = None
+
+
+class ErrorReport(_Strict, frozen=True, kw_only=True):
+    """The newest exception of a component in the range. ``at``: when the range ended, seconds since 1970."""
+
+    component: _Place
+    text: _Text
+    at: Annotated[float, Meta(ge=0, le=1e11)]
+    frames: Annotated[tuple[_Text, ...], Meta(max_length=MOST_FRAMES)] = ()
+
+
+class ComponentColumns(_Strict, frozen=True, kw_only=True):
+    """A column that is too short ends in zeros; one of zeros alone is left out.
+
+    Per component, docs/COUNTERS.md: sums over its tasks, ``busy`` in microseconds; ``queue_high`` and
+    ``pending_high``: of the task that had most; ``busiest``: microseconds of its busiest task, left out if each has
+    one. ``emitted``: per stream of each component; ``edges``: per subscription. ``execute``, ``complete``: place of a
+    slot, calls in it, and so on; with ``…_total`` and ``…_longest``, nanoseconds per component. ``stalls``: reason →
+    microseconds per component.
+    """
+
+    executed: _Column = ()
+    acked: _Column = ()
+    failed: _Column = ()
+    retried: _Column = ()
+    timed_out: _Column = ()
+    dead_lettered: _Column = ()
+    dropped: _Column = ()
+    skipped: _Column = ()
+    errors: _Column = ()
+    busy: _Column = ()
+    busiest: _Column = ()
+    published: _Column = ()
+    batches: _Column = ()
+    queue_high: _Column = ()
+    pending_high: _Column = ()
+    emitted: _Column = ()
+    edges: _Column = ()
+    execute: _Column = ()
+    execute_total: _Column = ()
+    execute_longest: _Column = ()
+    complete: _Column = ()
+    complete_total: _Column = ()
+    complete_longest: _Column = ()
+    stalls: dict[Reason, _Column] = {}
+    metrics: Annotated[tuple[MetricDelta, ...], Meta(max_length=MOST_METRICS)] = ()
+    last_errors: Annotated[tuple[ErrorReport, ...], Meta(max_length=65_536)] = ()
+
+
+def column(values: "list[int] | tuple[int, ...]") -> tuple[int, ...]:
+    """The values without zeros at the end. None is below zero, whatever was read while a thread counted."""
+    last = len(values)
+    while last and values[last - 1] <= 0:
+        last -= 1
+    return tuple([max(0, value) for value in values[:last]])

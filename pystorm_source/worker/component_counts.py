@@ -1,0 +1,306 @@
+"""Counts of a worker's last run by component: the difference of two looks, as ``ComponentColumns``.
+
+A look costs some microseconds per task of the topology, and none per tuple.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from cython_core.executors.async_executor import AsyncExecutor
+from cython_core.executors.bolt_executor import BoltExecutor
+from cython_core.executors.executor import ComponentFailed, Executor
+from cython_core.executors.spout_executor import SpoutExecutor
+from cython_core.primitives.latency_histogram import LatencyHistogram
+from cython_core.queues.batch_inserter import BatchInserter
+from cython_core.routing.stream_router import StreamRouter
+from pystorm_source.errors import TupleFailed, cut
+from pystorm_source.plan.plan import Plan
+from pystorm_source.user_frames import in_a_line, users_frames
+from pystorm_source.worker.component_columns import (
+    LONGEST_TEXT,
+    MOST_BUCKETS,
+    MOST_FRAMES,
+    MOST_METRICS,
+    REASONS,
+    SLOTS,
+    ComponentColumns,
+    ErrorReport,
+    MetricDelta,
+    column,
+)
+
+_COUNTED = (
+    "executed",
+    "acked",
+    "failed",
+    "retried",
+    "timed_out",
+    "dead_lettered",
+    "dropped",
+    "skipped",
+    "errors",
+    "published",
+    "batches",
+)
+_MICRO = 1_000  # nanoseconds
+
+
+class ComponentLook(NamedTuple):
+    """Counts that only grow, at one moment. Per executor, in their order: ``counts``, ``busy``, ``stalls``, ``last``
+    (its newest exception), ``metrics``. Per component: ``execute``, ``complete`` (of a spout). ``emitted``, ``edges``:
+    as in ``ComponentColumns``."""
+
+    counts: list[tuple[int, ...]]
+    busy: list[int]
+    stalls: list[dict[str, int]]
+    last: list[Any]
+    metrics: list[dict[str, tuple[int, float]]]
+    execute: list[LatencyHistogram]
+    complete: list[LatencyHistogram | None]
+    emitted: list[int]
+    edges: list[int]
+
+
+class ComponentMeter:
+    """Reads the executors of one worker. ``executors``: those of each component of the plan, in its order."""
+
+    def __init__(self, plan: Plan, executors: Sequence[Executor]):
+        self._plan = plan
+        self._executors = list(executors)
+        names = [component.name for component in plan.components]
+        self._place = [names.index(executor.component) for executor in self._executors]
+        self._tasks = [
+            [executor for executor in self._executors if executor.component == component.name]
+            for component in plan.components
+        ]
+        self._streams: list[list[StreamRouter]] = [
+            [executor.routers[stream.name] for executor in tasks]
+            for component, tasks in zip(plan.components, self._tasks, strict=True)
+            for stream in plan.streams_of(component)
+        ]
+        self._edges = [self._ways(edge) for edge in range(len(plan.edges))]
+
+    def _ways(self, edge: int) -> tuple[list[StreamRouter], list[BatchInserter], int]:
+        """What counts the tuples of a subscription: its stream, if there is no other, else the batches of its routes;
+        a batch that goes to all tasks of a bolt at once counts for each."""
+        way = self._plan.edges[edge]
+        same = [i for i, other in enumerate(self._plan.edges) if _stream_of(other) == _stream_of(way)]
+        routers = [executor.routers[way.stream] for executor in self._executors if executor.component == way.producer]
+        if len(same) == 1:
+            return routers, [], 1
+        inserters = [inserter for router in routers for inserter in router.routes[same.index(edge)].inserters]
+        shared = bool(inserters) and inserters[0].ring is not None
+        return [], inserters, len(self._plan.component(way.consumer).tasks) if shared else 1
+
+    def begin(self) -> ComponentLook:
+        """A look at the begin of a run; resets the marks of pending requests and trees."""
+        for executor in self._executors:
+            if isinstance(executor, SpoutExecutor):
+                executor.pending_high_mark = executor.unsettled
+            elif isinstance(executor, AsyncExecutor):
+                executor.pending_high_mark = executor.in_flight
+        return self.look()
+
+    def look(self) -> ComponentLook:
+        """Now; between two runs, or at the end of one."""
+        executors = self._executors
+        return ComponentLook(
+            [_counts_of(executor) for executor in executors],
+            [executor.times.busy for executor in executors],
+            [executor.times.stalls for executor in executors],
+            [executor.last_report() for executor in executors],
+            [_metrics_of(executor) for executor in executors],
+            [_united([executor.times.latency for executor in tasks]) for tasks in self._tasks],
+            [
+                _united([task.complete for task in tasks if isinstance(task, SpoutExecutor)])
+                if isinstance(tasks[0], SpoutExecutor)
+                else None
+                for tasks in self._tasks
+            ],
+            [sum([router.emitted for router in routers]) for routers in self._streams],
+            [
+                sum([router.transferred for router in routers]) + fan * sum([each.published for each in inserters])
+                for routers, inserters, fan in self._edges
+            ],
+        )
+
+    def columns(self, before: ComponentLook, after: ComponentLook, wall: float) -> ComponentColumns:
+        """What was counted between two looks. ``wall``: seconds since 1970."""
+        size = len(self._plan.components)
+        columns: dict[str, Any] = {}
+        counts = [[0] * size for _ in _COUNTED]
+        for place, old, new in zip(self._place, before.counts, after.counts, strict=True):
+            for sums, i, j in zip(counts, old, new, strict=True):
+                sums[place] += j - i
+        columns |= {name: column(sums) for name, sums in zip(_COUNTED, counts, strict=True)}
+        columns |= self._times(before, after, size)
+        columns |= self._marks(size)
+        columns["emitted"] = column([new - old for old, new in zip(before.emitted, after.emitted, strict=True)])
+        columns["edges"] = column([new - old for old, new in zip(before.edges, after.edges, strict=True)])
+        columns |= _latencies("execute", before.execute, after.execute)
+        columns |= _latencies("complete", before.complete, after.complete)
+        columns["metrics"] = self._metrics(before, after)
+        columns["last_errors"] = self._last_errors(before, after, wall)
+        return ComponentColumns(**columns)
+
+    def _times(self, before: ComponentLook, after: ComponentLook, size: int) -> dict[str, Any]:
+        busy, busiest = [0] * size, [0] * size
+        stalls = {reason: [0] * size for reason in REASONS}
+        for i, place in enumerate(self._place):
+            own = (after.busy[i] - before.busy[i]) // _MICRO
+            busy[place] += own
+            busiest[place] = max(busiest[place], own)
+            for reason, nanos in after.stalls[i].items():
+                stalls[reason][place] += (nanos - before.stalls[i][reason]) // _MICRO
+        stalled = {reason: column(micros) for reason, micros in stalls.items()}
+        return {
+            "busy": column(busy),
+            "busiest": column(busiest) if busiest != busy else (),
+            "stalls": {reason: micros for reason, micros in stalled.items() if micros},
+        }
+
+    def _marks(self, size: int) -> dict[str, tuple[int, ...]]:
+        queue, pending = [0] * size, [0] * size
+        for place, executor in zip(self._place, self._executors, strict=True):
+            if isinstance(executor, BoltExecutor):
+                queue[place] = max(queue[place], executor.queue.recent_high_mark)
+            if isinstance(executor, (SpoutExecutor, AsyncExecutor)):
+                pending[place] = max(pending[place], executor.pending_high_mark)
+        return {"queue_high": column(queue), "pending_high": column(pending)}
+
+    def _metrics(self, before: ComponentLook, after: ComponentLook) -> tuple[MetricDelta, ...]:
+        found: list[MetricDelta] = []
+        for i, place in enumerate(self._place):
+            for name, (count, total) in after.metrics[i].items():
+                old = before.metrics[i].get(name, (0, 0.0))
+                if count > old[0]:
+                    last = self._executors[i].instance._pystorm_metrics[name]["last"]
+                    found.append(
+                        MetricDelta(
+                            component=place,
+                            name=name[:LONGEST_TEXT],
+                            count=count - old[0],
+                            sum=_finite(total - old[1]),
+                            last=_plain(last),
+                        )
+                    )
+        return tuple(found[:MOST_METRICS])
+
+    def _last_errors(self, before: ComponentLook, after: ComponentLook, wall: float) -> tuple[ErrorReport, ...]:
+        found = {
+            place: error_report(place, _exception_of(new), wall)
+            for place, old, new in zip(self._place, before.last, after.last, strict=True)
+            if new is not old
+        }
+        return tuple(found.values())
+
+
+def failed_columns(columns: ComponentColumns | None, plan: Plan, error: Exception, wall: float) -> ComponentColumns:
+    """Of an attempt that the exception has ended: only its errors count. ``columns``: what it has counted, if it had a
+    worker."""
+    sums = [0] * len(plan.components)
+    last: dict[int, ErrorReport] = {}
+    if columns is not None:
+        sums[: len(columns.errors)] = columns.errors
+        last = {each.component: each for each in columns.last_errors}
+    names = [component.name for component in plan.components]
+    if isinstance(error, TupleFailed) and error.component in names:
+        place = names.index(error.component)
+        sums[place] += 1
+        last[place] = error_report(place, error.__cause__ or error, wall)
+    return ComponentColumns(errors=column(sums), last_errors=tuple(last.values()))
+
+
+def error_report(place: int, error: BaseException, wall: float) -> ErrorReport:
+    """The exception as it is reported: its first line, and where in the user's files it was raised."""
+    frames = tuple(frame[:LONGEST_TEXT] for frame in users_frames(error)[-MOST_FRAMES:])
+    return ErrorReport(component=place, text=cut(in_a_line(error), LONGEST_TEXT - 1), at=max(0.0, wall), frames=frames)
+
+
+def _stream_of(edge: Any) -> tuple[str, str]:
+    return edge.producer, edge.stream
+
+
+def _counts_of(executor: Executor) -> tuple[int, ...]:
+    published = batches = retried = lost = dropped = timed_out = skipped = 0
+    for inserter in executor.inserters:
+        published += inserter.published
+        batches += inserter.flushes
+    if isinstance(executor, SpoutExecutor):
+        acked, failed, timed_out = executor.acks, executor.fails, executor.timed_out
+        if executor.retries is not None:
+            retried, lost, dropped = (
+                executor.retries.retries,
+                executor.retries.dead_letters,
+                executor.retries.dropped,
+            )
+    else:
+        assert isinstance(executor, BoltExecutor)
+        acked, failed, skipped = executor.acks, executor.fails, executor.skipped
+        if isinstance(executor, AsyncExecutor):
+            timed_out = executor.timed_out
+    errors = executor.reported.added
+    return (
+        executor.executed,
+        acked,
+        failed,
+        retried,
+        timed_out,
+        lost,
+        dropped,
+        skipped,
+        errors,
+        published,
+        batches,
+    )
+
+
+def _metrics_of(executor: Executor) -> dict[str, tuple[int, float]]:
+    metrics = executor.instance._pystorm_metrics
+    # Guarantee: a copy is made at once, while a component in another thread may report a metric that is new.
+    return {name: (metric["count"], metric["sum"]) for name, metric in metrics.copy().items()} if metrics else {}
+
+
+def _united(histograms: Iterable[LatencyHistogram]) -> LatencyHistogram:
+    """A copy of one, or of several counted together."""
+    first, *others = histograms
+    united = first.copy()
+    for other in others:
+        united.merge(other)
+    return united
+
+
+def _latencies(
+    name: str, before: Sequence[LatencyHistogram | None], after: Sequence[LatencyHistogram | None]
+) -> dict[str, tuple[int, ...]]:
+    slots: list[int] = []
+    totals, longest = [0] * len(after), [0] * len(after)
+    for place, (old, new) in enumerate(zip(before, after, strict=True)):
+        if old is None or new is None:
+            continue
+        totals[place], longest[place], counted = new.since(old, MOST_BUCKETS)
+        counted[::2] = [SLOTS * place + slot for slot in counted[::2]]
+        slots += counted
+    return {name: tuple(slots), f"{name}_total": column(totals), f"{name}_longest": column(longest)}
+
+
+def _exception_of(entry: Any) -> BaseException:
+    """Of an entry of ``Executor.reported``."""
+    if isinstance(entry, ComponentFailed):
+        return entry.__cause__ or entry
+    error: BaseException = entry[0]
+    return error
+
+
+def _finite(number: float) -> float:
+    return number if math.isfinite(number) and abs(number) <= 1e308 else 0.0
+
+
+def _plain(value: Any) -> bool | int | float | str | None:
+    """A metric's last value within the bounds of a report."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 2**63:
+        return float(value) if abs(value) < 1e308 else None
+    return value[:LONGEST_TEXT] if isinstance(value, str) else value
