@@ -5,6 +5,7 @@ A call of a fast component is shorter than the two readings of the thread's cloc
 
 import functools
 import time
+import types
 from typing import Any
 
 from pystorm_source.api import AsyncBolt
@@ -39,7 +40,8 @@ class CallTimes:
 def timed(cls: type[Component], times: CallTimes) -> type[Component]:
     """The class, with some of its calls timed; an AsyncBolt as it is, since its calls wait for nothing."""
     own = {} if issubclass(cls, AsyncBolt) else {name: _timed(cls, name, times) for name in METHODS if _has(cls, name)}
-    return type(cls.__name__, (cls,), {"__module__": cls.__module__, "__qualname__": cls.__qualname__, **own})
+    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, **own}
+    return types.new_class(cls.__name__, (cls,), exec_body=lambda body: body.update(names))
 
 
 def _has(cls: type[Component], name: str) -> bool:

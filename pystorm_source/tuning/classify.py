@@ -95,8 +95,15 @@ def load_of(component: ComponentProgress, observed: Observed) -> Load:
 
 
 def findings(observed: Observed) -> list[Finding]:
-    """What holds it back, the largest share first; equal shares in the order of the checks."""
-    found = [finding for check in (_of_components, _of_bounds, _of_query) for finding in check(observed)]
+    """What holds it back, the largest share first; equal shares in the order of the checks. Nothing does if a query has
+    no backlog."""
+    if observed.micro_batches and observed.backlog == 0:
+        return []
+    in_tasks = observed.share_in_tasks
+    found = [
+        each._replace(share=each.share * in_tasks) for check in (_of_components, _of_bounds) for each in check(observed)
+    ]
+    found += _of_query(observed)
     return sorted((each for each in found if each.share >= WORTH), key=lambda each: -each.share)
 
 
@@ -176,8 +183,6 @@ def _of_query(observed: Observed) -> Iterator[Finding]:
     batches = observed.micro_batches
     if not batches:
         yield from _partitions(observed)
-        return
-    if observed.backlog == 0:
         return
     seconds = sum(each.seconds for each in batches)
     inside = sum(each.inside(observed.cores) for each in batches)

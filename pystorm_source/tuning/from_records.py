@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 import msgspec
 
@@ -58,7 +58,7 @@ def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
         cores=cores,
         tuples=sum(each.batch.emitted for each in components if each.name in spouts),
         micro_batches=tuple(batch for record in chosen if (batch := _micro_batch(record)) is not None),
-        backlog=last.backlog,
+        backlog=round(median(record.backlog for record in chosen)),
         target=last.target,
         reason=reasons.most_common(1)[0][0],
     )

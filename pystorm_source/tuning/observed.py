@@ -69,6 +69,12 @@ class Observed:
         return self.tuples / self.seconds if self.seconds > 0 else 0.0
 
     @property
+    def share_in_tasks(self) -> float:
+        """Of the duration of micro-batches, that tasks ran; shares of components are of that. 1.0 without any."""
+        seconds = sum(each.seconds for each in self.micro_batches)
+        return sum(each.inside(self.cores) for each in self.micro_batches) / seconds if seconds > 0 else 1.0
+
+    @property
     def bolts(self) -> tuple[ComponentProgress, ...]:
         return tuple(each for each in self.components if each.kind != "spout")
 

@@ -17,12 +17,13 @@ EVEN = np.full(8, 5_000.0)
 PROMISED = 0.3
 
 
-def records(seen):
+def records(seen, capacity=0.05):
     """What a query's runner notes of such micro-batches."""
     made = []
     for number, (took, read, work) in enumerate(zip(seen.took, seen.read, seen.work, strict=True)):
         rows = int(read.sum())
         spout = ComponentProgress(name="spout", kind="spout", batch=Counts(emitted=rows, executed=rows))
+        bolt = ComponentProgress(name="bolt", batch=Counts(executed=rows), capacity=capacity)
         made.append(
             PystormProgress(
                 seconds=took,
@@ -31,7 +32,7 @@ def records(seen):
                 reason="rate",
                 target=seen.targets[number],
                 tasks=TaskProgress(ranges=int((work > 0).sum()), rows=rows, offsets=rows, longest=float(work.max())),
-                topology=TopologyProgress(batch=number, seconds=float(work.sum()), components=(spout,)),
+                topology=TopologyProgress(batch=number, seconds=float(work.sum()), components=(spout, bolt)),
             )
         )
     return made
@@ -83,6 +84,14 @@ def renumbered(all_records):
         replace_in(record, topology=replace_in(record.topology, batch=number))
         for number, record in enumerate(all_records)
     ]
+
+
+def test_a_sink_that_takes_most_of_the_time_is_named_before_the_bolt_that_is_busy_in_the_rest():
+    scenario = Scenario("sink", 8, 2, constant(EVEN), seconds=25.0, downstream=3.0, batch_cost=0.02)
+    both = [*records(run(scenario), 0.95), *records(run(replace(scenario, target=3.0, seconds=75.0)), 0.95)]
+    found = findings(observed_of(renumbered(both), scenario.slots))
+    assert [each.about for each in found[:2]] == ["slow sink", "slow bolt 'bolt'"]
+    assert sum(each.share for each in found) <= 1.01
 
 
 def test_few_tasks_are_named_and_more_of_them_gain_what_was_promised():
