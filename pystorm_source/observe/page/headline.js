@@ -75,16 +75,17 @@ function drawHeadline(last, topology) {
   );
 }
 
+const WAITS = { "waits for downstream": "waits for what it calls", "waits for upstream": "waits for its source" };
+
 function headline(last, topology) {
   const bottleneck = topology.bottleneck;
   if (bottleneck) {
     const name = bottleneck.component;
     const why = bottleneck.why ?? "busy";
-    const verdict = !name
-      ? `${why === "busy" ? "Spark" : "The query"} holds the query back: it ${why === "busy" ? "is busy" : why}`
-      : why === "busy"
-        ? `${name} is the bottleneck: ${percent(bottleneck.capacity)} busy`
-        : `${name} is the bottleneck: it ${why}`;
+    const reason = why === "busy" ? `${percent(bottleneck.capacity)} busy` : `it ${own(WAITS, why) ?? why}`;
+    const verdict = name
+      ? `${name} is the bottleneck: ${reason}`
+      : `The query ${why === "busy" ? "waits for Spark" : why}, ${percent(bottleneck.capacity)} of the time`;
     return {
       verdict,
       advice: bottleneck.advice ?? "",

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from pystorm_source.observe.page.document import document, framed
 from pystorm_source.observe.page.runs import view_of
 from pystorm_source.observe.page.view import View
-from pystorm_source.records.record import ComponentProgress, EdgeProgress, PystormProgress, TopologyProgress
+from pystorm_source.records.record import Bottleneck, ComponentProgress, EdgeProgress, PystormProgress, TopologyProgress
 from pystorm_source.records.record_file import Begin, RecordedRun
 from tests.observe.page.browser import opened
 from tests.observe.page.runs import MARKUP, orders, renamed, write_run
@@ -59,6 +59,22 @@ def test_the_headline_says_what_to_change(browser, tmp_path):
         assert "give it more tasks" in page.text_content("#advice")
         box = page.locator("#headline").bounding_box()
         assert box is not None and box["y"] + box["height"] < 450, "it is seen without scrolling"
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "verdict"),
+    [
+        (Bottleneck(why="waits for Spark", capacity=0.7), "The query waits for Spark, 70 % of the time"),
+        (Bottleneck(component="parse", why="waits for upstream"), "parse is the bottleneck: it waits for its source"),
+        (Bottleneck(component="parse", why="constructor"), "parse is the bottleneck: it constructor"),
+    ],
+    ids=lambda each: getattr(each, "why", ""),
+)
+def test_what_waits_is_named(browser, tmp_path, bottleneck, verdict):
+    record = orders(119)
+    waits = msgspec.structs.replace(record.topology, bottleneck=bottleneck)
+    with opened(browser, written(tmp_path, View.of([msgspec.structs.replace(record, topology=waits)]))) as page:
+        assert page.text_content("#verdict") == verdict
 
 
 def test_a_run_without_a_bottleneck_says_so(browser, tmp_path):

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+import time
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 from pystorm_source.observe.page import document as module
 from pystorm_source.observe.page.document import document, framed, policy
 from pystorm_source.observe.page.view import View
-from tests.observe.page.runs import MARKUP, orders, renamed
+from pystorm_source.records.record_file import last_lines
+from tests.observe.page.runs import MARKUP, orders, renamed, write_run
+from tests.records.samples import progress
 
 ROOT = Path(__file__).resolve().parents[3]
 VENDORED = ROOT / "pystorm_source/observe/page/vendor"
@@ -98,3 +101,18 @@ def test_vendored_files_are_those_of_the_packages():
     licences = (VENDORED / "LICENSES.txt").read_text()
     assert licences.count("Permission is hereby granted, free of charge") == 2
     assert all(name in licences for name in found if name != "LICENSES.txt")
+
+
+@pytest.mark.quiet
+def test_a_refresh_of_50_components_and_1000_partitions_takes_less_than_50_ms_of_the_driver(tmp_path):
+    """What a notebook's page costs when a micro-batch has ended: its record is read, the page is made anew."""
+    records = [progress(batch, components=50, partitions=1000) for batch in range(600)]
+    path = write_run(tmp_path / "Sample-1.jsonl", records, ended=False)
+    spent = []
+    for _ in range(5):
+        began = time.process_time()
+        newest = last_lines(path).records[-1]
+        framed(View.of([*records, newest]), "key", 900)
+        spent.append(time.process_time() - began)
+    print(f"a refresh: {min(spent) * 1000:.1f} ms of processor time")
+    assert min(spent) < 0.05

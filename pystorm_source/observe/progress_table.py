@@ -1,0 +1,107 @@
+"""A record in a few lines: what holds the query back, its admission, a row for each component. As text and as HTML."""
+
+from collections.abc import Callable, Sequence
+from html import escape
+
+from pystorm_source.records.record import ComponentProgress, PystormProgress
+
+MOST_COMPONENTS = 30
+"""Rows of the table, the busiest first. More: the lines leave the screen. Less: the one that is wanted is missing."""
+
+_COLUMNS: tuple[tuple[str, Callable[[ComponentProgress], str]], ...] = (
+    ("component", lambda each: each.name),
+    ("tasks", lambda each: f"{each.tasks:,}"),
+    ("busy", lambda each: f"{each.capacity:.0%}"),
+    ("calls", lambda each: f"{each.batch.executed:,}"),
+    ("emitted", lambda each: f"{each.batch.emitted:,}"),
+    ("failed", lambda each: f"{each.batch.failed:,}"),
+    ("a call", lambda each: _seconds(each.execute.mean)),
+    ("99 %", lambda each: _seconds(each.execute.p99)),
+    ("queue", lambda each: f"{each.queue_high_mark:,}/{each.queue_capacity:,}" if each.queue_capacity else ""),
+)
+
+
+_WAITS = {"waits for downstream": "waits for what it calls", "waits for upstream": "waits for its source"}
+
+
+def headline(record: PystormProgress) -> str:
+    """What holds the query back, and what to change, in a sentence."""
+    bottleneck = record.bottleneck
+    if bottleneck is None:
+        if record.topology is None:
+            return "the components have not been counted yet"
+        limited = "" if record.reason == "none" else f"; what a micro-batch reads is limited: {_words(record.reason)}"
+        return f"no component holds the query back{limited}"
+    share, advice = f"{bottleneck.capacity:.0%}", f": {bottleneck.advice}" if bottleneck.advice else ""
+    if not bottleneck.component:
+        return f"the query {bottleneck.why}, {share} of the time{advice}"
+    reason = f"{share} busy" if bottleneck.why == "busy" else f"it {_WAITS.get(bottleneck.why, bottleneck.why)}"
+    return f"{bottleneck.component} is the bottleneck, {reason}{advice}"
+
+
+def standing(record: PystormProgress) -> str:
+    """The micro-batch and its admission, in a sentence."""
+    target = "" if record.target is None else f" of {_seconds(record.target)}"
+    rate = f", {record.rows / record.seconds:,.0f} a second" if record.seconds > 0 else ""
+    parts = [
+        f"micro-batch {record.batch_id}: {_seconds(record.seconds)}{target}",
+        f"{record.rows:,} rows{rate}",
+        f"backlog {record.backlog:,}",
+    ]
+    if record.pressure is not None:
+        parts.append(f"pressure {record.pressure:.2f}")
+    if record.limit is not None:
+        parts.append(f"limit {record.limit:,} ({_words(record.reason)})")
+    return ", ".join(parts)
+
+
+def as_text(record: PystormProgress) -> str:
+    """Lines for a terminal."""
+    rows = _rows(record)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if len(rows) > 1 else []
+    table = [_aligned(row, widths) for row in rows] if widths else []
+    return "\n".join([_printable(headline(record)), _printable(standing(record)), *table])
+
+
+def as_html(record: PystormProgress) -> str:
+    """A piece of HTML without scripts and styles of its own, for the output of a notebook's cell."""
+    (head, *rows) = _rows(record)
+    parts = [f"<p><strong>{escape(headline(record))}</strong><br>{escape(standing(record))}</p>"]
+    if rows:
+        parts += ["<table><thead><tr>", *(f"<th>{escape(name)}</th>" for name in head), "</tr></thead><tbody>"]
+        for row in rows:
+            parts += ["<tr>", *(f"<td>{escape(text)}</td>" for text in row), "</tr>"]
+        parts += ["</tbody></table>"]
+    return "".join(parts)
+
+
+def _rows(record: PystormProgress) -> list[tuple[str, ...]]:
+    """The heading, then the components, the busiest first."""
+    components = record.topology.components if record.topology is not None else ()
+    shown = sorted(components, key=lambda each: -each.capacity)[:MOST_COMPONENTS]
+    rows = [tuple(name for name, _ in _COLUMNS), *(tuple(text(each) for _, text in _COLUMNS) for each in shown)]
+    if len(shown) < len(components):
+        rows.append((f"… {len(components) - len(shown):,} more", *[""] * (len(_COLUMNS) - 1)))
+    return rows
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    name, *numbers = (_printable(text) for text in row)
+    cells = [name.ljust(widths[0]), *(text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True))]
+    return "  ".join(cells).rstrip()
+
+
+def _printable(text: str) -> str:
+    """Without what a terminal would take for a command."""
+    return "".join(each if each.isprintable() else "\ufffd" for each in text)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _seconds(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns" if seconds > 0 else "0 s"
