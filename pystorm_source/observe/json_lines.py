@@ -28,7 +28,7 @@ class JsonLines:
     """
 
     def __init__(self, path: str | os.PathLike[str]):
-        self._path = Path(path)
+        self._path = Path(path).absolute()
 
     def __call__(self, record: PystormProgress) -> None:
         """Appends a line.

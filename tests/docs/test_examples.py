@@ -103,6 +103,15 @@ def test_two_tables_of_the_faq(spark, tmp_path):
     assert Counter(map(tuple, odd.collect())) == Counter([(1, "not divisible by two"), (3, "not divisible by two")])
 
 
+@on_spark
+def test_the_listeners_of_metrics(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # Later queries of this session are none of theirs.
+    added_for_a_moment = "(lambda each: (spark.streams.addListener(each), spark.streams.removeListener(each)))"
+    replaced = {"port=9400": "port=0", "spark.streams.addListener": added_for_a_moment}
+    assert {"Prometheus", "OpenTelemetry", "JsonLines"} <= run(spark, "docs/METRICS.md", replaced).keys()
+
+
 def test_the_faq_has_as_many_questions_as_it_says():
     page = (ROOT / "docs/FAQ.md").read_text()
     assert len(re.findall(r"^\*\*[^*]+[?.]\*\* ", page, re.MULTILINE)) == 22

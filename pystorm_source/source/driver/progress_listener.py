@@ -21,10 +21,11 @@ class PystormProgressListener(StreamingQueryListener):
     micro-batch before (``counts_of_batch_before``), and those of the last one of a run are in no record:
     ``pystorm_source.progress(query)`` has them. Spark 4.0 and 4.1 ask a source for no report: there are no records.
 
-    The callback runs in a thread of Spark's; what it raises is logged.
+    The callback runs in a thread of Spark's; what it raises is logged. ``pystorm_source.observe`` has ready-made ones.
 
     Args:
         callback (Callable[[PystormProgress], object]): called with each record, one for each source of this package.
+            If it has a method ``query_ended``, that is called with the ``run_id`` of a query that has ended.
             Defaults to None: none.
         keep (int): how many of the last ``records`` are kept. Defaults to 100.
 
@@ -75,8 +76,14 @@ class PystormProgressListener(StreamingQueryListener):
         """
 
     def onQueryTerminated(self, event: Any) -> None:
-        """Called by Spark; does nothing: ``records`` stay.
+        """Called by Spark when a query has ended: passes its run on. ``records`` stay.
 
         Args:
             event (QueryTerminatedEvent): Spark's.
         """
+        try:
+            ended = getattr(self._callback, "query_ended", None)
+            if ended is not None:
+                ended(str(event.runId))
+        except Exception:
+            logger.exception("the end of a query is not passed on")
