@@ -41,8 +41,17 @@ CASES = {
     "a backlog that grows": ({"pystorm_backlog_offsets": "0+600x300"}, 60, {"PystormBacklogGrows"}),
     "a burst": ({"pystorm_backlog_offsets": "0x50 0+600x5 3000-600x5 0x200"}, 62, set()),
     "a backlog that is worked off": ({"pystorm_backlog_offsets": "90000-100x300"}, 60, set()),
-    "a bottleneck": ({"pystorm_bottleneck_capacity": "0.95x300"}, 60, {"PystormBottleneck"}),
-    "a bottleneck for a moment": ({"pystorm_bottleneck_capacity": "0.5x57 0.95x2 0.5x200"}, 60, set()),
+    "a bottleneck": (
+        {"pystorm_bottleneck_capacity": "0.95x300", "pystorm_backlog_offsets": "9x300"},
+        60,
+        {"PystormBottleneck"},
+    ),
+    "a busy component of a query that keeps up": ({"pystorm_bottleneck_capacity": "0.95x300"}, 60, set()),
+    "a bottleneck for a moment": (
+        {"pystorm_bottleneck_capacity": "0.5x57 0.95x2 0.5x200", "pystorm_backlog_offsets": "9x300"},
+        60,
+        set(),
+    ),
     "a dead letter": ({"pystorm_dead_letter_count_total": "0x57 1x200"}, 60, {"PystormDeadLetters"}),
     "a dead letter of the first scrape": (
         {"pystorm_dead_letter_count_total": "_x57 1x200"},
