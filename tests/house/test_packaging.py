@@ -64,13 +64,13 @@ def test_the_files_of_a_new_project_are_packaged():
     assert {path.suffix for path in templates} == {".in"} and "*.in" in line.split()
 
 
-def test_presets_and_the_text_of_the_demo_are_packaged():
+def test_presets_alerts_the_dashboard_and_the_text_of_the_demo_are_packaged():
     """In the wheel by package-data, in the sdist by MANIFEST.in."""
     patterns = PROJECT["tool"]["setuptools"]["package-data"]["pystorm_source"]
     packaged = {path.stem for pattern in patterns for path in (ROOT / "pystorm_source").glob(pattern)}
-    assert {"latency", "throughput", "prose"} <= packaged
+    assert {"latency", "throughput", "prose", "alerts", "grafana"} <= packaged
     (line,) = [line for line in (ROOT / "MANIFEST.in").read_text().splitlines() if "include pystorm_source" in line]
-    assert {"*.yaml", "*.txt", "*.js", "*.css"} <= set(line.split())
+    assert {"*.json", "*.yaml", "*.txt", "*.js", "*.css"} <= set(line.split())
 
 
 def test_executors_install_four_packages():
