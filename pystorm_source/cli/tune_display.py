@@ -115,8 +115,8 @@ def draw(outcome: Outcome | None, path: Path) -> None:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
         raise OptionError(
-            f"--plot needs the package matplotlib: pip install 'pystorm-source[tune]'; the table has the same figures. Given: no "
-            f"module {error.name!r}",
+            f"--plot needs the package matplotlib: pip install 'pystorm-source[tune]'; the table has the same figures. "
+            f"Given: no module {error.name!r}",
             code="PYSTORM_PACKAGE_MISSING",
         ) from None
     figure = Figure(figsize=(8, 5), layout="constrained")

@@ -139,7 +139,7 @@ def _lock(observed: Observed) -> Iterator[Finding]:
     computing = [each for each in working if observed.cpu_share.get(each.name, 0.0) >= WAITS]
     waiting = max((spout.stalls.get("downstream_full", 0.0) for spout in observed.spouts), default=0.0)
     wanted = max(waiting, sum(each.capacity * each.tasks for each in computing))
-    if observed.processors <= LOCKED and wanted >= BUSY and busiest in computing:
+    if observed.processors <= LOCKED and wanted >= STALLED and busiest in computing:
         names = ", ".join(each.name for each in computing)
         share = min(1.0, wanted) if len(computing) > 1 else STALLED
         yield Finding("interpreter lock", "", share, f"{names} compute in threads of their own, and all threads "

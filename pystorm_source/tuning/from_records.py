@@ -56,6 +56,7 @@ def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
         components=components,
         seconds=seconds,
         cores=cores,
+        scheduler=topologies[-1].scheduler,
         tuples=sum(each.batch.emitted for each in components if each.name in spouts),
         micro_batches=tuple(batch for record in chosen if (batch := _micro_batch(record)) is not None),
         backlog=round(median(record.backlog for record in chosen)),
@@ -69,7 +70,9 @@ def _micro_batch(record: PystormProgress) -> MicroBatch | None:
     if topology is None or tasks is None or not tasks.ranges or record.seconds <= 0:
         return None
     full = tasks.stalls.get("output_full", 0.0)
-    return MicroBatch(record.seconds, record.rows, topology.seconds, tasks.longest, tasks.ranges, full)
+    return MicroBatch(
+        record.seconds, record.rows, topology.seconds, tasks.longest, tasks.ranges, full, topology.elapsed
+    )
 
 
 def _component(name: str, topologies: list[TopologyProgress]) -> ComponentProgress:

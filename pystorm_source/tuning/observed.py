@@ -9,7 +9,8 @@ from pystorm_source.records.record import ComponentProgress
 
 class MicroBatch(NamedTuple):
     """One micro-batch of a query. ``seconds``: all of it; ``task_seconds``: those of its tasks, added up; ``longest``:
-    of one range; ``ranges``: tasks; ``output_full``: the longest stall of a task in which Spark did not take rows.
+    of one range; ``ranges``: tasks; ``output_full``: the longest stall of a task in which Spark did not take rows;
+    ``elapsed``: from the begin of the first task to the end of the last one, 0.0 if that is not known.
 
     Example: 1.3 s, of which two tasks took 0.9 s each, side by side: 0.4 s were spent outside of tasks.
     """
@@ -20,9 +21,12 @@ class MicroBatch(NamedTuple):
     longest: float
     ranges: int
     output_full: float = 0.0
+    elapsed: float = 0.0
 
     def inside(self, cores: int) -> float:
         """Seconds in which tasks ran, on so many cores."""
+        if self.elapsed > 0:
+            return min(self.seconds, self.elapsed)
         return min(self.seconds, max(self.longest, self.task_seconds / max(1, min(cores, self.ranges))))
 
     def outside(self, cores: int) -> float:
@@ -34,7 +38,7 @@ class MicroBatch(NamedTuple):
 class Observed:
     """Counts and shares of the time, of ``seconds``.
 
-    ``components``: as records have them; ``capacity`` is that of one task. ``scheduler``: empty if it is not known.
+    ``components``: as records have them. ``scheduler``: empty if it is not known.
     ``tuples``: that the spouts' trees, or ranges, have finished. ``processors``: in use on average, None if that is
     not known. ``cpu_share``: component → share of its calls' duration in which they computed, rather than
     waited; ``requests``: async bolts → the bound of their requests; ``asks``: their seconds for a request.
@@ -90,5 +94,5 @@ class Observed:
         raise KeyError(name)
 
     def busy(self, component: ComponentProgress) -> float:
-        """Share of the time in which it works. Under ``inline`` its tasks share one thread: they add up."""
-        return min(1.0, component.capacity * (1 if self.scheduler == "threads" else component.tasks))
+        """Share of the time in which it works: under ``threads`` its busiest task, else its tasks together."""
+        return min(1.0, component.capacity)

@@ -70,6 +70,9 @@ def _slow(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal
         several = {each.name: 1 for each in plan.components if len(each.tasks) > 1}
         if several:
             yield Proposal(finding, Settings().with_pars(several), "under inline tasks share one thread: one is enough")
+        for queue in (256, 128):
+            text = f"under inline a batch ends with its turn: none is needed; {queue} tuples stay near the processor"
+            yield Proposal(finding, _keys({BATCH: 1, QUEUE: queue}), text)
         yield Proposal(finding, _keys({BATCH: 1}), "under inline a batch ends with its turn: none is needed")
         yield Proposal(finding, _keys({BATCH: 256}), "fewer hand-overs: one for 256 tuples")
         yield Proposal(finding, _keys({QUEUE: 256}), "a queue of 256 stays nearer to the processor")

@@ -23,18 +23,23 @@ from pystorm_source.tuning.trial import Trial
 
 Goal = Literal["throughput", "latency"]
 
-WORTH = 1.05
+WORTH = 1.03
 """A change is kept if it gains so much. Less: noise is kept. More: small gains that add up are lost."""
 PROMISING = 1.02
-"""One trial that gains so much is measured again, in pairs."""
-CLEAR = 1.5
-"""A gain that one pair proves."""
+"""A setting that gains so much in SCREENING pairs is measured in CONFIRMING ones; if no time is left, as few as one."""
+CLEAR, HOPELESS = 1.5, 0.7
+"""Gains that one pair proves: to be kept, and to be dropped."""
+PLAIN = 1.15
+"""What must be gained if the time allows for few pairs only."""
 KEEPS = 0.9
 """Share of the throughput that a change for latency must keep."""
-PAIRS = 3
-TRIALS = 40
-"""Into so many trials the time is cut. More: shorter ones, which differ by chance. Less: less is tried."""
-LEAST_SECONDS, MOST_SECONDS = 0.5, 3.0
+SCREENING, CONFIRMING, VERIFYING = 3, 9, 5
+"""Pairs. Many short ones, as a machine's speed changes from second to second: more of them tell smaller gains, and less
+is tried."""
+LONG, SHORT = 1 / 60, 1 / 150
+"""Of the time, a trial: a short one if FAST tuples pass in it, else a long one."""
+FAST = 2_000
+LEAST_SECONDS, MOST_SECONDS = 0.3, 2.0
 
 
 class Runner(Protocol):
@@ -112,7 +117,7 @@ class Sweep:
     def __call__(self) -> Outcome:
         """Blocking, until nothing more gains, or the time is over. Raises TupleFailed if a component fails."""
         self._deadline = self.clock.monotonic() + self.seconds
-        self._trial_seconds = min(MOST_SECONDS, max(LEAST_SECONDS, self.seconds / TRIALS))
+        self._trial_seconds = min(MOST_SECONDS, max(LEAST_SECONDS, self.seconds * LONG))
         self._chance = Random(self.seed)
         self._trials: list[Trial] = []
         self._rates: dict[Settings, float] = {}
@@ -121,6 +126,9 @@ class Sweep:
         self._cpu_share = dict(self.run.profile(nothing, self._trial_seconds))
         base = self._trial(nothing, 0.0)
         outcome = Outcome(base, base, self._seen(base), self._seen(base))
+        short = min(1.0, max(LEAST_SECONDS, self.seconds * SHORT))
+        if base.rate * short >= FAST:
+            self._trial_seconds = short
         tried: set[Settings] = set()
         proven: list[Finding] = []
         while step := self._improved(outcome, tried):
@@ -149,7 +157,7 @@ class Sweep:
                 settings = best.settings.plus(proposal.change)
                 if settings in tried or settings == best.settings:
                     continue
-                if not self._has_time(1 + 2 + 2):
+                if not self._has_time(2 * (SCREENING + VERIFYING)):
                     outcome.out_of_time += 1
                     continue
                 tried.add(settings)
@@ -158,32 +166,35 @@ class Sweep:
                     promising.append((gain, proposal))
                 if gain >= 4:  # the others are smaller steps the same way
                     break
-            for gain, proposal in sorted(promising, key=lambda each: -each[0])[:2]:
-                if step := self._confirmed(best, proposal, gain):
+            for _, proposal in sorted(promising, key=lambda each: -each[0])[:2]:
+                if step := self._confirmed(best, proposal):
                     return step
         return None
 
     def _tried(self, best: Trial, settings: Settings) -> float:
+        """Its gain in a few pairs, or in one if that is enough."""
         try:
-            return self._gain(best, self._trial(settings, best.rate))
+            pairs = self._pairs(best.settings, settings, best.rate, SCREENING)
         except OptionError as error:  # settings that contradict each other
             self.notes(f"  {settings}: {error.message.splitlines()[0]}")
             return 0.0
+        return median(self._gain(before, after) for before, after in pairs)
 
-    def _confirmed(self, best: Trial, proposal: Proposal, gain: float) -> Step | None:
+    def _confirmed(self, best: Trial, proposal: Proposal) -> Step | None:
         settings = best.settings.plus(proposal.change)
-        pairs = 1 if gain >= CLEAR else PAIRS
-        seen = self._pairs(best.settings, settings, best.rate, pairs)
-        gains = [self._gain(before, after) for before, after in seen]
-        if median(gains) < WORTH or not seen:
+        pairs = self._pairs(best.settings, settings, best.rate, CONFIRMING)
+        gains = [self._gain(before, after) for before, after in pairs]
+        lost = sum(each <= 1.0 for each in gains)
+        asked = WORTH if len(gains) > CONFIRMING // 2 else PLAIN
+        if median(gains) < asked or lost > len(gains) // 3:
             return None
-        before, after = (_typical([pair[side] for pair in seen]) for side in (0, 1))
+        before, after = (_typical([pair[side] for pair in pairs]) for side in (0, 1))
         self.notes(f"kept: {proposal.change}, {median(gains):.2f} times as good")
         return Step(proposal, median(gains), before, after)
 
     def _verify(self, outcome: Outcome) -> None:
         """All changes together, against none: what was kept by chance does not gain again."""
-        pairs = self._pairs(Settings(), outcome.settings, outcome.best.rate, PAIRS)
+        pairs = self._pairs(Settings(), outcome.settings, outcome.best.rate, VERIFYING, is_last=True)
         outcome.gain = median(self._gain(before, after) for before, after in pairs)
         if outcome.gain < PROMISING:
             self.notes(f"not confirmed: {outcome.settings}, {outcome.gain:.2f} times as good in pairs")
@@ -193,15 +204,18 @@ class Sweep:
         elif len(outcome.steps) == 1:
             outcome.steps = [replace(outcome.steps[0], gain=outcome.gain)]
 
-    def _pairs(self, one: Settings, two: Settings, rate: float, pairs: int) -> list[tuple[Trial, Trial]]:
-        """Trials of both, one after the other, in an order by chance; fewer if the time ends."""
-        made = []
-        for number in range(pairs):
-            if number and not self._has_time(2):
-                break
+    def _pairs(
+        self, one: Settings, two: Settings, rate: float, pairs: int, is_last: bool = False
+    ) -> list[tuple[Trial, Trial]]:
+        """Trials of both, one after the other, in an order by chance; fewer if the first is clear, or the time ends."""
+        made: list[tuple[Trial, Trial]] = []
+        reserved = 0 if is_last else 2 * VERIFYING
+        while len(made) < pairs and (not made or self._has_time(2 + reserved)):
             first_is_one = self._chance.random() < 0.5
             trials = [self._trial(each, rate) for each in ((one, two) if first_is_one else (two, one))]
             made.append((trials[0], trials[1]) if first_is_one else (trials[1], trials[0]))
+            if not is_last and len(made) == 1 and not HOPELESS < self._gain(*made[0]) < CLEAR:
+                break
         return made
 
     def _trial(self, settings: Settings, rate: float) -> Trial:

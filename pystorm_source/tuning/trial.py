@@ -137,6 +137,7 @@ class TrialRunner:
                 _component(
                     component.name,
                     component.is_spout,
+                    plan.options.scheduler == "inline",
                     component.options.receive_buffer_size,
                     reported.get(component.name, {}),
                     seconds,
@@ -259,21 +260,22 @@ def _spread(counts: Mapping[str, Any]) -> float:
 
 
 def _component(
-    name: str, is_spout: bool, queue_capacity: int, counts: Mapping[str, Any], seconds: float
+    name: str, is_spout: bool, is_inline: bool, queue_capacity: int, counts: Mapping[str, Any], seconds: float
 ) -> ComponentProgress:
-    tasks = max(1, len(counts.get("tasks", {})))
+    tasks = list(counts.get("tasks", {}).values()) or [{}]
     latency = counts.get("latency", {})
-    share = 1.0 / (seconds * tasks) if seconds > 0 else 0.0
+    share = 1.0 / seconds if seconds > 0 else 0.0
+    busy = [each.get("busy_seconds", 0.0) for each in tasks]
     return ComponentProgress(
         name=name,
         kind="spout" if is_spout else "bolt",
-        tasks=tasks,
+        tasks=len(tasks),
         batch=Counts(
             **{each: counts.get(each, 0) for each in ("executed", "emitted", "transferred", "acked", "failed")}
         ),
         execute=Latency(**{each: latency.get(each, 0) for each in ("count", "mean", "p50", "p99", "max")}),
-        capacity=counts.get("busy_seconds", 0.0) * share,
-        stalls={reason: spent * share for reason, spent in counts.get("stall_seconds", {}).items()},
+        capacity=(sum(busy) if is_inline else max(busy)) * share,
+        stalls={reason: spent * share / len(tasks) for reason, spent in counts.get("stall_seconds", {}).items()},
         queue_high_mark=counts.get("queue_high_mark", 0),
         queue_capacity=0 if is_spout else queue_capacity,
         pending_high_mark=counts.get("pending_high_mark", 0),

@@ -53,7 +53,7 @@ def test_a_bolt_that_waits_gets_tasks_in_threads(project):
     assert "change: waits.par = " in done.stdout and "measured gain: " in done.stdout
     assert "under way" in done.stdout  # the arithmetic
     text = (project / "tuned.yaml").read_text()
-    assert yaml.safe_load(text) == {"topology.scheduler": "threads"}
+    assert yaml.safe_load(text)["topology.scheduler"] == "threads"
     assert "Expected gain: " in text and "par=" in text
     assert "left: as it is: " in done.stderr  # progress
 

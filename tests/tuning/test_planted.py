@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.clock import SystemClock
 from pystorm_source.plan import compile_plan
 from pystorm_source.tuning.classify import findings, load_of
 from pystorm_source.tuning.settings import Settings
 from pystorm_source.tuning.sweep import Sweep
 from pystorm_source.tuning.trial import TrialRunner
+from pystorm_source.worker import Worker
 from tests.tuning import planted
 
 PLANTED = [
@@ -74,3 +76,19 @@ def test_the_advice_gains_what_it_promises(topology, cause, component):
         after = runner(outcome.settings, 1.0, outcome.best.rate)
         gains.append(after.rate / before.rate)
     assert sorted(gains)[1] == pytest.approx(outcome.gain, rel=0.3)
+
+
+def test_latency_by_littles_law_is_that_of_the_acker(monkeypatch):
+    """The acker times some of the trees; the law needs the open trees, now and then, and the rate."""
+    spouts = []
+    start = Worker.start
+
+    def noted(worker):
+        spouts.extend(each for each in worker.executors if isinstance(each, SpoutExecutor))
+        start(worker)
+
+    monkeypatch.setattr(Worker, "start", noted)
+    trial = TrialRunner(compile_plan(planted.WordCount))(Settings(), 1.0)
+    timed = [(each.complete.total, each.complete.count) for each in spouts]
+    mean = sum(total for total, _ in timed) / sum(count for _, count in timed) / 1e9
+    assert trial.latency / 2 < mean < 2 * trial.latency
