@@ -5,14 +5,17 @@ from typing import Any
 
 from pystorm_source.errors import OptionError
 
+PACKAGES = {"prometheus": "prometheus-client", "otel": "opentelemetry-api"}
+"""Extra → package."""
+
 
 def package(module: str, needed_by: str, extra: str) -> Any:
-    """The module. Raises OptionError if it is not installed: ``needed_by`` a class of ours, in that ``extra``."""
+    """A module of the extra's package. Raises OptionError if it is not installed; ``needed_by``: a class of ours."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise OptionError(
-            f"{needed_by} needs the package {module.replace('_', '-')}: pip install 'pystorm-source[{extra}]'. "
+            f"{needed_by} needs the package {PACKAGES[extra]}: pip install 'pystorm-source[{extra}]'. "
             f"Given: no module {error.name!r}",
             code="PYSTORM_PACKAGE_MISSING",
         ) from None
