@@ -136,6 +136,14 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     feedback_port: Annotated[
         int, Meta(ge=0, le=65_535, description="The port at which the driver listens for reports; 0: any free one.")
     ] = msgspec.field(name="feedback.port", default=0)
+    progress_path: Annotated[
+        str,
+        Meta(
+            description="A folder on the driver in which each run of the query leaves the record of its micro-batches, "
+            "a file of JSON lines that is kept. Empty: a private folder for temporary files, removed a day after the "
+            "end of the driver."
+        ),
+    ] = msgspec.field(name="progress.path", default="")
 
     @property
     def poll_millis(self) -> int:
@@ -143,6 +151,12 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         return 1000 if self.batch_target_millis is None else self.batch_target_millis
 
     def __post_init__(self) -> None:
+        if "://" in self.progress_path:
+            raise OptionError(
+                "option 'progress.path' is a folder on the driver's machine, without scheme: on Databricks one of "
+                f"/Volumes/… will do. Given: {self.progress_path!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         if self.feedback_host and not _is_host(self.feedback_host):
             raise OptionError(
                 "option 'feedback.host' is a host name or an IP address, without scheme and port, which is "

@@ -55,6 +55,7 @@ ReadOptions = TypedDict(
         "output.batch.rows": int | None,
         "path": str | None,
         "port": int | None,
+        "progress.path": str | None,
         "pystorm.log.backup_count": int | None,
         "pystorm.log.file": str | None,
         "pystorm.log.format": str | None,

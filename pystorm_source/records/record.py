@@ -202,14 +202,15 @@ class TopologyProgress(_Record, frozen=True, kw_only=True):
 class PystormProgress(_Record, frozen=True, kw_only=True):
     """A micro-batch of a query, the state of admission when Spark reported it, and what the topology did.
 
-    ``query_id``, ``run_id``, ``name``, ``batch_id``: Spark's; the first two are empty in a record file, which Spark
-    does not write. ``timestamp``: when the micro-batch began, ISO 8601 in UTC. ``seconds``: its duration; ``rows``: its
-    rows. ``backlog``: offsets left; ``backlog_by_partition``: by spout and partition, while there are at most 100.
-    ``avg_offsets_behind_latest``, ``max_…``, ``min_…``: of the partitions, as Spark's Kafka source has them. ``limit``:
-    offsets that a micro-batch may read at most, None for any number; ``reason``: why, ``none`` if it is not limited;
-    ``throttled_by``: reason → partitions that leave a backlog behind for it; ``throttled``: their names, while there
-    are at most 100. Of the controller, None if there is none: ``budget``: offsets that it grants; ``pressure``: backlog
-    relative to one micro-batch at the target: 1.0 fills it; ``target``: seconds. ``tasks``: the tasks' reports;
+    ``query_id``, ``run_id``, ``name``, ``batch_id``: Spark's. A record file has no name; its lines have the others once
+    the first range of the micro-batch is reported: before, the ids are empty, the batch is -1. ``timestamp``: when the
+    micro-batch began, ISO 8601 in UTC. ``seconds``: its duration; ``rows``: its rows. ``backlog``: offsets left;
+    ``backlog_by_partition``: by spout and partition, while there are at most 100. ``avg_offsets_behind_latest``,
+    ``max_…``, ``min_…``: of the partitions, as Spark's Kafka source has them. ``limit``: offsets that a micro-batch may
+    read at most, None for any number; ``reason``: why, ``none`` if it is not limited; ``throttled_by``: reason →
+    partitions that leave a backlog behind for it; ``throttled``: their names, while there are at most 100. Of the
+    controller, None if there is none: ``budget``: offsets that it grants; ``pressure``: backlog relative to one
+    micro-batch at the target: 1.0 fills it; ``target``: seconds. ``tasks``: the tasks' reports;
     ``topology``: components and bottleneck. Both are None if there is no report.
 
     ``counts_of_batch_before``: whether ``tasks`` and ``topology`` are of the micro-batch before this one, as in all

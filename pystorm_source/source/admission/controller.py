@@ -263,6 +263,11 @@ class AdmissionController:
         target = millis / 1000 if millis is not None else None
         return cls(Settings(target, initial, is_timed=len(controlled) == len(plan.spouts)), clock, state)
 
+    @property
+    def waited(self) -> bool:
+        """Whether the query has waited for its trigger before the last decision."""
+        return self.state.trigger.waited
+
     def decide(self, names: Names, waiting: Ints, reports: Sequence[Report]) -> BatchBudget:
         """The budget of the next micro-batch out of ``waiting``. ``reports``: those since the last question."""
         now, wall = self._clock.monotonic(), self._clock.wall()

@@ -39,6 +39,8 @@ from pystorm_source.source.admission import (
 )
 from pystorm_source.source.driver.backlog import Backlog
 from pystorm_source.source.driver.partitions import partitions_of
+from pystorm_source.source.driver.run_outline import begin_of
+from pystorm_source.source.driver.run_recorder import RunRecorder
 from pystorm_source.source.driver.snapshot_reader import SnapshotReader
 from pystorm_source.source.driver.spouts import DriverSpouts, Terminated
 from pystorm_source.source.driver.throttling import ThrottleLog, Throttling
@@ -72,11 +74,17 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming query over one topology. Raises nothing when built; its methods raise the errors when they are
     called.
 
-    ``controlled``: whether a controller sizes micro-batches, unless ``feedback`` is off; None: in the runner.
+    ``controlled``: whether a controller sizes micro-batches, unless ``feedback`` is off; ``recorded``: whether the run
+    is recorded in a file; None: in the runner.
     """
 
     def __init__(
-        self, request: ReadRequest, output: OutputPlan, clock: Clock | None = None, controlled: bool | None = None
+        self,
+        request: ReadRequest,
+        output: OutputPlan,
+        clock: Clock | None = None,
+        controlled: bool | None = None,
+        recorded: bool | None = None,
     ):
         self._request = request
         self._output = output
@@ -94,7 +102,9 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._run = uuid.uuid4().hex
         self._began = self._clock.wall()
         self._counts = QueryCounts(request.plan, output, self._run)
-        self._receiver = ReportReceiver(options, self._clock, on_report=self._counts.add)
+        begin = begin_of(request.plan, output, self._run, self._began)
+        self._recorder = RunRecorder(begin, self._clock, self._counts.topology, options.progress_path, recorded)
+        self._receiver = ReportReceiver(options, self._clock, on_report=self._reported)
         self._is_controlled = options.feedback != "off" and (in_runner() if controlled is None else controlled)
         self._controller: AdmissionController | None = None
         self._throttle_log = ThrottleLog(self._clock)
@@ -117,6 +127,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         if is_held(self._began):  # its job waits for the running micro-batch, to stop the query
             return (self._at or Offsets()).to_json() if start is None else start
+        self._recorder.asked()
         if start is None:
             self._warn(
                 "this Spark does not ask a source for a limit: limits hold for every micro-batch, the controller from "
@@ -145,6 +156,9 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if planned is not at:
             self._has_planned = True
             self._summary.begin()
+        self._recorder.answered(
+            self._backlog if planned is not at else None, waited=controller is not None and controller.waited
+        )
         self._at = planned
         return start if start is not None and planned is at else planned.to_json()
 
@@ -187,6 +201,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._request.options
         made = partitions_of(ranges, planned, self._spouts, options.min_partitions, options.max_records_per_partition)
         self._counts.begin(planned.batch, len(made))
+        self._recorder.begun(planned.batch, len(made))
         return made
 
     @spark_border()
@@ -203,7 +218,9 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return TaskReader(self._request, self._output).read(partition)
 
     def stop(self) -> None:
-        """Cleans up the driver's spouts and stops listening for reports. May be called again."""
+        """Writes the last record, stops listening for reports and cleans up the driver's spouts. May be called
+        again."""
+        self._recorder.close()
         self._receiver.close()
         self._spouts.cleanup()
         if _terminated:
@@ -242,6 +259,13 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         several writes. If a first rate is set, the user wants it to bound the first micro-batch.
         """
         return self._has_planned or bool(at.admission) or self._request.options.initial_rate is not None
+
+    def _reported(self, report: TaskReport) -> None:
+        """A report has come; called by the thread that receives it."""
+        try:
+            self._counts.add(report)
+        finally:
+            self._recorder.reported(report)
 
     def _reports(self) -> list[TaskReport]:
         """The reports since the last call, added to the summary, without those of attempts that an exception has ended.

@@ -38,6 +38,11 @@ class ReportSummary:
         self._latency: dict[str, float] = dict.fromkeys(("p50", "p95", "p99"), 0.0)
         self._queue = (0, 0)
 
+    @property
+    def ranges(self) -> int:
+        """Ranges that were read to their end."""
+        return len(self._seen)
+
     def add(self, reports: Iterable[TaskReport]) -> None:
         """Takes reports in, whichever micro-batch they are of."""
         for report in reports:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pystorm_source.errors import given
 from pystorm_source.source.reports.protocol import MOST_BODY
+from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.worker.component_columns import SLOTS, ComponentColumns, Reason
 from pystorm_source.worker.run_counts import RunCounts
 
@@ -51,7 +52,8 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
     0. ``offsets``: number of offsets read; for a spout without offsets, its emits. ``seconds``: from taking the worker
     to the end of the range, including the time in which Spark took the rows. ``stalls``: reason → seconds, of the task
     of the topology that stalled longest for it. ``acked``, ``failed``: tuple trees. ``broken_off``: an exception has
-    ended the attempt, of which only the errors in ``components`` count. The others: docs/COUNTERS.md.
+    ended the attempt, of which only the errors in ``components`` count. ``query``: in the reports of the first range.
+    The others: docs/COUNTERS.md.
     """
 
     v: Literal[1]
@@ -73,6 +75,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
     latency: Latency
     broken_off: bool = False
     components: ComponentColumns | None = None
+    query: QueryBatch | None = None
 
     def __post_init__(self) -> None:
         if not self.offsets <= self.end - self.start:
@@ -93,6 +96,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
         seconds: float,
         components: ComponentColumns | None = None,
         broken_off: bool = False,
+        query: QueryBatch | None = None,
     ) -> "RangeReport":
         """The worker's counts of a range, with the task's identity."""
         return cls(
@@ -115,6 +119,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
             latency=Latency(**counts.latency),
             broken_off=broken_off,
             components=components,
+            query=query,
         )
 
 

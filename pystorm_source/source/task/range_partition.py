@@ -25,7 +25,8 @@ class PlannedBatch:
     ``version``, ``plan``: the pystorm-source and plan that made them. ``batch`` follows from the ranges alone, so that
     a replay has the same. ``run``: the run of a query; workers stay warm within one, so that no other query sees a
     bolt's state. ``report_to``: the endpoint for reports, None for none. Neither makes two partitions different: a
-    replay after a restart reads alike.
+    replay after a restart reads alike. ``first``: spout, partition and start of the range whose task names Spark's
+    query in its report.
     """
 
     version: str
@@ -33,11 +34,13 @@ class PlannedBatch:
     batch: str = ""
     run: str = field(default="", compare=False)
     report_to: ReportEndpoint | None = field(default=None, compare=False, repr=False)
+    first: tuple[str, str, int] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, ranges: Ranges, plan: str, run: str = "", report_to: ReportEndpoint | None = None) -> "PlannedBatch":
         """Of the ranges that lie between two offsets. ``plan``: its fingerprint."""
-        return cls(__version__, plan, _digest(ranges), run, report_to)
+        first = next(zip(ranges.components, ranges.partitions, ranges.starts, strict=True), None)
+        return cls(__version__, plan, _digest(ranges), run, report_to, first)
 
     @cached_property
     def pickled(self) -> bytes:
@@ -45,7 +48,7 @@ class PlannedBatch:
         return pickle.dumps(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PlannedBatch, (self.version, self.plan, self.batch, self.run, self.report_to)
+        return PlannedBatch, (self.version, self.plan, self.batch, self.run, self.report_to, self.first)
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -67,6 +70,11 @@ class RangePartition(InputPartition):
     def report_to(self) -> ReportEndpoint | None:
         """The endpoint for the task's report; None for none."""
         return self.planned.report_to
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the first range of its micro-batch."""
+        return self.planned.first == (self.component, self.partition, self.start)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (self.component, self.partition, self.start, self.end, self.planned.pickled)

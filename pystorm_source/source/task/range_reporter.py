@@ -7,6 +7,7 @@ from pyspark import TaskContext
 from pystorm_source.clock import Clock
 from pystorm_source.plan.plan import Plan
 from pystorm_source.source.reports.endpoint import DRIVER_HOST, Runner
+from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.sender import client
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.task.range_partition import RangePartition
@@ -59,6 +60,7 @@ class RangeReporter:
                 seconds=seconds,
                 components=components,
                 broken_off=error is not None,
+                query=QueryBatch.of(task) if self._partition.is_first else None,
             )
             client(runner).send(encode(report))
         except Exception:

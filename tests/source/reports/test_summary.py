@@ -180,7 +180,8 @@ def test_every_field_that_a_task_reports_is_read(world):
     assert read == inner | set(TaskReport.__struct_fields__) - {
         "v",
         "components",
-    }  # the decoder and the counts read these
+        "query",
+    }  # the decoder, the counts and the recorder read these
 
 
 def test_progress_tells_of_the_micro_batch_before(world):

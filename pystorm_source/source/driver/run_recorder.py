@@ -1,0 +1,259 @@
+"""What the runner knows of each micro-batch of its run, written into the run's record file as it comes to know it.
+
+::
+
+    latestOffset ─▶ asked, answered ─ when it began, admission ─┐
+    partitions ───▶ begun ─────────── its ranges ───────────────┼─▶ a record ─▶ the file: when all ranges are reported,
+    a report ─────▶ reported ──────── tasks, components ────────┘               when the next micro-batch is planned,
+                                                                                when the run ends
+
+Spark's progress has the counts of a micro-batch only with the next one, those of the last one never, and those of none
+on Spark 4.0 and 4.1. The file has all of them.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import wraps
+from pathlib import Path
+from threading import Condition
+from typing import Any, Concatenate, ParamSpec
+
+from msgspec.structs import replace
+
+from pystorm_source.clock import Clock
+from pystorm_source.records.bottleneck import bottleneck
+from pystorm_source.records.from_spark import admission_of, tasks_of
+from pystorm_source.records.record import PystormProgress, TopologyProgress
+from pystorm_source.records.record_file import Begin
+from pystorm_source.records.record_folder import make_private, private_folder, sweep
+from pystorm_source.records.record_writer import RecordWriter
+from pystorm_source.source.driver.backlog import Backlog
+from pystorm_source.source.reports.endpoint import in_runner
+from pystorm_source.source.reports.query_batch import QueryBatch
+from pystorm_source.source.reports.summary import ReportSummary
+from pystorm_source.source.reports.task_report import TaskReport
+
+logger = logging.getLogger("pystorm.source")
+
+QUIET_SECONDS = 5.0
+"""Between two lines of a micro-batch that runs. Too large: the record of a long one is old. Too small: the file fills
+up with lines that the next one replaces."""
+LAST_SECONDS = 0.2
+"""How long the end of a run waits for the last reports. Too large: the process outlives its query. Too small: reports
+that are on their way are lost."""
+
+
+@dataclass
+class _Batch:
+    """A micro-batch that runs, or was the last one. Times are monotonic seconds."""
+
+    number: int
+    key: str
+    ranges: int
+    timestamp: str
+    began: float
+    admission: Mapping[str, Any]
+    summary: ReportSummary = field(default_factory=ReportSummary)
+    arrived: float | None = None
+    """The last report."""
+    seconds: float | None = None
+    """Its duration, None while it runs."""
+    query: QueryBatch | None = None
+    written: float = float("-inf")
+    changed: bool = True
+    """Since it was written."""
+
+    @property
+    def is_whole(self) -> bool:
+        return self.summary.ranges >= self.ranges
+
+    def seconds_at(self, now: float) -> float:
+        """So far, or in all."""
+        if self.seconds is not None:
+            return self.seconds
+        return max(0.0, (self.arrived if self.is_whole and self.arrived is not None else now) - self.began)
+
+
+_P = ParamSpec("_P")
+
+
+def _harmless(
+    method: "Callable[Concatenate[RunRecorder, _P], None]",
+) -> "Callable[Concatenate[RunRecorder, _P], None]":
+    """A method that does nothing if there is no file to write, and raises nothing: no query ends because of it."""
+
+    @wraps(method)
+    def wrapped(self: "RunRecorder", /, *args: _P.args, **kwargs: _P.kwargs) -> None:
+        if not self.on:
+            return
+        try:
+            with self._changed:
+                method(self, *args, **kwargs)
+        except Exception as error:
+            self._log(error)
+
+    return wrapped
+
+
+class RunRecorder:
+    """The record of one run of a query.
+
+    ``topology``: the components' counts of the newest micro-batch with a report. ``folder``: option progress.path,
+    empty for the private folder of the driver's JVM alone. ``here``: whether this process is to write.
+
+    Threading law: the planning thread calls all methods but ``reported``, which the thread that receives reports calls;
+    one lock.
+    """
+
+    def __init__(
+        self,
+        begin: Begin,
+        clock: Clock,
+        topology: Callable[[], TopologyProgress | None],
+        folder: str = "",
+        here: bool | None = None,
+    ):
+        self.on = in_runner() if here is None else here
+        self._begin = begin
+        self._clock = clock
+        self._topology = topology
+        self._folder = folder
+        self._changed = Condition()
+        self._writer: RecordWriter | None = None
+        self._asked = (0.0, 0.0)
+        self._answered: tuple[tuple[float, float], Mapping[str, Any]] | None = None
+        self._batch: _Batch | None = None
+        self._query: QueryBatch | None = None
+        self._next = 0
+        self._said = False
+
+    @_harmless
+    def asked(self) -> None:
+        """Spark asks for the next micro-batch: the one before is over."""
+        self._asked = self._clock.monotonic(), self._clock.wall()
+
+    @_harmless
+    def answered(self, backlog: Backlog | None, waited: bool) -> None:
+        """``backlog``: with the micro-batch that was planned, None if none was. ``waited``: whether the query has
+        waited for its trigger since the one before, so that this time is not a part of its duration."""
+        batch = self._batch
+        if batch is not None and batch.seconds is None:
+            batch.seconds = batch.seconds_at(self._asked[0]) if waited else self._asked[0] - batch.began
+            batch.changed = True
+        if batch is not None and batch.changed:
+            self._write(batch)
+        if backlog is not None:
+            self._answered = self._asked, admission_of(backlog.to_json())
+
+    @_harmless
+    def begun(self, key: str, ranges: int) -> None:
+        """Spark runs a micro-batch: the planned one, or after a restart one of the run before. ``key``: its name in
+        reports."""
+        if not ranges or (self._batch is not None and self._batch.key == key):
+            return
+        if self._batch is not None and self._batch.changed:
+            self._write(self._batch)
+        now = self._clock.monotonic(), self._clock.wall()
+        (began, wall), admission = self._answered or (now, {})
+        self._answered = None
+        self._batch = _Batch(self._next, key, ranges, _timestamp(wall), began, admission)
+        self._next += 1
+
+    @_harmless
+    def reported(self, report: TaskReport) -> None:
+        """A report has come, whose counts ``topology`` has."""
+        batch = self._batch
+        if batch is None or report.batch != batch.key:
+            return
+        batch.summary.add([report])
+        batch.arrived = report.arrived
+        if report.query is not None:
+            batch.query = self._query = report.query
+        batch.changed = True
+        if batch.is_whole:
+            self._changed.notify_all()
+        if batch.is_whole or self._clock.monotonic() - batch.written >= QUIET_SECONDS:
+            self._write(batch)
+
+    @_harmless
+    def close(self) -> None:
+        """The run ends. Waits a moment for reports that are on their way. May be called again."""
+        batch = self._batch
+        if batch is not None:
+            if batch.seconds is None:
+                self._changed.wait_for(lambda: batch.is_whole, LAST_SECONDS)
+            if batch.changed:
+                self._write(batch)
+        if self._writer is not None:
+            self._writer.end(self._clock.wall())
+        self.on = False
+
+    def _write(self, batch: _Batch) -> None:
+        batch.written = self._clock.monotonic()
+        record = self._record(batch)
+        try:
+            writer = self._writer = self._writer or self._made()
+            writer.write(record)
+        except FileNotFoundError:  # the folder was removed
+            writer = self._writer = self._made()
+            writer.write(record)
+        batch.changed = False
+
+    def _record(self, batch: _Batch) -> PystormProgress:
+        tasks = tasks_of(batch.summary.to_json())
+        return PystormProgress(
+            query_id=self._query.query if self._query is not None else "",
+            run_id=self._query.run if self._query is not None else "",
+            batch_id=batch.query.batch if batch.query is not None else -1,
+            timestamp=batch.timestamp,
+            seconds=batch.seconds_at(self._clock.monotonic()),
+            rows=tasks.rows if tasks is not None else 0,
+            **batch.admission,
+            tasks=tasks,
+            topology=self._topology_of(batch),
+        )
+
+    def _topology_of(self, batch: _Batch) -> TopologyProgress:
+        found = self._topology()
+        if found is not None and found.batch == batch.number:
+            if batch.seconds is None or not batch.admission.get("backlog"):
+                return found
+            # Only a query with a backlog is held back by what a micro-batch costs besides its tasks.
+            return replace(found, bottleneck=bottleneck(found, batch.seconds))
+        name, run = self._begin.topology, self._begin.run
+        return TopologyProgress(name=name, run=run, batch=batch.number, whole=batch.is_whole)
+
+    def _made(self) -> RecordWriter:
+        """The writer of the file, and the folder that it is in. A file in a folder of the user is found by a link in
+        the private one."""
+        private = private_folder(os.getppid())
+        sweep(private, self._clock)
+        if not self._folder:
+            make_private(private)
+            return RecordWriter(private, self._begin)
+        Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        writer = RecordWriter(Path(self._folder).absolute(), self._begin)
+        with suppress(OSError):
+            make_private(private)
+            (private / writer.path.name).symlink_to(writer.path)
+        return writer
+
+    def _log(self, error: Exception) -> None:
+        if not self._said:
+            self._said = True
+            logger.warning(
+                "the record of this run has gaps, as its file cannot be written (%s): give option progress.path a "
+                "folder of the driver that has room. The query goes on. Given: progress.path=%r",
+                error,
+                self._folder,
+                exc_info=not isinstance(error, OSError),
+            )
+
+
+def _timestamp(wall: float) -> str:
+    """As Spark prints it."""
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

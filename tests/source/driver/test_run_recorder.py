@@ -1,0 +1,269 @@
+"""The record of a run: what the runner knows of each micro-batch is in the run's file."""
+
+import os
+import tempfile
+import threading
+
+import pytest
+from msgspec.structs import replace
+
+from pystorm_source.clock import ManualClock
+from pystorm_source.records.record import TopologyProgress
+from pystorm_source.records.record_file import RecordFile
+from pystorm_source.records.record_folder import files_in, private_folder
+from pystorm_source.source.driver.run_outline import begin_of
+from pystorm_source.source.driver.run_recorder import QUIET_SECONDS, RunRecorder
+from pystorm_source.source.driver.stream_reader import PystormStreamReader
+from pystorm_source.source.request import ReadRequest
+from tests.source.reports.test_summary import arrived
+
+pytest.importorskip("pyspark.sql.streaming.datasource", reason="4.0 and 4.1 ask without a limit")
+
+
+@pytest.fixture(autouse=True)
+def private(tmp_path, monkeypatch):
+    """The private folder of the driver."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return private_folder(os.getppid())
+
+
+class Reader:
+    """A reader, asked as Spark asks it, whose runs are recorded."""
+
+    def __init__(self, world, topology="Numbers", **options):
+        request = ReadRequest.of({name.lower(): value for name, value in world.options(topology, **options).items()})
+        output = request.rows.output(request.rows.schema())
+        self.clock = ManualClock(1_767_225_600.0)
+        self.reader = PystormStreamReader(request, output, self.clock, recorded=True)
+        self.at = self.reader.initialOffset()
+
+    def plan(self):
+        """The ranges of the next micro-batch."""
+        end = self.reader.latestOffset(self.at, self.reader.getDefaultReadLimit())
+        if end == self.at:
+            return []
+        ranges = self.reader.partitions(self.at, end)
+        self.at = end
+        return ranges
+
+    def report(self, *ranges, seconds=0.5):
+        for each in ranges:
+            self.clock.advance(seconds)
+            sent = arrived(
+                batch=each.batch,
+                spout=each.component,
+                partition=each.partition,
+                start=each.start,
+                end=each.end,
+                offsets=each.end - each.start,
+                rows=each.end - each.start,
+                seconds=seconds,
+            )
+            self.reader._recorder.reported(replace(sent, arrived=self.clock.monotonic()))
+
+
+def run_in(folder):
+    (path,) = files_in(folder)
+    return RecordFile(path).read()
+
+
+def rows(folder):
+    return [record.rows for record in run_in(folder).records]
+
+
+def test_each_micro_batch_has_a_record_when_the_next_one_is_planned(world, private):
+    world.put(a=9)
+    reader = Reader(world, maxOffsetsPerTrigger=4)
+    reader.report(*reader.plan())
+    reader.clock.advance(1.5)  # the sink
+    reader.report(*reader.plan())
+    reader.plan()
+    run = run_in(private)
+    first, second = run.records
+    assert (first.rows, first.backlog, first.reason, first.limit) == (4, 5, "user limit", 4)
+    assert (first.timestamp, first.seconds) == ("2026-01-01T00:00:00.000Z", 2.0)
+    assert first.tasks.ranges == 1 and not first.counts_of_batch_before
+    assert (second.rows, second.topology.batch, second.timestamp) == (4, 1, "2026-01-01T00:00:02.000Z")
+    assert run.ended is None
+
+
+def test_the_first_line_draws_the_topology(world, private):
+    world.put(a=9)
+    reader = Reader(world, "Doubled")
+    reader.report(*reader.plan())
+    begin = run_in(private).begin
+    assert (begin.topology, begin.process) == ("Doubled", os.getpid())
+    assert [(each.name, each.kind, each.tasks) for each in begin.components] == [
+        ("numbers", "spout", 1),
+        ("doubled", "bolt", 2),
+    ]
+    assert [(each.source, each.target) for each in begin.edges] == [("numbers", "doubled"), ("doubled", "")]
+
+
+def test_a_record_is_written_as_soon_as_all_ranges_are_reported(world, private):
+    world.put(a=9, b=5)
+    reader = Reader(world)
+    first, second = reader.plan()
+    reader.report(first)
+    assert (rows(private), run_in(private).records[0].topology.whole) == ([9], False)
+    reader.report(second)
+    assert (rows(private), run_in(private).records[0].topology.whole) == ([14], True)
+
+
+def test_a_micro_batch_that_takes_long_is_written_now_and_then(world, private):
+    world.put(**{f"p{n}": 1 for n in range(20)})
+    reader = Reader(world)
+    ranges = reader.plan()
+    reader.report(ranges[0])
+    reader.report(*ranges[1:3], seconds=QUIET_SECONDS / 4)
+    assert rows(private) == [1]
+    reader.report(*ranges[3:5], seconds=QUIET_SECONDS / 4)
+    assert rows(private) == [5]
+
+
+def test_the_last_micro_batch_is_written_at_the_end_of_the_run(world, private):
+    world.put(a=9, b=5)
+    reader = Reader(world)
+    first, _ = reader.plan()
+    reader.report(first)
+    reader.reader.stop()
+    run = run_in(private)
+    assert [(record.rows, record.topology.whole) for record in run.records] == [(9, False)]
+    assert run.ended == reader.clock.wall()
+    reader.reader.stop()
+
+
+def test_the_end_of_a_run_waits_for_reports_on_their_way(world, private):
+    world.put(a=9)
+    reader = Reader(world)
+    ranges = reader.plan()
+    late = threading.Timer(0.05, reader.report, ranges)
+    late.start()
+    reader.reader.stop()
+    late.join()
+    assert rows(private) == [9]
+
+
+def test_reports_that_come_late_correct_the_record(world, private):
+    world.put(a=9, b=5)
+    reader = Reader(world)
+    first, second = reader.plan()
+    reader.report(first)
+    reader.plan()
+    assert rows(private) == [9]
+    reader.report(second)
+    assert rows(private) == [14]
+
+
+def test_time_that_the_query_waits_for_its_trigger_is_no_part_of_a_micro_batch(world):
+    world.put(a=9)
+    reader = Reader(world)
+    (only,) = reader.plan()
+    reader.report(only, seconds=0.5)
+    recorder = reader.reader._recorder
+    reader.clock.advance(9.5)
+    recorder.asked()
+    recorder.answered(None, waited=True)
+    (record,) = run_in(private_folder(os.getppid())).records
+    assert record.seconds == 0.5
+
+
+def test_a_micro_batch_of_the_run_before_has_a_record_without_admission(world, private):
+    world.put(a=9)
+    planned = Reader(world)
+    planned.plan()
+    again = Reader(world)
+    again.report(*again.reader.partitions(planned.reader.initialOffset(), planned.at))
+    (record,) = run_in(private).records
+    assert (record.rows, record.reason, record.budget) == (9, "none", None)
+
+
+def test_counts_of_components_are_those_of_the_micro_batch(world, private):
+    world.put(a=9)
+    reader = Reader(world, maxOffsetsPerTrigger=4)
+    counted = TopologyProgress(name="Numbers", batch=0, seconds=5.0)
+    reader.reader._recorder._topology = lambda: counted
+    reader.report(*reader.plan())
+    reader.report(*reader.plan())
+    first, second = run_in(private).records
+    assert first.topology == counted
+    assert (second.topology.batch, second.topology.seconds) == (1, 0.0)
+
+
+@pytest.mark.parametrize(("head", "why"), [(9, "waits for Spark"), (4, None)], ids=["backlog", "no backlog"])
+def test_what_a_micro_batch_costs_besides_its_tasks_is_named_if_it_holds_the_query_back(world, private, head, why):
+    world.put(a=head)
+    reader = Reader(world, maxOffsetsPerTrigger=4)
+    reader.reader._recorder._topology = lambda: TopologyProgress(batch=0, elapsed=0.5)
+    reader.report(*reader.plan(), seconds=0.5)
+    reader.clock.advance(4.5)  # the sink
+    reader.plan()
+    (record,) = run_in(private).records
+    assert (record.bottleneck and record.bottleneck.why) == why
+
+
+def test_a_folder_of_the_user_has_the_file_and_the_private_one_a_link(world, private, tmp_path):
+    world.put(a=9)
+    reader = Reader(world, progress__path=str(tmp_path / "kept" / "runs"))
+    reader.report(*reader.plan())
+    (path,) = (tmp_path / "kept" / "runs").iterdir()
+    assert not path.is_symlink()
+    (link,) = files_in(private)
+    assert link.resolve() == path
+    assert rows(private) == [9]
+
+
+@pytest.mark.parametrize("given", ["s3://bucket/runs", "file:///runs"])
+def test_a_uri_is_no_folder_of_the_driver(world, given):
+    with pytest.raises(ValueError, match=r"without scheme.*Given: '" + given):
+        Reader(world, progress__path=given)
+
+
+def test_a_folder_that_cannot_be_written_ends_no_query_and_is_logged_once(world, private, tmp_path, caplog):
+    (tmp_path / "file").write_text("")
+    world.put(a=9)
+    reader = Reader(world, maxOffsetsPerTrigger=4, progress__path=str(tmp_path / "file"))
+    for _ in range(3):
+        reader.report(*reader.plan())
+    reader.reader.stop()
+    (said,) = [record.message for record in caplog.records if "progress.path" in record.message]
+    assert "has gaps" in said and f"Given: progress.path='{tmp_path / 'file'}'" in said
+
+
+def test_a_private_folder_that_another_user_has_made_is_not_used(world, private, caplog):
+    private.mkdir(mode=0o777)
+    private.chmod(0o777)
+    world.put(a=9)
+    reader = Reader(world)
+    reader.report(*reader.plan())
+    assert files_in(private) == []
+    assert "only this user may enter" in caplog.text
+
+
+def test_a_folder_that_was_removed_is_made_again(world, private):
+    world.put(a=9)
+    reader = Reader(world, maxOffsetsPerTrigger=4)
+    reader.report(*reader.plan())
+    files_in(private)[0].unlink()
+    private.rmdir()
+    reader.report(*reader.plan())
+    assert rows(private) == [4, 4]
+
+
+def test_a_failure_of_its_own_ends_no_query(world, private, caplog):
+    world.put(a=9)
+    reader = Reader(world)
+    reader.reader._recorder._topology = lambda: 1 / 0
+    reader.report(*reader.plan())
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_outside_of_the_runner_nothing_is_written(world, private):
+    world.put(a=9)
+    request = ReadRequest.of({name.lower(): value for name, value in world.options().items()})
+    output = request.rows.output(request.rows.schema())
+    clock = ManualClock(1.0)
+    recorder = RunRecorder(begin_of(request.plan, output, "r", 1.0), clock, lambda: None)
+    recorder.begun("b", 1)
+    recorder.close()
+    assert not private.exists()
