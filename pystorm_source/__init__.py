@@ -1,8 +1,8 @@
 """Storm-style topologies in Python as a streaming data source for Spark.
 
 Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
-Importing this package imports no pyspark; ``register``, ``read_stream``, ``read``, ``await_query``, ``explain`` and
-``PystormProgressListener`` do when they are first used.
+Importing this package imports no pyspark; ``register``, ``read_stream``, ``read``, ``await_query``, ``explain``,
+``progress`` and ``PystormProgressListener`` do when they are first used.
 """
 
 import importlib
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pystorm_source.source.driver.progress_listener import PystormProgressListener
     from pystorm_source.source.job.await_query import await_query
     from pystorm_source.source.job.explain import explain
+    from pystorm_source.source.job.progress import progress
     from pystorm_source.source.register import read, read_stream, register
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "__version__",
     "await_query",
     "explain",
+    "progress",
     "read",
     "read_stream",
     "register",
@@ -87,7 +89,7 @@ def __getattr__(name: str) -> Any:
         from pystorm_source.source import register as door
 
         return getattr(door, name)
-    if name in ("await_query", "explain"):
+    if name in ("await_query", "explain", "progress"):
         return getattr(importlib.import_module(f"pystorm_source.source.job.{name}"), name)
     if name == "PystormProgressListener":
         from pystorm_source.source.driver.progress_listener import PystormProgressListener

@@ -87,6 +87,9 @@ Code = Literal[
     "PYSTORM_TUPLE_FAILED",
     "PYSTORM_TUPLE_TIMED_OUT",
     "PYSTORM_COMPONENT_FAILED",
+    # what a query did
+    "PYSTORM_NO_PROGRESS",
+    "PYSTORM_SEVERAL_SOURCES",
     # emits
     "PYSTORM_ROWS_RETURNED",
     "PYSTORM_UNKNOWN_STREAM",
@@ -479,6 +482,17 @@ CONDITIONS: dict[Code, Condition] = {
         "TupleFailed",
         "A component raised in a call that is about no single tuple, such as `initialize()` or `next_tuple()`.",
         "Mend the component, whose own traceback is the cause.",
+    ),
+    "PYSTORM_NO_PROGRESS": Condition(
+        "UsageError",
+        "There is no record to give: no source of the query is of this package; or, on Spark 4.0 and 4.1, it is "
+        "not on this machine.",
+        "Give `progress` a query that reads `format('pystorm')` or a topology, on the driver's machine.",
+    ),
+    "PYSTORM_SEVERAL_SOURCES": Condition(
+        "UsageError",
+        "A query reads several topologies, and nothing says which one is meant.",
+        'Name one: `progress(query, source="Words")`.',
     ),
     "PYSTORM_ROWS_RETURNED": Condition(
         "TypeError",

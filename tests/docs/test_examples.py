@@ -282,8 +282,11 @@ def test_counters():
 
 
 @on_spark
-def test_listener_of_admission(spark):
-    assert run(spark, "docs/ADMISSION.md")["listener"].records == []
+def test_the_ways_to_see_what_runs(spark, tmp_path, capsys):
+    names = run(spark, "docs/OBSERVING.md", {'"runs"': repr(str(tmp_path / "runs"))})
+    assert (names["record"].rows, names["record"].backlog) == (100, 0)
+    assert names["listener"].records == []
+    assert re.search(r"^Numbers \[100\] \d+\.\d+$", capsys.readouterr().out, re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
@@ -307,7 +310,7 @@ def test_every_python_block_belongs_to_a_test():
         "PIPELINE.md",  # test_pipeline
         "COOKBOOK.md",  # test_cookbook, test_connect_recipes
     }
-    tested |= {"ADMISSION.md", "KAFKA.md", "TUNING.md", "FAQ.md"}  # tests/spouts/kafka/test_formats
+    tested |= {"OBSERVING.md", "KAFKA.md", "TUNING.md", "FAQ.md"}  # tests/spouts/kafka/test_formats
     assert {page.name for page in pages() if blocks(page, "python")} <= tested
 
 

@@ -9,7 +9,7 @@ from chispa import assert_df_equality
 from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming import StreamingQueryListener
 
-from pystorm_source import PystormProgressListener, read, read_stream, register
+from pystorm_source import PystormProgressListener, progress, read, read_stream, register
 from tests.source.reports.made_reports import wait_until
 from tests.source.topologies import Doubled, Numbers
 
@@ -135,3 +135,25 @@ def test_admission_and_its_listener(spark, world, tmp_path):
     assert first.rows == first.limit
     assert others[0].tasks.rows == first.rows  # tasks have reported
     assert ours.records[-1].backlog == 0
+
+
+def test_progress_of_a_query(spark, world, tmp_path):
+    """On the driver's machine also of the last micro-batch, and on the Sparks that ask for no report."""
+    world.put(a=9, b=3)
+    options = world.options("Doubled", maxOffsetsPerTrigger=7)
+    query = Copy(spark.readStream.format("pystorm").options(**options).load(), tmp_path).start(
+        processingTime="0 seconds"
+    )
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    record = progress(query)
+    assert (record.query_id, record.run_id) == (query.id, query.runId)
+    if hasattr(query, "_jsq"):
+        assert (record.batch_id, record.rows, record.tasks.rows) == (1, 5, 5)
+        assert record.topology.whole and not record.counts_of_batch_before
+        assert [each.batch.executed for each in record.topology.components if each.kind == "bolt"] == [5]
+    else:
+        assert record.batch_id >= 1
+        assert record.counts_of_batch_before

@@ -5,6 +5,8 @@ import threading
 
 from pystorm_source import read, read_stream
 from pystorm_source.api import AsyncBolt, BatchingBolt, Bolt, Grouping, PartitionedSpout, ReliableSpout, Topology
+from pystorm_source.records.record import PystormProgress, TopologyProgress
+from pystorm_source.source.job.progress import chosen
 from pystorm_source.spouts import FilesSpout, MemorySpout
 from pystorm_source.testing import run_topology, verify_bolt
 from tests.docs.errors.examples import Numbers, raises, spark, through
@@ -486,3 +488,14 @@ def _():
         def process_batch(self, key, tups): ...
 
     run_topology(through(Grouped))
+
+
+@raises("PYSTORM_NO_PROGRESS", "`progress(query)` of a query that reads `format('rate')` alone.")
+def _():
+    chosen([], None, {"runId": "8e4a1f3c-5b1e-4c0e-9a76-0b6f4a2d9c11", "sources": [{"endOffset": "5"}]})
+
+
+@raises("PYSTORM_SEVERAL_SOURCES", "`progress(query)` of a query that unites the topologies `Words` and `Numbers`.")
+def _():
+    words, numbers = (TopologyProgress(name=name, run=name[0].lower() * 32) for name in ("Words", "Numbers"))
+    chosen([PystormProgress(topology=words), PystormProgress(topology=numbers)], None, {})

@@ -1,0 +1,159 @@
+"""The newest record of a streaming query, out of the file that its runner writes, or out of Spark's progress."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import ArgumentTypeError, UsageError, given
+from pystorm_source.json_values import object_in
+from pystorm_source.records.from_spark import records_of, rows_of, seconds_of
+from pystorm_source.records.record import PystormProgress
+from pystorm_source.records.record_file import RecordedRun, last_lines
+from pystorm_source.records.record_folder import files_in, private_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+WAIT_SECONDS = 2.0
+"""For the last line of a run that has ended. Longer: a call takes long if the runner was killed. Shorter: the last
+micro-batch may be missing on a busy machine."""
+LOOK_SECONDS = 0.02
+"""Between two looks for it. Longer: a call takes longer than it need."""
+
+
+def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgress | None:
+    """The newest micro-batch of a query as one record: admission, tasks, components, and what holds the query back.
+
+    It may be called while the query runs and after its end. Then the record is that of the last micro-batch, for which
+    it waits up to two seconds. Its counts are those of the tasks that have reported by now: ``topology.whole`` says
+    whether all have.
+
+    On the machine of the driver the counts are of the record's micro-batch. Elsewhere (Spark Connect), and with
+    ``feedback=off``, the record comes from Spark's progress, in which they are of the micro-batch before:
+    ``counts_of_batch_before`` says so. The counts of the last one of a run are missing there.
+
+    Args:
+        query (StreamingQuery): a query that reads ``format("pystorm")``, or a topology.
+        source (str | None): the topology's name, if the query reads several; its ``topology.run`` if two have the same
+            name. Defaults to None: the only one.
+
+    Returns:
+        PystormProgress | None: None if no micro-batch has begun yet, and no task has reported.
+
+    Raises:
+        UsageError: none of its sources is of this package; several are, and ``source`` is none of them; on Spark 4.0
+            and 4.1, there is no record of it on this machine.
+        ArgumentTypeError: something else than a query is given.
+
+    Example:
+        >>> from pystorm_source import progress, read_stream
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> class Numbers(Topology):
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1], [2]])
+        >>> writer = read_stream(spark, Numbers).writeStream.format("noop").trigger(availableNow=True)
+        >>> query = writer.start()
+        >>> query.awaitTermination()
+        >>> record = progress(query)
+        >>> record.rows, record.backlog
+        (2, 0)
+    """
+    if not hasattr(query, "lastProgress") or not hasattr(query, "runId"):
+        raise ArgumentTypeError(
+            f"progress takes a streaming query, as writeStream.start() returns it. Given: {given(query)}",
+            code="PYSTORM_WRONG_TYPE",
+        )
+    last = query.lastProgress
+    of_spark = {} if last is None else json.loads(last.json)
+    recorded = [_joined(found.records[-1], query, of_spark) for found in _recorded(query)]
+    records = recorded or (list(records_of(of_spark).values()) if of_spark else [])
+    if not records and not of_spark:
+        return None
+    return chosen(records, source, of_spark)
+
+
+def chosen(records: list[PystormProgress], source: str | None, of_spark: Mapping[str, Any]) -> PystormProgress:
+    """The record of the source. Raises UsageError if there is none, or one of several. ``of_spark``: its progress."""
+    if not records:
+        raise _nothing(of_spark)
+    names = [_name(record) for record in records]
+    matching = records if source is None else [record for record in records if source in _name(record)]
+    if len(matching) == 1:
+        return matching[0]
+    shown = ", ".join(f"{name!r} (run {run!r})" for name, run in names)
+    what = "several sources of this package" if source is None else "no such source, or several of that name"
+    raise UsageError(
+        f"the query reads {what}: say which one, as progress(query, source=…), by its topology or its run. There are: "
+        f"{shown}. Given: source={source!r}",
+        code="PYSTORM_SEVERAL_SOURCES",
+    )
+
+
+def _name(record: PystormProgress) -> tuple[str, str]:
+    return (record.topology.name, record.topology.run) if record.topology is not None else ("", "")
+
+
+def _nothing(of_spark: Mapping[str, Any]) -> UsageError:
+    if any(_is_ours(source) for source in of_spark["sources"]):
+        return UsageError(
+            "this Spark asks a source for no report, and the record of the query is not on this machine, or no task "
+            "has reported: call progress() on the driver's machine, without feedback=off, or use Spark 4.2 or later. "
+            f"Given: the query {of_spark['runId']}",
+            code="PYSTORM_NO_PROGRESS",
+        )
+    return UsageError(
+        "no source of the query is of this package: give one that reads format('pystorm'), or a topology. Given: the "
+        f"query {of_spark['runId']}",
+        code="PYSTORM_NO_PROGRESS",
+    )
+
+
+def _is_ours(source: Mapping[str, Any]) -> bool:
+    """By its offset, which every Spark shows."""
+    offset = object_in(source.get("endOffset"))
+    return isinstance(offset.get("offsets"), Mapping) and "version" in offset
+
+
+def _joined(record: PystormProgress, query: "StreamingQuery", of_spark: Mapping[str, Any]) -> PystormProgress:
+    """The record, with what Spark knows better."""
+    record = replace(record, name=query.name)
+    if of_spark.get("batchId") != record.batch_id or not rows_of(of_spark):
+        return record  # Spark is one ahead, or one behind
+    return replace(record, seconds=seconds_of(of_spark), timestamp=of_spark["timestamp"])
+
+
+def _recorded(query: "StreamingQuery", clock: Clock | None = None) -> list[RecordedRun]:
+    """The ends of the files of the query's run, one for each source; none under Spark Connect, whose driver may be
+    elsewhere. Of a query that has ended, it waits for the last line."""
+    jvm = _jvm_of(query)
+    if jvm is None:
+        return []
+    clock = clock or SystemClock()
+    until = clock.monotonic() + WAIT_SECONDS
+    while True:
+        found = _files_of(jvm, str(query.runId))
+        if query.isActive or all(run.ended is not None for run in found) or clock.monotonic() >= until:
+            return found
+        clock.sleep(LOOK_SECONDS)
+
+
+def _files_of(jvm: int, run_id: str) -> list[RecordedRun]:
+    found = []
+    for path in files_in(private_folder(jvm)):
+        with suppress(OSError):
+            run = last_lines(path)
+            if run.records and run.records[-1].run_id == run_id:
+                found.append(run)
+    return found
+
+
+def _jvm_of(query: "StreamingQuery") -> int | None:
+    if not hasattr(query, "_jsq"):
+        return None
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    return None if gateway is None else int(gateway.jvm.java.lang.ProcessHandle.current().pid())

@@ -1,0 +1,110 @@
+"""The newest record of a query, while it runs and after its end."""
+
+import pytest
+
+from pystorm_source import progress, read_stream
+from pystorm_source.errors import UsageError
+from pystorm_source.records.record_file import RecordFile
+from tests.source.reports.made_reports import wait_until
+from tests.source.topologies import Doubled, Numbers
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+
+
+def noop(frame, folder, **trigger):
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
+    return writer.trigger(**(trigger or {"availableNow": True})).start()
+
+
+def ended(query):
+    assert query.awaitTermination(90), "the query did not end"
+    return query
+
+
+@pytest.mark.parametrize("given", [None, "q", Doubled])
+def test_what_is_no_query_is_refused(given):
+    with pytest.raises(TypeError, match=r"PYSTORM_WRONG_TYPE.*takes a streaming query"):
+        progress(given)
+
+
+def test_after_the_end_it_is_the_last_micro_batch_with_its_own_counts(spark, world, tmp_path):
+    world.put(a=30, b=12)
+    folder = tmp_path / "runs"
+    options = world.options("Doubled", maxOffsetsPerTrigger=20, progress__path=str(folder))
+    frame = spark.readStream.format("pystorm").options(**options).load()
+    query = ended(noop(frame, tmp_path))
+    record = progress(query)
+    assert (record.batch_id, record.rows, record.backlog) == (2, 2, 0)
+    assert (record.query_id, record.run_id, record.name) == (query.id, query.runId, None)
+    assert (record.tasks.rows, record.tasks.acked) == (2, 2)
+    assert (record.topology.batch, record.topology.whole) == (2, True)
+    assert not record.counts_of_batch_before
+    # All of the run is in the file of the folder; Spark's progress lacks the tasks of the last one.
+    (path,) = folder.iterdir()
+    run = RecordFile(path).read()
+    assert [(each.batch_id, each.rows) for each in run.records] == [(0, 20), (1, 20), (2, 2)]
+    assert sum(each.tasks.offsets for each in run.records) == 42
+    assert run.ended is not None
+    spark_seconds = {each["batchId"]: each["durationMs"]["triggerExecution"] / 1000 for each in query.recentProgress}
+    for each in run.records[:-1]:
+        assert each.seconds == pytest.approx(spark_seconds[each.batch_id], abs=0.5)
+
+
+def test_while_the_query_runs_it_follows(spark, world, tmp_path):
+    world.put(a=30)
+    query = noop(read_stream(spark, Numbers, path=str(world.folder)), tmp_path, processingTime="0 seconds")
+    try:
+        query.processAllAvailable()
+        wait_until(lambda: (progress(query) or record_of_nothing).rows == 30, "the record of the first micro-batch")
+        first = progress(query)
+        world.put(a=75)
+        query.processAllAvailable()
+        wait_until(lambda: progress(query).rows == 45, "the record of the second one")
+        assert (first.batch_id, progress(query).batch_id) == (0, 1)
+    finally:
+        query.stop()
+    assert progress(query).rows == 45
+
+
+class record_of_nothing:
+    rows = -1
+
+
+def test_of_several_sources_one_is_named(spark, world, tmp_path):
+    world.put(a=30)
+    path = str(world.folder)
+    frame = read_stream(spark, Numbers, path=path).union(read_stream(spark, Doubled, path=path))
+    query = ended(noop(frame, tmp_path))
+    with pytest.raises(UsageError, match=r"several sources.*'Numbers' \(run '\w{32}'\)") as error:
+        progress(query)
+    assert error.value.code == "PYSTORM_SEVERAL_SOURCES"
+    record = progress(query, source="Doubled")
+    assert (record.topology.name, record.rows) == ("Doubled", 30)
+    assert progress(query, source=record.topology.run) == record
+    with pytest.raises(UsageError, match=r"no such source.*Given: source='Halved'"):
+        progress(query, source="Halved")
+
+
+def test_without_reports_it_is_sparks(spark, world, tmp_path):
+    world.put(a=30)
+    query = ended(noop(read_stream(spark, Numbers, path=str(world.folder), feedback="off"), tmp_path))
+    record = progress(query)
+    assert (record.batch_id, record.rows, record.tasks) == (0, 30, None)
+
+
+def test_a_query_without_a_source_of_ours_is_refused(spark, tmp_path):
+    query = noop(spark.readStream.format("rate").load(), tmp_path, processingTime="0 seconds")
+    try:
+        wait_until(lambda: query.lastProgress is not None, "progress")
+        with pytest.raises(UsageError, match="no source of the query is of this package"):
+            progress(query)
+    finally:
+        query.stop()
+
+
+def test_before_the_first_micro_batch_there_is_none(spark, world, tmp_path):
+    query = noop(read_stream(spark, Numbers, path=str(world.folder)), tmp_path, processingTime="1 hour")
+    try:
+        assert progress(query) is None
+    finally:
+        query.stop()
