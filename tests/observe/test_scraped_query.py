@@ -8,7 +8,7 @@ import pytest
 from pystorm_source import PystormProgressListener, read_stream
 from pystorm_source.observe import Prometheus
 from tests.observe.prometheus_server import eventually, prometheus_server
-from tests.observe.slowed import Slowed
+from tests.observe.slowed import CALL_SECONDS, Slowed
 
 RULES = {"PystormBacklogGrows", "PystormBottleneck", "PystormDeadLetters", "PystormNoProgress"}
 
@@ -54,14 +54,24 @@ def test_prometheus_sees_a_running_query(spark, tmp_path):
             (late,) = values(server, "time() - pystorm_last_progress_timestamp_seconds")
             assert -1 < late < 30
             rules = eventually(lambda: evaluated(server))
-            assert {rule["name"]: (rule["health"], rule.get("lastError")) for rule in rules} == dict.fromkeys(
-                RULES, ("ok", None)
-            )
+            found = {rule["name"]: (rule["health"], rule.get("lastError")) for rule in rules}
+            assert found == dict.fromkeys(RULES, ("ok", None))
+            alert = eventually(lambda: server.alerts().get("PystormBottleneck"))
+            assert (alert["labels"]["component"], alert["labels"]["why"]) == ("slow", "busy")
+            assert alert["annotations"]["summary"].startswith("slowed does all that slow can: busy for ")
+            for counted in ("pystorm_execute_count_total", "pystorm_emit_count_total"):
+                assert set(by_component(server, counted)) == {"beats", "quick", "slow"}
+            assert by_component(server, "pystorm_execute_latency_seconds")["slow"] > CALL_SECONDS
+            assert by_component(server, "pystorm_capacity")["slow"] > 0.9
         # A query without gauges has ended. Of a micro-batch that was stopped the sink may have rows, and Spark says
         # nothing of it.
         eventually(lambda: not values(server, "pystorm_backlog_offsets"))
         (exported,) = values(server, "pystorm_rows_total")
         assert exported in accumulate(rows)
+
+
+def by_component(server, expression):
+    return {labels["component"]: value for labels, value in server.query(expression)}
 
 
 def evaluated(server):
