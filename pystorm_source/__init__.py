@@ -37,6 +37,19 @@ else:
         Topology,
         Tuple,
     )
+    from pystorm_source.api.topology import Drawing
+
+    def _svg_of(topology: type[Topology]) -> str | None:
+        from pystorm_source.plan.notebook import svg_of  # only a notebook needs it
+
+        return svg_of(topology)
+
+    def _html_of(topology: type[Topology]) -> str:
+        from pystorm_source.plan.notebook import html_of
+
+        return html_of(topology)
+
+    Topology.drawn_by(Drawing(_svg_of, _html_of))
 
 if TYPE_CHECKING:
     from pystorm_source.source.driver.progress_listener import PystormProgressListener

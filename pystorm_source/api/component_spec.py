@@ -9,6 +9,7 @@ from cython_core.routing.output_collector import SpoutBase
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import ArgumentTypeError, StreamNotDeclaredError, TopologyError, given, nearest
+from pystorm_source.html_table import html_table
 from pystorm_source.redaction import redacted
 
 
@@ -179,6 +180,14 @@ class ComponentSpec:
     def __repr__(self) -> str:
         return f"<{self.component_cls.__name__} spec {self.label!r}>"
 
+    def _repr_html_(self) -> str:
+        """Asked by a notebook."""
+        rows: list[tuple[str, object]] = [("tasks", self.par if isinstance(self.par, int) else json.dumps(self.par))]
+        rows += [("input", f"{each.componentId}.{each.streamId} by {by}") for each, by in self.inputs.items()]
+        rows += [("stream", f"{each.name}: {', '.join(_declared(each)) or 'no fields'}") for each in self.streams]
+        rows += [("config", f"{key} = {json.dumps(redacted(key, value))}") for key, value in self.config.items()]
+        return html_table(f"{self.label}, {self.component_cls.__name__}", ("", ""), rows)
+
     @staticmethod
     def _checked_name(name: Any) -> str | None:
         if name is not None and (not isinstance(name, str) or not name):
@@ -281,6 +290,10 @@ def _task_count(tasks: Any) -> int:
             f"`par`, the number of tasks, must be at least 1. Given: {given(tasks)}", code="PYSTORM_INVALID_TOPOLOGY"
         )
     return tasks
+
+
+def _declared(stream: Stream) -> list[str]:
+    return [f"{name} {ddl}" if ddl else name for name, ddl in zip(stream.fields, stream.types, strict=True)]
 
 
 def _shown(config: Any) -> str:

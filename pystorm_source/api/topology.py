@@ -1,6 +1,7 @@
 """A topology, declared as a class."""
 
 import copy
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from pystorm_source.api.component import Component
@@ -25,6 +26,13 @@ class Subscription(NamedTuple):
     producer: ComponentSpec
     stream: Stream
     grouping: Grouping
+
+
+class Drawing(NamedTuple):
+    """How a notebook's picture of a topology is drawn: given from above, since this room knows no plan."""
+
+    svg: Callable[[type["Topology"]], str | None]
+    html: Callable[[type["Topology"]], str]
 
 
 class _Thrift:
@@ -75,6 +83,7 @@ class Topology:
 
     config: ClassVar[dict[str, Any]] = {}
     specs: ClassVar[tuple[ComponentSpec, ...]] = ()
+    _drawing: ClassVar[Drawing | None] = None
     thrift_spouts = _Thrift()
     thrift_bolts = _Thrift()
     thrift_topology = _Thrift()
@@ -233,6 +242,24 @@ class Topology:
                     if name is not None and getattr(spec, known) == name:
                         return spec
         return None
+
+    @classmethod
+    def drawn_by(cls, drawing: Drawing) -> None:
+        """Says how the pictures of all topologies are drawn in a notebook.
+
+        Args:
+            drawing (Drawing): functions that take a topology.
+        """
+        cls._drawing = drawing
+
+    @classmethod
+    def _repr_svg_(cls) -> str | None:
+        """Asked by a notebook whose cell ends in a topology, as is the next one."""
+        return cls._drawing.svg(cls) if cls._drawing is not None and cls.specs else None
+
+    @classmethod
+    def _repr_html_(cls) -> str | None:
+        return cls._drawing.html(cls) if cls._drawing is not None and cls.specs else None
 
     @classmethod
     def merged_config(cls) -> dict[str, Any]:

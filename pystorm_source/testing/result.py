@@ -1,12 +1,18 @@
 """The result of a run of a topology."""
 
 from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 from pystorm_source.api import ComponentSpec
 from pystorm_source.errors import StreamNotDeclaredError, given, nearest
+from pystorm_source.html_table import html_table
 from pystorm_source.plan import Plan
 from pystorm_source.worker.local_run import Counts
+
+_COLUMNS = ("emitted", "executed", "acked", "failed", "unsettled")
+_MOST_ERRORS = 20
+"""Errors below the table in a notebook. More: the output grows with the input. Less: the one that tells is missing."""
 
 
 class Result:
@@ -95,17 +101,24 @@ class Result:
         return list(self._rows[name, stream])
 
     def __repr__(self) -> str:
-        names = ("emitted", "executed", "acked", "failed", "unsettled")
         width = max(map(len, self.emitted), default=0)
-        lines = [
-            f"<Result of {self.topology}: {counted(self.micro_batches, 'micro-batch')}, "
-            f"{counted(self.attempts, 'attempt')}, {counted(len(self.errors), 'error')}",
-            "  " + " " * width + "".join(f"{name:>11}" for name in names),
-        ]
+        lines = [f"<{self._headline()}", "  " + " " * width + "".join(f"{name:>11}" for name in _COLUMNS)]
         for component in self.emitted:
-            counts = "".join(f"{getattr(self, name)[component]:>11,}" for name in names)
+            counts = "".join(f"{getattr(self, name)[component]:>11,}" for name in _COLUMNS)
             lines.append(f"  {component:{width}}{counts}")
         return "\n".join([*lines, *(f"  {error}" for error in self.errors)]) + ">"
+
+    def _repr_html_(self) -> str:
+        """Asked by a notebook."""
+        rows = [[name, *(getattr(self, column)[name] for column in _COLUMNS)] for name in self.emitted]
+        errors = "".join(f"<pre>{escape(str(error))}</pre>" for error in self.errors[:_MOST_ERRORS])
+        return html_table(self._headline(), ("component", *_COLUMNS), rows) + errors
+
+    def _headline(self) -> str:
+        return (
+            f"Result of {self.topology}: {counted(self.micro_batches, 'micro-batch')}, "
+            f"{counted(self.attempts, 'attempt')}, {counted(len(self.errors), 'error')}"
+        )
 
 
 def counted(number: int, noun: str) -> str:
