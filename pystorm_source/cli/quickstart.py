@@ -45,7 +45,7 @@ def quickstart(
         steps.insert(1, "pip install -e '.[test]'")
     if spout:
         steps.append("python feed.py 1000")
-    steps.append(f"pystorm-source run {package}.topology:{TOPOLOGIES[kind]} --once --rows 10")
+    steps.append(f"pystorm-source run {package}.topology:{TOPOLOGIES[kind]} --once --rows {3 if spout else 10}")
     shown = "".join(f"    {step}\n" for step in steps)
     typer.echo(f"made {folder.name}/\n\n{shown}\nREADME.md there says more.")
 

@@ -51,7 +51,7 @@ def test_the_command_says_what_to_do_next_with_a_spout(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["quickstart", "shop", "--spout"])
     assert result.exit_code == 0
-    assert "    python feed.py 1000\n    pystorm-source run shop.topology:Orders --once --rows 10\n" in result.stdout
+    assert "    python feed.py 1000\n    pystorm-source run shop.topology:Orders --once --rows 3\n" in result.stdout
     again = CliRunner().invoke(app, ["quickstart", "shop", "--spout"])
     assert again.exit_code == 0 and again.stdout.startswith("nothing is new: the project shop/ is there already")
 
