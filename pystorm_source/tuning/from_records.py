@@ -44,7 +44,7 @@ def read_records(path: Path) -> list[PystormProgress]:
 
 def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
     """The last micro-batches of a query as one observation. ``cores``: that its tasks have, together."""
-    every = [record for record in records if record.topology is not None]
+    every = [record for record in _aligned(list(records)) if record.topology is not None]
     chosen = every[COLD:][-LAST:] or every[-1:]
     topologies = [record.topology for record in chosen if record.topology is not None]
     last = chosen[-1]
@@ -63,6 +63,19 @@ def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
         target=last.target,
         reason=reasons.most_common(1)[0][0],
     )
+
+
+def _aligned(records: list[PystormProgress]) -> list[PystormProgress]:
+    """Durations and rows beside the counts of the same micro-batch: those of Spark's progress are of the one before;
+    the first of them, whose duration is not known, is left out."""
+    aligned = []
+    for number, record in enumerate(records):
+        if not record.counts_of_batch_before:
+            aligned.append(record)
+        elif number:
+            before = records[number - 1]
+            aligned.append(msgspec.structs.replace(record, seconds=before.seconds, rows=before.rows))
+    return aligned or records
 
 
 def _micro_batch(record: PystormProgress) -> MicroBatch | None:

@@ -74,7 +74,7 @@ def _slow(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal
             text = f"under inline a batch ends with its turn: none is needed; {queue} tuples stay near the processor"
             yield Proposal(finding, _keys({BATCH: 1, QUEUE: queue}), text)
         yield Proposal(finding, _keys({BATCH: 1}), "under inline a batch ends with its turn: none is needed")
-        yield Proposal(finding, _keys({BATCH: 256}), "fewer hand-overs: one for 256 tuples")
+        yield Proposal(finding, _batches(256, plan), "fewer hand-overs: one for 256 tuples")
         yield Proposal(finding, _keys({QUEUE: 256}), "a queue of 256 stays nearer to the processor")
     else:
         yield from _lock(finding, observed, plan)
@@ -111,10 +111,8 @@ def _lock(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal
 
 
 def _tiny_batches(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
-    queue = plan.options.receive_buffer_size
     for size in (100, 256):
-        longer = {QUEUE: None} if size > queue // 2 else {}
-        yield Proposal(finding, _keys({BATCH: size, **longer}), f"one wake-up for {size} tuples instead of each")
+        yield Proposal(finding, _batches(size, plan), f"one wake-up for {size} tuples instead of each")
     if plan.options.flush_interval_millis < 10 and plan.options.producer_batch_size > 1:
         yield Proposal(finding, _keys({FLUSH: 10}), "batches that are not full wait 10 ms for more")
 
@@ -161,6 +159,11 @@ def _falling(most: int) -> Sequence[int]:
 def _spreadable(name: str, plan: Plan) -> bool:
     groupings = {edge.grouping for edge in plan.edges if edge.consumer == name}
     return bool(groupings) and groupings <= set(SPREADABLE)
+
+
+def _batches(size: int, plan: Plan) -> Settings:
+    """Batches of that size, with a longer queue if they are more than half of it."""
+    return _keys({BATCH: size} if size <= plan.options.receive_buffer_size // 2 else {BATCH: size, QUEUE: 4 * size})
 
 
 def _keys(keys: dict[str, Any]) -> Settings:

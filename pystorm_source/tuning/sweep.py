@@ -27,6 +27,8 @@ WORTH = 1.03
 """A change is kept if it gains so much. Less: noise is kept. More: small gains that add up are lost."""
 PROMISING = 1.02
 """A setting that gains so much in SCREENING pairs is measured in CONFIRMING ones; if no time is left, as few as one."""
+NEAR = 0.96
+"""A setting that seems to lose so little may gain: it is measured again if time is left."""
 CLEAR, HOPELESS = 1.5, 0.7
 """Gains that one pair proves: to be kept, and to be dropped."""
 PLAIN = 1.15
@@ -147,10 +149,12 @@ class Sweep:
         return replace(trial.observed, cpu_share=self._cpu_share)
 
     def _improved(self, outcome: Outcome, tried: set[Settings]) -> Step | None:
-        """The next change that is kept, of the largest finding that has one."""
+        """The next change that is kept, of the largest finding that has one; if there is none, and time is left, those
+        that seemed to gain nothing by a little are measured again."""
         best = outcome.best
         observed = self._seen(best)
         plan = best.settings.applied(self.plan)
+        near: list[tuple[float, Proposal]] = []
         for finding in findings(observed):
             promising: list[tuple[float, Proposal]] = []
             for proposal in proposals(finding, observed, plan):
@@ -162,13 +166,17 @@ class Sweep:
                     continue
                 tried.add(settings)
                 gain = self._tried(best, settings)
-                if gain >= PROMISING:
-                    promising.append((gain, proposal))
+                (promising if gain >= PROMISING else near).append((gain, proposal))
                 if gain >= 4:  # the others are smaller steps the same way
                     break
             for _, proposal in sorted(promising, key=lambda each: -each[0])[:2]:
                 if step := self._confirmed(best, proposal):
                     return step
+        for gain, proposal in sorted(near, key=lambda each: -each[0]):
+            if gain < NEAR or not self._has_time(2 * (CONFIRMING + VERIFYING)):
+                break
+            if step := self._confirmed(best, proposal):
+                return step
         return None
 
     def _tried(self, best: Trial, settings: Settings) -> float:

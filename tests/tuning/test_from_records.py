@@ -1,8 +1,10 @@
 """A query's record file: what is read of it, what is left out, what it is refused for."""
 
 import json
+from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from pystorm_source.errors import OptionError
 from pystorm_source.records.record import PystormProgress
@@ -38,3 +40,14 @@ def test_a_file_without_records_is_refused(tmp_path):
         read_records(file_of(tmp_path, ["{}", PystormProgress().to_json()]))
     with pytest.raises(OptionError, match="No such file"):
         read_records(tmp_path / "none.jsonl")
+
+
+def test_counts_of_the_micro_batch_before_go_with_its_duration(tmp_path):
+    """As a listener has them, out of Spark's progress."""
+    same = [samples.progress(batch) for batch in range(8)]
+    shifted = [
+        replace(late, tasks=early.tasks, topology=early.topology, counts_of_batch_before=True)
+        for early, late in pairwise(same)
+    ]
+    assert observed_of(shifted, 4).micro_batches[0].seconds == same[3].seconds
+    assert observed_of(same, 4).micro_batches[0].seconds == same[2].seconds
