@@ -153,8 +153,8 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if "://" in self.progress_path:
             raise OptionError(
-                "option 'progress.path' is a folder on the driver's machine, without scheme: on Databricks one of "
-                f"/Volumes/… will do. Given: {self.progress_path!r}",
+                "option 'progress.path' is a folder on a disk of the driver, which takes appended lines: name it "
+                f"without scheme. Given: {self.progress_path!r}",
                 code="PYSTORM_INVALID_OPTION",
             )
         if self.feedback_host and not _is_host(self.feedback_host):

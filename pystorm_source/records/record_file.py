@@ -107,14 +107,20 @@ class RecordFile:
 
 
 def last_lines(path: Path) -> RecordedRun:
-    """What the end of a file holds: quick, however long it is. Without ``begin``, as a rule. Raises OSError."""
+    """The first line of a file, its last record and its end: quick, however long it is. Raises OSError."""
     run = RecordedRun()
     with path.open("rb") as file:
+        run.take(file.readline(TAIL_BYTES))
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - TAIL_BYTES))
-        lines = file.read().split(b"\n")
-    for line in lines[:-1] if size <= TAIL_BYTES else lines[1:-1]:
-        run.take(line)
+        lines = file.read().split(b"\n")[:-1]
+    for line in reversed(lines):
+        found = parsed(line)
+        if isinstance(found, PystormProgress):
+            run.records = [found]
+            break
+        if isinstance(found, End):
+            run.ended = found.ended
     return run
 
 

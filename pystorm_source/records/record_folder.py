@@ -70,7 +70,7 @@ def sweep(folder: Path, clock: Clock | None = None) -> None:
     many. Raises nothing."""
     now = (clock or SystemClock()).wall()
     for old, jvm in _folders():
-        if not _runs(jvm) and now - _changed(old) > KEPT_SECONDS:
+        if not runs(jvm) and now - _changed(old) > KEPT_SECONDS:
             shutil.rmtree(old, ignore_errors=True)
     for path in files_in(folder)[:-MOST_FILES]:
         with suppress(OSError):
@@ -97,7 +97,8 @@ def _folders() -> list[tuple[Path, int]]:
     return found
 
 
-def _runs(process: int) -> bool:
+def runs(process: int) -> bool:
+    """Whether there is a process of that id on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

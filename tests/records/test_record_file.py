@@ -179,9 +179,15 @@ def test_the_end_of_a_long_file_is_found_at_once(tmp_path):
         writer.write(progress(batch))
     writer.end(9.0)
     run = last_lines(writer.path)
-    assert run.ended == 9.0
-    assert run.records[-1] == progress(399)
-    assert 0 < len(run.records) < 400
+    assert (run.begin, run.records, run.ended) == (BEGIN, [progress(399)], 9.0)
+
+
+def test_the_end_of_a_file_of_one_line_is_that_line(writer, tmp_path):
+    writer.write(small(0, 5))
+    run = last_lines(writer.path)
+    assert (run.begin, run.records, run.ended) == (BEGIN, [small(0, 5)], None)
+    (tmp_path / "empty.jsonl").write_text("")
+    assert last_lines(tmp_path / "empty.jsonl").records == []
 
 
 def test_a_reader_beside_the_writer_sees_whole_records_in_order(tmp_path):

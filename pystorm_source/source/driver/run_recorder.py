@@ -122,6 +122,7 @@ class RunRecorder:
         self._clock = clock
         self._topology = topology
         self._folder = folder
+        self._private = private_folder(os.getppid())
         self._changed = Condition()
         self._writer: RecordWriter | None = None
         self._asked = (0.0, 0.0)
@@ -230,16 +231,15 @@ class RunRecorder:
     def _made(self) -> RecordWriter:
         """The writer of the file, and the folder that it is in. A file in a folder of the user is found by a link in
         the private one."""
-        private = private_folder(os.getppid())
-        sweep(private, self._clock)
+        sweep(self._private, self._clock)
         if not self._folder:
-            make_private(private)
-            return RecordWriter(private, self._begin)
+            make_private(self._private)
+            return RecordWriter(self._private, self._begin)
         Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
         writer = RecordWriter(Path(self._folder).absolute(), self._begin)
         with suppress(OSError):
-            make_private(private)
-            (private / writer.path.name).symlink_to(writer.path)
+            make_private(self._private)
+            (self._private / writer.path.name).symlink_to(writer.path)
         return writer
 
     def _log(self, error: Exception) -> None:
@@ -247,7 +247,7 @@ class RunRecorder:
             self._said = True
             logger.warning(
                 "the record of this run has gaps, as its file cannot be written (%s): give option progress.path a "
-                "folder of the driver that has room. The query goes on. Given: progress.path=%r",
+                "folder on a disk of the driver that has room. The query goes on. Given: progress.path=%r",
                 error,
                 self._folder,
                 exc_info=not isinstance(error, OSError),

@@ -2,27 +2,18 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import ArgumentTypeError, UsageError, given
 from pystorm_source.json_values import object_in
 from pystorm_source.records.from_spark import records_of, rows_of, seconds_of
 from pystorm_source.records.record import PystormProgress
-from pystorm_source.records.record_file import RecordedRun, last_lines
-from pystorm_source.records.record_folder import files_in, private_folder
+from pystorm_source.source.job.recorded import last_records
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
-
-WAIT_SECONDS = 2.0
-"""For the last line of a run that has ended. Longer: a call takes long if the runner was killed. Shorter: the last
-micro-batch may be missing on a busy machine."""
-LOOK_SECONDS = 0.02
-"""Between two looks for it. Longer: a call takes longer than it need."""
 
 
 def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgress | None:
@@ -68,7 +59,7 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
         )
     last = query.lastProgress
     of_spark = {} if last is None else json.loads(last.json)
-    recorded = [_joined(found.records[-1], query, of_spark) for found in _recorded(query)]
+    recorded = [_joined(found.records[-1], query, of_spark) for found in last_records(query)]
     records = recorded or (list(records_of(of_spark).values()) if of_spark else [])
     if not records and not of_spark:
         return None
@@ -123,37 +114,3 @@ def _joined(record: PystormProgress, query: "StreamingQuery", of_spark: Mapping[
     if of_spark.get("batchId") != record.batch_id or not rows_of(of_spark):
         return record  # Spark is one ahead, or one behind
     return replace(record, seconds=seconds_of(of_spark), timestamp=of_spark["timestamp"])
-
-
-def _recorded(query: "StreamingQuery", clock: Clock | None = None) -> list[RecordedRun]:
-    """The ends of the files of the query's run, one for each source; none under Spark Connect, whose driver may be
-    elsewhere. Of a query that has ended, it waits for the last line."""
-    jvm = _jvm_of(query)
-    if jvm is None:
-        return []
-    clock = clock or SystemClock()
-    until = clock.monotonic() + WAIT_SECONDS
-    while True:
-        found = _files_of(jvm, str(query.runId))
-        if query.isActive or all(run.ended is not None for run in found) or clock.monotonic() >= until:
-            return found
-        clock.sleep(LOOK_SECONDS)
-
-
-def _files_of(jvm: int, run_id: str) -> list[RecordedRun]:
-    found = []
-    for path in files_in(private_folder(jvm)):
-        with suppress(OSError):
-            run = last_lines(path)
-            if run.records and run.records[-1].run_id == run_id:
-                found.append(run)
-    return found
-
-
-def _jvm_of(query: "StreamingQuery") -> int | None:
-    if not hasattr(query, "_jsq"):
-        return None
-    from pyspark import SparkContext
-
-    gateway: Any = SparkContext._gateway
-    return None if gateway is None else int(gateway.jvm.java.lang.ProcessHandle.current().pid())

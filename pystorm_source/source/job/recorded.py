@@ -1,0 +1,59 @@
+"""The record files of a query of this process's session."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.records.record_file import RecordedRun, last_lines
+from pystorm_source.records.record_folder import files_in, private_folder, runs
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+WAIT_SECONDS = 2.0
+"""For the last line of a run that has ended. Longer: a call takes long if the runner hangs. Shorter: the last
+micro-batch may be missing on a busy machine."""
+LOOK_SECONDS = 0.02
+"""Between two looks for it. Longer: a call takes longer than it need."""
+
+
+def record_files(query: "StreamingQuery") -> list[Path]:
+    """The files of the query's run, one for each of its sources of this package; none before a task has reported, and
+    under Spark Connect, whose driver may be elsewhere."""
+    jvm = _jvm_of(query)
+    found = [] if jvm is None else [(path, _end_of(path)) for path in files_in(private_folder(jvm))]
+    return [path for path, run in found if run.records and run.records[-1].run_id == str(query.runId)]
+
+
+def last_records(query: "StreamingQuery", clock: Clock | None = None) -> list[RecordedRun]:
+    """What the files of the query's run have at their ends. If it has ended, waits for the last line."""
+    clock = clock or SystemClock()
+    has_ended = not query.isActive
+    until = clock.monotonic() + WAIT_SECONDS
+    paths = record_files(query)
+    while True:
+        found = [_end_of(path) for path in paths]
+        if not has_ended or not any(map(_is_written, found)) or clock.monotonic() >= until:
+            return [run for run in found if run.records]
+        clock.sleep(LOOK_SECONDS)
+
+
+def _is_written(run: RecordedRun) -> bool:
+    """Whether lines may still come."""
+    return run.ended is None and run.begin is not None and runs(run.begin.process)
+
+
+def _end_of(path: Path) -> RecordedRun:
+    with suppress(OSError):
+        return last_lines(path)
+    return RecordedRun()
+
+
+def _jvm_of(query: "StreamingQuery") -> int | None:
+    if not hasattr(query, "_jsq"):
+        return None
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    return None if gateway is None else int(gateway.jvm.java.lang.ProcessHandle.current().pid())
