@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pystorm_source.tuning.classify import WAITS, Finding
-from pystorm_source.tuning.model import ROOM, cut, fitted, pending_for, share_for_tasks, span, target_for
-from pystorm_source.tuning.observed import MicroBatch, Observed
+from pystorm_source.tuning.model import ROOM, cut, fitted, pending_for, rows_in, share_for_tasks, span, target_for
+from pystorm_source.tuning.observed import Observed
 
 FIXED_SHARE = 0.05
 """Of a micro-batch, that its fixed cost may take. Less: rows wait longer for little. More: throughput is given away."""
@@ -79,13 +79,19 @@ def _target(finding: Finding, observed: Observed) -> Iterator[Advice]:
     before, after = share_for_tasks(mean.seconds, mean.fixed), share_for_tasks(wanted, mean.fixed)
     if before <= 0:
         return
+    batches = observed.micro_batches
+    for_a_row = sum(each.task_seconds for each in batches) / max(1, sum(each.rows for each in batches))
+    at_work = min(observed.cores, max(each.ranges for each in batches))
+    rows = rows_in(wanted - mean.fixed, for_a_row, at_work)
     yield Advice(
-        finding, f"a longer target: {wanted:.0f} s; a row then waits 1.5 times as long, {1.5 * wanted:.0f} s, on "
-        "average", after / before,
+        finding,
+        f"a longer target: {wanted:.0f} s, about {rows:,} rows a micro-batch; a row then waits 1.5 times as long, "
+        f"{1.5 * wanted:.0f} s, on average",
+        after / before,
         f"1 - {mean.fixed:.2f} / {mean.seconds:.2f} = {before:.0%} is left for tasks; "
         f"1 - {mean.fixed:.2f} / {wanted:.1f} = {after:.0%}",
         ("batch.target.millis", round(wanted * 1000)),
-    )  # fmt: skip
+    )
 
 
 def _sink(finding: Finding, observed: Observed) -> Iterator[Advice]:
@@ -186,9 +192,3 @@ def _trees(finding: Finding, observed: Observed) -> Iterator[Advice]:
         f"held {held:.0%} of the time, bolts busy {busiest:.0%}: {gain:.1f} times; {spout.pending_high_mark:,} * "
         f"{gain:.1f} * {ROOM:g}",
     )  # fmt: skip
-
-
-def batch_of(seconds: float, rows: int, tasks: Iterable[float], output_full: float = 0.0) -> MicroBatch:
-    """A micro-batch from the durations of its tasks."""
-    durations = list(tasks)
-    return MicroBatch(seconds, rows, sum(durations), max(durations, default=0.0), len(durations), output_full)

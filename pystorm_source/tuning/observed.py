@@ -38,14 +38,13 @@ class MicroBatch(NamedTuple):
 class Observed:
     """Counts and shares of the time, of ``seconds``.
 
-    ``components``: as records have them. ``scheduler``: empty if it is not known.
-    ``tuples``: that the spouts' trees, or ranges, have finished. ``processors``: in use on average, None if that is
-    not known. ``cpu_share``: component → share of its calls' duration in which they computed, rather than
-    waited; ``requests``: async bolts → the bound of their requests; ``asks``: their seconds for a request.
-    ``spread``: component → what its busiest task did, by the mean of its tasks. ``emitted_at_once``: most tuples that
-    waited for room in a queue, hence that one call emitted beyond it. ``partitions``: sizes of the spouts' partitions.
-    ``config``: the engine's keys that are set. Of a query: ``micro_batches``; ``backlog``; ``target``: seconds;
-    ``reason``: of the limit, most often.
+    ``components``: as records have them. ``scheduler``: empty if it is not known. ``tuples``: that the spouts' trees,
+    or ranges, have finished. ``processors``: in use on average, None if that is not known. ``cpu_share``: component →
+    share of its calls' duration in which they computed, rather than waited; ``requests``: async bolts → the bound of
+    their requests. ``spread``: component → what its busiest task did, by the mean of its tasks. ``emitted_at_once``:
+    most tuples that waited for room in a queue, hence that one call emitted beyond it. ``partitions``: sizes of the
+    spouts' partitions. Of a query: ``micro_batches``; ``backlog``; ``target``: seconds; ``reason``: of the limit, most
+    often.
     """
 
     components: tuple[ComponentProgress, ...]
@@ -56,12 +55,9 @@ class Observed:
     processors: float | None = None
     cpu_share: Mapping[str, float] = field(default_factory=dict)
     requests: Mapping[str, int] = field(default_factory=dict)
-    asks: Mapping[str, float] = field(default_factory=dict)
     spread: Mapping[str, float] = field(default_factory=dict)
     emitted_at_once: int = 0
     partitions: tuple[int, ...] = ()
-    config: Mapping[str, object] = field(default_factory=dict)
-    open_trees: float = 0.0
     micro_batches: tuple[MicroBatch, ...] = ()
     backlog: int | None = None
     target: float | None = None

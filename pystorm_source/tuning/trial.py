@@ -15,12 +15,11 @@ from typing import Any
 
 from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
-from pystorm_source.api import AsyncBolt
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.plan.plan import Plan
-from pystorm_source.records.record import ComponentProgress, Counts, Latency
 from pystorm_source.tuning import machine
 from pystorm_source.tuning.call_times import CallTimes, timed
+from pystorm_source.tuning.from_run import observed_run
 from pystorm_source.tuning.model import stays
 from pystorm_source.tuning.observed import Observed
 from pystorm_source.tuning.settings import Settings
@@ -106,7 +105,8 @@ class TrialRunner:
             pass  # input that is finite, once more
         trial = spent.trial
         trial.open_trees = fmean(spent.open_trees) if spent.open_trees else 0.0
-        trial.observed = self._observed(plan, spent)
+        seen = observed_run(plan, spent.counts.report, spent.busy, trial.rate, spent.computed)
+        trial.observed = replace(seen, cores=self.cores, partitions=spent.sizes)
         return trial
 
     def _read_once(self, plan: Plan, spent: "_Spent") -> bool:
@@ -127,35 +127,6 @@ class TrialRunner:
         finally:
             local.stop()
         return read_any
-
-    def _observed(self, plan: Plan, spent: "_Spent") -> Observed:
-        trial, seconds = spent.trial, spent.busy
-        reported: Mapping[str, Any] = spent.counts.report.get("components", {})
-        waiting = {component.name: component for component in plan.components if issubclass(component.cls, AsyncBolt)}
-        return Observed(
-            components=tuple(
-                _component(
-                    component.name,
-                    component.is_spout,
-                    plan.options.scheduler == "inline",
-                    component.options.receive_buffer_size,
-                    reported.get(component.name, {}),
-                    seconds,
-                )
-                for component in plan.components
-            ),
-            seconds=seconds,
-            cores=self.cores,
-            tuples=round(trial.rate * seconds),
-            scheduler=plan.options.scheduler,
-            processors=spent.computed / seconds if seconds > 0 else None,
-            requests={name: component.options.async_max_pending for name, component in waiting.items()},
-            spread={name: _spread(each) for name, each in reported.items()},
-            emitted_at_once=max([0, *(each.get("pending_emits_high_mark", 0) for each in reported.values())]),
-            partitions=spent.sizes,
-            config=dict(plan.config),
-            open_trees=trial.open_trees,
-        )
 
 
 @dataclass
@@ -251,33 +222,3 @@ def _tuples(local: LocalRun, ranges: Any) -> int:
         emits = local.worker.last_run().emits
         done += sum(emits.get(name, 0) for name in local.without_offsets)
     return done
-
-
-def _spread(counts: Mapping[str, Any]) -> float:
-    """What the busiest task executed, by the mean of the tasks."""
-    executed = [each.get("executed", 0) for each in counts.get("tasks", {}).values()]
-    return max(executed) * len(executed) / sum(executed) if sum(executed) else 1.0
-
-
-def _component(
-    name: str, is_spout: bool, is_inline: bool, queue_capacity: int, counts: Mapping[str, Any], seconds: float
-) -> ComponentProgress:
-    tasks = list(counts.get("tasks", {}).values()) or [{}]
-    latency = counts.get("latency", {})
-    share = 1.0 / seconds if seconds > 0 else 0.0
-    busy = [each.get("busy_seconds", 0.0) for each in tasks]
-    return ComponentProgress(
-        name=name,
-        kind="spout" if is_spout else "bolt",
-        tasks=len(tasks),
-        batch=Counts(
-            **{each: counts.get(each, 0) for each in ("executed", "emitted", "transferred", "acked", "failed")}
-        ),
-        execute=Latency(**{each: latency.get(each, 0) for each in ("count", "mean", "p50", "p99", "max")}),
-        capacity=(sum(busy) if is_inline else max(busy)) * share,
-        stalls={reason: spent * share / len(tasks) for reason, spent in counts.get("stall_seconds", {}).items()},
-        queue_high_mark=counts.get("queue_high_mark", 0),
-        queue_capacity=0 if is_spout else queue_capacity,
-        pending_high_mark=counts.get("pending_high_mark", 0),
-        batch_fill=counts.get("batch_fill", 0.0),
-    )

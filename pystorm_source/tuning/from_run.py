@@ -1,0 +1,56 @@
+"""The counts of a trial as an observation, in the shape of a query's records."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pystorm_source.api import AsyncBolt
+from pystorm_source.plan.plan import ComponentPlan, Plan
+from pystorm_source.records.record import ComponentProgress, Counts, Latency
+from pystorm_source.tuning.observed import Observed
+
+COUNTED = ("executed", "emitted", "transferred", "acked", "failed")
+LATENCY = ("count", "mean", "p50", "p99", "max")
+
+
+def observed_run(plan: Plan, report: Mapping[str, Any], seconds: float, rate: float, computed: float) -> Observed:
+    """``report``: of workers, added up, over ``seconds`` of their rounds; ``rate``: tuples of the spouts per second;
+    ``computed``: processor seconds. What the report does not say, such as the cores, is left at its default."""
+    reported: Mapping[str, Any] = report.get("components", {})
+    waiting = {component.name: component for component in plan.components if issubclass(component.cls, AsyncBolt)}
+    return Observed(
+        components=tuple(_component(plan, each, reported.get(each.name, {}), seconds) for each in plan.components),
+        seconds=seconds,
+        cores=1,
+        tuples=round(rate * seconds),
+        scheduler=plan.options.scheduler,
+        processors=computed / seconds if seconds > 0 else None,
+        requests={name: component.options.async_max_pending for name, component in waiting.items()},
+        spread={name: _spread(each) for name, each in reported.items()},
+        emitted_at_once=max([0, *(each.get("pending_emits_high_mark", 0) for each in reported.values())]),
+    )
+
+
+def _spread(counts: Mapping[str, Any]) -> float:
+    """What the busiest task executed, by the mean of the tasks."""
+    executed = [each.get("executed", 0) for each in counts.get("tasks", {}).values()]
+    return max(executed) * len(executed) / sum(executed) if sum(executed) else 1.0
+
+
+def _component(plan: Plan, component: ComponentPlan, counts: Mapping[str, Any], seconds: float) -> ComponentProgress:
+    tasks = list(counts.get("tasks", {}).values()) or [{}]
+    latency = counts.get("latency", {})
+    share = 1.0 / seconds if seconds > 0 else 0.0
+    busy = [each.get("busy_seconds", 0.0) for each in tasks]
+    return ComponentProgress(
+        name=component.name,
+        kind="spout" if component.is_spout else "bolt",
+        tasks=len(tasks),
+        batch=Counts(**{name: counts.get(name, 0) for name in COUNTED}),
+        execute=Latency(**{name: latency.get(name, 0) for name in LATENCY}),
+        # As in records: under inline all tasks share one thread, under threads the busiest task counts.
+        capacity=(sum(busy) if plan.options.scheduler == "inline" else max(busy)) * share,
+        stalls={reason: spent * share / len(tasks) for reason, spent in counts.get("stall_seconds", {}).items()},
+        queue_high_mark=counts.get("queue_high_mark", 0),
+        queue_capacity=0 if component.is_spout else component.options.receive_buffer_size,
+        batch_fill=counts.get("batch_fill", 0.0),
+    )
