@@ -64,6 +64,7 @@ LADDER = (
         "tune", "sentences/s of word count as `tune` sets it in a minute; against the best of an exhaustive sweep"
     ),
     Benchmark("overload", "batch time, goodput and memory of a query with ten times its load; against fixed limits"),
+    Benchmark("observe", "what counts, metrics and the page cost a query; size of a report and of the progress"),
     Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),
 )
 

@@ -110,7 +110,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
             offsets=offsets,
             rows=counts.rows,
             seconds=max(SHORTEST, seconds),
-            stalls=counts.stalls,  # type: ignore[arg-type]  # a test compares the names
+            stalls={reason: each for reason, each in counts.stalls.items() if each},  # type: ignore[misc]  # a test compares the names
             queue_high_mark=QueueHighMark(count=counts.queue_high_mark, capacity=counts.queue_capacity),
             acked=counts.acked,
             failed=counts.failed,
