@@ -102,7 +102,8 @@ def _harmless(
 class RunRecorder:
     """The record of one run of a query.
 
-    ``topology``: the components' counts of the newest micro-batch with a report. ``folder``: option progress.path,
+    ``topology``: the components' counts of the newest micro-batch with a report. ``dropped``: reason → reports that
+    could not be used. ``folder``: option progress.path,
     empty for the private folder of the driver's JVM alone. ``here``: whether this process is to write.
 
     Threading law: the planning thread calls all methods but ``reported``, which the thread that receives reports calls;
@@ -114,6 +115,7 @@ class RunRecorder:
         begin: Begin,
         clock: Clock,
         topology: Callable[[], TopologyProgress | None],
+        dropped: Callable[[], Mapping[str, int]],
         folder: str = "",
         here: bool | None = None,
     ):
@@ -121,6 +123,7 @@ class RunRecorder:
         self._begin = begin
         self._clock = clock
         self._topology = topology
+        self._dropped = dropped
         self._folder = folder
         self._private = private_folder(os.getppid())
         self._changed = Condition()
@@ -205,7 +208,7 @@ class RunRecorder:
         batch.changed = False
 
     def _record(self, batch: _Batch) -> PystormProgress:
-        tasks = tasks_of(batch.summary.to_json())
+        tasks = tasks_of(batch.summary.to_json(self._dropped()))
         return PystormProgress(
             query_id=self._query.query if self._query is not None else "",
             run_id=self._query.run if self._query is not None else "",

@@ -102,9 +102,15 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._run = uuid.uuid4().hex
         self._began = self._clock.wall()
         self._counts = QueryCounts(request.plan, output, self._run)
-        begin = begin_of(request.plan, output, self._run, self._began)
-        self._recorder = RunRecorder(begin, self._clock, self._counts.topology, options.progress_path, recorded)
         self._receiver = ReportReceiver(options, self._clock, on_report=self._reported)
+        self._recorder = RunRecorder(
+            begin_of(request.plan, output, self._run, self._began),
+            self._clock,
+            topology=self._counts.topology,
+            dropped=lambda: self._receiver.dropped,
+            folder=options.progress_path,
+            here=recorded,
+        )
         self._is_controlled = options.feedback != "off" and (in_runner() if controlled is None else controlled)
         self._controller: AdmissionController | None = None
         self._throttle_log = ThrottleLog(self._clock)

@@ -178,6 +178,15 @@ def test_a_micro_batch_of_the_run_before_has_a_record_without_admission(world, p
     assert (record.rows, record.reason, record.budget) == (9, "none", None)
 
 
+def test_reports_that_could_not_be_used_are_counted(world, private):
+    world.put(a=9)
+    reader = Reader(world)
+    reader.reader._recorder._dropped = lambda: {"wrong mac": 2}
+    reader.report(*reader.plan())
+    (record,) = run_in(private).records
+    assert record.tasks.reports_dropped == {"wrong mac": 2}
+
+
 def test_counts_of_components_are_those_of_the_micro_batch(world, private):
     world.put(a=9)
     reader = Reader(world, maxOffsetsPerTrigger=4)
@@ -263,7 +272,7 @@ def test_outside_of_the_runner_nothing_is_written(world, private):
     request = ReadRequest.of({name.lower(): value for name, value in world.options().items()})
     output = request.rows.output(request.rows.schema())
     clock = ManualClock(1.0)
-    recorder = RunRecorder(begin_of(request.plan, output, "r", 1.0), clock, lambda: None)
+    recorder = RunRecorder(begin_of(request.plan, output, "r", 1.0), clock, lambda: None, dict)
     recorder.begun("b", 1)
     recorder.close()
     assert not private.exists()

@@ -1,10 +1,12 @@
 """The newest record of a query, while it runs and after its end."""
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from pystorm_source import progress, read_stream
 from pystorm_source.errors import UsageError
 from pystorm_source.records.record_file import RecordFile
+from tests.source import failing
 from tests.source.reports.made_reports import wait_until
 from tests.source.topologies import Doubled, Numbers
 
@@ -68,6 +70,16 @@ def test_while_the_query_runs_it_follows(spark, world, tmp_path):
 
 class record_of_nothing:
     rows = -1
+
+
+def test_of_a_query_that_has_failed_it_has_the_error(spark, tmp_path):
+    query = noop(read_stream(spark, failing.Tuples), tmp_path)
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination(90)
+    record = progress(query)
+    error = record.topology.component("bolt").last_error
+    assert "no price: two" in error.text
+    assert (record.tasks.failed_tasks > 0, record.topology.whole) == (True, False)
 
 
 def test_of_several_sources_one_is_named(spark, world, tmp_path):
