@@ -15,7 +15,6 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -32,9 +31,9 @@ from pystorm_source.records.record_file import Begin
 from pystorm_source.records.record_folder import make_private, private_folder, sweep
 from pystorm_source.records.record_writer import RecordWriter
 from pystorm_source.source.driver.backlog import Backlog
+from pystorm_source.source.driver.running_batch import RunningBatch
 from pystorm_source.source.reports.endpoint import in_runner
 from pystorm_source.source.reports.query_batch import QueryBatch
-from pystorm_source.source.reports.summary import ReportSummary
 from pystorm_source.source.reports.task_report import TaskReport
 
 logger = logging.getLogger("pystorm.source")
@@ -45,37 +44,6 @@ up with lines that the next one replaces."""
 LAST_SECONDS = 0.2
 """How long the end of a run waits for the last reports. Too large: the process outlives its query. Too small: reports
 that are on their way are lost."""
-
-
-@dataclass
-class _Batch:
-    """A micro-batch that runs, or was the last one. Times are monotonic seconds."""
-
-    number: int
-    key: str
-    ranges: int
-    timestamp: str
-    began: float
-    admission: Mapping[str, Any]
-    summary: ReportSummary = field(default_factory=ReportSummary)
-    arrived: float | None = None
-    """The last report."""
-    seconds: float | None = None
-    """Its duration, None while it runs."""
-    query: QueryBatch | None = None
-    written: float = float("-inf")
-    changed: bool = True
-    """Since it was written."""
-
-    @property
-    def is_whole(self) -> bool:
-        return self.summary.ranges >= self.ranges
-
-    def seconds_at(self, now: float) -> float:
-        """So far, or in all."""
-        if self.seconds is not None:
-            return self.seconds
-        return max(0.0, (self.arrived if self.is_whole and self.arrived is not None else now) - self.began)
 
 
 _P = ParamSpec("_P")
@@ -130,7 +98,7 @@ class RunRecorder:
         self._writer: RecordWriter | None = None
         self._asked = (0.0, 0.0)
         self._answered: tuple[tuple[float, float], Mapping[str, Any]] | None = None
-        self._batch: _Batch | None = None
+        self._batch: RunningBatch | None = None
         self._query: QueryBatch | None = None
         self._next = 0
         self._said = False
@@ -164,7 +132,7 @@ class RunRecorder:
         now = self._clock.monotonic(), self._clock.wall()
         (began, wall), admission = self._answered or (now, {})
         self._answered = None
-        self._batch = _Batch(self._next, key, ranges, _timestamp(wall), began, admission)
+        self._batch = RunningBatch(self._next, key, ranges, _timestamp(wall), began, admission)
         self._next += 1
 
     @_harmless
@@ -196,7 +164,7 @@ class RunRecorder:
             self._writer.end(self._clock.wall())
         self.on = False
 
-    def _write(self, batch: _Batch) -> None:
+    def _write(self, batch: RunningBatch) -> None:
         batch.written = self._clock.monotonic()
         record = self._record(batch)
         try:
@@ -207,7 +175,7 @@ class RunRecorder:
             writer.write(record)
         batch.changed = False
 
-    def _record(self, batch: _Batch) -> PystormProgress:
+    def _record(self, batch: RunningBatch) -> PystormProgress:
         tasks = tasks_of(batch.summary.to_json(self._dropped()))
         return PystormProgress(
             query_id=self._query.query if self._query is not None else "",
@@ -221,7 +189,7 @@ class RunRecorder:
             topology=self._topology_of(batch),
         )
 
-    def _topology_of(self, batch: _Batch) -> TopologyProgress:
+    def _topology_of(self, batch: RunningBatch) -> TopologyProgress:
         found = self._topology()
         if found is not None and found.batch == batch.number:
             if batch.seconds is None or not batch.admission.get("backlog"):
