@@ -33,8 +33,9 @@ LONGEST_TEXT = 500
 """Characters of an error's text, of a frame, of a metric's value."""
 MOST_METRICS = 100
 """Of a report. More: a component that makes up names fills the driver's memory. Fewer: some are not seen."""
-MOST_BUCKETS = 16
-"""Of a latency in a report: coarser the longer it would be. More: longer reports. Fewer: quantiles are further off."""
+MOST_BUCKETS, LEAST_BUCKETS, ALL_BUCKETS = 8, 4, 256
+"""Of a latency in a report, and of all together: coarser the more there would be. More: longer reports. Fewer:
+quantiles of a single report are further off."""
 
 SLOTS = 1024
 """Entry ``SLOTS * component + slot`` names a slot of the component's latencies."""
@@ -108,6 +109,8 @@ class ComponentColumns(_Strict, frozen=True, kw_only=True):
 
 def column(values: "list[int] | tuple[int, ...]") -> tuple[int, ...]:
     """The values without zeros at the end. None is below zero, whatever was read while a thread counted."""
+    if not any(values):
+        return ()
     last = len(values)
     while last and values[last - 1] <= 0:
         last -= 1

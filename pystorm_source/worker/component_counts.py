@@ -5,6 +5,7 @@ A look costs some microseconds per task of the topology, and none per tuple.
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import add, sub
 from typing import Any, NamedTuple
 
 from cython_core.executors.async_executor import AsyncExecutor
@@ -18,6 +19,8 @@ from pystorm_source.errors import TupleFailed, cut
 from pystorm_source.plan.plan import Plan
 from pystorm_source.user_frames import in_a_line, users_frames
 from pystorm_source.worker.component_columns import (
+    ALL_BUCKETS,
+    LEAST_BUCKETS,
     LONGEST_TEXT,
     MOST_BUCKETS,
     MOST_FRAMES,
@@ -93,14 +96,15 @@ class ComponentMeter:
         shared = bool(inserters) and inserters[0].ring is not None
         return [], inserters, len(self._plan.component(way.consumer).tasks) if shared else 1
 
-    def begin(self) -> ComponentLook:
-        """A look at the begin of a run; resets the marks of pending requests and trees."""
+    def begin(self, last: ComponentLook | None = None) -> ComponentLook:
+        """A look at the begin of a run; resets the marks of pending requests and trees. ``last``: the one at the end of
+        the run before, which will do: what was counted since then is of the new run."""
         for executor in self._executors:
             if isinstance(executor, SpoutExecutor):
                 executor.pending_high_mark = executor.unsettled
             elif isinstance(executor, AsyncExecutor):
                 executor.pending_high_mark = executor.in_flight
-        return self.look()
+        return self.look() if last is None else last
 
     def look(self) -> ComponentLook:
         """Now; between two runs, or at the end of one."""
@@ -129,15 +133,14 @@ class ComponentMeter:
         """What was counted between two looks. ``wall``: seconds since 1970."""
         size = len(self._plan.components)
         columns: dict[str, Any] = {}
-        counts = [[0] * size for _ in _COUNTED]
+        counts = [[0] * len(_COUNTED)] * size
         for place, old, new in zip(self._place, before.counts, after.counts, strict=True):
-            for sums, i, j in zip(counts, old, new, strict=True):
-                sums[place] += j - i
-        columns |= {name: column(sums) for name, sums in zip(_COUNTED, counts, strict=True)}
+            counts[place] = list(map(add, counts[place], map(sub, new, old)))
+        columns |= {name: column(sums) for name, sums in zip(_COUNTED, zip(*counts, strict=True), strict=True)}
         columns |= self._times(before, after, size)
         columns |= self._marks(size)
-        columns["emitted"] = column([new - old for old, new in zip(before.emitted, after.emitted, strict=True)])
-        columns["edges"] = column([new - old for old, new in zip(before.edges, after.edges, strict=True)])
+        columns["emitted"] = column(list(map(sub, after.emitted, before.emitted)))
+        columns["edges"] = column(list(map(sub, after.edges, before.edges)))
         columns |= _latencies("execute", before.execute, after.execute)
         columns |= _latencies("complete", before.complete, after.complete)
         columns["metrics"] = self._metrics(before, after)
@@ -275,11 +278,12 @@ def _latencies(
     name: str, before: Sequence[LatencyHistogram | None], after: Sequence[LatencyHistogram | None]
 ) -> dict[str, tuple[int, ...]]:
     slots: list[int] = []
+    most = min(MOST_BUCKETS, max(LEAST_BUCKETS, ALL_BUCKETS // len(after)))
     totals, longest = [0] * len(after), [0] * len(after)
     for place, (old, new) in enumerate(zip(before, after, strict=True)):
         if old is None or new is None:
             continue
-        totals[place], longest[place], counted = new.since(old, MOST_BUCKETS)
+        totals[place], longest[place], counted = new.since(old, most)
         counted[::2] = [SLOTS * place + slot for slot in counted[::2]]
         slots += counted
     return {name: tuple(slots), f"{name}_total": column(totals), f"{name}_longest": column(longest)}

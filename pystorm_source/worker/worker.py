@@ -24,7 +24,7 @@ from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.advice import Advice
 from pystorm_source.worker.component_calls import ComponentCalls
 from pystorm_source.worker.component_columns import ComponentColumns
-from pystorm_source.worker.component_counts import ComponentMeter
+from pystorm_source.worker.component_counts import ComponentLook, ComponentMeter
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.micro_batch import MicroBatch
 from pystorm_source.worker.output import OutputPlan
@@ -84,6 +84,7 @@ class Worker:
         self._meter = ComponentMeter(plan, self.executors)
         self._before = begun(self.executors)
         self._components_before = self._meter.begin()
+        self._components_last: ComponentLook | None = None
 
     def _retries_of(self, spout: SpoutExecutor) -> Retries:
         options = self.plan.component(spout.component).options
@@ -277,7 +278,8 @@ class Worker:
         began = self.clock.monotonic()
         self._micro_batch = self._new_micro_batch()
         self._before = begun(self.executors)
-        self._components_before = self._meter.begin()
+        self._components_before = self._meter.begin(self._components_last)
+        self._components_last = None
         self._calls.begin()
         try:
             with self._watched():
@@ -328,7 +330,10 @@ class Worker:
 
     def last_components(self) -> ComponentColumns:
         """The counts of the last run alone, by component."""
-        return self._meter.columns(self._components_before, self._meter.look(), self.clock.wall())
+        now = self._meter.look()
+        if not self.broken:  # the run has come to its end
+            self._components_last = now
+        return self._meter.columns(self._components_before, now, self.clock.wall())
 
     def stop(self) -> None:
         """Calls ``cleanup`` of every initialized component; one that raises is logged and the others still run."""

@@ -13,6 +13,7 @@ from pystorm_source.source.admission import Limits
 from pystorm_source.source.driver.throttling import Throttling
 from pystorm_source.source.offsets.micro_batch import Waiting
 from pystorm_source.source.offsets.partition_index import Column, total
+from pystorm_source.source.reports.fitting import MOST_BYTES, bytes_in_progress, fitting
 
 MOST_NAMED = 100
 """Partitions that a report names; beyond that it has the sum only, for progress is printed and stored by the batch."""
@@ -38,8 +39,9 @@ class Backlog:
 
         ``offsets`` are the heads, ``backlog`` counts the offsets left after the micro-batch now admitted, ``throttled``
         names the partitions that leave a backlog behind, ``limits`` those of the user in force. Partitions are named
-        while there are at most 100. ``avgOffsetsBehindLatest``, ``max…`` and ``min…`` are strings, as the Kafka source
-        of Spark has them in its metrics.
+        while there are at most 100. ``topology`` is shortened until the whole has at most 64 KiB.
+        ``avgOffsetsBehindLatest``, ``max…`` and ``min…`` are strings, as the Kafka source of Spark has them in its
+        metrics.
         """
         rows = self._rows()
         left = self.waits.head[rows] - self.ends[rows]
@@ -69,7 +71,7 @@ class Backlog:
         if self.tasks is not None:
             report["tasks"] = self.tasks
         if topology is not None:
-            report["topology"] = to_builtins(topology)
+            report["topology"] = to_builtins(fitting(topology, MOST_BYTES - bytes_in_progress(report)))
         return dict(sorted(report.items()))
 
     def _rows(self) -> npt.NDArray[np.intp]:

@@ -115,6 +115,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._controller: AdmissionController | None = None
         self._throttle_log = ThrottleLog(self._clock)
         self._summary = ReportSummary()
+        self._asked: float | None = None  # when the micro-batch was planned that runs now
         _stop_on_sigterm()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -144,6 +145,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._linted = True
             for finding in lint(self._request.plan):
                 self._warn(str(finding))
+        asked = self._clock.monotonic()
         at = (self._at or Offsets()) if start is None else wire.parse(start, self._components)
         source = self._snapshots.read(at)
         all_waiting = waiting(at, source, self._request.starting, self._lost)
@@ -156,12 +158,14 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         section = section_of(controller.state) if controller is not None else None
         if start is None and not self._has_planned:
             section = {}  # if the run ends with this micro-batch, the next one must not take the query for endless
+        self._note_duration(asked, total(waits.head - waits.start), controller)
         planned = next_offsets(at, source, waits, ends, self._request.starting, section)
         tasks = self._summary.to_json(self._receiver.dropped)
         self._backlog = Backlog(all_waiting, ends, limits, self._snapshots.without_offsets, throttling, tasks)
         if planned is not at:
             self._has_planned = True
             self._summary.begin()
+            self._asked = asked
         self._recorder.answered(
             self._backlog if planned is not at else None, waited=controller is not None and controller.waited
         )
@@ -257,6 +261,14 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             controller.note_planned(waits.start, ends)
             self._throttle_log.log(throttling, backlog)
         return ends, throttling
+
+    def _note_duration(self, asked: float, backlog: int, controller: AdmissionController | None) -> None:
+        """How long the last micro-batch took, if Spark asks for the next one at once and there is one: it may have
+        waited for data, or for its trigger."""
+        waited = controller is not None and controller.waited
+        if self._asked is not None and backlog > 0 and not waited:
+            self._counts.ended(asked - self._asked)
+        self._asked = None
 
     def _has_no_end(self, at: Offsets) -> bool:
         """Whether the query plans more than one micro-batch, on a Spark that asks for no limit.

@@ -40,6 +40,9 @@ class TopologyView:
             for component in plan.components
             for stream in plan.streams_of(component)
         }
+        self._ways: dict[tuple[str, str], list[int]] = {of: [] for of in self._streams}
+        for i, edge in enumerate(plan.edges):
+            self._ways[edge.producer, edge.stream].append(i)
 
     def of(
         self,
@@ -52,6 +55,7 @@ class TopologyView:
         by_component: dict[int, dict[str, Metric]] = {}
         for (place, name), metric in sorted(metrics.items()):
             by_component.setdefault(place, {})[name] = metric
+        latencies = zip(self._plan.components, batch.execute.all(), batch.complete.all(), strict=True)
         made = TopologyProgress(
             name=self._plan.name,
             run=self._run,
@@ -61,25 +65,25 @@ class TopologyView:
             scheduler=self._plan.options.scheduler,
             whole=batch.whole,
             components=tuple(
-                self._component(place, component, batch, totals, by_component.get(place, {}), errors.get(place))
-                for place, component in enumerate(self._plan.components)
+                replace(
+                    self._component(place, component, batch, totals),
+                    execute=execute,
+                    complete=complete,
+                    metrics=by_component.get(place, {}),
+                    last_error=errors.get(place),
+                )
+                for place, (component, execute, complete) in enumerate(latencies)
             ),
             edges=tuple(self._edges(batch.sums)),
             slow_partitions=batch.slowest,
         )
-        return replace(made, bottleneck=bottleneck(made))
+        return replace(made, bottleneck=bottleneck(made, batch.duration))
 
     def _component(
-        self,
-        place: int,
-        component: ComponentPlan,
-        batch: BatchCounts,
-        totals: ComponentSums,
-        metrics: Mapping[str, Metric],
-        error: ErrorRecord | None,
+        self, place: int, component: ComponentPlan, batch: BatchCounts, totals: ComponentSums
     ) -> ComponentProgress:
         sums = batch.sums.of
-        batches = int(sums["batches"][place])
+        batches = sums["batches"][place]
         # A range of a spout that is not above it keeps it out of work.
         seconds = sum(batch.seconds[spout] for spout in self._above[component.name])
         micros = max(1.0, seconds * _MICROS)
@@ -87,7 +91,7 @@ class TopologyView:
         stalls = {
             reason: round(min(1.0, share), 3)
             for reason, stalled in batch.stalls.items()
-            if (share := int(stalled[place]) / micros / len(component.tasks)) >= _LEAST_SHARE
+            if (share := stalled[place] / micros / len(component.tasks)) >= _LEAST_SHARE
         }
         return ComponentProgress(
             name=component.name,
@@ -96,16 +100,12 @@ class TopologyView:
             batch=self._counts(place, component, batch.sums),
             total=self._counts(place, component, totals),
             streams=self._stream_counts(component, batch.sums),
-            execute=batch.execute.of(place),
-            complete=batch.complete.of(place),
-            capacity=round(min(1.0, int(busy[place]) / micros), 3),
+            capacity=round(min(1.0, busy[place] / micros), 3),
             stalls=stalls,
-            queue_high_mark=int(batch.largest["queue_high"][place]),
+            queue_high_mark=batch.largest["queue_high"][place],
             queue_capacity=0 if component.is_spout else _power_of_two(self._plan.options.receive_buffer_size),
-            pending_high_mark=int(batch.largest["pending_high"][place]),
-            batch_fill=short(int(sums["published"][place]) / batches) if batches else 0.0,
-            metrics=metrics,
-            last_error=error,
+            pending_high_mark=batch.largest["pending_high"][place],
+            batch_fill=short(sums["published"][place] / batches) if batches else 0.0,
         )
 
     def _counts(self, place: int, component: ComponentPlan, sums: ComponentSums) -> Counts:
@@ -113,21 +113,17 @@ class TopologyView:
         return Counts(
             emitted=sum(stream.emitted for stream in streams),
             transferred=sum(stream.transferred for stream in streams),
-            **{name: int(sums.of[name][place]) for name in _SUMMED},
+            **{name: sums.of[name][place] for name in _SUMMED},
         )
 
     def _stream_counts(self, component: ComponentPlan, sums: ComponentSums) -> dict[str, StreamCounts]:
         """Of the streams on which something was emitted."""
         found: dict[str, StreamCounts] = {}
         for stream in self._plan.streams_of(component):
-            emitted = int(sums.emitted[self._streams[component.name, stream.name]])
-            ways = [
-                int(sums.edges[i])
-                for i, edge in enumerate(self._plan.edges)
-                if (edge.producer, edge.stream) == (component.name, stream.name)
-            ]
-            if emitted:
-                found[stream.name] = StreamCounts(emitted=emitted, transferred=sum(ways))
+            of = component.name, stream.name
+            if emitted := sums.emitted[self._streams[of]]:
+                transferred = sum([sums.edges[i] for i in self._ways[of]])
+                found[stream.name] = StreamCounts(emitted=emitted, transferred=transferred)
         return found
 
     def _edges(self, sums: ComponentSums) -> list[EdgeProgress]:
@@ -137,12 +133,12 @@ class TopologyView:
                 stream=edge.stream,
                 target=edge.consumer,
                 grouping=edge.grouping,
-                transferred=int(sums.edges[i]),
+                transferred=sums.edges[i],
             )
             for i, edge in enumerate(self._plan.edges)
         ]
         return made + [
-            EdgeProgress(source=name, stream=stream, transferred=int(sums.emitted[self._streams[name, stream]]))
+            EdgeProgress(source=name, stream=stream, transferred=sums.emitted[self._streams[name, stream]])
             for name, stream in self._open
         ]
 

@@ -1,28 +1,37 @@
-"""Shortens the record of a topology until its JSON fits into a progress, which Spark prints and stores."""
+"""Shortens the record of a topology until it fits into Spark's progress, which is printed, stored and sent about."""
 
+import json
 from collections.abc import Callable
 
-import msgspec
+from msgspec import to_builtins
 from msgspec.structs import replace
 
-from pystorm_source.records.record import ComponentProgress, TopologyProgress
+from pystorm_source.records.record import ComponentProgress, Latency, TopologyProgress
 
-MOST_BYTES = 48 * 1024
-"""Of the section ``topology``; with the rest of a source's progress at most 64 KiB. Larger: Spark's event log and its
-listeners carry it for every micro-batch. Smaller: large topologies are shortened."""
-
-_encoder = msgspec.json.Encoder()
+MOST_BYTES = 64 * 1024
+"""Of a source's report in a progress. Larger: Spark's event log and its listeners carry it for every micro-batch.
+Smaller: large topologies are shortened."""
+DETAILED = 20
+"""Components that keep all details if not all can: the busiest ones."""
 
 
 def fitting(topology: TopologyProgress, most: int = MOST_BYTES) -> TopologyProgress:
-    """The record, or without what matters least, in the order of ``_STEPS``; ``shortened`` names what was left out."""
+    """The record, or without what matters least, in the order of ``_STEPS``; ``shortened`` names what was left out.
+
+    ``most``: bytes that it may take in a progress.
+    """
     for left_out, shorter in _STEPS:
-        if len(_encoder.encode(topology)) <= most:
+        if bytes_in_progress(to_builtins(topology)) <= most:
             return topology
         topology = replace(shorter(topology), shortened=(*topology.shortened, left_out))
-    while len(_encoder.encode(topology)) > most and topology.components:
-        topology = _with_fewer(topology)
+    while topology.components and (size := bytes_in_progress(to_builtins(topology))) > most:
+        topology = _with_fewer(topology, most / size)
     return topology
+
+
+def bytes_in_progress(report: object) -> int:
+    """The length of a JSON value that stands in a progress as Spark has it: a string with JSON in it."""
+    return len(json.dumps(json.dumps(report)))
 
 
 def _each(change: Callable[[ComponentProgress], ComponentProgress]) -> Callable[[TopologyProgress], TopologyProgress]:
@@ -35,13 +44,33 @@ def _unframed(component: ComponentProgress) -> ComponentProgress:
 
 
 def _without_single_stream(component: ComponentProgress) -> ComponentProgress:
+    """Its counts are those of the component."""
     return replace(component, streams={}) if len(component.streams) == 1 else component
 
 
-def _with_fewer(topology: TopologyProgress) -> TopologyProgress:
-    """The busier half of the components, and the edges between them."""
+def _plain(component: ComponentProgress) -> ComponentProgress:
+    return replace(
+        component,
+        streams={},
+        execute=Latency(),
+        complete=Latency(),
+        stalls={},
+        batch_fill=0.0,
+        metrics={},
+        last_error=None,
+    )
+
+
+def _detailed(topology: TopologyProgress) -> TopologyProgress:
     ranked = sorted(topology.components, key=lambda component: component.capacity, reverse=True)
-    kept = {component.name for component in ranked[: len(ranked) // 2]}
+    kept = {component.name for component in ranked[:DETAILED]}
+    return _each(lambda component: component if component.name in kept else _plain(component))(topology)
+
+
+def _with_fewer(topology: TopologyProgress, share: float) -> TopologyProgress:
+    """The busiest components, about that share of them, and the edges between these."""
+    ranked = sorted(topology.components, key=lambda component: component.capacity, reverse=True)
+    kept = {component.name for component in ranked[: int(len(ranked) * share * 0.9)]}
     return replace(
         topology,
         components=tuple(component for component in topology.components if component.name in kept),
@@ -51,11 +80,10 @@ def _with_fewer(topology: TopologyProgress) -> TopologyProgress:
 
 
 _STEPS: tuple[tuple[str, Callable[[TopologyProgress], TopologyProgress]], ...] = (
-    ("single streams", _each(_without_single_stream)),
     ("frames", _each(_unframed)),
-    ("metrics", _each(lambda component: replace(component, metrics={}))),
+    ("single streams", _each(_without_single_stream)),
+    ("details", _detailed),
     ("slow partitions", lambda topology: replace(topology, slow_partitions=topology.slow_partitions[:3])),
-    ("errors", _each(lambda component: replace(component, last_error=None))),
-    ("stalls", _each(lambda component: replace(component, stalls={}))),
-    ("streams", _each(lambda component: replace(component, streams={}))),
+    ("metrics", _each(lambda component: replace(component, metrics={}))),
+    ("plain", _each(_plain)),
 )

@@ -1,70 +1,77 @@
-"""Latencies of many tasks in one: slots of ``cython_core/primitives/histogram.h``, added up in plain numpy.
+"""Latencies of many tasks in one: slots of ``cython_core/primitives/histogram.h``, added up in plain Python.
 
-Numpy, since nothing of the core runs in the runner: a crash there reaches the user as an empty message.
+Nothing of the core runs in the runner: a crash there reaches the user as an empty message.
 """
 
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence
+from operator import add
 
 from pystorm_source.records.record import Latency
 from pystorm_source.worker.component_columns import SLOTS
 
 NANOS = 1_000_000_000
-_STEPS = 16  # equal slots of each power of two
 USED = 672
 """Slots of a histogram, the last one for all that is longer."""
-
-
-def _lows() -> npt.NDArray[np.float64]:
-    slots = np.arange(USED + 1)
-    shift = np.maximum(slots // _STEPS - 1, 0)
-    return np.where(slots < 2 * _STEPS, slots, (slots % _STEPS + _STEPS) * 2.0**shift)
-
-
-_LOW = _lows()
+_STEPS = 16  # equal slots of each power of two
+NONE = Latency()
 
 
 class Latencies:
-    """Of each component; 5.4 KB for each."""
+    """Of each component: the slots that count anything, 672 at most, 100 bytes each."""
 
     def __init__(self, components: int):
-        self._slots = np.zeros((components, USED), np.int64)
-        self._total = np.zeros(components, np.float64)
-        self._longest = np.zeros(components, np.float64)
+        self._slots: dict[int, int] = {}
+        self._total = [0] * components
+        self._longest = [0] * components
 
-    def add(self, pairs: tuple[int, ...], totals: tuple[int, ...], longest: tuple[int, ...]) -> None:
-        """As a ``ComponentColumns`` has them. Raises IndexError or ValueError if they are not of these components."""
-        if pairs:
-            flat = np.array(pairs, np.int64).reshape(-1, 2)
-            np.add.at(self._slots, (flat[:, 0] // SLOTS, flat[:, 0] % SLOTS), flat[:, 1])
-        self._total[: len(totals)] += totals
-        np.maximum(self._longest[: len(longest)], longest, out=self._longest[: len(longest)])
+    def add(self, pairs: Sequence[int], totals: Sequence[int], longest: Sequence[int]) -> None:
+        """As a ``ComponentColumns`` has them. Raises ValueError if they are not of these components."""
+        slots = self._slots
+        places = pairs[::2]
+        if places and (max(places) >= SLOTS * len(self._total) or max([place % SLOTS for place in places]) >= USED):
+            raise ValueError("slots of another plan")
+        for place, calls in zip(places, pairs[1::2], strict=True):
+            slots[place] = slots.get(place, 0) + calls
+        self._total[: len(totals)] = map(add, self._total, totals)
+        self._longest[: len(longest)] = map(max, self._longest, longest)
 
-    def of(self, component: int) -> Latency:
-        """Seconds, with three digits."""
-        below = np.cumsum(self._slots[component])
-        count = int(below[-1])
-        if not count:
-            return Latency()
-        longest = self._longest[component]
-        return Latency(
-            count=count,
-            mean=short(self._total[component] / count / NANOS),
-            p50=short(_quantile(below, count, longest, 0.5) / NANOS),
-            p99=short(_quantile(below, count, longest, 0.99) / NANOS),
-            max=short(longest / NANOS),
-        )
+    def all(self) -> list[Latency]:
+        """By component. Seconds, with three digits."""
+        slots: list[list[tuple[int, int]]] = [[] for _ in self._total]
+        for place, calls in sorted(self._slots.items()):
+            slots[place // SLOTS].append((place % SLOTS, calls))
+        return [
+            _latency(own, total, longest) if own else NONE
+            for own, total, longest in zip(slots, self._total, self._longest, strict=True)
+        ]
 
 
-def _quantile(below: npt.NDArray[np.int64], count: int, longest: float, share: float) -> float:
+def _latency(slots: list[tuple[int, int]], total: int, longest: int) -> Latency:
+    count = sum([calls for _, calls in slots])
+    return Latency(
+        count=count,
+        mean=short(total / count / NANOS),
+        p50=short(_quantile(slots, count, longest, 0.5) / NANOS),
+        p99=short(_quantile(slots, count, longest, 0.99) / NANOS),
+        max=short(longest / NANOS),
+    )
+
+
+def _quantile(slots: list[tuple[int, int]], count: int, longest: int, share: float) -> float:
     """As ``ps_histogram_quantile``: within a slot the durations count as spread evenly."""
-    rank = max(1, int(np.ceil(share * count)))
-    slot = int(np.searchsorted(below, rank))
-    first = int(below[slot - 1]) if slot else 0
-    low, high = float(_LOW[slot]), min(float(_LOW[slot + 1]) - 1, longest)
-    if rank >= count or high < low:
-        return longest
-    return low + (high - low) * (rank - first - 0.5) / (int(below[slot]) - first)
+    rank, below = max(1, -int(-share * count // 1)), 0
+    if rank < count:
+        for slot, calls in slots:
+            if below + calls >= rank:
+                low, high = _low(slot), min(_low(slot + 1) - 1, longest)
+                return min(longest, low + max(0, high - low) * (rank - below - 0.5) / calls)
+            below += calls
+    return longest
+
+
+def _low(slot: int) -> int:
+    """The shortest duration that a slot counts, in nanoseconds."""
+    return slot if slot < 2 * _STEPS else (slot % _STEPS + _STEPS) << (slot // _STEPS - 1)
 
 
 def short(number: float, digits: int = 3) -> float:

@@ -13,7 +13,6 @@ from pystorm_source.plan.plan import Plan
 from pystorm_source.records.record import ErrorRecord, Metric, TopologyProgress
 from pystorm_source.source.reports.batch_counts import BatchCounts, ComponentSums, Shape
 from pystorm_source.source.reports.component_progress import TopologyView
-from pystorm_source.source.reports.fitting import fitting
 from pystorm_source.source.reports.task_report import TaskReport
 from pystorm_source.worker.component_columns import ComponentColumns
 from pystorm_source.worker.output import OutputPlan
@@ -53,6 +52,13 @@ class QueryCounts:
             self._batches.append(BatchCounts(self._shape, self._spouts, batch, self._began, ranges))
             self._began += 1
 
+    def ended(self, seconds: float) -> None:
+        """The last micro-batch is over; ``seconds``: how long it took as a whole. The first one of a run starts
+        processes, and says nothing."""
+        with self._lock:
+            if self._batches and self._batches[-1].number > 0:
+                self._batches[-1].duration = seconds
+
     def add(self, report: TaskReport) -> None:
         """Takes a report in. Raises ValueError or IndexError for one of another plan."""
         with self._lock:
@@ -81,7 +87,7 @@ class QueryCounts:
             self._metrics[of] = Metric(count=old.count + delta.count, sum=old.sum + delta.sum, last=delta.last)
 
     def topology(self) -> TopologyProgress | None:
-        """Of the newest micro-batch with a report, within ``fitting.MOST_BYTES`` as JSON; None before the first."""
+        """Of the newest micro-batch with a report; None before the first."""
         with self._lock:
             shown = next((batch for batch in reversed(self._batches) if batch.read or batch.has_errors), None)
             if shown is None:
@@ -90,4 +96,4 @@ class QueryCounts:
             totals = ComponentSums(self._shape)
             for sums in (self._closed, *(batch.sums for batch in self._batches if batch.number <= shown.number)):
                 totals.add_sums(sums)
-            return fitting(self._view.of(shown, totals, self._metrics, self._errors))
+            return self._view.of(shown, totals, self._metrics, self._errors)

@@ -110,13 +110,14 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
             offsets=offsets,
             rows=counts.rows,
             seconds=max(SHORTEST, seconds),
-            stalls={reason: each for reason, each in counts.stalls.items() if each},  # type: ignore[misc]  # a test compares the names
+            # A test compares the names.
+            stalls={reason: round(stalled, 6) for reason, stalled in counts.stalls.items() if stalled},  # type: ignore[misc]
             queue_high_mark=QueueHighMark(count=counts.queue_high_mark, capacity=counts.queue_capacity),
             acked=counts.acked,
             failed=counts.failed,
             retries=counts.retries,
             dead_letters=counts.dead_letters,
-            latency=Latency(**counts.latency),
+            latency=Latency(**{name: round(latency, 9) for name, latency in counts.latency.items()}),
             broken_off=broken_off,
             components=components,
             query=query,
@@ -139,7 +140,7 @@ _encoder = msgspec.json.Encoder()
 
 def encode(report: RangeReport, most: int = MOST_BODY) -> bytes:
     """JSON, as ``decode`` takes it. A report of more than ``most`` bytes goes without what matters least: first the
-    spread of latencies, then metrics, frames of errors, all errors, at last all components."""
+    spread of latencies, then metrics, frames of errors, all errors, latencies and stalls, at last all components."""
     body = _encoder.encode(report)
     for shorter in _SHORTER:
         if len(body) <= most or report.components is None:
@@ -170,6 +171,11 @@ def _in_one_slot(pairs: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
+def _untimed(columns: ComponentColumns) -> ComponentColumns:
+    names = [f"{kind}{what}" for kind in ("execute", "complete") for what in ("", "_total", "_longest")]
+    return replace(columns, stalls={}, **dict.fromkeys(names, ()))
+
+
 def _unframed(columns: ComponentColumns) -> ComponentColumns:
     return replace(columns, last_errors=tuple(replace(each, frames=()) for each in columns.last_errors))
 
@@ -179,6 +185,7 @@ _SHORTER: tuple[Callable[[ComponentColumns], ComponentColumns | None], ...] = (
     lambda columns: replace(columns, metrics=()),
     _unframed,
     lambda columns: replace(columns, last_errors=()),
+    _untimed,
     lambda columns: None,
 )
 

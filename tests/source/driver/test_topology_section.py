@@ -37,7 +37,10 @@ def topology(run):
 def test_the_counts_of_a_micro_batch_are_in_the_progress_of_the_next_one(world, run_of):
     world.put(a=30, b=20)
     run = run_of("Doubled", maxOffsetsPerTrigger=20)
-    assert run.drain() == 3
+    for number in range(3):
+        assert run.trigger()
+        wait_until(lambda number=number: (found := topology(run)) and found.batch == number and found.whole)
+    assert not run.trigger()
     sections = [report.get("topology") for report in run.reported]
     assert sections[0] is None
     shown = [topology_of(section) for section in sections[1:]]
@@ -65,8 +68,7 @@ def test_an_attempt_that_failed_reports_its_error_and_nothing_else(world, run_of
     assert once.last_error.text == "RuntimeError: the first time"
     assert once.last_error.frames[0].startswith("topologies.py:")
     run._run_batch()
-    found = topology(run)
-    assert found.whole
+    found = wait_until(lambda: (found := topology(run)).whole and found)
     assert found.batch == 0
     assert (found.component("once").batch.executed, found.component("once").batch.errors) == (20, 1)
     run.trigger()
@@ -82,5 +84,5 @@ def test_a_restart_counts_anew_and_reads_the_planned_micro_batch_first(world, ru
     world.put(a=25)
     again = run_of("Doubled", checkpoint)
     again.drain()
-    assert topology(again).component("numbers").total.emitted == 5
-    assert topology(again).batch == 0
+    found = wait_until(lambda: topology(again))
+    assert (found.component("numbers").total.emitted, found.batch) == (5, 0)

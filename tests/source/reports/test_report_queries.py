@@ -1,5 +1,6 @@
 """Reports of real tasks in real queries, and queries whose reports go nowhere."""
 
+import json
 import os
 import random
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from pystorm_source.records.from_spark import records_of
 from pystorm_source.source.reports.protocol import FrameRefused
 from tests.source.queries import Query
 from tests.source.reports.made_reports import Caller, body, wait_until
@@ -62,9 +64,27 @@ def test_a_task_that_failed_reports_its_error_and_its_next_attempt_what_it_has_r
     world.put(a=20, b=20)
     query.run(spied(world.options("FailsOnce")))
     found = reported(world, 3)
-    read = [each for each in found if not each["broken_off"]]
+    read = [each for each in found if "broken_off" not in each]
     assert {(each["offsets"], each["rows"]) for each in read} == {(20, 20)}
     assert sorted(each["attempt"] for each in read) == [0, 1]
+
+
+def test_the_sums_of_the_progress_are_those_of_the_sink(world, query, spark):
+    world.put(a=95, b=(10, 60))
+    frame = spark.readStream.format("pystorm").options(**world.options("Doubled", maxOffsetsPerTrigger=40)).load()
+    batches = query.run(frame)
+    shown = [record for progress in query.progress for record in records_of(json.loads(progress.json)).values()]
+    told = [record.topology for record in shown if record.topology is not None]
+    if not told:
+        pytest.skip("this Spark asks for no report")
+    assert [topology.batch for topology in told] == list(range(len(batches) - 1))
+    for topology, record, rows in zip(told, shown[1:], batches, strict=False):
+        assert topology.whole
+        assert record.counts_of_batch_before
+        (out,) = [edge for edge in topology.edges if not edge.target]
+        assert out.transferred == topology.component(out.source).batch.emitted == len(rows)
+        assert topology.component("numbers").batch.acked == record.tasks.offsets
+    assert told[-1].component("numbers").total.emitted == sum(len(rows) for rows in batches[:-1])
 
 
 def test_no_reports_with_feedback_off(world, query, spied):
