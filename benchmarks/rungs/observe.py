@@ -29,6 +29,7 @@ from pystorm_source.observe.page.view import View
 from pystorm_source.plan import compile_plan
 from pystorm_source.records.record import PystormProgress, TaskProgress
 from pystorm_source.source.reports.endpoint import Runner
+from pystorm_source.source.reports.fitting import bytes_in_progress, fitting
 from pystorm_source.source.reports.query_counts import QueryCounts
 from pystorm_source.source.reports.sender import FeedbackClient
 from pystorm_source.source.reports.server import ReportServer
@@ -148,8 +149,11 @@ def topology_section(components: int, partitions: int) -> QueryCounts:
 
 
 def progress_bytes(components: int, partitions: int) -> int:
-    """Of the section ``topology`` as JSON."""
-    return len(msgspec.json.encode(topology_section(components, partitions).topology()))
+    """How long the section ``topology`` of a progress is, as Spark has it: JSON in a string."""
+    found = topology_section(components, partitions).topology()
+    assert found is not None
+    assert found.whole
+    return bytes_in_progress(msgspec.to_builtins(fitting(found)))
 
 
 def page_millis(runs: int) -> list[float]:

@@ -1,0 +1,127 @@
+"""Counts of a run by component, as a task reports them."""
+
+import asyncio
+
+import pytest
+
+from pystorm_source import AsyncBolt, Bolt
+from pystorm_source.clock import ManualClock
+from pystorm_source.worker.component_columns import SLOTS
+from tests.worker.running import Numbers, Pass, rows, topology, worker_of
+
+pytestmark = pytest.mark.timeout(60)
+
+SCHEDULED = pytest.mark.parametrize("scheduler", ["inline", "threads"])
+
+
+@pytest.fixture
+def made():
+    """Makes workers of a spout and a bolt, and stops them."""
+    workers = []
+
+    def make(bolt=Pass, clock=None, **overrides):
+        s = Numbers.spec()
+        overrides = {key.replace("__", "."): value for key, value in overrides.items()}
+        workers.append(worker_of(topology(s=s, b=bolt.spec(inputs=[s])), "b", overrides=overrides, clock=clock))
+        return workers[-1]
+
+    yield make
+    for worker in workers:
+        worker.stop()
+
+
+class Forgets(Bolt):
+    """Gives no verdict for the tuple 3, the first time that it comes."""
+
+    auto_ack = False
+    seen = False
+    outputs = ["n long"]
+
+    def process(self, tup):
+        if tup.values[0] == 3 and not self.seen:
+            self.seen = True
+            return
+        self.emit(tup.values)
+        self.ack(tup)
+
+
+@SCHEDULED
+def test_runs_before_do_not_count(made, scheduler):
+    worker = made(topology__scheduler=scheduler)
+    for start, end in ((0, 300), (300, 301), (301, 361)):
+        rows(worker.run("s", "p", start, end))
+        for _ in range(2):
+            found = worker.last_components()
+            assert (found.acked, found.emitted, found.edges) == ((end - start,) * 2, (end - start,) * 2, (end - start,))
+    assert found.errors == found.failed == found.metrics == found.last_errors == ()
+
+
+def test_a_tree_that_timed_out_is_told_from_one_that_failed(made):
+    worker = made(Forgets, ManualClock(), topology__message__timeout__secs=5)
+    rows(worker.run("s", "p", 0, 10))
+    found = worker.last_components()
+    assert (found.timed_out, found.failed, found.retried) == ((1,), (1,), (1,))
+    assert found.acked == (10, 10)
+
+
+@SCHEDULED
+def test_one_tree_in_64_is_timed_from_emit_to_ack(made, scheduler):
+    class Slow(Pass):
+        def process(self, tup):
+            asyncio.run(asyncio.sleep(0.001))
+            self.emit(tup.values)
+
+    worker = made(Slow, topology__scheduler=scheduler)
+    rows(worker.run("s", "p", 0, 256))
+    found = worker.last_components()
+    timed = sum(found.complete[1::2])
+    assert 2 <= timed <= 6
+    assert all(place < SLOTS for place in found.complete[::2])
+    assert found.complete_longest[0] >= found.complete_total[0] / timed >= 1_000_000
+    assert found.pending_high[0] > 10
+
+
+def test_no_tree_is_timed_if_the_clock_stands(made):
+    worker = made(Pass, ManualClock())
+    rows(worker.run("s", "p", 0, 640))
+    found = worker.last_components()
+    assert found.complete_total == found.complete_longest == ()
+    assert 8 <= sum(found.complete[1::2]) <= 12
+
+
+@SCHEDULED
+def test_requests_under_way_of_an_async_bolt(made, scheduler):
+    class Asks(AsyncBolt):
+        outputs = ["n long"]
+
+        async def process(self, tup):
+            await asyncio.sleep(0.01)
+            self.emit(tup.values)
+
+    worker = made(Asks, topology__scheduler=scheduler, topology__async__max__pending=7)
+    rows(worker.run("s", "p", 0, 30))
+    assert worker.last_components().pending_high[1] == 7
+    rows(worker.run("s", "p", 30, 32))
+    assert worker.last_components().pending_high[1] == 2
+
+
+@SCHEDULED
+def test_stalls_and_busy_time_are_those_of_the_component(made, scheduler):
+    class Slow(Pass):
+        def process(self, tup):
+            asyncio.run(asyncio.sleep(0.002))
+            self.emit(tup.values)
+
+    worker = made(
+        Slow,
+        topology__scheduler=scheduler,
+        topology__producer__batch__size=1,
+        topology__executor__receive__buffer__size=2,
+    )
+    rows(worker.run("s", "p", 0, 50))
+    found = worker.last_components()
+    assert found.busy[1] >= 80_000
+    assert found.busy[0] < found.busy[1]
+    assert found.stalls["downstream_full"][0] >= 80_000
+    assert found.queue_high == (0, 2)
+    assert found.busiest == ()
