@@ -1,8 +1,8 @@
 """A record in a few lines: what holds the query back, its admission, a row for each component. As text and as HTML."""
 
 from collections.abc import Callable, Sequence
-from html import escape
 
+from pystorm_source.html_table import html_table
 from pystorm_source.records.record import ComponentProgress, PystormProgress
 
 MOST_COMPONENTS = 30
@@ -65,14 +65,8 @@ def as_text(record: PystormProgress) -> str:
 
 def as_html(record: PystormProgress) -> str:
     """A piece of HTML without scripts and styles of its own, for the output of a notebook's cell."""
-    (head, *rows) = _rows(record)
-    parts = [f"<p><strong>{escape(headline(record))}</strong><br>{escape(standing(record))}</p>"]
-    if rows:
-        parts += ["<table><thead><tr>", *(f"<th>{escape(name)}</th>" for name in head), "</tr></thead><tbody>"]
-        for row in rows:
-            parts += ["<tr>", *(f"<td>{escape(text)}</td>" for text in row), "</tr>"]
-        parts += ["</tbody></table>"]
-    return "".join(parts)
+    head, *rows = _rows(record)
+    return html_table(f"{headline(record)} · {standing(record)}", head, rows)
 
 
 def _rows(record: PystormProgress) -> list[tuple[str, ...]]:

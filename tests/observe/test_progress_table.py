@@ -72,11 +72,11 @@ def test_names_with_markup_are_text_in_a_notebook():
     class Tags(HTMLParser):
         def handle_starttag(self, tag, attrs):
             seen.append(tag)
-            assert attrs == []
+            assert {name for name, _ in attrs} <= {"style"}
 
     Tags().feed(as_html(renamed(progress(components=8), MARKUP)))
-    assert set(seen) == {"p", "strong", "br", "table", "thead", "tbody", "tr", "th", "td"}
+    assert set(seen) == {"p", "table", "thead", "tbody", "tr", "th", "td"}
 
 
 def test_an_output_is_small():
-    assert len(as_html(progress(components=50, partitions=1000))) < 8_000
+    assert len(as_html(progress(components=50, partitions=1000))) < 12_000

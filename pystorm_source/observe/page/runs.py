@@ -1,7 +1,6 @@
 """The runs that a page can show: the record files of a path, or of this user's drivers, each followed as it grows."""
 
 import hashlib
-import os
 from pathlib import Path
 
 import msgspec
@@ -10,7 +9,7 @@ from pystorm_source.errors import OptionError
 from pystorm_source.observe.page.view import View
 from pystorm_source.records.record import PystormProgress, TopologyProgress
 from pystorm_source.records.record_file import Begin, RecordedRun, RecordFile
-from pystorm_source.records.record_folder import files_in, private_folders
+from pystorm_source.records.record_folder import files_in, private_folders, runs
 
 MOST_RUNS = 50
 """Runs among which one chooses, the newest. More: the list is not read. Less: the one that is wanted may be missing."""
@@ -54,8 +53,8 @@ class Runs:
         return files_in(self._path) if self._path.is_dir() else [self._path]
 
 
-def view_of(run: RecordedRun, title: str, runs: dict[str, str] | None = None) -> View:
-    """What a record file holds. ``title``: if it does not name its topology."""
+def view_of(run: RecordedRun, title: str, choice: dict[str, str] | None = None) -> View:
+    """What a record file holds. ``title``: if it does not name its topology. ``choice``: id → title of other runs."""
     begin = run.begin or Begin(topology=title)
     records = run.records
     if not any(record.topology is not None for record in records) and begin.components:
@@ -65,10 +64,10 @@ def view_of(run: RecordedRun, title: str, runs: dict[str, str] | None = None) ->
     if run.ended is not None:
         state = "ended"
     elif begin.process:
-        state = "running" if _is_running(begin.process) else "not running"
+        state = "running" if runs(begin.process) else "not running"
     else:
         state = ""
-    return View.of(records, title=begin.topology or title, run=begin.run, state=state, runs=runs)
+    return View.of(records, title=begin.topology or title, run=begin.run, state=state, runs=choice)
 
 
 def recorded(path: Path) -> RecordedRun:
@@ -95,13 +94,3 @@ def _changed(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is another user's
-        return True
-    return True

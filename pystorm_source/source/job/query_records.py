@@ -1,0 +1,69 @@
+"""The records of a streaming query that runs in this process's session, gathered look by look."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pystorm_source.records.from_spark import records_of
+from pystorm_source.records.record import PystormProgress
+from pystorm_source.records.record_file import RecordFile
+from pystorm_source.source.job.progress import progress
+from pystorm_source.source.job.recorded import record_files
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+MOST_RECORDS = 600
+"""Kept, 20 to 60 KB each for a large topology. More: memory of the driver. Less: the page shows a shorter past."""
+
+
+class QueryRecords:
+    """The micro-batches of a query, oldest first: those of its record file, or those that Spark still knows, then the
+    newest at each look.
+
+    ``source``: the topology's name, if the query reads several.
+    """
+
+    def __init__(self, query: "StreamingQuery", source: str | None = None):
+        self._query = query
+        self._source = source
+        self._by_batch: dict[int, PystormProgress] = {}
+        self._began = False
+
+    @property
+    def records(self) -> list[PystormProgress]:
+        """All of them by now."""
+        return [self._by_batch[batch] for batch in sorted(self._by_batch)]
+
+    def look(self) -> bool:
+        """Takes the newest one in; whether it says something new. Raises UsageError as ``progress`` does."""
+        newest = progress(self._query, self._source)
+        if newest is None:
+            return False
+        if not self._began:
+            self._began = True
+            self._by_batch = {each.batch_id: each for each in self._before(newest)}
+        if self._by_batch.get(newest.batch_id) == newest:
+            return False
+        self._by_batch[newest.batch_id] = newest
+        while len(self._by_batch) > MOST_RECORDS:
+            del self._by_batch[min(self._by_batch)]
+        return True
+
+    def _before(self, newest: PystormProgress) -> list[PystormProgress]:
+        """What the record file has of the same source; without one, what Spark keeps: up to 100 micro-batches. Read
+        once, as each is parsed from its JSON."""
+        run = newest.topology.run if newest.topology is not None else None
+        known = [record for path in record_files(self._query) for record in _records_in(path)]
+        if not known:
+            recent = self._query.recentProgress
+            known = [record for each in recent for record in records_of(json.loads(each.json)).values()]
+        same = [record for record in known if record.topology is None or run in (None, record.topology.run)]
+        return same[-MOST_RECORDS:]
+
+
+def _records_in(path: Path) -> list[PystormProgress]:
+    with suppress(OSError):
+        return RecordFile(path).read().records
+    return []
