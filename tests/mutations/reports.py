@@ -1,14 +1,29 @@
 """Task reports: their frames, which carry a MAC, and bodies whose MAC is right though they are odd."""
 
 import random
+from contextlib import suppress
 
+from msgspec import to_builtins
+
+from pystorm_source.plan import compile_plan
+from pystorm_source.source.reports.fitting import MOST_BYTES, bytes_in_progress, fitting
 from pystorm_source.source.reports.protocol import FrameReader, FrameRefused, frame
+from pystorm_source.source.reports.query_counts import QueryCounts
 from pystorm_source.source.reports.task_report import decode
+from pystorm_source.worker.output import OutputPlan
+from tests.source.reports.made_columns import chain, columns
 from tests.source.reports.made_reports import TOKEN, body
 from tests.spouts.mutations import mutated
 
 NONCE = bytes(range(32))
-BODIES = [body(), body(partition="Sträßchen", stalls={}), body(start=0, end=2**62, offsets=2**62)]
+BODIES = [
+    body(),
+    body(partition="Sträßchen", stalls={}),
+    body(start=0, end=2**62, offsets=2**62),
+    body(spout="s", components=columns(3, buckets=2, metrics=2)),
+    body(spout="s", broken_off=True, components=columns(2, buckets=1)),
+]
+PLAN = compile_plan(chain(3))
 
 
 def mutated_frame(rng: random.Random) -> str:
@@ -38,4 +53,10 @@ def mutated_report(rng: random.Random) -> str:
     assert 0 <= found.offsets <= found.end - found.start < 2**63
     assert 0 < found.seconds <= 1e8
     assert all(0 <= seconds <= 1e8 for seconds in found.stalls.values())
+    counts = QueryCounts(PLAN, OutputPlan.typed(PLAN), "run")
+    counts.begin(found.batch, 1)
+    with suppress(ValueError):  # of another plan
+        counts.add(found)
+    section = counts.topology()
+    assert section is None or bytes_in_progress(to_builtins(fitting(section))) <= MOST_BYTES
     return "same" if found == decode(sent, 1.0) else "other"

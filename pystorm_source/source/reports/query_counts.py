@@ -7,6 +7,7 @@ Threading law: one thread adds reports, another one begins micro-batches and rea
 """
 
 from collections.abc import Callable
+from math import isfinite
 from threading import Lock
 
 from pystorm_source.plan.plan import Plan
@@ -84,7 +85,9 @@ class QueryCounts:
             if of not in self._metrics and len(self._metrics) >= MOST_METRICS:
                 continue
             old = self._metrics.get(of, Metric())
-            self._metrics[of] = Metric(count=old.count + delta.count, sum=old.sum + delta.sum, last=delta.last)
+            total = old.sum + delta.sum
+            total = total if isfinite(total) else old.sum  # JSON has no infinity
+            self._metrics[of] = Metric(count=old.count + delta.count, sum=total, last=delta.last)
 
     def topology(self) -> TopologyProgress | None:
         """Of the newest micro-batch with a report; None before the first."""

@@ -105,6 +105,17 @@ def test_a_report_that_is_too_long_goes_without_what_matters_least():
     assert got.offsets == sent.offsets
 
 
+def test_a_metric_whose_sum_is_too_large_stays_json():
+    counts = counts_of(3)
+    sent = columns(3, metrics=1)
+    large = replace(sent, metrics=tuple(replace(each, sum=1e308) for each in sent.metrics))
+    for i in range(3):
+        counts.add(arrived(i, large))
+    (metric,) = counts.topology().component("s").metrics.values()
+    assert metric.sum == 1e308
+    assert metric.count == 3 * sent.metrics[0].count
+
+
 def test_counts_of_another_plan_are_dropped_and_their_range_is_known_all_the_same():
     counts = counts_of(3)
     server = ReportServer("127.0.0.1", 0, TOKEN, on_report=counts.add)
