@@ -246,6 +246,12 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
         """What holds the query back; None if nothing does, or nothing is known."""
         return self.topology.bottleneck if self.topology is not None else None
 
+    def _repr_html_(self) -> str:
+        """Asked by a notebook."""
+        from pystorm_source.records.progress_table import as_html  # which needs this module
+
+        return as_html(self)
+
     def to_json(self) -> str:
         """One line of JSON; ``from_json`` reads it."""
         return _encoder.encode(self).decode()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pystorm_source.errors import OptionError
 from pystorm_source.observe.page.document import document, framed
 from pystorm_source.observe.page.view import View
-from pystorm_source.observe.progress_table import as_text
+from pystorm_source.records.progress_table import as_text
 from pystorm_source.source.job.notebook import CellOutput, in_notebook
 from pystorm_source.source.job.query_records import QueryRecords
 from pystorm_source.source.job.standing import name_of

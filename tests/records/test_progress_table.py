@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from pystorm_source.observe.progress_table import MOST_COMPONENTS, as_html, as_text, headline, standing
+from pystorm_source.records.progress_table import MOST_COMPONENTS, as_html, as_text, headline, standing
 from pystorm_source.records.record import Bottleneck, PystormProgress
 from tests.observe.page.runs import MARKUP, orders, renamed
 from tests.records.samples import progress
@@ -80,3 +80,7 @@ def test_names_with_markup_are_text_in_a_notebook():
 
 def test_an_output_is_small():
     assert len(as_html(progress(components=50, partitions=1000))) < 12_000
+
+
+def test_a_notebook_shows_a_record_as_its_table():
+    assert orders(119)._repr_html_() == as_html(orders(119))
