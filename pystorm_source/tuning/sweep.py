@@ -29,7 +29,7 @@ PROMISING = 1.02
 """A setting that gains so much in SCREENING pairs is measured in CONFIRMING ones; if no time is left, as few as one."""
 NEAR = 0.96
 """A setting that seems to lose so little may gain: it is measured again if time is left."""
-CLEAR, HOPELESS = 1.5, 0.7
+CLEAR, HOPELESS = 1.5, 0.5
 """Gains that one pair proves: to be kept, and to be dropped."""
 PLAIN = 1.15
 """What must be gained if the time allows for few pairs only."""
