@@ -1,6 +1,6 @@
 """The counts of one micro-batch by component, added up as the tasks' reports arrive.
 
-Bounded in memory: with 100 components and 10,000 ranges 2 MB, half of it the ranges that were seen (a hash of 64 bits
+Bounded in memory: with 100 components and 10,000 ranges 3 MB, much of it the ranges that were seen (a hash of 64 bits
 in a set each), the rest latencies; 8 MB if the calls of every component had every duration.
 """
 
