@@ -283,7 +283,9 @@ def test_counters():
 
 @on_spark
 def test_the_ways_to_see_what_runs(spark, tmp_path, capsys):
-    names = run(spark, "docs/OBSERVING.md", {'"runs"': repr(str(tmp_path / "runs"))})
+    places = {f'"{name}"': repr(str(tmp_path / name)) for name in ("runs", "numbers.html")}
+    names = run(spark, "docs/OBSERVING.md", places)
+    assert "Numbers" in (tmp_path / "numbers.html").read_text()
     assert (names["record"].rows, names["record"].backlog) == (100, 0)
     assert names["listener"].records == []
     assert re.search(r"^Numbers \[100\] \d+\.\d+$", capsys.readouterr().out, re.MULTILINE)
