@@ -52,10 +52,10 @@ else:
     Topology.drawn_by(Drawing(_svg_of, _html_of))
 
 if TYPE_CHECKING:
-    from pystorm_source.source.driver.progress_listener import PystormProgressListener
     from pystorm_source.source.job.await_query import await_query
     from pystorm_source.source.job.explain import explain
     from pystorm_source.source.job.progress import progress
+    from pystorm_source.source.job.progress_listener import PystormProgressListener
     from pystorm_source.source.job.show_progress import show_progress
     from pystorm_source.source.job.ui import ui
     from pystorm_source.source.register import read, read_stream, register
@@ -109,7 +109,7 @@ def __getattr__(name: str) -> Any:
     if name in ("await_query", "explain", "progress", "show_progress", "ui"):
         return getattr(importlib.import_module(f"pystorm_source.source.job.{name}"), name)
     if name == "PystormProgressListener":
-        from pystorm_source.source.driver.progress_listener import PystormProgressListener
+        from pystorm_source.source.job.progress_listener import PystormProgressListener
 
         return PystormProgressListener
     if name in __all__:

@@ -73,13 +73,14 @@ class RunMeasures:
         return found
 
     def _add_batch(self, record: PystormProgress) -> None:
-        of_batch: dict[str, float] = {"batches": 1, "rows": record.rows}
+        for name, value in {"batches": 1, "rows": record.rows}.items():
+            self._sums[name,].add(record.batch_id, value)
         if record.tasks is not None:
-            of_batch.update(_task_counts(record.tasks))
+            counted = record.topology.batch if record.topology is not None else record.batch_id
+            for name, value in _task_counts(record.tasks).items():
+                self._sums[name,].add(counted, value)
             for reason, dropped in record.tasks.reports_dropped.items():
                 self._rise(dropped, "reports_dropped", reason)
-        for name, value in of_batch.items():
-            self._sums[name,].add(record.batch_id, value)
 
     def _add_component(self, component: ComponentProgress, batch: int) -> None:
         for name, field in COUNTS.items():

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from pystorm_source.json_values import object_in
 from pystorm_source.records.record import PystormProgress, TaskProgress, topology_of
 
@@ -26,6 +28,20 @@ def records_of(progress: Mapping[str, Any]) -> dict[int, PystormProgress]:
 def is_ours(report: Mapping[str, Any]) -> bool:
     """Whether this package has written a source's report."""
     return "backlog" in report and "throttled" in report
+
+
+def reads_ours(progress: Mapping[str, Any]) -> bool:
+    """Whether a source of the query is of this package, by its offset, which every Spark shows."""
+    ends = (object_in(source.get("endOffset")) for source in progress["sources"])
+    return any(isinstance(end.get("offsets"), Mapping) and "version" in end for end in ends)
+
+
+def joined(record: PystormProgress, name: str | None, progress: Mapping[str, Any]) -> PystormProgress:
+    """A record out of a file, with what Spark knows better. ``name``: of the query."""
+    record = replace(record, name=name)
+    if progress.get("batchId") != record.batch_id or not rows_of(progress):
+        return record  # Spark is one ahead, or one behind
+    return replace(record, seconds=seconds_of(progress), timestamp=progress["timestamp"])
 
 
 def _record(progress: Mapping[str, Any], report: Mapping[str, Any]) -> PystormProgress:

@@ -4,11 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from pystorm_source.errors import ArgumentTypeError, UsageError, given
-from pystorm_source.json_values import object_in
-from pystorm_source.records.from_spark import records_of, rows_of, seconds_of
+from pystorm_source.records.from_spark import joined, reads_ours, records_of
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.source.job.recorded import last_records
 
@@ -59,7 +56,7 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
         )
     last = query.lastProgress
     of_spark = {} if last is None else json.loads(last.json)
-    recorded = [_joined(found.records[-1], query, of_spark) for found in last_records(query)]
+    recorded = [joined(found.records[-1], query.name, of_spark) for found in last_records(query)]
     records = recorded or (list(records_of(of_spark).values()) if of_spark else [])
     if not records and not of_spark:
         return None
@@ -88,7 +85,7 @@ def _name(record: PystormProgress) -> tuple[str, str]:
 
 
 def _nothing(of_spark: Mapping[str, Any]) -> UsageError:
-    if any(_is_ours(source) for source in of_spark["sources"]):
+    if reads_ours(of_spark):
         return UsageError(
             "this Spark asks a source for no report, and the record of the query is not on this machine, or no task "
             "has reported: call progress() on the driver's machine, without feedback=off, or use Spark 4.2 or later. "
@@ -100,17 +97,3 @@ def _nothing(of_spark: Mapping[str, Any]) -> UsageError:
         f"query {of_spark['runId']}",
         code="PYSTORM_NO_PROGRESS",
     )
-
-
-def _is_ours(source: Mapping[str, Any]) -> bool:
-    """By its offset, which every Spark shows."""
-    offset = object_in(source.get("endOffset"))
-    return isinstance(offset.get("offsets"), Mapping) and "version" in offset
-
-
-def _joined(record: PystormProgress, query: "StreamingQuery", of_spark: Mapping[str, Any]) -> PystormProgress:
-    """The record, with what Spark knows better."""
-    record = replace(record, name=query.name)
-    if of_spark.get("batchId") != record.batch_id or not rows_of(of_spark):
-        return record  # Spark is one ahead, or one behind
-    return replace(record, seconds=seconds_of(of_spark), timestamp=of_spark["timestamp"])

@@ -21,9 +21,17 @@ LOOK_SECONDS = 0.02
 def record_files(query: "StreamingQuery") -> list[Path]:
     """The files of the query's run, one for each of its sources of this package; none before a task has reported, and
     under Spark Connect, whose driver may be elsewhere."""
-    jvm = _jvm_of(query)
-    found = [] if jvm is None else [(path, _end_of(path)) for path in files_in(private_folder(jvm))]
+    folder = folder_of_driver() if hasattr(query, "_jsq") else None
+    found = [] if folder is None else [(path, _end_of(path)) for path in files_in(folder)]
     return [path for path, run in found if run.records and run.records[-1].run_id == str(query.runId)]
+
+
+def folder_of_driver() -> Path | None:
+    """The private folder of the JVM that this process has started; None if it has started none."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    return None if gateway is None else private_folder(int(gateway.jvm.java.lang.ProcessHandle.current().pid()))
 
 
 def last_records(query: "StreamingQuery", clock: Clock | None = None) -> list[RecordedRun]:
@@ -34,12 +42,12 @@ def last_records(query: "StreamingQuery", clock: Clock | None = None) -> list[Re
     paths = record_files(query)
     while True:
         found = [_end_of(path) for path in paths]
-        if not has_ended or not any(map(_is_written, found)) or clock.monotonic() >= until:
+        if not has_ended or not any(map(is_written, found)) or clock.monotonic() >= until:
             return [run for run in found if run.records]
         clock.sleep(LOOK_SECONDS)
 
 
-def _is_written(run: RecordedRun) -> bool:
+def is_written(run: RecordedRun) -> bool:
     """Whether lines may still come."""
     return run.ended is None and run.begin is not None and runs(run.begin.process)
 
@@ -48,12 +56,3 @@ def _end_of(path: Path) -> RecordedRun:
     with suppress(OSError):
         return last_lines(path)
     return RecordedRun()
-
-
-def _jvm_of(query: "StreamingQuery") -> int | None:
-    if not hasattr(query, "_jsq"):
-        return None
-    from pyspark import SparkContext
-
-    gateway: Any = SparkContext._gateway
-    return None if gateway is None else int(gateway.jvm.java.lang.ProcessHandle.current().pid())

@@ -1,15 +1,17 @@
-"""Records of a session's queries, from the progress that Spark gives: for a callback, or the last ones kept."""
+"""Records of a session's queries, from Spark's progress and record files: for a callback, or the last ones kept."""
 
 import json
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from pystorm_source.records.from_spark import records_of
+from pystorm_source.records.from_spark import reads_ours, records_of
 from pystorm_source.records.record import PystormProgress
+from pystorm_source.source.job.recorded import folder_of_driver
+from pystorm_source.source.job.run_records import RunRecords
 
 logger = logging.getLogger("pystorm.source")
 
@@ -18,8 +20,10 @@ class PystormProgressListener(StreamingQueryListener):
     """What each micro-batch of the session's queries did: admission, tasks, components, as ``PystormProgress``.
 
     Spark tells of a micro-batch what was known when it began, so ``tasks`` and ``topology`` of a record are of the
-    micro-batch before (``counts_of_batch_before``), and those of the last one of a run are in no record:
-    ``pystorm_source.progress(query)`` has them. Spark 4.0 and 4.1 ask a source for no report: there are no records.
+    micro-batch before (``counts_of_batch_before``). Those of the last one of a run come when the query ends, as a
+    second record of that micro-batch, from the file that ``pystorm_source.progress`` reads. Spark 4.0 and 4.1 ask a
+    source for no report: there all records are from the file, each with the counts of its own micro-batch. Spark
+    Connect, whose driver may be elsewhere, has no file: neither the last counts, nor records on 4.0 and 4.1.
 
     The callback runs in a thread of Spark's; what it raises is logged. ``pystorm_source.observe`` has ready-made ones.
 
@@ -41,6 +45,7 @@ class PystormProgressListener(StreamingQueryListener):
     def __init__(self, callback: Callable[[PystormProgress], object] | None = None, keep: int = 100):
         self._callback = callback
         self._records: deque[PystormProgress] = deque(maxlen=keep)
+        self._runs: dict[str, RunRecords] = {}
 
     @property
     def records(self) -> list[PystormProgress]:
@@ -61,10 +66,17 @@ class PystormProgressListener(StreamingQueryListener):
             event (QueryProgressEvent): Spark's.
         """
         try:
-            for record in records_of(json.loads(event.progress.json)).values():
-                self._records.append(record)
-                if self._callback is not None:
-                    self._callback(record)
+            of_spark = json.loads(event.progress.json)
+            if not reads_ours(of_spark):
+                return
+            records = list(records_of(of_spark).values())
+            run = self._run(of_spark)
+            if run is not None:
+                run.reported(of_spark)
+                for record in records:
+                    run.given(record)
+                records = records or run.new()
+            self._give(records)
         except Exception:
             logger.exception("the progress of a query is not passed on")
 
@@ -76,14 +88,39 @@ class PystormProgressListener(StreamingQueryListener):
         """
 
     def onQueryTerminated(self, event: Any) -> None:
-        """Called by Spark when a query has ended: passes its run on. ``records`` stay.
+        """Called by Spark when a query has ended: makes the last records, passes its run on. ``records`` stay.
 
         Args:
             event (QueryTerminatedEvent): Spark's.
         """
+        run_id = str(event.runId)
+        try:
+            run = self._runs.pop(run_id, None)
+            if run is not None:
+                self._give(run.rest())
+        except Exception:
+            logger.exception("the last progress of a query is not passed on")
         try:
             ended = getattr(self._callback, "query_ended", None)
             if ended is not None:
-                ended(str(event.runId))
+                ended(run_id)
         except Exception:
             logger.exception("the end of a query is not passed on")
+
+    def _run(self, of_spark: Mapping[str, Any]) -> RunRecords | None:
+        """None if its files are not here."""
+        run_id = str(of_spark["runId"])
+        if run_id not in self._runs:
+            # Connect gives a listener its session, classic Spark none.
+            is_classic = self.spark is None or hasattr(self.spark, "_jsparkSession")
+            folder = folder_of_driver() if is_classic else None
+            if folder is None:
+                return None
+            self._runs[run_id] = RunRecords(run_id, folder, of_spark["batchId"])
+        return self._runs[run_id]
+
+    def _give(self, records: list[PystormProgress]) -> None:
+        for record in records:
+            self._records.append(record)
+            if self._callback is not None:
+                self._callback(record)

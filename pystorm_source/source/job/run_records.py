@@ -1,0 +1,88 @@
+"""What the files of a run have of its micro-batches, for a listener: each once, when Spark says that it has ended."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.records.from_spark import joined
+from pystorm_source.records.record import PystormProgress
+from pystorm_source.records.record_file import RecordedRun, RecordFile, last_lines
+from pystorm_source.records.record_folder import files_in
+from pystorm_source.source.job.recorded import LOOK_SECONDS, WAIT_SECONDS, is_written
+
+
+class RunRecords:
+    """One run of a query. ``folder``: where its files are, among those of others; ``first``: its first micro-batch that
+    Spark has reported to the listener."""
+
+    def __init__(self, run_id: str, folder: Path, first: int):
+        self._run_id = run_id
+        self._folder = folder
+        self._first = first
+        self._of_spark: Mapping[str, Any] = {}
+        self._files: dict[Path, RecordFile] = {}
+        self._others: set[Path] = set()
+        self._given: dict[str, int] = {}
+        """The topology's run → the last micro-batch whose counts were given."""
+
+    def reported(self, of_spark: Mapping[str, Any]) -> None:
+        """Spark has reported a micro-batch that has ended."""
+        self._of_spark = of_spark
+
+    def given(self, record: PystormProgress) -> None:
+        """Its counts need not be given again."""
+        if record.topology is not None:
+            self._given[record.topology.run] = record.topology.batch
+
+    def new(self) -> list[PystormProgress]:
+        """Those of micro-batches that Spark has reported, all of whose ranges were reported; the others come later."""
+        return [record for file in self._found() for record in self._new_of(_read(file), is_over=False)]
+
+    def rest(self, clock: Clock | None = None) -> list[PystormProgress]:
+        """Those that are left when the run has ended; waits for the last lines of its files."""
+        clock = clock or SystemClock()
+        until = clock.monotonic() + WAIT_SECONDS
+        files = self._found()
+        while any(is_written(_read(file)) for file in files) and clock.monotonic() < until:
+            clock.sleep(LOOK_SECONDS)
+        return [record for file in files for record in self._new_of(_read(file), is_over=True)]
+
+    def _new_of(self, run: RecordedRun, is_over: bool) -> list[PystormProgress]:
+        found = []
+        for record, after in zip_longest(run.records, run.records[1:]):
+            is_final = is_over or after is not None or (record.topology is not None and record.topology.whole)
+            if is_final and self._has_ended(record) and self._is_new(record):
+                found.append(joined(record, self._of_spark.get("name"), self._of_spark))
+                self.given(record)
+        run.records[:] = list(filter(self._is_new, run.records)) or run.records[-1:]  # a long run fills no memory
+        return found
+
+    def _has_ended(self, record: PystormProgress) -> bool:
+        """A micro-batch that the query's end has cut off is none: a restart runs it again."""
+        return self._first <= record.batch_id <= self._of_spark.get("batchId", -1)
+
+    def _is_new(self, record: PystormProgress) -> bool:
+        return record.topology is not None and record.topology.batch > self._given.get(record.topology.run, -1)
+
+    def _found(self) -> list[RecordFile]:
+        for path in files_in(self._folder):
+            if path not in self._files and path not in self._others:
+                self._look_at(path)
+        return list(self._files.values())
+
+    def _look_at(self, path: Path) -> None:
+        with suppress(OSError):
+            records = last_lines(path).records
+            if records and records[-1].run_id == self._run_id:
+                self._files[path] = RecordFile(path)
+            elif records and records[-1].run_id:
+                self._others.add(path)
+
+
+def _read(file: RecordFile) -> RecordedRun:
+    with suppress(OSError):
+        return file.read()
+    return RecordedRun()
