@@ -1,11 +1,17 @@
 """The newest record of a query, while it runs and after its end."""
 
+import os
+import signal
+import time
+
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from pystorm_source import progress, read_stream
 from pystorm_source.errors import UsageError
 from pystorm_source.records.record_file import RecordFile
+from pystorm_source.records.record_folder import runs
+from pystorm_source.source.job.recorded import WAIT_SECONDS, record_files
 from tests.source import failing
 from tests.source.reports.made_reports import wait_until
 from tests.source.topologies import Doubled, Numbers
@@ -81,6 +87,23 @@ def test_of_a_query_that_has_failed_it_has_the_error(spark, tmp_path):
     error = record.topology.component("bolt").last_error
     assert "no price: two" in error.text
     assert (record.tasks.failed_tasks > 0, record.topology.whole) == (True, False)
+
+
+def test_a_runner_that_was_killed_has_left_its_records_and_is_not_waited_for(spark, world, tmp_path):
+    world.put(a=30)
+    query = noop(read_stream(spark, Numbers, path=str(world.folder)), tmp_path, processingTime="0 seconds")
+    query.processAllAvailable()
+    wait_until(lambda: rows(query) == 30, "the record of the micro-batch")
+    (path,) = record_files(query)
+    runner = RecordFile(path).read().begin.process
+    os.kill(runner, signal.SIGKILL)
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination(90)
+    wait_until(lambda: not runs(runner), "the end of the runner")
+    began = time.monotonic()
+    assert progress(query).rows == 30
+    assert time.monotonic() - began < WAIT_SECONDS / 2
+    assert RecordFile(path).read().ended is None
 
 
 def test_of_several_sources_one_is_named(spark, world, tmp_path):
