@@ -15,6 +15,10 @@ from pystorm_source.source.job.run_records import RunRecords
 
 logger = logging.getLogger("pystorm.source")
 
+MOST_RUNS = 100
+"""Runs whose files are followed. More: runs whose end a listener did not see, or a subclass did not pass on, fill its
+memory. Fewer: of as many queries at a time some have no last record."""
+
 
 class PystormProgressListener(StreamingQueryListener):
     """What each micro-batch of the session's queries did: admission, tasks, components, as ``PystormProgress``.
@@ -116,6 +120,8 @@ class PystormProgressListener(StreamingQueryListener):
             folder = folder_of_driver() if is_classic else None
             if folder is None:
                 return None
+            if len(self._runs) >= MOST_RUNS:
+                del self._runs[next(iter(self._runs))]
             self._runs[run_id] = RunRecords(run_id, folder, of_spark["batchId"])
         return self._runs[run_id]
 
