@@ -7,8 +7,9 @@
                                       └─▶ JsonLines ─────▶ a file
 """
 
+from pystorm_source.observe.chart import Chart
 from pystorm_source.observe.json_lines import JsonLines
 from pystorm_source.observe.otel import OpenTelemetry
 from pystorm_source.observe.prometheus import Prometheus
 
-__all__ = ["JsonLines", "OpenTelemetry", "Prometheus"]
+__all__ = ["Chart", "JsonLines", "OpenTelemetry", "Prometheus"]

@@ -64,7 +64,7 @@ def ask(where, *arguments, **how):
         (["run", "folder"], ["FILE.py:CLASS", "shop:Many, shop:Silent", "Given: 'folder'"]),
         (["draw", ""], ["FILE.py:CLASS", "Given: ''"]),
         (["run", ":Many"], ["FILE.py:CLASS", "Given: ':Many'"]),
-        (["run", "nothing:Many"], ["No module named 'nothing'", "Given: 'nothing:Many'"]),
+        (["run", "nothing:Many"], ["module 'nothing' cannot be imported", "Given: 'nothing:Many'"]),
         (["run", "nothing.py"], ["no such file", "Given: 'nothing.py'"]),
         (["run", "plain.py"], ["plain.py", "none", "Given: 'plain.py'"]),
         (["run", "shop:Empty"], ["a topology needs components", "Empty"]),

@@ -291,6 +291,31 @@ def test_the_ways_to_see_what_runs(spark, tmp_path, capsys):
     assert re.search(r"^Numbers \[100\] \d+\.\d+$", capsys.readouterr().out, re.MULTILINE)
 
 
+class Listening:
+    """The session, and the listeners that a page adds to it."""
+
+    def __init__(self, spark):
+        self.streams = self
+        self.added = []
+        self._to = spark.streams
+
+    def addListener(self, listener):
+        self._to.addListener(listener)
+        self.added.append(listener)
+
+    def remove(self):
+        for listener in self.added:
+            self._to.removeListener(listener)
+
+
+@on_spark
+def test_the_ways_out_of_the_metrics(spark, tmp_path):
+    session = Listening(spark)
+    run(session, "docs/METRICS.md", {"port=9400": "port=0", '"progress.jsonl"': repr(str(tmp_path / "progress.jsonl"))})
+    session.remove()
+    assert len(session.added) == 3
+
+
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
 def test_every_python_block_compiles(page):
     """Also of blocks that are run on Spark alone."""
@@ -312,7 +337,7 @@ def test_every_python_block_belongs_to_a_test():
         "PIPELINE.md",  # test_pipeline
         "COOKBOOK.md",  # test_cookbook, test_connect_recipes
     }
-    tested |= {"OBSERVING.md", "KAFKA.md", "TUNING.md", "FAQ.md"}  # tests/spouts/kafka/test_formats
+    tested |= {"OBSERVING.md", "METRICS.md", "KAFKA.md", "TUNING.md", "FAQ.md"}  # tests/spouts/kafka/test_formats
     assert {page.name for page in pages() if blocks(page, "python")} <= tested
 
 
