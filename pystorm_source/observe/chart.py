@@ -29,6 +29,7 @@ class Chart:
         OptionError: a panel has more or fewer values than there are points, or there is none.
 
     Example:
+        >>> from pystorm_source.observe import Chart
         >>> Chart("twice", "n", [1, 2], {"2 n": [2, 4]})
         twice
         n  2 n
