@@ -2,7 +2,7 @@
 
 Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
 Importing this package imports no pyspark; ``register``, ``read_stream``, ``read``, ``await_query``, ``explain``,
-``progress``, ``show_progress``, ``ui`` and ``PystormProgressListener`` do when they are first used.
+``progress``, ``show_progress``, ``stacks``, ``ui`` and ``PystormProgressListener`` do when they are first used.
 """
 
 import importlib
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from pystorm_source.source.job.progress import progress
     from pystorm_source.source.job.progress_listener import PystormProgressListener
     from pystorm_source.source.job.show_progress import show_progress
+    from pystorm_source.source.job.stacks import stacks
     from pystorm_source.source.job.ui import ui
     from pystorm_source.source.register import read, read_stream, register
 
@@ -90,6 +91,7 @@ __all__ = [
     "read_stream",
     "register",
     "show_progress",
+    "stacks",
     "ui",
 ]
 
@@ -106,7 +108,7 @@ def __getattr__(name: str) -> Any:
         from pystorm_source.source import register as door
 
         return getattr(door, name)
-    if name in ("await_query", "explain", "progress", "show_progress", "ui"):
+    if name in ("await_query", "explain", "progress", "show_progress", "stacks", "ui"):
         return getattr(importlib.import_module(f"pystorm_source.source.job.{name}"), name)
     if name == "PystormProgressListener":
         from pystorm_source.source.job.progress_listener import PystormProgressListener

@@ -90,6 +90,7 @@ Code = Literal[
     # what a query did
     "PYSTORM_NO_PROGRESS",
     "PYSTORM_SEVERAL_SOURCES",
+    "PYSTORM_NO_STACKS",
     # emits
     "PYSTORM_ROWS_RETURNED",
     "PYSTORM_UNKNOWN_STREAM",
@@ -493,6 +494,12 @@ CONDITIONS: dict[Code, Condition] = {
         "UsageError",
         "A query reads several topologies, and nothing says which one is meant.",
         'Name one: `progress(query, source="Words")`.',
+    ),
+    "PYSTORM_NO_STACKS": Condition(
+        "UsageError",
+        "The tasks of a query cannot be asked what they do: the driver is on another machine or another user's, no "
+        "task has begun, the query has ended, or it has the option `feedback=off`.",
+        "Run `pystorm-source stacks` on the driver's machine as its user, while a micro-batch runs.",
     ),
     "PYSTORM_ROWS_RETURNED": Condition(
         "TypeError",

@@ -1,11 +1,12 @@
 """The user's part of a traceback: frames of this package, its core and Spark between them tell a user nothing."""
 
 import functools
+import linecache
 import os
 import sysconfig
 import traceback
-from collections.abc import Iterator
-from types import TracebackType
+from collections.abc import Iterable, Iterator
+from types import FrameType, TracebackType
 
 from cython_core.executors.executor import ComponentFailed
 from pystorm_source.errors import TupleFailed, cut, one_line, said, traced
@@ -70,6 +71,19 @@ def users_frames(error: BaseException) -> list[str]:
     ]
 
 
+def frames_shown(frames: Iterable[FrameType], most: int = 20) -> tuple[str, ...]:
+    """Of a running thread the frames that are neither of this package nor of Spark, at most the ``most`` innermost
+    ones, outermost first: ``bolts.py:12 in process: 1 / n``."""
+    kept = [frame for frame in frames if _package(frame) not in _BELOW][-most:]
+    return tuple(_shown(frame) for frame in kept)
+
+
+def _shown(frame: FrameType) -> str:
+    line, file = frame.f_lineno, frame.f_code.co_filename
+    source = cut(linecache.getline(file, line, frame.f_globals).strip(), LONGEST_LINE)
+    return f"{os.path.basename(file)}:{line} in {frame.f_code.co_name}{f': {source}' if source else ''}"
+
+
 def in_a_line(error: BaseException) -> str:
     """The exception's type and the first line of its message."""
     return one_line(said(error))
@@ -113,7 +127,11 @@ def _linked(after: TracebackType | None, trace: TracebackType) -> TracebackType:
 
 
 def _package_of(trace: TracebackType) -> str:
-    return str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+    return _package(trace.tb_frame)
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _is_library(trace: TracebackType) -> bool:

@@ -22,6 +22,7 @@ KEPT_SECONDS = 24 * 3600.0
 what a job has done that has just ended cannot be looked at, and containers that share the folder for temporary files
 remove each other's, for each takes the other's processes for ended."""
 
+_QUESTIONS = ".ask"
 _USER = os.getuid() if hasattr(os, "getuid") else 0
 
 
@@ -57,6 +58,19 @@ def files_in(folder: Path) -> list[Path]:
                 with suppress(OSError):  # it was removed, or the link leads nowhere
                     found.append((path.stat().st_mtime_ns, path))
     return [path for _, path in sorted(found)]
+
+
+def question_path(folder: Path, run: str) -> Path:
+    """The socket of a run, at which it is asked what its tasks do. Short, as such paths must be."""
+    return folder / f"{run[:12]}{_QUESTIONS}"
+
+
+def question_paths(folder: Path) -> list[Path]:
+    """Those of a folder; empty if there is no such folder."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.suffix == _QUESTIONS)
+    except OSError:
+        return []
 
 
 def private_folders() -> list[Path]:

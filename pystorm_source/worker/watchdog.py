@@ -38,6 +38,9 @@ DEFAULT_SECONDS = 30.0
 healthy calls (a bulk load) are named. More: the warning comes later."""
 LOOKS = 4
 """Looks in that time. Fewer: a call is named later, by that share. More: the thread wakes for nothing."""
+LONGEST_SECONDS = 1.0
+"""Most seconds between two looks. Less: the thread wakes for nothing. More: it is known less well since when a call
+lasts."""
 SHORTEST_SECONDS = 0.01
 """Least seconds between two looks, whatever the time-out is. Less: more than a thousandth of a processor."""
 AFTER_ERROR_SECONDS = 1.0
@@ -93,7 +96,15 @@ class CallTimes:
 
     def under_way(self, calls: Iterable[Call], now: float) -> list[LongCall]:
         """All of them, with the time for which they have been seen."""
-        before, self._seen = self._seen, {}
+        found, self._seen = self._compared(calls, now)
+        return found
+
+    def lasting(self, calls: Iterable[Call], now: float) -> list[LongCall]:
+        """As ``under_way``, without being a look: any thread may ask."""
+        return self._compared(calls, now)[0]
+
+    def _compared(self, calls: Iterable[Call], now: float) -> tuple[list[LongCall], dict[int, _Seen]]:
+        before, after = self._seen, {}
         found = []
         for executors, thread, turn, in_loop in calls:
             if in_loop and _waits(thread):
@@ -102,9 +113,9 @@ class CallTimes:
             seen = before.get(thread)
             if seen is None or seen.mark != mark:
                 seen = _Seen(mark, now, self.seconds)
-            self._seen[thread] = seen
+            after[thread] = seen
             found.append(LongCall(executors, thread, now - seen.since))
-        return found
+        return found, after
 
 
 def _progress(executor: Any) -> tuple[Any, ...]:
@@ -138,6 +149,15 @@ class Watchdog:
             yield
         finally:
             self._leave(watch)
+
+    def calls_of(self, worker: Watched) -> list[LongCall]:
+        """The calls of a worker that are under way, each with the seconds that it has lasted at least. Any thread may
+        ask."""
+        now = self._clock.monotonic()
+        for reference, times in list(self._workers.values()):
+            if reference() is worker:
+                return times.lasting(worker.calls(), now)
+        return CallTimes(worker.call_seconds).lasting(worker.calls(), now)
 
     def _enter(self, worker: Watched) -> int:
         with self._changed:
@@ -201,7 +221,7 @@ class Watchdog:
 
 
 def _interval(seconds: float) -> float:
-    return max(SHORTEST_SECONDS, seconds / LOOKS)
+    return max(SHORTEST_SECONDS, min(LONGEST_SECONDS, seconds / LOOKS))
 
 
 def text_of(call: LongCall, where: str) -> str:
@@ -244,16 +264,22 @@ def late_call(
 def in_component(executors: Sequence[Executor], thread: int) -> tuple[Executor, str, list[str]]:
     """The executor whose component the thread is in, the called method, and the stack from there on; the method is
     empty if the component is compiled."""
-    frames = _frames(thread)
+    executor, method, frames = frames_in_component(executors, thread)
+    return executor, method, traceback.format_list(_summary(frames))
+
+
+def frames_in_component(executors: Sequence[Executor], thread: int) -> tuple[Executor, str, list[FrameType]]:
+    """As ``in_component``, with the frames themselves, outermost first."""
+    frames = frames_of_thread(thread)
     for i, frame in enumerate(frames):
         for executor in executors:
             method = _method_of(executor.instance, frame.f_code)
             if method and not method.startswith("_"):  # those are the engine's, and call the user's
-                return executor, method, traceback.format_list(_summary(frames[i:]))
-    return executors[0], "", traceback.format_list(_summary(frames))
+                return executor, method, frames[i:]
+    return executors[0], "", frames
 
 
-def _frames(thread: int) -> list[FrameType]:
+def frames_of_thread(thread: int) -> list[FrameType]:
     """Outermost first."""
     frame = sys._current_frames().get(thread)
     found: list[FrameType] = []
@@ -283,4 +309,6 @@ def _waits(thread: int) -> bool:
     return module == "selectors" or module.startswith(("asyncio.", "pystorm_source.worker.event_loop"))
 
 
-watching = Watchdog().watching
+_watchdog = Watchdog()
+watching = _watchdog.watching
+calls_of = _watchdog.calls_of

@@ -20,6 +20,7 @@ import signal
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -52,6 +53,7 @@ from pystorm_source.source.offsets.offsets import Key, Offsets
 from pystorm_source.source.offsets.partition_index import Column, total
 from pystorm_source.source.reports.endpoint import in_runner
 from pystorm_source.source.reports.query_counts import QueryCounts
+from pystorm_source.source.reports.questions import QuestionListener
 from pystorm_source.source.reports.receiver import ReportReceiver
 from pystorm_source.source.reports.summary import ReportSummary
 from pystorm_source.source.reports.task_report import TaskReport
@@ -102,7 +104,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._run = uuid.uuid4().hex
         self._began = self._clock.wall()
         self._counts = QueryCounts(request.plan, output, self._run)
-        self._receiver = ReportReceiver(options, self._clock, on_report=self._reported)
+        ask_at = partial(QuestionListener.of_run, request.plan.name, self._run)
+        self._receiver = ReportReceiver(options, self._clock, on_report=self._reported, ask_at=ask_at)
         self._recorder = RunRecorder(
             begin_of(request.plan, output, self._run, self._began),
             self._clock,

@@ -25,7 +25,17 @@ from threading import Event
 
 from pystorm_source.clock import Clock
 from pystorm_source.source.reports.inbox import MOST_BYTES, MOST_REPORTS
-from pystorm_source.source.reports.protocol import NONCE_BYTES, FrameReader, FrameRefused, greeting
+from pystorm_source.source.reports.protocol import (
+    ANSWER,
+    ASK,
+    HELLO,
+    NONCE_BYTES,
+    FrameReader,
+    FrameRefused,
+    frame,
+    greeting,
+)
+from pystorm_source.source.reports.questions import QuestionListener, Questions
 
 logger = logging.getLogger("pystorm.source")
 
@@ -75,6 +85,9 @@ class _Connection:
         self.reader = reader
         self.line = line
         self.bytes_left = bytes_left
+        self.nonce = b""
+        """For questions; empty before its hello."""
+        self.questions = 0
 
 
 class _Deadlines(OrderedDict[_Connection, float]):
@@ -95,7 +108,10 @@ class _Deadlines(OrderedDict[_Connection, float]):
 
 
 class ConnectionLoop:
-    """The loop of a ReportServer's thread: ``arrived`` gets valid frames, ``drop`` the reasons of refused ones."""
+    """The loop of a ReportServer's thread: ``arrived`` gets valid reports, ``drop`` the reasons of refused ones.
+
+    ``ask_at``: where questions come from, None for none.
+    """
 
     def __init__(
         self,
@@ -106,6 +122,7 @@ class ConnectionLoop:
         closing: Event,
         arrived: Callable[[bytes], None],
         drop: Callable[[str], None],
+        ask_at: QuestionListener | None = None,
     ):
         self._listener = listener
         self._token = token
@@ -124,6 +141,9 @@ class ConnectionLoop:
         for own, handler in ((listener, self._accept), (self._woken, self._wake_up)):
             own.setblocking(False)
             self._selector.register(own, selectors.EVENT_READ, handler)
+        self._questions: Questions[_Connection] | None = None
+        if ask_at is not None:
+            self._questions = Questions(ask_at, self._selector, self._ask_all)
 
     def wake(self) -> None:
         """Any thread: lets it look at ``closing``."""
@@ -208,7 +228,7 @@ class ConnectionLoop:
         try:
             data = connection.socket.recv(_CHUNK)
             for body in reader.feed(data):
-                self._arrived(body)
+                self._take(connection, body)
         except BlockingIOError:
             return
         except OSError:
@@ -227,6 +247,34 @@ class ConnectionLoop:
         elif connection.line is self._idle:
             self._sending.enter(connection, self._clock.monotonic())
 
+    def _take(self, connection: _Connection, body: bytes) -> None:
+        """The body of a valid frame."""
+        if body.startswith(HELLO):
+            if not connection.nonce and len(body) == len(HELLO) + NONCE_BYTES:
+                connection.nonce = body[len(HELLO) :]
+        elif body.startswith(ANSWER):
+            if self._questions is not None:
+                self._questions.answered(connection, body[len(ANSWER) :])
+        else:
+            self._arrived(body)
+
+    def _ask_all(self) -> list[_Connection]:
+        """Asks every task's process that has said hello; returns those that got the question."""
+        return [connection for line in self._lines() for connection in line if self._ask(connection)]
+
+    def _ask(self, connection: _Connection) -> bool:
+        if not connection.nonce:
+            return False
+        question = frame(self._token, connection.nonce, connection.questions, ASK)
+        try:
+            sent = connection.socket.send(question)
+        except OSError:  # its questions wait to be read: it will answer to them, or it is gone
+            return False
+        connection.questions += 1
+        if sent < len(question):
+            connection.nonce = b""  # what follows would be none of its frames
+        return sent == len(question)
+
     def _after_frame(self, connection: _Connection) -> None:
         line = self._sending if connection.reader.in_frame else self._idle
         line.enter(connection, self._clock.monotonic())
@@ -243,11 +291,15 @@ class ConnectionLoop:
         with suppress(KeyError, ValueError, OSError):
             self._selector.unregister(connection.socket)
         connection.socket.close()
+        if self._questions is not None:
+            self._questions.answered(connection, b"")
 
     def _close_all(self) -> None:
         for line in self._lines():
             while line:
                 self._close(line.first())
+        if self._questions is not None:
+            self._questions.close()
         self._selector.close()
         for own in (self._listener, self._woken, self._waker):
             own.close()

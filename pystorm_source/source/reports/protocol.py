@@ -3,13 +3,21 @@
 ::
 
     runner → task   greeting: b"pystorm1", nonce (32 bytes)                              once
-    task → runner   frame: length of the body (4 bytes, big-endian), mac (32), body      for each report
+    task → runner   frame: length of the body (4 bytes, big-endian), mac (32), body      first a hello, then reports
+    runner → task   a frame, too, with the body b"stacks"                                if a person asks
+    task → runner   frame: what its threads do                                           the answer
 
     mac = HMAC-SHA256(token, nonce + sequence (8 bytes, big-endian) + body)
 
-Both sides count the frames of a connection, from 0; the number is in the mac, not on the wire. So a frame is taken at
+Both sides count the frames of a direction, from 0; the number is in the mac, not on the wire. So a frame is taken at
 one place of one connection only: replayed, reordered or left out, its mac is wrong, and so is that of every later one.
 The body is not looked at before its mac is right.
+
+The nonce of the runner's frames is the task's: random, in its hello. So no listener that has recorded a runner can make
+a task answer, and no frame of one direction is one of the other.
+
+The first byte of a task's body tells what it is: ``{`` a report (JSON), ``h`` a hello (and the nonce), ``s`` an answer
+(and JSON).
 """
 
 import hmac
@@ -22,6 +30,14 @@ GREETING_BYTES = len(MAGIC) + NONCE_BYTES
 MOST_BODY = 64 * 1024
 """Bytes of a report. Too large: a client may fill the driver's memory. Too small: a topology of many components is not
 reported."""
+
+HELLO, ANSWER = b"h", b"s"
+"""How the bodies of a task begin that are no report."""
+ASK = b"stacks"
+"""The body of a runner's frame. It stands for nothing else."""
+MOST_ASK = 64
+"""Bytes of the body of a runner's frame. Too large: a runner may fill a task's memory. Too small: no later version can
+ask for more."""
 
 _MAC_BYTES = 32
 _HEAD = struct.Struct(f"!I{_MAC_BYTES}s")
@@ -49,8 +65,13 @@ def nonce_of(greeted: bytes) -> bytes:
     return greeted[len(MAGIC) :]
 
 
+def hello(nonce: bytes) -> bytes:
+    """The body of a task's first frame. ``nonce``: as for ``greeting``, for the runner's frames."""
+    return HELLO + nonce
+
+
 def frame(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
-    """A report as it is sent. Raises ValueError if the body is too long."""
+    """A body as it is sent. Raises ValueError if the body is too long."""
     if len(body) > MOST_BODY:
         raise ValueError(f"a report has at most {MOST_BODY} bytes. Given: {len(body)}")
     return _HEAD.pack(len(body), _mac(token, nonce, sequence, body)) + body
@@ -61,11 +82,15 @@ def _mac(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:
 
 
 class FrameReader:
-    """Takes the frames of one connection out of its bytes, however they are cut. Holds less than one frame."""
+    """Takes the frames of one direction out of its bytes, however they are cut. Holds less than one frame.
 
-    def __init__(self, token: bytes, nonce: bytes):
+    ``most``: bytes of a body.
+    """
+
+    def __init__(self, token: bytes, nonce: bytes, most: int = MOST_BODY):
         self._token = token
         self._nonce = nonce
+        self._most = most
         self._kept = bytearray()
         self.frames = 0
         """How many were right."""
@@ -80,7 +105,7 @@ class FrameReader:
         self._kept += data
         while len(self._kept) >= _HEAD.size:
             length, mac = _HEAD.unpack_from(self._kept)
-            if length > MOST_BODY:
+            if length > self._most:
                 raise FrameRefused("too long")
             if len(self._kept) < _HEAD.size + length:
                 return

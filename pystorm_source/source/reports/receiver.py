@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.options import SourceOptions
 from pystorm_source.source.reports.endpoint import ListenAddress, ReportEndpoint, in_runner, parents_command
+from pystorm_source.source.reports.questions import QuestionListener
 from pystorm_source.source.reports.server import ReportServer
 from pystorm_source.source.reports.task_report import TaskReport
 
@@ -24,8 +25,8 @@ class ReportReceiver:
     """One reader's reports. Opens no socket before the first ``endpoint``, and none outside the runner.
 
     If it cannot listen, it logs this once, tries again now and then, and the query goes on without reports. Raises
-    nothing. ``here``: whether this process may listen. ``driver_command``: that of the driver's JVM. ``on_report``: as
-    the ``ReportServer`` takes it.
+    nothing. ``here``: whether this process may listen. ``driver_command``: that of the driver's JVM. ``on_report``,
+    ``ask_at``: as the ``ReportServer`` takes them.
     """
 
     def __init__(
@@ -35,7 +36,9 @@ class ReportReceiver:
         here: bool | None = None,
         driver_command: Sequence[str] | None = None,
         on_report: Callable[[TaskReport], None] | None = None,
+        ask_at: Callable[[], QuestionListener | None] | None = None,
     ):
+        self._ask_at = ask_at
         self._on_report = on_report
         self._host = options.feedback_host
         self._port = options.feedback_port
@@ -107,13 +110,13 @@ class ReportReceiver:
         self._retry_at = self._clock.monotonic() + self._retry_after
 
     def _started(self, place: ListenAddress, token: bytes) -> ReportServer:
-        server = ReportServer(place.bind, self._port, token, on_report=self._on_report)
+        server = ReportServer(place.bind, self._port, token, on_report=self._on_report, ask_at=self._ask_at)
         try:
             server.start()
         except OSError as error:
             # The tasks' name of the driver need not be an address of this machine: a service's name, a gateway.
             if error.errno != errno.EADDRNOTAVAIL or not self._host:
                 raise
-            server = ReportServer("", self._port, token, on_report=self._on_report)
+            server = ReportServer("", self._port, token, on_report=self._on_report, ask_at=self._ask_at)
             server.start()
         return server

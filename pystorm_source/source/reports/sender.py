@@ -4,20 +4,24 @@ The task hands its report over and waits a moment for it to leave, so that it is
 planned. A runner that is slow, gone or behind a firewall costs it that moment once: while the last report did not leave
 in time, no task waits. Losses do no harm: nothing is raised, no answer is waited for.
 
-Threading law: ``send`` from any thread; the connection belongs to the sender's thread. A forked process begins anew,
-with clients of its own.
+The same thread answers the runner's question what the process does, while a range is read. So the connection is opened
+when the first range begins.
+
+Threading law: ``send``, ``reading`` from any thread; the connection belongs to the sender's thread. A forked process
+begins anew, with clients of its own.
 """
 
 import logging
 import os
-import socket
 from collections import OrderedDict, deque
-from contextlib import suppress
-from threading import Condition, Event, Thread
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, Thread
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.source.reports.endpoint import Runner
-from pystorm_source.source.reports.protocol import GREETING_BYTES, MOST_BODY, FrameRefused, frame, nonce_of
+from pystorm_source.source.reports.link import Link
+from pystorm_source.source.reports.protocol import MOST_BODY
 
 logger = logging.getLogger("pystorm.source")
 
@@ -30,14 +34,12 @@ MOST_QUEUED = 64
 tasks lose some."""
 # Drivers that one process reports to. Too large: threads of queries that ended. Too small: queries in turn reconnect.
 _MOST_CLIENTS = 4
-# Seconds to connect, and to send. Too large: reports queue up behind a dead driver. Too small: slow networks lose some.
-_DEADLINE_SECONDS = 2.0
-# Seconds until the next attempt, and up to how many that doubles. Too large: reports stay out after a short outage. Too
-# small: every process of a cluster calls a driver that is down.
-_FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 60.0
-# A firewall drops idle connections, often after minutes; a dead driver is noticed within two.
-_KEEP_ALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 15_000}
+# Seconds between two looks at the connection while a range is read. Too large: after a cut connection the process does
+# not answer for long. Too small: needless traffic.
+_REFRESH_SECONDS = 300.0
+
+Answer = Callable[[], bytes]
+"""What the process does at this moment, as JSON."""
 
 
 class _Envelope:
@@ -50,14 +52,18 @@ class _Envelope:
 
 
 class FeedbackClient:
-    """The reports of this process to one runner."""
+    """The reports of this process to one runner, and its answers."""
 
     def __init__(self, runner: Runner, clock: Clock | None = None):
-        self._link = _Link(runner, clock or SystemClock())
+        self._link = Link(runner, clock or SystemClock(), self._answered)
         self._queue: deque[_Envelope] = deque()
-        self._changed = Condition()
+        self._lock = Lock()
         self._thread: Thread | None = None
+        self._sleeps = False
         self._closed = False
+        self._wanted = False
+        """Whether a connection is to be opened."""
+        self._answers: list[Answer] = []
         self._prompt = True
         """Whether it is worth waiting for: whether the last report left, and in time."""
 
@@ -69,28 +75,50 @@ class FeedbackClient:
         if len(body) > MOST_BODY:
             return False
         envelope = _Envelope(body)
-        with self._changed:
-            if self._thread is None:
-                thread = Thread(target=self._run, name="pystorm-reports", daemon=True)
-                thread.start()
-                self._thread = thread
+        with self._lock:
             if len(self._queue) >= MOST_QUEUED:
                 self._queue.popleft().done.set()
             self._queue.append(envelope)
-            self._changed.notify()
+            self._wake()
         if self._prompt and not envelope.done.wait(seconds):
             self._prompt = False
         return envelope.left
 
+    @contextmanager
+    def reading(self, answer: Answer) -> Iterator[None]:
+        """A range is read while the block runs: the runner may ask for ``answer``, which the sender's thread calls.
+
+        Non-blocking. The connection is opened if there is none.
+        """
+        self._answers.append(answer)
+        try:
+            if not self._link.is_open:
+                with self._lock, suppress(RuntimeError):  # no thread can start when the interpreter ends
+                    self._wanted = True
+                    self._wake()
+            yield
+        finally:
+            self._answers.remove(answer)
+
     def close(self) -> None:
         """Non-blocking. Sends the queued reports, and ends."""
-        with self._changed:
+        with self._lock:
             self._closed = True
-            self._changed.notify()
+            self._wake()
 
     def abandon(self) -> None:
         """In a forked process: closes its copy of the connection, which belongs to the other process."""
-        self._link.close()
+        self._link.end()
+
+    def _wake(self) -> None:
+        """With the lock held: the thread looks at what is new."""
+        if self._thread is None:
+            thread = Thread(target=self._run, name="pystorm-reports", daemon=True)
+            thread.start()
+            self._thread = thread
+        elif self._sleeps:
+            self._sleeps = False
+            self._link.wake()
 
     def _run(self) -> None:
         while (envelope := self._next()) is not None:
@@ -100,94 +128,34 @@ class FeedbackClient:
                 logger.debug("a report did not leave", exc_info=True)
             self._prompt = envelope.left
             envelope.done.set()
-        self._link.close()
+        self._link.end()
 
     def _next(self) -> _Envelope | None:
-        with self._changed:
-            while not self._queue and not self._closed:
-                self._changed.wait()
-            return self._queue.popleft() if self._queue else None
+        """The next report, None after the last one. Meanwhile the connection is kept, and questions are answered."""
+        while True:
+            with self._lock:
+                envelope = self._queue.popleft() if self._queue else None
+                if envelope is None and self._closed:
+                    return None
+                wanted, self._wanted = self._wanted, False
+                self._sleeps = envelope is None
+            try:
+                if wanted:
+                    self._link.open()
+                # Order: looked at before each report, which would be lost on a connection that the runner has closed.
+                seconds = 0.0 if envelope is not None else _REFRESH_SECONDS if self._answers else None
+                if not self._link.look(seconds) and envelope is None:
+                    self._link.refresh()
+            except Exception:
+                logger.debug("the runner is not answered", exc_info=True)
+                self._link.close()
+            if envelope is not None:
+                return envelope
 
-
-class _Link:
-    """The way to one runner: a connection, opened if there is none, and growing pauses after failures."""
-
-    def __init__(self, runner: Runner, clock: Clock):
-        self._runner = runner
-        self._clock = clock
-        self._socket: socket.socket | None = None
-        self._nonce = b""
-        self._sequence = 0
-        self._pause = 0.0
-        self._not_before = 0.0
-
-    def send(self, body: bytes) -> bool:
-        """Blocking, for some seconds at most. Whether the report has left for the runner."""
-        if self._clock.monotonic() < self._not_before:
-            return False
-        try:
-            if not self._is_open():
-                self._open()
-            self._write(body)
-        except (OSError, FrameRefused, ValueError) as error:  # ValueError: of a host that cannot be a name
-            self.close()
-            self._pause = min(_LONGEST_PAUSE, 2 * self._pause or _FIRST_PAUSE)
-            self._not_before = self._clock.monotonic() + self._pause
-            logger.debug("a report did not leave for %r: %s", self._runner, error)
-            return False
-        self._pause = 0.0
-        return True
-
-    def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-    def _is_open(self) -> bool:
-        """The runner sends nothing after its greeting: a readable socket means the end of the connection."""
-        if self._socket is None:
-            return False
-        self._socket.settimeout(0)
-        try:
-            self._socket.recv(1)
-        except BlockingIOError:
-            return True
-        except OSError:
-            pass
-        self.close()
-        return False
-
-    def _open(self) -> None:
-        deadline = self._clock.monotonic() + _DEADLINE_SECONDS
-        self._socket = socket.create_connection(self._runner[:2], timeout=_DEADLINE_SECONDS)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Else a connection that a gateway has forgotten would swallow reports for a quarter of an hour.
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, value in _KEEP_ALIVE.items():
-            if hasattr(socket, name):
-                with suppress(OSError):
-                    self._socket.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-        self._nonce = nonce_of(self._read(GREETING_BYTES, deadline))
-        self._sequence = 0
-
-    def _read(self, size: int, deadline: float) -> bytes:
-        assert self._socket is not None
-        data = b""
-        while len(data) < size:
-            self._socket.settimeout(max(0.001, deadline - self._clock.monotonic()))
-            more = self._socket.recv(size - len(data))
-            if not more:
-                raise ConnectionResetError("closed before the greeting")
-            data += more
-            if self._clock.monotonic() > deadline:
-                raise TimeoutError("the greeting took too long")
-        return data
-
-    def _write(self, body: bytes) -> None:
-        assert self._socket is not None
-        self._socket.settimeout(_DEADLINE_SECONDS)
-        self._socket.sendall(frame(self._runner.token, self._nonce, self._sequence, body))
-        self._sequence += 1
+    def _answered(self) -> bytes:
+        """Of the range that began last, as one is read at a time; empty for none."""
+        answers = self._answers[-1:]
+        return answers[0]() if answers else b""
 
 
 _clients: OrderedDict[Runner, FeedbackClient] = OrderedDict()

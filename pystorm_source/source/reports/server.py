@@ -14,6 +14,7 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.source.reports import task_report as feedback_report
 from pystorm_source.source.reports.connections import ConnectionLoop, ServerLimits
 from pystorm_source.source.reports.inbox import ReportInbox
+from pystorm_source.source.reports.questions import QuestionListener
 from pystorm_source.source.reports.task_report import TaskReport
 
 logger = logging.getLogger("pystorm.source")
@@ -30,7 +31,8 @@ class ReportServer:
     """``bind_host``: empty for all addresses; ``port``: 0 for any. ``token``: the clients' secret.
 
     ``on_report``: called with each report as it arrives, by the server's thread; what is taken later has no counts by
-    component. Drops frames that it cannot use: ``dropped`` has the counts by reason.
+    component. ``ask_at``: makes the place where it is asked what tasks do. Drops frames that it cannot use:
+    ``dropped`` has the counts by reason.
     """
 
     def __init__(
@@ -41,8 +43,10 @@ class ReportServer:
         limits: ServerLimits | None = None,
         clock: Clock | None = None,
         on_report: Callable[[TaskReport], None] | None = None,
+        ask_at: Callable[[], QuestionListener | None] | None = None,
     ):
         self._on_report = on_report
+        self._ask_at = ask_at
         self._bind = (bind_host, port)
         self._token = token
         self._limits = limits or ServerLimits()
@@ -59,8 +63,9 @@ class ReportServer:
         """Begins to listen. Raises OSError if it cannot."""
         listener = listen(*self._bind)
         self._address = listener.getsockname()[:2]
+        questions = self._ask_at() if self._ask_at is not None else None
         self._connections = ConnectionLoop(
-            listener, self._token, self._limits, self._clock, self._closing, self._arrived, self._drop
+            listener, self._token, self._limits, self._clock, self._closing, self._arrived, self._drop, questions
         )
         self._thread = Thread(target=self._connections.run, name="pystorm-feedback", daemon=True)
         self._thread.start()

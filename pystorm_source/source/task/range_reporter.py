@@ -1,16 +1,22 @@
 """Tells the runner what became of a range."""
 
 import logging
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 from pyspark import TaskContext
 
 from pystorm_source.clock import Clock
 from pystorm_source.plan.plan import Plan
+from pystorm_source.records.standstill import encoded
 from pystorm_source.source.reports.endpoint import DRIVER_HOST, Runner
+from pystorm_source.source.reports.protocol import MOST_BODY
 from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.sender import client
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.task.range_partition import RangePartition
+from pystorm_source.source.task.range_state import range_state
 from pystorm_source.worker.component_columns import ComponentColumns
 from pystorm_source.worker.component_counts import failed_columns
 from pystorm_source.worker.run_counts import NOTHING, RunCounts
@@ -31,6 +37,23 @@ class RangeReporter:
     def begin(self) -> None:
         """The time of the range begins: its worker is there."""
         self._began = self._clock.monotonic()
+
+    def answering(self, worker: Worker) -> AbstractContextManager[None]:
+        """The range is read while the block runs: the runner may ask what its components do."""
+        try:
+            task = TaskContext.get()
+            runner = self._runner(task)
+            if runner is None:
+                return nullcontext()
+            return client(runner).reading(partial(self._state, worker, task, threading.get_ident()))
+        except Exception:
+            logger.debug("the range %r cannot be asked about", self._partition, exc_info=True)
+            return nullcontext()
+
+    def _state(self, worker: Worker, task: TaskContext | None, thread: int) -> bytes:
+        seconds = self._clock.monotonic() - self._began
+        query = QueryBatch.of(task)
+        return encoded(range_state(worker, thread, seconds, "" if query is None else query.run), MOST_BODY - 1)
 
     def read(self, worker: Worker) -> None:
         """The range was read to its end."""

@@ -1,6 +1,7 @@
 """The task's side: a range in, record batches of exactly Spark's schema out, and a report to the runner at its end."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -57,11 +58,12 @@ def _rows(request: ReadRequest, output: OutputPlan, partition: InputPartition) -
     try:
         worker = warm.take(request.plan, output, partition.planned.run)
         reporter.begin()  # after it: a worker is built once, which does not count for its rate
-        if component.is_partitioned:
-            yield from worker.run(partition.component, partition.partition, partition.start, partition.end)
-        else:
-            permits = partition.end - partition.start
-            yield from worker.run_slice(partition.component, permits, request.options.poll_millis)
+        with reporter.answering(worker) if partition.report_to is not None else nullcontext():
+            if component.is_partitioned:
+                yield from worker.run(partition.component, partition.partition, partition.start, partition.end)
+            else:
+                permits = partition.end - partition.start
+                yield from worker.run_slice(partition.component, permits, request.options.poll_millis)
         clean = True
         if partition.report_to is not None:
             reporter.read(worker)

@@ -7,6 +7,7 @@ from pystorm_source import read, read_stream
 from pystorm_source.api import AsyncBolt, BatchingBolt, Bolt, Grouping, PartitionedSpout, ReliableSpout, Topology
 from pystorm_source.records.record import PystormProgress, TopologyProgress
 from pystorm_source.source.job.progress import chosen
+from pystorm_source.source.job.stacks import chosen as chosen_stacks
 from pystorm_source.spouts import FilesSpout, MemorySpout
 from pystorm_source.testing import run_topology, verify_bolt
 from tests.docs.errors.examples import Numbers, raises, spark, through
@@ -493,6 +494,11 @@ def _():
 @raises("PYSTORM_NO_PROGRESS", "`progress(query)` of a query that reads `format('rate')` alone.")
 def _():
     chosen([], None, {"runId": "8e4a1f3c-5b1e-4c0e-9a76-0b6f4a2d9c11", "sources": [{"endOffset": "5"}]})
+
+
+@raises("PYSTORM_NO_STACKS", "`stacks(query)` of a query with `feedback=off`.")
+def _():
+    chosen_stacks((), "8e4a1f3c-5b1e-4c0e-9a76-0b6f4a2d9c11")
 
 
 @raises("PYSTORM_SEVERAL_SOURCES", "`progress(query)` of a query that unites the topologies `Words` and `Numbers`.")

@@ -9,6 +9,7 @@ from contextlib import closing, suppress
 import pytest
 
 from pystorm_source.clock import ManualClock
+from pystorm_source.source.reports import link
 from pystorm_source.source.reports import sender as feedback_client
 from pystorm_source.source.reports.connections import ServerLimits
 from pystorm_source.source.reports.endpoint import Runner
@@ -131,7 +132,7 @@ def test_a_connection_that_the_runner_has_closed_is_opened_anew_without_loss(ser
     for n in range(3):
         assert sender.send(body(rows=n), LONG)
         assert taken(server, 1) == [n]
-        wait_until(lambda: not sender._link._is_open())
+        wait_until(lambda: not sender._link.is_open)
 
 
 def test_an_impostor_gets_no_report(serve):
@@ -145,7 +146,7 @@ def test_an_impostor_gets_no_report(serve):
 
 
 def test_a_greeting_that_drips_is_given_up(monkeypatch):
-    monkeypatch.setattr(feedback_client, "_DEADLINE_SECONDS", 0.2)
+    monkeypatch.setattr(link, "_DEADLINE_SECONDS", 0.2)
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         sender = FeedbackClient(Runner(*listener.getsockname(), TOKEN))
         sender.send(body(), 0.0)

@@ -1,0 +1,77 @@
+"""Asks runs what their tasks do: through the sockets in the private folders of this user's drivers."""
+
+import selectors
+import socket
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.records.standstill import Asked, RangeState, RunState, decoded
+
+WAIT_SECONDS = 2.0
+"""For all answers. Longer: a person waits for a process that cannot answer. Shorter: on a busy cluster some are
+missing."""
+MOST_BYTES = 16 * 1024 * 1024
+"""Of a run's answers. Less: of a large cluster some are missing."""
+_CONNECT_SECONDS = 0.5
+"""A runner whose thread is at work takes the question then."""
+_CHUNK = 256 * 1024
+
+
+def ask(paths: Iterable[Path], seconds: float = WAIT_SECONDS, clock: Clock | None = None) -> tuple[RunState, ...]:
+    """What the tasks of the runs do; of those whose runner answers within ``seconds``."""
+    clock = clock or SystemClock()
+    until = clock.monotonic() + seconds
+    answers: dict[socket.socket, bytearray] = {}
+    with selectors.DefaultSelector() as selector:
+        try:
+            for path in paths:
+                asked = _asked(path)
+                if asked is not None:
+                    answers[asked] = bytearray()
+                    selector.register(asked, selectors.EVENT_READ)
+            while selector.get_map() and (left := until - clock.monotonic()) > 0:
+                for key, _ in selector.select(left):
+                    if not _read(key.fileobj, answers[key.fileobj]):  # type: ignore[arg-type,index]
+                        selector.unregister(key.fileobj)
+        finally:
+            for each in answers:
+                each.close()
+    return tuple(run for run in map(_run_of, answers.values()) if run is not None)
+
+
+def _asked(path: Path) -> socket.socket | None:
+    """None if nothing listens there: its runner was killed."""
+    if not hasattr(socket, "AF_UNIX"):
+        return None
+    asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    asked.settimeout(_CONNECT_SECONDS)
+    try:
+        asked.connect(str(path))
+        asked.setblocking(False)
+    except OSError:
+        asked.close()
+        return None
+    return asked
+
+
+def _read(asked: socket.socket, answer: bytearray) -> bool:
+    """Whether more may come."""
+    with suppress(BlockingIOError):
+        try:
+            data = asked.recv(_CHUNK)
+        except ConnectionError:
+            return False
+        answer += data
+        return bool(data) and len(answer) < MOST_BYTES
+    return True
+
+
+def _run_of(answer: bytearray) -> RunState | None:
+    lines = [decoded(line) for line in bytes(answer).splitlines()]
+    asked = next((line for line in lines if isinstance(line, Asked)), None)
+    if asked is None:
+        return None
+    ranges = tuple(line for line in lines if isinstance(line, RangeState))
+    return RunState(asked=asked, ranges=ranges, missing=max(0, asked.asked + 1 - len(lines)))
