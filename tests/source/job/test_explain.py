@@ -49,7 +49,8 @@ def test_a_query_its_exception_and_the_event_of_its_end_say_the_same(spark):
         what, place, line, remedy = text.splitlines()
         assert what == WHAT
         assert place == "  input:  tuple ('two',) of lines.default; offset 1; in partition '0' [0, 3) of spout 'lines'"
-        assert line.endswith('failing.py", line 13, in unreadable: raise RuntimeError(f"no price: {text}") from error')
+        assert 'failing.py", line ' in line
+        assert line.endswith(', in unreadable: raise RuntimeError(f"no price: {text}") from error')
         assert remedy.startswith("  remedy: mend it and start again")
         assert repr(text) == str(text)
         assert explain(raised.value) == explain(str(raised.value)) == text
