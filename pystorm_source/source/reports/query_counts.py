@@ -6,7 +6,6 @@ earlier ones are passed over.
 Threading law: one thread adds reports, another one begins micro-batches and reads; one lock.
 """
 
-from collections.abc import Callable
 from math import isfinite
 from threading import Lock
 
@@ -23,15 +22,9 @@ MOST_METRICS = 1_000
 
 
 class QueryCounts:
-    """Of one run of a query.
+    """Of one run of a query, ``run``."""
 
-    ``on_change``: called without arguments, by the thread that adds reports, when the last report of a micro-batch has
-    come, and for each report that comes after ``topology`` has shown its micro-batch: what was shown, or written, is
-    not the last word. It must be quick, and may call ``topology``.
-    """
-
-    def __init__(self, plan: Plan, output: OutputPlan, run: str, on_change: Callable[[], None] | None = None):
-        self.on_change = on_change
+    def __init__(self, plan: Plan, output: OutputPlan, run: str):
         self._shape = Shape.of(plan)
         self._spouts = tuple(component.name for component in plan.spouts)
         self._view = TopologyView(plan, output, run)
@@ -41,7 +34,6 @@ class QueryCounts:
         self._batches: list[BatchCounts] = []
         self._metrics: dict[tuple[int, str], Metric] = {}
         self._errors: dict[int, ErrorRecord] = {}
-        self._shown = -1
 
     def begin(self, batch: str, ranges: int) -> None:
         """A micro-batch was planned. ``batch``: its name in reports; one that is planned again goes on."""
@@ -63,17 +55,9 @@ class QueryCounts:
     def add(self, report: TaskReport) -> None:
         """Takes a report in. Raises ValueError or IndexError for one of another plan."""
         with self._lock:
-            changed = self._add(report)
-        if changed and self.on_change is not None:
-            self.on_change()
-
-    def _add(self, report: TaskReport) -> bool:
-        batch = next((known for known in self._batches if known.key == report.batch), None)
-        if batch is None or not batch.add(report):
-            return False
-        if report.components is not None:
-            self._note(report.components)
-        return batch.whole or self._shown >= batch.number
+            batch = next((known for known in self._batches if known.key == report.batch), None)
+            if batch is not None and batch.add(report) and report.components is not None:
+                self._note(report.components)
 
     def _note(self, columns: ComponentColumns) -> None:
         for error in columns.last_errors:
@@ -95,7 +79,6 @@ class QueryCounts:
             shown = next((batch for batch in reversed(self._batches) if batch.read or batch.has_errors), None)
             if shown is None:
                 return None
-            self._shown = shown.number
             totals = ComponentSums(self._shape)
             for sums in (self._closed, *(batch.sums for batch in self._batches if batch.number <= shown.number)):
                 totals.add_sums(sums)
