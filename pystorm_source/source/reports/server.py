@@ -106,14 +106,16 @@ class ReportServer:
             self._drop("malformed")
             return
         size = len(body)
-        if self._on_report is not None:
-            try:
-                self._on_report(report)
-            except Exception:
-                logger.debug("the counts of a report are not added up", exc_info=True)
-            report = report.slim()
-            size = min(size, _SLIM_BYTES + len(report.spout) + len(report.partition))
-        self._drop("overflow", self._inbox.put(report, size))
+        if self._on_report is None:
+            self._drop("overflow", self._inbox.put(report, size))
+            return
+        # Order: whoever sees a report in the counts finds it among those that can be taken.
+        size = min(size, _SLIM_BYTES + len(report.spout) + len(report.partition))
+        self._drop("overflow", self._inbox.put(report.slim(), size))
+        try:
+            self._on_report(report)
+        except Exception:
+            logger.debug("the counts of a report are not added up", exc_info=True)
 
     def _drop(self, reason: str, count: int = 1) -> None:
         if count:
