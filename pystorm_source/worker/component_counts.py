@@ -27,25 +27,15 @@ from pystorm_source.worker.component_columns import (
     MOST_METRICS,
     REASONS,
     SLOTS,
+    SUMMED,
     ComponentColumns,
     ErrorReport,
     MetricDelta,
     column,
 )
 
-_COUNTED = (
-    "executed",
-    "acked",
-    "failed",
-    "retried",
-    "timed_out",
-    "dead_lettered",
-    "dropped",
-    "skipped",
-    "errors",
-    "published",
-    "batches",
-)
+# Order: that of `_counts_of`.
+_COUNTED = tuple(name for name in SUMMED if name != "busy")
 _MICRO = 1_000  # nanoseconds
 
 
