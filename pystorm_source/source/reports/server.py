@@ -109,7 +109,7 @@ class ReportServer:
         if self._on_report is None:
             self._drop("overflow", self._inbox.put(report, size))
             return
-        # Order: whoever sees a report in the counts finds it among those that can be taken.
+        # Order: a report that the counts have can be taken.
         size = min(size, _SLIM_BYTES + len(report.spout) + len(report.partition))
         self._drop("overflow", self._inbox.put(report.slim(), size))
         try:
