@@ -299,5 +299,5 @@ def test_a_broken_module_of_somebody_else_is_found(monkeypatch, tmp_path):
 def test_errors_of_ours_have_one_root():
     from pystorm_source import errors
 
-    classes = [value for value in vars(errors).values() if isinstance(value, type)]
+    classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, Exception)]
     assert all(issubclass(cls, PystormError) for cls in classes)

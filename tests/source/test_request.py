@@ -183,7 +183,7 @@ REFUSED = [
     ({"step": "3"}, "unknown option 'step'.* A key of your own goes into option 'config' or into Topology.config"),
     ({"topology.workrs": "3"}, "unknown option 'topology.workrs': did you mean 'topology.workers'"),
     ({"maxOffsetsPerTrigger": "many"}, "'maxOffsetsPerTrigger'.*Given: 'many'"),
-    ({"maxOffsetsPerTrigger": "0"}, "'maxOffsetsPerTrigger'.*>= 1.*Given: '0'"),
+    ({"maxOffsetsPerTrigger": "0"}, "'maxOffsetsPerTrigger'.*at least 1.*Given: '0'"),
     ({"maxOffsetsPerTrigger": "1.5"}, "'maxOffsetsPerTrigger'.*Given: '1.5'"),
     ({"maxOffsetsPerPartition": "-1"}, "'maxOffsetsPerPartition'"),
     ({"minPartitions": "x"}, "'minPartitions'"),

@@ -51,6 +51,7 @@ def server(path):
 def connected(server):
     sender = FeedbackClient(Runner(*server.address, TOKEN))
     assert sender.send(body(), LONG)
+    wait_until(server.take, "the report that says hello")
     return sender
 
 
