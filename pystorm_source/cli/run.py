@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from pystorm_source.cli import completion
 from pystorm_source.cli.run_display import End, JsonDisplay, LinesDisplay, TableDisplay
-from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
+from pystorm_source.cli.topology_argument import Environment, Overrides, Reference, plan_here, usage_errors
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, PystormError, TupleFailed, UsageError
 from pystorm_source.failure_block import FailureBlock
@@ -36,16 +35,7 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 def run(
     topology: Reference,
-    options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            "-o",
-            metavar="KEY=VALUE",
-            help="Configuration, over that of the class; repeatable.",
-            autocompletion=completion.options,
-        ),
-    ] = None,
+    options: Overrides = None,
     duration: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="End after that: a number with ms, s, m, h or d.")
     ] = "",

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from pystorm_source.api import Topology
+from pystorm_source.cli.completion import options as completed_options
 from pystorm_source.cli.completion import topologies
 from pystorm_source.cli.topology_file import load_reference
 from pystorm_source.errors import OptionError, UsageError
@@ -22,6 +23,17 @@ Reference = Annotated[
     str,
     typer.Argument(
         metavar="TOPOLOGY", help="PACKAGE.MODULE:CLASS, or FILE.py, or FILE.py:CLASS.", autocompletion=topologies
+    ),
+]
+
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="KEY=VALUE",
+        help="Configuration, over that of the class; repeatable.",
+        autocompletion=completed_options,
     ),
 ]
 

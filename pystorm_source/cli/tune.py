@@ -9,7 +9,7 @@ import typer
 
 from pystorm_source.cli import completion
 from pystorm_source.cli.run import INTERRUPTED_STATUS, config_of
-from pystorm_source.cli.topology_argument import Environment, plan_here, usage_errors
+from pystorm_source.cli.topology_argument import Environment, Overrides, plan_here, usage_errors
 from pystorm_source.cli.tune_display import draw, show
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import OptionError, TupleFailed
@@ -35,16 +35,7 @@ def tune(
             autocompletion=completion.topologies,
         ),
     ] = "",
-    options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--option",
-            "-o",
-            metavar="KEY=VALUE",
-            help="Configuration, over that of the class; repeatable.",
-            autocompletion=completion.options,
-        ),
-    ] = None,
+    options: Overrides = None,
     seconds: Annotated[float, typer.Option("--seconds", min=LEAST_SECONDS, help="Time for all trials.")] = 60.0,
     goal: Annotated[
         Literal["throughput", "latency"], typer.Option("--goal", help="latency: and 0.9 of the throughput is kept.")

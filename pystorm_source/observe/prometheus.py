@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Prometheus:
     """Serves the metrics of a session's queries to Prometheus. Needs the extra ``prometheus``.
 
-    A callback for ``PystormProgressListener``. docs/OBSERVING.md lists the metrics; what Storm counts has Storm's
+    A callback for ``PystormProgressListener``. docs/METRICS.md lists the metrics; what Storm counts has Storm's
     names. When a query ends, its gauges go; its counters stay until further runs have taken their place.
 
     Args:
