@@ -19,6 +19,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from pystorm_source.records.record_writer import SUFFIX as RECORD_SUFFIX
 from tests.kills import rounds
 from tests.kills.processes import MARK, gone, marked, orphans, parent_of
 from tests.kills.rounds import Round
@@ -28,6 +29,7 @@ from tests.kills.two_hosts import two_hosts
 SPARKS_OWN = re.compile(
     r"^(spark|faulthandler|blockmgr|hsperfdata|libsnappy|libzstd|liblz4|libnetty|snappy|pyspark|artifacts)"
 )
+RECORDS = re.compile(r"pystorm-source-\d+-progress-\d+")
 LINGER = 20.0
 DEADLINE = 180.0
 
@@ -166,6 +168,19 @@ class Job:
 
 
 def remaining_files(folder: Path) -> list[str]:
-    """Temporary files of ours: whatever Spark is not known to leave there."""
-    left = [path.name for path in (folder / "session" / "tmp").iterdir() if not SPARKS_OWN.search(path.name)]
+    """Temporary files of ours: whatever Spark is not known to leave there, and what is no record of a query.
+
+    Records stay when their driver has died: they tell what it was doing. A later driver removes those of a day ago.
+    """
+    left = []
+    for path in (folder / "session" / "tmp").iterdir():
+        if RECORDS.fullmatch(path.name):
+            left += [f"{path.name}/{file.name}" for file in path.iterdir() if not is_record(file)]
+        elif not SPARKS_OWN.search(path.name):
+            left.append(path.name)
     return [f"temporary files: {left}"] if left else []
+
+
+def is_record(file: Path) -> bool:
+    """Whether it is a record file, or the socket of its run: a killed runner leaves that, too."""
+    return file.suffix == RECORD_SUFFIX or file.is_socket()
