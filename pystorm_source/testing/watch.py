@@ -89,16 +89,12 @@ class Watchdog:
 
     def _wait(self) -> None:
         seconds = self._seconds
-        before: object = None
         while not self._over.wait(seconds):
             with self._lock:
-                frame = sys._current_frames().get(self._watched)
-                at = None if frame is None else (id(frame), frame.f_lasti)
-                # Not while it waits in the same call of C: the first interrupt is still to come, see ``let_come``.
-                if at != before and not self._over.is_set():
+                # One that is still to come is replaced by this one: at most one is pending.
+                if not self._over.is_set():
                     self._has_raised = True
                     raise_in(self._watched)
-                before = at
             seconds = GRACE_SECONDS  # once more, if a bare `except` has swallowed it
 
     def _disarm(self) -> None:
