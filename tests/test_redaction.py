@@ -13,6 +13,7 @@ from msgspec import Meta, field
 
 import pystorm_source
 from pystorm_source import Bolt, PartitionedSpout, Topology
+from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.journal.options import JournalOptions
@@ -22,6 +23,8 @@ from pystorm_source.redaction import redacted, without_credentials
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts.kafka.options import KafkaOptions
+from pystorm_source.tuning.sweep import Sweep
+from pystorm_source.tuning.trial import TrialRunner
 
 SECRET = "hunter2"
 CONFIG = {
@@ -65,6 +68,8 @@ def request():
 
 HOLDERS: dict[Any, Any] = {
     "Plan": plan,
+    "Sweep": lambda: Sweep(plan(), TrialRunner(plan()), ManualClock()),
+    "TrialRunner": lambda: TrialRunner(plan()),
     "ComponentPlan": lambda: plan().components[0],
     "ReadRequest": request,
     "SourceOptions": lambda: parse(SourceOptions, {"config": CONFIG["as.text"], "path": CONFIG["address"]}),

@@ -25,6 +25,7 @@ from pystorm_source.testing import run_topology
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "pystorm_source", "demo"]
+SHORT = [*COMMAND, "--megabytes", "0.5", "--seconds", "6"]
 SECONDS = 200
 NOISE = re.compile(r"WARN|ERROR|Exception|Traceback|^\s+at |\.java|\.scala|log4j|incubator", re.MULTILINE)
 
@@ -126,7 +127,7 @@ def test_text_that_changes_behind_the_query_makes_it_fail(tmp_path):
     folder = tmp_path / "tmp"
     folder.mkdir()
     process = subprocess.Popen(
-        [*COMMAND, "--json", "--megabytes", "0.5", "--seconds", "6"],
+        [*SHORT, "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -163,7 +164,7 @@ def test_a_query_that_fails_is_one_line_and_the_log_is_kept(tmp_path):
     """Another beginning of a file that was read: the spout refuses to go on."""
     (tmp_path / "tmp").mkdir()
     process = subprocess.Popen(
-        COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path / "tmp")
+        SHORT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path / "tmp")
     )
     try:
         for line in process.stdout:
@@ -187,7 +188,7 @@ def test_ctrl_c_ends_it_in_order(tmp_path, when, number):
     """The whole group of processes gets it, as from a terminal."""
     (tmp_path / "tmp").mkdir()
     process = subprocess.Popen(
-        COMMAND,
+        SHORT,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -347,6 +348,9 @@ def test_an_error_is_one_line_with_a_remedy(monkeypatch):
     lost = "[STREAM_FAILED] planPartitions: Traceback (most recent call last):\n  File x\n"
     lost += "pystorm_source.errors.DataLossError: gone. Given: 'x'\n\tat org.apache"
     assert remedy(RuntimeError(lost)) == "DataLossError: gone. Given: 'x'."
+    own = f"[PYSTORM_DATA_LOSS] the file {'/long' * 100}/text-0.log begins with other bytes. Given: 'x'"
+    lost = f"[PYTHON] Failed to perform latestOffset: pystorm_source.errors.DataLossError: {own} SQLSTATE: 38000"
+    assert remedy(RuntimeError(lost)) == f"{own}."
     missing = "[PYTHON_DATA_SOURCE_ERROR] Failed: Traceback (most recent call last):\n  File x\nImportError: no core\n"
     assert remedy(RuntimeError(missing + "org.apache.spark.SparkException: x\n")) == "ImportError: no core."
     assert remedy(WorldError("no Java. Install one")).endswith("no Java. Install one")

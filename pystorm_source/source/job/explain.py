@@ -105,7 +105,11 @@ def _explained(text: str) -> Explanation:
 
 
 def reason_in(text: str) -> str:
-    """The line that tells most of a text of Spark's: Python's last error, else Spark's condition, else the first."""
+    """What tells most in a text of Spark's: our own error whole, else Python's last error, else Spark's condition, else
+    the first line."""
+    own: Any = _OWN.search(text)
+    if own is not None:
+        return " ".join(own[1].split())
     raised = _OF_PYTHON.findall(text) if "Traceback (most recent call last)" in text else []
     text = _HEADER.sub("", text, count=1).strip()
     condition = _CONDITION.search(text)  # py4j puts a line of its own before it
