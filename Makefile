@@ -53,8 +53,9 @@ demo: ## a streaming query that is slowed down and hurt, and stays exact; instal
 	$(SETUP) $(VENV)/.installed java-inner
 	@$(VENV)/bin/pystorm-source demo
 
-test: build ## the tests, in two processes (ARGS='-k word -x' is passed to pytest; ARGS='-n 0 --pdb' is one process)
-	@$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+test: build ## the tests, in three processes (ARGS='-k word -x' is passed to pytest; ARGS='-n 0 --pdb' is one process)
+	@$(LOCK) $(PY) -m testbed.spark_classes
+	@$(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 gates: build ## the checks of the house: hot lines, C headers under sanitizers, the core under AddressSanitizer
 	@$(PY) -m pytest tests/gates -m gate $(ARGS)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from testbed.spark_classes import submit_options
 from tests.side_by_side import (  # noqa: F401
     pytest_collection_modifyitems,
     pytest_configure_node,
@@ -41,8 +42,8 @@ os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executa
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.pop("SPARK_HOME", None)
 
-JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""For minutes of small queries: the thorough compiler and parallel collectors take a core from what is tested."""
+# Inherited by every script of Spark's that a test starts.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", submit_options())
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +63,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         (SparkSession.builder.remote if connect else SparkSession.builder.master)("local[2,3]")
         .appName("pystorm-source tests")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", JVM)
         .config("spark.local.dir", str(folder / "local"))
         .config("spark.python.worker.faulthandler.enabled", "true")
         .config("spark.sql.session.timeZone", "UTC")

@@ -1,6 +1,7 @@
-"""How tests run side by side in two processes, and what ``make test`` leaves to ``.ci/run``; conftest.py imports it.
+"""How tests run side by side in three processes, and what ``make test`` leaves to ``.ci/run``; conftest.py imports it.
 
-Processes are pytest-xdist's (``make test`` says ``-n 2``). One process takes a file of tests as a whole, with these
+Processes are pytest-xdist's (``make test`` says ``-n 3``, one more than the smallest machine has cores: for half of the
+time tests wait, for Spark, a broker, a time-out). One process takes a file of tests as a whole, with these
 exceptions:
 
 - The tests that need the Spark session of a run are one group, and so are those that need a broker alone: one process

@@ -1,4 +1,4 @@
-"""Tests in two processes: quiet ones run alone, groups stay together, and what is left out is said."""
+"""Tests in several processes: quiet ones run alone, groups stay together, and what is left out is said."""
 
 import signal
 import subprocess

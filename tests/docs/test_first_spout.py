@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import JVM
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs/FIRST_SPOUT.md"
@@ -39,7 +38,7 @@ class Reader:
 
     def run(self, commands: str) -> None:
         """All but the last line of the output; that one is the folder that the commands end in."""
-        env = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "JDK_JAVA_OPTIONS": JVM}
+        env = {**os.environ, "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
             ["bash", "-c", f"{COMMANDS}{commands}pwd"],
             cwd=self.folder,

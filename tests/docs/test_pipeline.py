@@ -18,7 +18,6 @@ import pytest
 from pystorm_source import Topology, read_stream
 from pystorm_source.spouts import MemorySpout, RateSpout
 from testbed.kafka_broker import PASSWORD, USER
-from tests.conftest import JVM
 from tests.docs.pages import ROOT, blocks
 from tests.source.reports.made_reports import wait_until
 
@@ -64,8 +63,7 @@ class Job:
             self.process = subprocess.Popen(
                 [sys.executable, "job.py"],
                 cwd=project,
-                # JAVA_TOOL_OPTIONS would be printed.
-                env={**os.environ, "PYTHONPATH": f"{project}{os.pathsep}{ROOT}", "JDK_JAVA_OPTIONS": JVM, **env},
+                env={**os.environ, "PYTHONPATH": f"{project}{os.pathsep}{ROOT}", **env},
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -1,5 +1,9 @@
-"""Planted bottlenecks, measured here: each is named, and its component. In the campaign the advice is applied, too."""
+"""Planted bottlenecks, measured here: each is named, and its component. In the campaign the advice is applied, too.
 
+PYSTORM_PLANTED=all applies it to each of them, in five minutes of a quiet machine.
+"""
+
+import os
 from dataclasses import replace
 
 import pytest
@@ -55,8 +59,11 @@ def test_what_a_component_does_with_its_time(topology, component, kind):
     assert load_of(seen.component(component), seen).kind == kind, seen
 
 
-# Gains that are far beyond what other processes of the machine can hide; the skewed partition has no trial here.
-SWEPT = [each for each in PLANTED if each[1] != "skewed partition"]
+# The skewed partition has no trial here. Unless all are asked for: those whose time is spent waiting, which other
+# processes of the machine do not change.
+WAITING = (planted.SlowBolt, planted.FewRequests)
+ALL = os.environ.get("PYSTORM_PLANTED") == "all"
+SWEPT = [each for each in PLANTED if (each[1] != "skewed partition" if ALL else each[0] in WAITING)]
 
 
 @pytest.mark.campaign

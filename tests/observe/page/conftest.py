@@ -1,4 +1,4 @@
-"""The browser that this folder's tests share."""
+"""The browser that the tests of a file share."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,9 @@ from playwright.sync_api import Browser
 from tests.observe.page.browser import chromium
 
 
-@pytest.fixture(scope="package")
+# Playwright's event loop counts as the running one of this thread as long as the browser lives: no test of another
+# file may find it.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as browser:
         yield browser
