@@ -60,6 +60,7 @@ Code = Literal[
     "PYSTORM_NO_OPEN_STREAM",
     "PYSTORM_STREAM_NOT_FOUND",
     "PYSTORM_STREAM_NOT_DECLARED",
+    "PYSTORM_COMPONENT_NOT_FOUND",
     "PYSTORM_SEVERAL_STREAMS",
     "PYSTORM_DEAD_LETTERS_UNREAD",
     # checkpoints and the journal
@@ -363,6 +364,11 @@ CONDITIONS: dict[Code, Condition] = {
         "StreamNotDeclaredError",
         "A stream was asked for by a name that no component declares.",
         "Take a stream that the message lists, or declare it in `outputs`.",
+    ),
+    "PYSTORM_COMPONENT_NOT_FOUND": Condition(
+        "ComponentNotFoundError",
+        "A record of a micro-batch was asked for a component that the topology does not have.",
+        "Take a component that the message lists.",
     ),
     "PYSTORM_SEVERAL_STREAMS": Condition(
         "OptionError",

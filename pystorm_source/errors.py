@@ -245,6 +245,19 @@ class StreamNotDeclaredError(UsageError, KeyError):
     code: Code = "PYSTORM_STREAM_NOT_DECLARED"
 
 
+class ComponentNotFoundError(UsageError, KeyError):
+    """A component was asked for by a name that the topology does not have. Also a KeyError.
+
+    Example:
+        >>> from pystorm_source.records.record import ComponentProgress, TopologyProgress
+        >>> TopologyProgress(components=(ComponentProgress(name="price"),)).component("prise")
+        Traceback (most recent call last):
+        pystorm_source.errors.ComponentNotFoundError: [PYSTORM_COMPONENT_NOT_FOUND] the topology has ...
+    """
+
+    code: Code = "PYSTORM_COMPONENT_NOT_FOUND"
+
+
 class TopologyTimeoutError(UsageError, TimeoutError):
     """``run_topology`` has taken longer than its ``timeout``. Also a TimeoutError.
 

@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 from msgspec import field
 
+from pystorm_source.errors import ComponentNotFoundError, given, nearest
+
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
     """Unknown fields of a newer version are passed over."""
@@ -192,11 +194,16 @@ class TopologyProgress(_Record, frozen=True, kw_only=True):
     shortened: tuple[str, ...] = ()
 
     def component(self, name: str) -> ComponentProgress:
-        """The component of that name. Raises KeyError."""
+        """The component of that name. Raises ComponentNotFoundError, a KeyError."""
         for component in self.components:
             if component.name == name:
                 return component
-        raise KeyError(name)
+        names = [component.name for component in self.components]
+        raise ComponentNotFoundError(
+            f"the topology has the components: {', '.join(names) or 'none'}{nearest(name, names) or '.'} "
+            f"Given: {given(name)}",
+            code="PYSTORM_COMPONENT_NOT_FOUND",
+        )
 
 
 class PystormProgress(_Record, frozen=True, kw_only=True):

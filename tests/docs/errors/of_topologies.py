@@ -5,7 +5,7 @@ import threading
 
 from pystorm_source import read, read_stream
 from pystorm_source.api import AsyncBolt, BatchingBolt, Bolt, Grouping, PartitionedSpout, ReliableSpout, Topology
-from pystorm_source.records.record import PystormProgress, TopologyProgress
+from pystorm_source.records.record import ComponentProgress, PystormProgress, TopologyProgress
 from pystorm_source.source.job.progress import chosen
 from pystorm_source.source.job.stacks import chosen as chosen_stacks
 from pystorm_source.spouts import FilesSpout, MemorySpout
@@ -191,6 +191,11 @@ def _():
 @raises("PYSTORM_STREAM_NOT_DECLARED")
 def _():
     run_topology(Numbers).rows("nubmers")
+
+
+@raises("PYSTORM_COMPONENT_NOT_FOUND")
+def _():
+    TopologyProgress(components=(ComponentProgress(name="price"),)).component("prise")
 
 
 @raises("PYSTORM_SEVERAL_STREAMS")
