@@ -39,5 +39,6 @@ def test_a_submitted_file_runs_on_two_executors(spark, tmp_path):
         timeout=200,
     )
     assert done.returncode == 0, done.stderr[-4000:]
+    assert "acked 4000" in done.stdout.splitlines(), "the executors' reports find the driver"
     rows = sorted(tuple(row) for row in spark.read.parquet(str(tmp_path / "out")).collect())
     assert rows == sorted((partition, n, 2 * n) for partition in "ab" for n in range(2000))

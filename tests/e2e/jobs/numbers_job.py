@@ -68,6 +68,7 @@ def main(work: str, total: str = "3000", per_trigger: str = "1000") -> None:
     )
     query.awaitTermination()
     print("batches", sum(p.numInputRows > 0 for p in query.recentProgress))
+    print("acked", pystorm_source.progress(query).topology.component("numbers").total.acked)
     spark.stop()
 
 

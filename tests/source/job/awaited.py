@@ -1,4 +1,4 @@
-"""A job that waits for its query: ``awaited.py FOLDER TOPOLOGY [--once] [--timeout SECONDS] [--cores NUMBER]``.
+"""A job that waits for its query: ``awaited.py FOLDER TOPOLOGY [--once] [--cores NUMBER]``.
 
 ``FOLDER/world`` is what its spout reads; rows go to ``FOLDER/out``.
 """
@@ -17,7 +17,6 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("topology")
     parser.add_argument("--once", action="store_true")
-    parser.add_argument("--timeout", type=float, default=60.0)
     parser.add_argument("--cores", type=int, default=1)
     given = parser.parse_args()
     prepare_spark()
@@ -31,7 +30,7 @@ def main():
     writer = frame.writeStream.format("parquet").option("checkpointLocation", str(given.folder / "checkpoint"))
     trigger = {"availableNow": True} if given.once else {"processingTime": "0 seconds"}
     writer = writer.queryName("awaited").trigger(**trigger)
-    await_query(writer.start(str(given.folder / "out")), stop_timeout=given.timeout)
+    await_query(writer.start(str(given.folder / "out")), stop_timeout=60)
 
 
 if __name__ == "__main__":

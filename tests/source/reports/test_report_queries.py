@@ -147,16 +147,17 @@ class Attack:
                     caller.send(body(spout="forged"))
 
 
-@pytest.mark.campaign  # another JVM each
-@pytest.mark.parametrize("named", ["on the command line", "in the job"])
-def test_reports_come_from_executors(world, tmp_path, named):
-    """Where only the job names the master, the driver listens at all addresses, and tasks find it by Spark's name."""
+@pytest.mark.campaign  # three more JVMs
+def test_reports_come_from_executors(world, tmp_path):
+    """Only the job names the master, so the driver listens at all addresses, and tasks find it by Spark's name.
+
+    tests/e2e/test_spark_submit.py names it on the command line.
+    """
     world.put(a=4000, b=4000)
     home, master = Path(pyspark.__file__).parent, "local-cluster[2,1,1024]"
-    told = ["--master", master] if named == "on the command line" else []
-    job = [str(CLUSTER_JOB), str(world.folder), str(tmp_path), *([] if told else [master])]
+    job = [str(CLUSTER_JOB), str(world.folder), str(tmp_path), master]
     done = subprocess.run(
-        [str(home / "bin" / "spark-submit"), *told, "--conf", "spark.driver.bindAddress=127.0.0.1", *job],
+        [str(home / "bin" / "spark-submit"), "--conf", "spark.driver.bindAddress=127.0.0.1", *job],
         env={**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
