@@ -73,6 +73,7 @@ def lazy_python(folder: Path, condition: str) -> dict[str, str]:
     return {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_a_run_draws_starts_again_watches_slows_down_kills_and_proves(tmp_path):

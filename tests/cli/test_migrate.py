@@ -136,6 +136,7 @@ def test_what_it_makes_is_formatted_and_typed(word_count):
     assert project["tool"]["setuptools"]["packages"] == ["bolts", "spouts", "topologies"]
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_its_job_runs_on_spark(word_count, tmp_path):

@@ -138,6 +138,7 @@ def test_it_is_typed_and_formatted(each_project):
         assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_its_job_runs_on_spark_and_is_quiet(project, tmp_path):

@@ -64,6 +64,7 @@ def table(spark, name: str, *columns: str) -> Counter:
     return Counter(tuple(row) for row in spark.table(name).select(*columns).collect())
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 def test_streams(spark, page):
     # 2 is paid after 70 minutes, 3 is never paid.
@@ -87,6 +88,7 @@ class FailsOnce(Bolt):
         self.emit(list(tup.values))
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 def test_dropping_duplicates_in_a_task_loses_no_tuple_that_comes_again(page):
     first = page["FirstOfRange"]
@@ -112,6 +114,7 @@ def test_dropping_duplicates_in_a_task_loses_no_tuple_that_comes_again(page):
     assert sorted(run_topology(TriedPlain).rows("behind")) == [(2, "a-2"), (3, "a-4")]
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 def test_tables(spark, page):
     folder: Path = page["folder"]
@@ -127,11 +130,13 @@ def test_tables(spark, page):
     assert read("all_orders/batch=history", "id") == Counter([(n,) for n in [0, 1, 2, 3, 3]])
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 def test_the_totals_in_postgres_are_exact_after_a_micro_batch_that_came_twice(page):
     assert page["totals"] == page["totals_again"] == [("ann", 70.0), ("bob", 1220.0)]
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 def test_a_renamed_spout_is_refused_by_the_rehearsal(page):
     with pytest.raises(Exception, match="the checkpoint belongs to another topology"):
@@ -139,6 +144,7 @@ def test_a_renamed_spout_is_refused_by_the_rehearsal(page):
     assert page["rehearse"](str(page["folder"] / "checkpoints/slow"), page["Orders"]) == 0
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 def test_the_password_is_in_no_plan(page):
     plan = page["from_kafka"]._jdf.queryExecution().toString()
@@ -146,6 +152,7 @@ def test_the_password_is_in_no_plan(page):
     assert PASSWORD not in plan
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 def test_the_slow_back_fill_keeps_its_limit(page):
     log = (page["folder"] / "checkpoints/slow/offsets").iterdir()

@@ -66,6 +66,7 @@ def change(diff: str, folder: Path) -> None:
             file.write_text(text.replace(old, line[1:]))
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_its_steps_lead_to_each_order_once(tmp_path):

@@ -87,6 +87,7 @@ def test_pixel_count_reads_kafka(pixels, broker, monkeypatch):
     assert dict(found["rows"]["counts.default"]) == {"/0": 10, "/1": 10, "/2": 10}
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(240)
 def test_pixel_count_on_spark_after_its_questions_are_answered(pixels, broker, monkeypatch):

@@ -82,6 +82,7 @@ class Job:
         self.process.wait(20)
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 def test_it_is_killed_and_started_again_and_every_order_is_there_once(project, kafka, tmp_path):
     places = {"SHOP_KAFKA": kafka.bootstrap, "SHOP_HOME": str(tmp_path)}

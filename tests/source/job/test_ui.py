@@ -126,6 +126,7 @@ query = read_stream(spark, Beats).writeStream.format("noop").trigger(processingT
 """
 
 
+@pytest.mark.campaign
 def test_in_a_notebook_one_output_is_refreshed_in_place_when_the_cell_has_ended(tmp_path):
     """In a real kernel: the second cell shows the page, the third waits until it has been replaced."""
     waits = "import time\nend = time.monotonic() + 60\nwhile len(page._found.records) < 3: time.sleep(0.1)\n"
