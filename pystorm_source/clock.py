@@ -55,6 +55,11 @@ class SystemClock:
         time.sleep(seconds)
 
 
+def processor_seconds() -> float:
+    """How long the calling thread has run on a processor, without the time that it waited for one."""
+    return time.thread_time()
+
+
 class ManualClock:
     """A clock for tests: it stands still until it is advanced. A sleep advances it.
 

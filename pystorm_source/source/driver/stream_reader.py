@@ -156,6 +156,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         limits = limits_of(self._request.options, limit, draining=self._snapshots.frozen)
         controller = self._controller_at(at) if not limits.lifted else None
         holds_back = start is not None or self._has_no_end(at)
+        if self._receiver.on:  # as late as possible: the heads have been read meanwhile
+            self._counts.await_reports()
         reports = self._reports()
         ends, throttling = self._planned_ends(waits, limits, controller, reports, holds_back)
         section = section_of(controller.state) if controller is not None else None

@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event
 
-from pystorm_source.clock import Clock
+from pystorm_source.clock import Clock, processor_seconds
 from pystorm_source.source.reports.inbox import MOST_BYTES, MOST_REPORTS
 from pystorm_source.source.reports.protocol import (
     ANSWER,
@@ -158,13 +158,13 @@ class ConnectionLoop:
         try:
             while not self._closing.is_set():
                 ready = self._selector.select(self._seconds_left())
-                began = self._clock.monotonic()
+                woken, began = self._clock.monotonic(), processor_seconds()
                 for key, _ in ready:
                     key.data()
-                    if self._clock.monotonic() - began > self._limits.burst:
+                    if processor_seconds() - began > self._limits.burst:
                         break  # the others stay ready
-                self._close_late(began)
-                self._rest(began)
+                self._close_late(woken)
+                self._rest(processor_seconds() - began)
         except Exception:
             logger.exception(
                 "reports of tasks are not received any more, for some seconds at least; the query goes on without them"
@@ -180,11 +180,14 @@ class ConnectionLoop:
     def _lines(self) -> tuple[_Deadlines, ...]:
         return self._unauthenticated, self._sending, self._idle
 
-    def _rest(self, began: float) -> None:
-        """Rests after work, long enough to keep to the thread's share of a processor."""
+    def _rest(self, worked: float) -> None:
+        """Rests after so many seconds of work, long enough to keep to the thread's share of a processor.
+
+        They are seconds of a processor: on a busy machine the thread waits for one, and is not to rest for that, too.
+        """
         now = self._clock.monotonic()
-        earned = (began - self._worked) * self._limits.share
-        self._credit = min(self._limits.burst, self._credit + earned) - (now - began)
+        earned = (now - self._worked) * self._limits.share
+        self._credit = min(self._limits.burst, self._credit + earned) - worked
         self._worked = now
         if self._credit < 0:
             self._closing.wait(-self._credit / self._limits.share)

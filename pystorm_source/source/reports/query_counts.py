@@ -3,11 +3,11 @@
 Counts of a micro-batch stand until a report of the next one has come. Reports of the micro-batch before may come late,
 earlier ones are passed over.
 
-Threading law: one thread adds reports, another one begins micro-batches and reads; one lock.
+Threading law: one thread adds reports, another one begins micro-batches, waits and reads; one lock.
 """
 
 from math import isfinite
-from threading import Lock
+from threading import Condition
 
 from pystorm_source.plan.plan import Plan
 from pystorm_source.records.record import ErrorRecord, Metric, TopologyProgress
@@ -21,6 +21,11 @@ MOST_METRICS = 1_000
 """Of a query. More: a component that makes up names fills the driver's memory. Fewer: some are not shown."""
 
 
+WAIT_SECONDS = 0.25
+"""How long the next micro-batch waits for reports of the one that has ended. Too large: a query loses this time when a
+worker took its report along. Too small: on a busy machine the counts of a micro-batch lack some ranges."""
+
+
 class QueryCounts:
     """Of one run of a query, ``run``."""
 
@@ -28,7 +33,9 @@ class QueryCounts:
         self._shape = Shape.of(plan)
         self._spouts = tuple(component.name for component in plan.spouts)
         self._view = TopologyView(plan, output, run)
-        self._lock = Lock()
+        self._changed = Condition()
+        self._prompt = True
+        """Whether it is worth waiting for reports: whether those of the micro-batch before came in time."""
         self._began = 0
         self._closed = ComponentSums(self._shape)
         self._batches: list[BatchCounts] = []
@@ -37,7 +44,7 @@ class QueryCounts:
 
     def begin(self, batch: str, ranges: int) -> None:
         """A micro-batch was planned. ``batch``: its name in reports; one that is planned again goes on."""
-        with self._lock:
+        with self._changed:
             if not ranges or any(known.key == batch for known in self._batches):
                 return
             while len(self._batches) > 1:
@@ -48,16 +55,33 @@ class QueryCounts:
     def ended(self, seconds: float) -> None:
         """The last micro-batch is over; ``seconds``: how long it took as a whole. The first one of a run starts
         processes, and says nothing."""
-        with self._lock:
+        with self._changed:
             if self._batches and self._batches[-1].number > 0:
                 self._batches[-1].duration = seconds
 
     def add(self, report: TaskReport) -> None:
         """Takes a report in. Raises ValueError or IndexError for one of another plan."""
-        with self._lock:
+        with self._changed:
             batch = next((known for known in self._batches if known.key == report.batch), None)
             if batch is not None and batch.add(report) and report.components is not None:
                 self._note(report.components)
+            if batch is not None and batch.whole:
+                self._changed.notify_all()
+
+    def await_reports(self, seconds: float = WAIT_SECONDS) -> bool:
+        """Waits until all ranges of the newest micro-batch, which has ended, are reported: a task is over before its
+        report has been read here. Returns whether they are.
+
+        Once it has waited in vain, it waits no more until the ranges of a micro-batch are reported in time again: a
+        query whose reports get lost is not slowed down.
+        """
+        with self._changed:
+            batch = self._batches[-1] if self._batches else None
+            if batch is None or batch.whole:
+                self._prompt = True
+            elif self._prompt:
+                self._prompt = self._changed.wait_for(lambda: batch.whole, seconds)
+            return batch is None or batch.whole
 
     def _note(self, columns: ComponentColumns) -> None:
         for error in columns.last_errors:
@@ -75,7 +99,7 @@ class QueryCounts:
 
     def topology(self) -> TopologyProgress | None:
         """Of the newest micro-batch with a report; None before the first."""
-        with self._lock:
+        with self._changed:
             shown = next((batch for batch in reversed(self._batches) if batch.read or batch.has_errors), None)
             if shown is None:
                 return None

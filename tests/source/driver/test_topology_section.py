@@ -1,5 +1,7 @@
 """The section ``topology`` of a progress: tasks that report over a real connection, without Spark."""
 
+import time
+
 import pytest
 
 from pystorm_source.errors import TupleFailed
@@ -14,13 +16,16 @@ def run_of(world):
     """Makes runs whose reader listens, as it does in the runner."""
     made = []
 
-    def make(topology, checkpoint=None, **options):
+    def make(topology, checkpoint=None, late=0.0, **options):
         run = Run(world.options(topology, **options), checkpoint or Checkpoint())
         reader = run.reader
         command = ["java", "--master", "local[2]"]
-        reader._receiver = ReportReceiver(
-            reader._request.options, here=True, driver_command=command, on_report=reader._counts.add
-        )
+
+        def add(report):
+            time.sleep(late)  # the machine is busy
+            reader._counts.add(report)
+
+        reader._receiver = ReportReceiver(reader._request.options, here=True, driver_command=command, on_report=add)
         made.append(reader)
         return run
 
@@ -54,6 +59,15 @@ def test_the_counts_of_a_micro_batch_are_in_the_progress_of_the_next_one(world, 
     assert last.name == "Doubled"
     assert last.run == run.reader._run
     assert {each.spout for each in last.slow_partitions} == {"numbers"}
+
+
+def test_reports_that_come_late_are_waited_for_before_the_next_micro_batch_is_planned(world, run_of):
+    world.put(a=30, b=20)
+    run = run_of("Doubled", maxOffsetsPerTrigger=20, late=0.05)
+    run.drain()
+    shown = [topology_of(report["topology"]) for report in run.reported[1:]]
+    assert [(section.batch, section.whole) for section in shown] == [(0, True), (1, True), (2, True)]
+    assert [report["tasks"]["rows"] for report in run.reported[1:]] == [len(rows) for rows in run.checkpoint.rows]
 
 
 def test_an_attempt_that_failed_reports_its_error_and_nothing_else(world, run_of):

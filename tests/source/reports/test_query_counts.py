@@ -1,6 +1,7 @@
 """Counts by component, from workers' reports to the record of the topology."""
 
 import json
+from threading import Timer
 
 import msgspec
 import pytest
@@ -210,3 +211,25 @@ def test_the_section_is_json_and_comes_back(told):
     found = query.counts.topology()
     section = json.loads(json.dumps(msgspec.to_builtins(found)))
     assert msgspec.convert(section, TopologyProgress) == found
+
+
+def test_late_reports_are_waited_for_until_it_was_in_vain_once(told):
+    query = told(chain(), "b")
+    assert query.counts.await_reports(60)
+    query.counts.begin("one", 1)
+    query.read("one", 0, 10)
+    assert query.counts.await_reports(60)
+    query.counts.begin("two", 1)
+    rows(query.worker.run("s", "p", 10, 20))
+    late = Timer(0.05, query.add, [query.report("two", 10, 20)])
+    late.start()
+    assert query.counts.await_reports(50)
+    late.join()
+    query.counts.begin("three", 1)
+    assert not query.counts.await_reports(0.01)
+    assert not query.counts.await_reports(60)  # the time limit of this test is as long
+    query.read("three", 20, 30)
+    assert query.counts.await_reports(60)
+    query.counts.begin("four", 2)
+    query.read("four", 30, 40)
+    assert not query.counts.await_reports(0.01)
