@@ -233,3 +233,8 @@ class PartitionedSpout(Spout):
                 code="PYSTORM_INVALID_COMPONENT",
             )
         return batches
+
+    def _pystorm_reads_batches(self, straight: bool) -> bool:
+        """Whether the next range is read by ``next_batch``. ``straight``: nothing but the output takes the rows of the
+        default stream, and it asks no offset of them."""
+        return self.gives_batches()

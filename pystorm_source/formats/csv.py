@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pystorm_source.errors import OptionError, SchemaError
+from pystorm_source.formats.csv_columns import CsvColumns
 from pystorm_source.formats.lines import (
     Faults,
     LineFormat,
@@ -18,9 +19,10 @@ from pystorm_source.formats.lines import (
     TextDecoder,
     line_offsets,
     one_by_one,
+    without_newline,
 )
 from pystorm_source.formats.values import as_float32, in_utc
-from pystorm_source.types.arrow import ddl_of, field_type, nullable
+from pystorm_source.types.arrow import ddl_of, field_type, nullable, schema_of
 from pystorm_source.types.families import exact_decimal, family_of, integer_bounds
 
 Converter = Callable[[str], Any]
@@ -149,11 +151,15 @@ class Csv(LineFormat):
             self._converters.append(_converter_of(family, type))
             self._nullable.append(ddl is None or nullable(ddl, field))
             self._bounds.append(integer_bounds(type) if family == "integer" else None)
+        columns = schema_of(fields, types)
+        self._reader = None if columns is None else CsvColumns.of(columns, delimiter, null)
+        self.schema = None if self._reader is None else columns
         self._header = header
         self._delimiter = delimiter
         self._null = null
         self._decoder = decoder
         self._faults = faults
+        self._spaces = delimiter.isspace()
         self._width = len(fields)
         self._positions = list(range(len(fields)))
 
@@ -182,12 +188,16 @@ class Csv(LineFormat):
 
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
         """All lines of a block are converted column by column; if one of them is odd, line by line."""
-        body = data[:-1] if data[-1:] == b"\n" else data
+        body = without_newline(data)
         if offset > 0 or fixed or not body.startswith(b"\xef\xbb\xbf"):
             columns = self._columns(body)
             if columns is not None:
                 return zip(zip(*columns, strict=True), line_offsets(body.split(b"\n"), offset, fixed), strict=False)
         return one_by_one(data, offset, fixed, self._values, self._faults)
+
+    def batch(self, data: bytes, offset: int, fixed: bool) -> pa.RecordBatch | None:
+        text = self._decoder.utf8(without_newline(data))
+        return None if self._reader is None or text is None else self._reader.read(text, self._width, self._positions)
 
     def _columns(self, body: bytes) -> list[list[Any]] | None:
         """The fields' values in all lines; None if not every line is a record that can be converted."""
@@ -200,8 +210,10 @@ class Csv(LineFormat):
                     return None
             else:
                 records = [line.split(self._delimiter) for line in lines]
-            if set(map(len, records)) != {self._width} or (self._width == 1 and "" in lines):
+            if set(map(len, records)) != {self._width}:
                 return None
+            if (self._width == 1 or self._spaces) and not all(map(str.strip, lines)):
+                return None  # a blank line is no record
             by_position = list(zip(*records, strict=True))
             columns: list[list[Any]] = []
             for position, convert, bounds, may_lack in zip(

@@ -13,9 +13,10 @@ from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
-from pyarrow import json, types
+from pyarrow import types
 
 from pystorm_source.errors import OptionError
+from pystorm_source.formats.json_columns import is_deep, read_objects, same_for_both
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.values import form_of
 from pystorm_source.types.arrow import ddl_of
@@ -24,8 +25,6 @@ from pystorm_source.types.families import integer_bounds
 FRAME = 5
 """Bytes before the text that Confluent's JSON serializer writes: 0, and the id of a schema in four bytes."""
 
-_MOST_BYTES = 1 << 30
-_SHORT, _MOST_BRACKETS = 500, 250
 KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
 
 
@@ -45,7 +44,7 @@ class Json:
         self.type = type
         self._form = None if type is None else form_of(type, whole=True)
         self._nested = type is not None and types.is_nested(type)
-        self._at_once = type is not None and types.is_struct(type) and _same_for_both(type)
+        self._at_once = type is not None and types.is_struct(type) and same_for_both(type)
         try:
             self._decode = msgspec.json.Decoder(Any if type is None else _or_null(type, count())).decode
         except TypeError as error:
@@ -121,50 +120,19 @@ def _struct_of(type: pa.StructType, numbers: "count[int]") -> Any:
     return msgspec.defstruct(f"Struct{next(numbers)}", fields, rename=renamed, kw_only=True)
 
 
-def _same_for_both(type: pa.DataType) -> bool:
-    """Whether pyarrow.json reads values of this type as msgspec does."""
-    if types.is_struct(type):
-        names = [field.name for field in type]
-        alike = all(field.nullable and _same_for_both(field.type) for field in type)
-        return alike and 0 < len(set(names)) == len(names)
-    if types.is_list(type):
-        return _same_for_both(type.value_type)
-    return types.is_integer(type) or types.is_float64(type) or types.is_string(type) or types.is_boolean(type)
-
-
 def _read_at_once(data: Sequence[bytes | None], type: pa.StructType) -> pa.Array | None:
     """The documents as one array by pyarrow.json; None if they have to be looked at one by one.
 
-    Each begins with a brace and ends with one, and neither in a string nor elsewhere in an object does JSON have
-    ``}`` newline ``{``: so the border between two documents is one between two objects, and as many objects as
-    documents are one each. What pyarrow takes and msgspec does not is left to msgspec: NaN and infinities, bytes that
-    are not UTF-8, brackets within brackets without an end.
+    Each begins with a brace and ends with one, so that ``read_objects`` may tell them apart.
     """
     documents = [each for each in data if each is not None]
-    if not documents or not all(each[:1] == b"{" and each[-1:] == b"}" and not _deep(each) for each in documents):
+    if not documents or not all(each[:1] == b"{" and each[-1:] == b"}" and not is_deep(each) for each in documents):
         return None
-    text = b"\n".join(documents)
-    if len(text) >= _MOST_BYTES or b"NaN" in text or b"Inf" in text:
-        return None
-    parsing = json.ParseOptions(explicit_schema=pa.schema(list(type)), unexpected_field_behavior="ignore")
-    reading = json.ReadOptions(use_threads=False, block_size=len(text) + 1)
-    try:
-        text.decode()
-        table = json.read_json(pa.BufferReader(text), reading, parsing)
-    except (pa.ArrowException, UnicodeDecodeError):
-        return None
-    if table.num_rows != len(documents):
-        return None
-    columns = [table.column(field.name).combine_chunks() for field in type]
-    if any(column.type != field.type for column, field in zip(columns, type, strict=True)):
+    columns = read_objects(b"\n".join(documents), len(documents), pa.schema(list(type)))
+    if columns is None:
         return None
     found = pa.StructArray.from_arrays(columns, fields=list(type))
     if len(documents) == len(data):
         return found
     places = iter(range(len(documents)))
     return found.take(pa.array([None if each is None else next(places) for each in data], pa.int64()))
-
-
-def _deep(document: bytes) -> bool:
-    """Whether there may be more brackets within each other than msgspec takes."""
-    return len(document) > _SHORT and document.count(b"[") + document.count(b"{") > _MOST_BRACKETS

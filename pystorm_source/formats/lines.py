@@ -1,4 +1,4 @@
-"""Formats: blocks of lines become (values, offset) pairs."""
+"""Formats: blocks of lines become (values, offset) pairs, or Arrow columns."""
 
 import codecs
 import logging
@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, repeat
 from typing import Any, NamedTuple, Protocol
 
+import pyarrow as pa
+
 from pystorm_source.errors import SchemaError
+from pystorm_source.formats.line_columns import MOST_BYTES, lines_of
 
 Pairs = Iterator[tuple[tuple[Any, ...], int] | None]
 """(values, offset) of each line; None if a row was made of a malformed one, whose readers are given a turn then."""
@@ -24,13 +27,21 @@ class Malformed(Exception):
 
 
 class LineFormat(Protocol):
-    """Reads the lines of one file."""
+    """Reads the lines of one file.
+
+    ``schema``: of its columns; None if it has no reader of columns for its fields.
+    """
+
+    schema: pa.Schema | None
 
     def begin(self, path: str, first_line: bytes) -> None:
         """A range of this file comes next; ``first_line``: of the file, not of the range."""
 
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
         """The tuples of a block of whole lines, which begins at ``offset``; ``fixed``: all of them have this offset."""
+
+    def batch(self, data: bytes, offset: int, fixed: bool) -> pa.RecordBatch | None:
+        """The same rows as columns of ``schema``. None if the lines have to be read one by one, by ``pairs``."""
 
 
 class TextDecoder:
@@ -52,11 +63,39 @@ class TextDecoder:
                 f"files.encoding, or files.encoding.errors=replace"
             ) from None
 
+    def utf8(self, data: bytes) -> bytes | None:
+        """The text of ``decode`` as UTF-8; None if UTF-8 cannot have it, or ``decode`` would raise."""
+        if data.isascii() and (self.encoding == "utf-8" or self.single_byte):
+            return data
+        try:
+            if self.encoding == "utf-8" and _is_utf8(data):
+                return data
+            return self.decode(data).encode()
+        except (Malformed, UnicodeEncodeError):
+            return None
 
-class Lines:
-    """The format ``lines``: each line, without its newline (or CR LF), is the one value. Empty lines are lines."""
 
-    def __init__(self, decoder: TextDecoder, faults: "Faults"):
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def without_newline(data: bytes) -> bytes:
+    """A block of lines without the newline of the last one."""
+    return data[:-1] if data[-1:] == b"\n" else data
+
+
+class Lines(LineFormat):
+    """The format ``lines``: each line, without its newline (or CR LF), is the one value. Empty lines are lines.
+
+    ``field``: the column of a field that is declared as text, None for one that is not.
+    """
+
+    def __init__(self, decoder: TextDecoder, faults: "Faults", field: pa.Field | None = None):
+        self.schema = None if field is None or field.type != pa.string() else pa.schema([field])
         self._decoder = decoder
         self._faults = faults
 
@@ -64,7 +103,7 @@ class Lines:
         self._faults.path = path
 
     def pairs(self, data: bytes, offset: int, fixed: bool) -> Pairs:
-        body = data[:-1] if data[-1:] == b"\n" else data
+        body = without_newline(data)
         try:
             text = self._decoder.decode(body)
         except Malformed:
@@ -77,6 +116,16 @@ class Lines:
         if "\r" in text:
             lines = [line[:-1] if line[-1:] == "\r" else line for line in lines]
         return zip(zip(lines, strict=False), offsets, strict=False)
+
+    def batch(self, data: bytes, offset: int, fixed: bool) -> pa.RecordBatch | None:
+        text = self._decoder.utf8(without_newline(data))
+        if self.schema is None or text is None or len(text) > MOST_BYTES:
+            return None
+        if offset == 0 and self._decoder.marked:
+            text = text.removeprefix(codecs.BOM_UTF8)
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n").removesuffix(b"\r")
+        return pa.RecordBatch.from_arrays([lines_of(text)], schema=self.schema)
 
 
 def line_offsets(lines: Sequence[str] | Sequence[bytes], offset: int, fixed: bool) -> Iterator[int]:

@@ -9,12 +9,21 @@ from pyarrow import types as arrow
 
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.json import KEPT, kind_of
-from pystorm_source.formats.lines import Faults, Malformed, Pairs, line_offsets, one_by_one
+from pystorm_source.formats.json_columns import JsonColumns
+from pystorm_source.formats.lines import (
+    Faults,
+    LineFormat,
+    Malformed,
+    Pairs,
+    line_offsets,
+    one_by_one,
+    without_newline,
+)
 from pystorm_source.formats.values import Form, form_of
-from pystorm_source.types.arrow import field_type, nullable
+from pystorm_source.types.arrow import field_type, nullable, schema_of
 
 
-class NdJson:
+class NdJson(LineFormat):
     """``NdJson(fields, types, faults)``. A missing key and null are null; keys that are no field are ignored.
 
     A typed field takes what JSON has for it, as ``Json`` does: numbers, strings, true and false, lists and objects;
@@ -46,6 +55,9 @@ class NdJson:
                 f"these fields cannot be read from JSON: {error}. Given: {list(fields)!r}",
                 code="PYSTORM_FORMAT_MISMATCH",
             ) from None
+        columns = schema_of(fields, types)
+        self._columns = None if columns is None else JsonColumns.of(columns)
+        self.schema = None if self._columns is None else columns
         decoder = msgspec.json.Decoder(row)
         self._decode = decoder.decode
         self._decode_lines = decoder.decode_lines
@@ -60,7 +72,7 @@ class NdJson:
         so as many of these borders as there are borders of lines, and as many objects as lines, are one object per
         line.
         """
-        body = data[:-1] if data[-1:] == b"\n" else data
+        body = without_newline(data)
         lines = body.split(b"\n")
         if body.count(b"}\n{") + body.count(b"}\r\n{") == len(lines) - 1:
             try:
@@ -77,6 +89,9 @@ class NdJson:
                 except Malformed:
                     pass
         return one_by_one(data, offset, fixed, self._values, self._faults)
+
+    def batch(self, data: bytes, offset: int, fixed: bool) -> pa.RecordBatch | None:
+        return None if self._columns is None else self._columns.read(without_newline(data))
 
     def _values(self, line: bytes) -> tuple[Any, ...]:
         try:

@@ -1,6 +1,6 @@
 """Declared types of decoded keys and values: Spark DDL to the Arrow type of the column."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -59,6 +59,16 @@ def field_type(ddl: str, where: str) -> pa.DataType:
 def nullable(ddl: str, name: str) -> bool:
     """Whether the field of this name and DDL may be null. Raises SchemaError."""
     return parse_type(ddl, f"field {name!r}", _ArrowTypes())[1]
+
+
+def schema_of(fields: Sequence[str], types: Sequence[str | None]) -> pa.Schema | None:
+    """The columns of fields with these DDLs; None if one has no type. Raises SchemaError."""
+    columns = []
+    for name, ddl in zip(fields, types, strict=True):
+        if ddl is None:
+            return None
+        columns.append(pa.field(name, field_type(ddl, f"field {name!r}"), nullable(ddl, name)))
+    return pa.schema(columns)
 
 
 def arrow_type(schema: str, where: str) -> pa.DataType:

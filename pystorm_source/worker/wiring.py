@@ -31,6 +31,7 @@ class Wiring:
 
     def __init__(self, plan: Plan, output: OutputPlan, builder: RowBatchBuilder, clock: Clock):
         self.plan = plan
+        self._output = output
         self._clock = clock
         self._loop: EventLoop | None = None
         self.views: list[RowSink] = []
@@ -76,6 +77,19 @@ class Wiring:
             for (_, _, consumer), ring in self._rings.items()
             if consumer == component.name
         )
+
+    def reads_batches(self, spout: SpoutExecutor) -> bool:
+        """Whether its next range is read by ``next_batch``."""
+        router = spout.routers.get("default")
+        wanted = self._output.view(spout.component, "default")
+        straight = (
+            router is not None
+            and router.captured is None
+            and not router.routes
+            and wanted is not None
+            and wanted.offset_column < 0
+        )
+        return bool(spout.instance._pystorm_reads_batches(straight))
 
     def _executors(self, component: ComponentPlan, output: OutputPlan, builder: RowBatchBuilder) -> Iterator[Executor]:
         for task in component.tasks:

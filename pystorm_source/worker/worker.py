@@ -186,7 +186,7 @@ class Worker:
         for spout, (low, high) in shares:
             self._micro_batch.open(spout, partition, low, high)
             spout.instance._pystorm_retries.partition = partition
-            spout.open_range(low, high, type(spout.instance).gives_batches())
+            spout.open_range(low, high, self._wiring.reads_batches(spout))
 
     def run_slice(self, component: str, permits: int, millis: int) -> Iterator[pa.RecordBatch]:
         """The rows of a spout without offsets, from at most ``permits`` emits within ``millis`` milliseconds."""

@@ -1,9 +1,12 @@
 """Growing text files, followed."""
 
+import inspect
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
+
+import pyarrow as pa
 
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
@@ -19,6 +22,11 @@ from pystorm_source.spouts.files.identity import FileIdentity
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.files.range import FileRange
 from pystorm_source.spouts.spec_config import spec_config
+from pystorm_source.types.arrow import schema_of
+
+# Malformed lines of a block after which a batch ends, so that readers of their dead letters get a turn. Too small: tiny
+# batches. Too large: dead letters wait in memory until their readers have room.
+_MOST_UNREAD = 100
 
 
 class FilesSpout(PartitionedSpout):
@@ -27,6 +35,10 @@ class FilesSpout(PartitionedSpout):
     A partition is a file, an offset the position of a line's first byte. A line is there once its newline is. Files
     that end in ``.gz`` are read once they are whole, each in one piece; their offsets are positions in the compressed
     file. Names that begin with ``.`` or ``_`` are skipped, as by Spark's file source. docs/FILES.md has the rules.
+
+    If nothing but the output takes its rows, whole blocks of lines become Arrow columns, without a Python object per
+    value: the same rows, quicker. A subclass that defines ``next_tuple``, ``emit``, ``ack`` or ``fail`` is read row by
+    row.
 
     Raises:
         OptionError: wrong options, when the query is loaded.
@@ -139,7 +151,8 @@ class FilesSpout(PartitionedSpout):
                     f"Given: {list(stream.fields)!r}",
                     code="PYSTORM_FORMAT_MISMATCH",
                 )
-            return Lines(decoder, self._faults)
+            columns = schema_of(stream.fields, stream.types)
+            return Lines(decoder, self._faults, None if columns is None else columns.field(0))
         if outputs is FilesSpout.outputs:
             raise OptionError(
                 f"format {options.format!r} needs the fields to read: FilesSpout.spec(fields=['id long', "
@@ -187,6 +200,57 @@ class FilesSpout(PartitionedSpout):
                 self.emit(values, offset)
             return None
         return self._next_block()
+
+    def next_batch(self) -> pa.RecordBatch | None:
+        """The rows of ``next_tuple``, a block of lines at a time. The engine calls it instead, if it may.
+
+        Returns:
+            pyarrow.RecordBatch | None: the next rows of the range; None at its end.
+        """
+        batch = self._gathered()
+        try:
+            while batch is None:
+                block = next(self._blocks, None)
+                if block is None:
+                    return None
+                data, offset = block
+                gzipped = self._range.gzipped  # type: ignore[union-attr]
+                batch = self._format.batch(data, offset, gzipped)
+                if batch is None:
+                    self._pairs = self._format.pairs(data, offset, gzipped)
+                    batch = self._gathered()
+        except WorldError as error:
+            self._pass_over(error)
+        return batch
+
+    def _gathered(self) -> pa.RecordBatch | None:
+        """What is left of a block that is read line by line; without a row, it has given dead letters."""
+        rows: list[tuple[Any, ...]] = []
+        unread = 0
+        for pair in self._pairs:
+            if pair is not None:
+                rows.append(pair[0])
+            else:
+                unread += 1
+                if unread == _MOST_UNREAD:
+                    break
+        if not rows and not unread:
+            return None
+        schema: pa.Schema = self._format.schema
+        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    @classmethod
+    def gives_batches(cls) -> bool:
+        return False
+
+    def _pystorm_reads_batches(self, straight: bool) -> bool:
+        kept = all(inspect.unwrap(getattr(type(self), name)) is getattr(FilesSpout, name) for name in self._by_row)
+        return straight and kept and self._format.schema is not None
+
+    _by_row: ClassVar[tuple[str, ...]] = ("next_tuple", "emit", "ack", "fail")
+    """What a subclass overrides to see each row."""
 
     def _next_block(self) -> Any:
         """Emits the first tuple of the next block that has one; False at the end of the range."""

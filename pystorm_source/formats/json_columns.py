@@ -1,0 +1,108 @@
+"""JSON objects as Arrow columns, by pyarrow.json: blocks that it reads as msgspec does, which defines what is valid."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import json, types
+
+from pystorm_source.formats.line_columns import MOST_BYTES, NEWLINE
+from pystorm_source.formats.text_columns import converted, read_as
+
+# What pyarrow takes for a number and msgspec does not: only behind one of these characters it is no text.
+_NO_NUMBER = re.compile(rb"[:,\[\s-](?:NaN|Inf(?:inity)?)[\s,}\]]")
+_SPELLINGS = (b"NaN", b"Inf")
+_SHORT, _MOST_BRACKETS = 500, 250
+
+
+def same_for_both(type: pa.DataType) -> bool:
+    """Whether pyarrow.json reads values of this type as msgspec does."""
+    if types.is_struct(type):
+        names = [field.name for field in type]
+        alike = all(field.nullable and same_for_both(field.type) for field in type)
+        return alike and 0 < len(set(names)) == len(names)
+    if types.is_list(type):
+        return same_for_both(type.value_type)
+    return types.is_integer(type) or types.is_float64(type) or types.is_string(type) or types.is_boolean(type)
+
+
+def is_deep(document: bytes) -> bool:
+    """Whether there may be more brackets within each other than msgspec takes."""
+    return len(document) > _SHORT and document.count(b"[") + document.count(b"{") > _MOST_BRACKETS
+
+
+def read_objects(text: bytes, count: int, schema: pa.Schema) -> list[pa.Array] | None:
+    """The fields of ``count`` objects, one a line; None if they have to be looked at one by one.
+
+    Each begins with a brace and ends with one, and neither in a string nor elsewhere in an object does JSON have
+    ``}`` newline ``{``: so the border between two lines is one between two objects, and as many objects as lines are
+    one each. What pyarrow takes and msgspec does not is left to msgspec: NaN and infinities, bytes that are not UTF-8.
+    Brackets within brackets without an end are for the caller to look for (``is_deep``).
+    """
+    if len(text) > MOST_BYTES or (any(spelling in text for spelling in _SPELLINGS) and _NO_NUMBER.search(text)):
+        return None
+    parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    reading = json.ReadOptions(use_threads=False, block_size=len(text) + 1)
+    try:
+        if not text.isascii():
+            text.decode()
+        table = json.read_json(pa.BufferReader(text), reading, parsing)
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+    if table.num_rows != count:
+        return None
+    columns = [table.column(field.name).combine_chunks() for field in schema]
+    if any(column.type != field.type for column, field in zip(columns, schema, strict=True)):
+        return None
+    return columns
+
+
+class JsonColumns:
+    """``JsonColumns(schema)``: reads lines with an object each. ``of`` answers None if pyarrow reads a type of the
+    schema otherwise than msgspec, or not at all."""
+
+    def __init__(self, schema: pa.Schema):
+        self.schema = schema
+        self._asked = pa.schema([pa.field(field.name, read_as(field.type)) for field in schema])
+
+    @classmethod
+    def of(cls, schema: pa.Schema) -> "JsonColumns | None":
+        alike = len(schema) > 0 and all(
+            same_for_both(field.type)
+            or types.is_float32(field.type)
+            or types.is_decimal(field.type)
+            or types.is_date(field.type)
+            or types.is_timestamp(field.type)
+            for field in schema
+        )
+        return cls(schema) if alike else None
+
+    def read(self, text: bytes) -> pa.RecordBatch | None:
+        """The objects of whole lines. None if the lines have to be read one by one."""
+        text = text.removesuffix(b"\r")
+        count = text.count(b"\n") + 1
+        borders = text.count(b"}\n{")
+        if borders < count - 1:
+            borders += text.count(b"}\r\n{")
+        if borders != count - 1 or text[:1] != b"{" or text[-1:] != b"}" or _any_deep(text):
+            return None
+        found = read_objects(text, count, self._asked)
+        if found is None:
+            return None
+        try:
+            columns = [converted(column, field.type) for column, field in zip(found, self.schema, strict=True)]
+        except pa.ArrowException:
+            return None
+        for column, field in zip(columns, self.schema, strict=True):
+            if column is None or (column.null_count and not field.nullable):
+                return None
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _any_deep(text: bytes) -> bool:
+    """Whether a line may have more brackets within each other than msgspec takes."""
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE)
+    begins = np.concatenate(([0], ends + 1))
+    ends = np.append(ends, len(text))
+    long = np.flatnonzero(ends - begins > _SHORT)
+    return any(is_deep(text[begins[index] : ends[index]]) for index in long)

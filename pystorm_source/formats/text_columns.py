@@ -1,0 +1,65 @@
+"""Columns of text take the declared type, all values at once; None if one of them has to be looked at by itself.
+
+Arrow reads more than Python and msgspec do (a date alone for a timestamp, a decimal beyond its precision) and less (a
+week for a date). What is converted here is what all of them read alike.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+_DAY = r"\d{4}-\d\d-\d\d"
+_TIME = r"\d\d:\d\d:\d\d(\.\d{1,6})?"
+_DATE = f"^{_DAY}$"
+_NAIVE = f"^{_DAY}[T ]{_TIME}$"
+_ZONED = f"^{_DAY}[T ]{_TIME}(Z|[+-]\\d\\d:\\d\\d)$"
+
+# Of a year that Python's dates have: the first moment of 1, and of 10000, in microseconds; the same in days.
+_MICROS = (-62_135_596_800_000_000, 253_402_300_800_000_000)
+_DAYS = (-719_162, 2_932_897)
+
+
+def read_as(type: pa.DataType) -> pa.DataType:
+    """The type that Arrow's reader is asked for, of which ``converted`` makes ``type``."""
+    if types.is_date(type) or types.is_timestamp(type):
+        return pa.string()
+    return pa.float64() if types.is_float32(type) else type
+
+
+def converted(column: pa.Array, type: pa.DataType) -> pa.Array | None:
+    """A column of ``read_as(type)`` as ``type``. Raises ArrowInvalid, or answers None, if a value is not of it."""
+    if types.is_date(type):
+        return _within(column.cast(type), pa.int32(), _DAYS) if _all_match(column, _DATE) else None
+    if types.is_timestamp(type):
+        return _timestamps(column, type)
+    if types.is_float32(type):
+        return _single(column)
+    if types.is_decimal(type):
+        column.validate(full=True)
+    return column
+
+
+def _timestamps(column: pa.Array, type: pa.TimestampType) -> pa.Array | None:
+    naive = pa.timestamp(type.unit)
+    if _all_match(column, _NAIVE):
+        found = column.cast(naive)
+        return _within(found if type.tz is None else found.view(type), pa.int64(), _MICROS)
+    if type.tz is not None and _all_match(column, _ZONED):
+        return _within(column.cast(type), pa.int64(), _MICROS)
+    return None
+
+
+def _all_match(column: pa.Array, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(column, pattern), min_count=0).as_py())
+
+
+def _within(column: pa.Array, number: pa.DataType, bounds: tuple[int, int]) -> pa.Array | None:
+    """The column if all its values lie between the bounds, whose second is not one of them."""
+    found = pc.min_max(column.view(number)).as_py()
+    return column if found["min"] is None or (bounds[0] <= found["min"] and found["max"] < bounds[1]) else None
+
+
+def _single(column: pa.Array) -> pa.Array | None:
+    found = column.cast(pa.float32())
+    overflows = pc.any(pc.not_equal(pc.is_inf(found), pc.is_inf(column)), min_count=0)
+    return None if overflows.as_py() else found
