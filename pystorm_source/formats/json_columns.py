@@ -1,6 +1,7 @@
 """JSON objects as Arrow columns, by pyarrow.json: blocks that it reads as msgspec does, which defines what is valid."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,9 +10,13 @@ from pyarrow import json, types
 from pystorm_source.formats.line_columns import MOST_BYTES, NEWLINE
 from pystorm_source.formats.text_columns import converted, read_as
 
-# What pyarrow takes for a number and msgspec does not: only behind one of these characters it is no text.
-_NO_NUMBER = re.compile(rb"[:,\[\s-](?:NaN|Inf(?:inity)?)[\s,}\]]")
-_SPELLINGS = (b"NaN", b"Inf")
+# What pyarrow takes for a number and msgspec does not: only behind one of these characters it is no text. Each pattern
+# begins with what it looks for, so that the search is for these bytes: a tenth of the time of any other order.
+_NO_NUMBERS = (
+    re.compile(rb"NaN(?<=[:,\[\s-]NaN)[\s,}\]]"),
+    re.compile(rb"Inf(?<=[:,\[\s-]Inf)(?:inity)?[\s,}\]]"),
+)
+_BRACE, _END_BRACE, _RETURN = b"{}\r"
 _SHORT, _MOST_BRACKETS = 500, 250
 
 
@@ -39,7 +44,7 @@ def read_objects(text: bytes, count: int, schema: pa.Schema) -> list[pa.Array] |
     one each. What pyarrow takes and msgspec does not is left to msgspec: NaN and infinities, bytes that are not UTF-8.
     Brackets within brackets without an end are for the caller to look for (``is_deep``).
     """
-    if len(text) > MOST_BYTES or (any(spelling in text for spelling in _SPELLINGS) and _NO_NUMBER.search(text)):
+    if len(text) > MOST_BYTES or any(pattern.search(text) for pattern in _NO_NUMBERS):
         return None
     parsing = json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     reading = json.ReadOptions(use_threads=False, block_size=len(text) + 1)
@@ -80,13 +85,12 @@ class JsonColumns:
     def read(self, text: bytes) -> pa.RecordBatch | None:
         """The objects of whole lines. None if the lines have to be read one by one."""
         text = text.removesuffix(b"\r")
-        count = text.count(b"\n") + 1
-        borders = text.count(b"}\n{")
-        if borders < count - 1:
-            borders += text.count(b"}\r\n{")
-        if borders != count - 1 or text[:1] != b"{" or text[-1:] != b"}" or _any_deep(text):
+        if text[:1] != b"{" or text[-1:] != b"}":
             return None
-        found = read_objects(text, count, self._asked)
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE)
+        if not _between_objects(text, ends) or _any_deep(text, ends):
+            return None
+        found = read_objects(text, len(ends) + 1, self._asked)
         if found is None:
             return None
         try:
@@ -99,10 +103,19 @@ class JsonColumns:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def _any_deep(text: bytes) -> bool:
+def _between_objects(text: bytes, newlines: Any) -> bool:
+    """Whether each newline stands between two braces; a carriage return may be before it. The text begins with a brace
+    and ends with one."""
+    codes = np.frombuffer(text, np.uint8)
+    before = codes[newlines - 1]
+    if (before == _RETURN).any():
+        before = np.where(before == _RETURN, codes[newlines - 2], before)
+    return bool((before == _END_BRACE).all() and (codes[newlines + 1] == _BRACE).all())
+
+
+def _any_deep(text: bytes, newlines: Any) -> bool:
     """Whether a line may have more brackets within each other than msgspec takes."""
-    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE)
-    begins = np.concatenate(([0], ends + 1))
-    ends = np.append(ends, len(text))
+    begins = np.concatenate(([0], newlines + 1))
+    ends = np.append(newlines, len(text))
     long = np.flatnonzero(ends - begins > _SHORT)
     return any(is_deep(text[begins[index] : ends[index]]) for index in long)

@@ -40,13 +40,21 @@ def converted(column: pa.Array, type: pa.DataType) -> pa.Array | None:
 
 
 def _timestamps(column: pa.Array, type: pa.TimestampType) -> pa.Array | None:
-    naive = pa.timestamp(type.unit)
-    if _all_match(column, _NAIVE):
-        found = column.cast(naive)
-        return _within(found if type.tz is None else found.view(type), pa.int64(), _MICROS)
-    if type.tz is not None and _all_match(column, _ZONED):
-        return _within(column.cast(type), pa.int64(), _MICROS)
-    return None
+    if _has_zone(column):
+        if type.tz is None or not _all_match(column, _ZONED):
+            return None
+        found = column.cast(type)
+    else:
+        if not _all_match(column, _NAIVE):
+            return None
+        found = column.cast(pa.timestamp(type.unit)).view(type)
+    return _within(found, pa.int64(), _MICROS)
+
+
+def _has_zone(column: pa.Array) -> bool:
+    """Whether the first value has one: values of both kinds are looked at one by one."""
+    first = next((value.as_py() for value in column if value.is_valid), "")
+    return first[-1:] == "Z" or first[-6:-5] in ("+", "-")
 
 
 def _all_match(column: pa.Array, pattern: str) -> bool:
