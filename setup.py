@@ -64,6 +64,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 BUILD_INFO_MACROS = [
     ("PYSTORM_VERSION", f'"{VERSION}"'),
     ("PYSTORM_SOURCES", f'"{SOURCES_DIGEST}"'),
+    ("PYSTORM_ABI", f'"{_OF_SOURCES["abi"]("cython_core")}"'),
     ("PYSTORM_BUILT_FOR_DEBUG", "1" if DEBUG else "0"),
 ]
 
@@ -77,7 +78,7 @@ def extension(path: str) -> Extension:
         [path],
         include_dirs=["."],  # headers include each other by "cython_core/…"
         depends=[VERSION_FILE, DIGEST_FILE, *map(str, SOURCES)] if is_build_info else [],
-        define_macros=BUILD_INFO_MACROS if is_build_info else [],
+        define_macros=[("PYSTORM_CORE", "1"), *(BUILD_INFO_MACROS if is_build_info else [])],
         extra_compile_args=COMPILE_ARGS,
         extra_link_args=LINK_ARGS,
     )

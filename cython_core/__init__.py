@@ -1,7 +1,7 @@
 """The messaging core: queues, batches, routing, executors and row-to-Arrow building, compiled by Cython.
 
-    schedulers ─► executors ─► routing ─┬─► queues ─► tuples ─┬─► acking ─► timing ─► primitives
-                                        └─► arrow ────────────┘
+    schedulers ─► executors ─► compiled ─► routing ─┬─► queues ─► tuples ─┬─► acking ─► timing ─► primitives
+                                                    └─► arrow ────────────┘
 
 A room imports those to its right, by Cython and in C alike. Each C header lies beside the ``.pyx`` that binds it and is
 included by its path from the folder above this one (``"cython_core/queues/ring.h"``).

@@ -1,3 +1,4 @@
 VERSION: str
 SOURCES: str
+ABI: str
 DEBUG: bool

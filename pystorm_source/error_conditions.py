@@ -39,6 +39,7 @@ Code = Literal[
     "PYSTORM_PACKAGE_IN_THE_WAY",
     "PYSTORM_VERSIONS_DIFFER",
     "PYSTORM_CODE_DIFFERS",
+    "PYSTORM_COMPILED_FOR_ANOTHER_VERSION",
     "PYSTORM_CANNOT_PICKLE",
     # topologies
     "PYSTORM_INVALID_TOPOLOGY",
@@ -269,6 +270,11 @@ CONDITIONS: dict[Code, Condition] = {
         "UsageError",
         "Driver and executor have different code of the same topology.",
         "Restart the application, so that all processes load the same code.",
+    ),
+    "PYSTORM_COMPILED_FOR_ANOTHER_VERSION": Condition(
+        "ImportError",
+        "A module of compiled components was built against another version of pystorm-source than the installed one.",
+        "Build it again with the installed version (`pip install --no-build-isolation --no-deps --force-reinstall .`).",
     ),
     "PYSTORM_CANNOT_PICKLE": Condition(
         "TopologyError",

@@ -7,8 +7,9 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport Acker, ack_edge, ps_acker_take_late
+from cython_core.compiled.bolt cimport CompiledBolt, call_process
 from cython_core.executors.executor cimport (
-    Executor, past_deadline, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
+    Executor, past_deadline, ps_call_compiled, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
 )
 from cython_core.executors.spout_executor cimport spouts_at_most
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, ps_incref
@@ -64,6 +65,8 @@ cdef class BoltExecutor(Executor):
         instance = self.instance
         self.call = instance.process
         ps_call_resolve(&self.entry, <PyObject *>self.call)
+        if isinstance(instance, CompiledBolt) and self.call == CompiledBolt.process.__get__(instance):
+            ps_call_compiled(&self.entry, call_process, <PyObject *>instance)
         self.auto_ack = self.batching is None and bool(getattr(instance, "auto_ack", True))
         self.auto_fail = bool(getattr(instance, "auto_fail", True))
         self.collector.auto_anchor = bool(getattr(instance, "auto_anchor", True))

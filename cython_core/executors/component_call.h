@@ -26,6 +26,16 @@ static inline void ps_call_resolve(ps_call *call, PyObject *method) {
     }
 }
 
+/* As Cython writes a vectorcallfunc, which has no const inside of a type. */
+typedef PyObject *(*ps_component_entry)(PyObject *, PyObject **, size_t, PyObject *);
+
+/* A compiled component: `entry` is called as the function of its method would be, with the component as callable. */
+static inline void ps_call_compiled(ps_call *call, ps_component_entry entry, PyObject *component) {
+    call->entry = (vectorcallfunc)entry;
+    call->callable = component;
+    call->self = component;
+}
+
 static inline PyObject *ps_call_none(const ps_call *call) {
     PyObject *arguments[2];
     if (call->entry == NULL) return PyObject_CallNoArgs(call->callable);

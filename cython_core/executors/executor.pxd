@@ -15,6 +15,8 @@ cdef extern from "cython_core/executors/component_call.h":
     ctypedef struct ps_call:
         pass
     void ps_call_resolve(ps_call *call, PyObject *method)
+    ctypedef PyObject *(*ps_component_entry)(PyObject *, PyObject **, size_t, PyObject *) except NULL
+    void ps_call_compiled(ps_call *call, ps_component_entry entry, PyObject *component)
     PyObject *ps_call_none(const ps_call *call)
     PyObject *ps_call_one(const ps_call *call, PyObject *argument)
 

@@ -32,6 +32,7 @@ cdef class SpoutExecutor(Executor):
     cdef readonly unsigned long long timed_out   # of these, trees whose time was over
     cdef public unsigned long long pending_high_mark   # most open trees at the end of a turn, since it was last set
     cdef int note_overrides(self) except -1
+    cdef int enter_compiled(self) except -1
     cdef bint awaits(self) noexcept
     cdef bint at_most(self) noexcept
     cdef int release(self, ps_root *root) except -1

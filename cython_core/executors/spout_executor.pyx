@@ -14,8 +14,9 @@ from cython_core.acking.acker cimport (
     ps_acker_keep_settled, ps_acker_keeps_time, ps_acker_release, ps_acker_rest, ps_acker_take_settled, ps_root,
     ps_verdict, ps_xdecref, release_root,
 )
+from cython_core.compiled.spout cimport CompiledSpout, call_next_tuple
 from cython_core.executors.executor cimport (
-    Executor, past_deadline, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
+    Executor, past_deadline, ps_call_compiled, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
 )
 from cython_core.primitives.latency_histogram cimport LatencyHistogram, ps_histogram_copy
 from cython_core.queues.batch_inserter cimport PendingEmits
@@ -107,7 +108,14 @@ cdef class SpoutExecutor(Executor):
         self.batch = self.rows = None
         self.call = self.instance.next_batch if batched else self.instance.next_tuple
         ps_call_resolve(&self.entry, <PyObject *>self.call)
+        self.enter_compiled()
         self.exhausted = False
+
+    cdef int enter_compiled(self) except -1:
+        instance = self.instance
+        if isinstance(instance, CompiledSpout) and self.call == CompiledSpout.next_tuple.__get__(instance):
+            ps_call_compiled(&self.entry, call_next_tuple, <PyObject *>instance)
+        return 0
 
     def close(self):
         """No further turn asks the spout, and no offset is in range, until the next open."""

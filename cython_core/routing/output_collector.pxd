@@ -80,8 +80,17 @@ cdef class BoltOutputCollector(OutputCollector):
 cdef int refuse_rows(OutputCollector collector, str method, object answer) except -1
 
 
+cdef class SpoutBase:
+    pass
+
+
 cdef class BoltBase:
     pass
+
+
+# Plain emits of a component: 1 where that is what it was, 0 where its general `emit` has to look.
+cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id) except -1
+cdef int try_bolt_emit(PyObject *component, PyObject *values, PyObject *none) except -1
 
 
 cdef object running_instance()
@@ -94,3 +103,4 @@ cdef OutputCollector collector_of(object component, object given=*)
 # or foreign value costs a look-up and never sends anything astray.
 cdef OutputCollector running
 cdef int set_current_collector(OutputCollector collector) except -1
+cdef OutputCollector running_for(object component)

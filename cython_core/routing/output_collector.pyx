@@ -67,6 +67,11 @@ cdef int set_current_collector(OutputCollector collector) except -1:
     return 0
 
 
+cdef OutputCollector running_for(object component):
+    """The collector of the component if that is what runs now, else None."""
+    return running if running is not None and running.instance is component else None
+
+
 cdef int refuse_rows(OutputCollector collector, str method, object answer) except -1:
     """Raises what ``lost_by`` answers, if anything."""
     error = collector.lost_by(method, answer)

@@ -71,6 +71,7 @@ cdef int forget_name(PyObject *tup, object key) except -1
 
 
 cdef object named_values(object values, object values_class)
+cdef object values_of(PyObject **items, Py_ssize_t n, object values_class)
 cdef int give_names(Tuple tup) except -1
 
 

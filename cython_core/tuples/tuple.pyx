@@ -23,6 +23,7 @@ cdef extern from "cython_core/tuples/values_tuple.h":
     void ps_values_adopt(object values_class)
     bint ps_values_rename(PyObject *payload, PyObject *values_class)
     object ps_values_made(object values, object values_class)
+    object ps_values_of(PyObject **items, Py_ssize_t n, object values_class)
     int ps_tuple_has_values(object tuple_class, object probe, object values) except -1
 
 
@@ -86,6 +87,11 @@ cdef object named_values(object values, object values_class):
     if values_class is None:
         return tuple(values)
     return ps_values_made(values, values_class)
+
+
+cdef object values_of(PyObject **items, Py_ssize_t n, object values_class):
+    """An instance of the class, which may not be None, with these items."""
+    return ps_values_of(items, n, values_class)
 
 
 cdef int give_names(Tuple tup) except -1:

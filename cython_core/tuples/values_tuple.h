@@ -127,11 +127,11 @@ static inline int ps_values_rename(PyObject *payload, PyObject *values_class) {
     return 1;
 }
 
-/* A new instance of the class with the items of `values`, a list or tuple. */
-static PyObject *ps_values_made(PyObject *values, PyObject *values_class) {
+/* A new instance of the class with these items. */
+static inline PyObject *ps_values_of(PyObject **items, Py_ssize_t n, PyObject *values_class) {
     PyTypeObject *type = (PyTypeObject *)values_class;
-    PyObject *made, **items = PySequence_Fast_ITEMS(values);
-    Py_ssize_t i, n = Py_SIZE(values);
+    PyObject *made;
+    Py_ssize_t i;
     int refers = 0;
     if (type->tp_dealloc == ps_values_dealloc && n <= PS_VALUES_LONGEST && ps_values_count[n] > 0) {
         made = ps_values_kept[n][--ps_values_count[n]];
@@ -152,6 +152,11 @@ static PyObject *ps_values_made(PyObject *values, PyObject *values_class) {
     /* As tuples of plain values are, once the collector has seen them. */
     if (refers) PyObject_GC_Track(made);
     return made;
+}
+
+/* A new instance of the class with the items of `values`, a list or tuple. */
+static PyObject *ps_values_made(PyObject *values, PyObject *values_class) {
+    return ps_values_of(PySequence_Fast_ITEMS(values), Py_SIZE(values), values_class);
 }
 
 #endif

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from cython_core.compiled.bolt import CompiledBolt
 from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
@@ -167,6 +168,13 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
     if all(issubclass(cls, kind) for kind in (Spout, Bolt)):
         raise TopologyError(
             f"component {where} must be a Spout or a Bolt, not both. Given: {cls.__name__}",
+            code="PYSTORM_INVALID_COMPONENT",
+        )
+    if issubclass(cls, CompiledBolt) and issubclass(cls, (BatchingBolt, AsyncBolt)):
+        kind = "BatchingBolt" if issubclass(cls, BatchingBolt) else "AsyncBolt"
+        raise TopologyError(
+            f"bolt {where} is a CompiledBolt, whose process_tuple gets one tuple at a time, and a {kind}; it can not "
+            f"be both: derive it from Bolt. Given: {cls.__name__}",
             code="PYSTORM_INVALID_COMPONENT",
         )
     if issubclass(cls, Bolt):

@@ -17,7 +17,8 @@ MAY_USE = {
     "queues": {"tuples", "primitives"},
     "arrow": {"acking"},
     "routing": {"arrow", "queues", "tuples", "acking", "primitives"},
-    "executors": {"routing", "arrow", "queues", "tuples", "acking", "timing", "primitives"},
+    "compiled": {"routing", "arrow", "tuples", "acking"},
+    "executors": {"compiled", "routing", "arrow", "queues", "tuples", "acking", "timing", "primitives"},
     "schedulers": {"executors", "routing", "arrow", "queues", "acking", "timing", "primitives"},
 }
 _INCLUDE = re.compile(r'^\s*(?:#\s*include|cdef extern from)\s*"([^"]+)"', re.MULTILINE)

@@ -212,6 +212,13 @@ def _():
     RangePartition("numbers", "0", 0, 2, PlannedBatch(__version__, "7d1f")).check("Numbers", "90c4")
 
 
+@raises("PYSTORM_COMPILED_FOR_ANOTHER_VERSION", "pystorm-source was upgraded, and a compiled bolt was not built again.")
+def _():
+    from cython_core.compiled.abi import require
+
+    require("fast_words.bolts", "0.0.1", "5d9a4b6f8f6c2d1e")  # a compiled module asks so when it is imported
+
+
 @raises("PYSTORM_JAVA_NOT_FOUND", "Neither `JAVA_HOME` nor `PATH` nor a package of Python's has a Java.")
 def _():
     with mock.patch.object(java, "_homes", return_value=[]):

@@ -1,0 +1,105 @@
+"""Tuples per second at the last bolt of Storm's three topologies, components compiled by Cython, one thread.
+
+    null, id-null, word-count    as in ``topologies``, word count by index
+    null-acked, id-null-acked, word-count-acked    the same with message ids
+
+The peer is Storm on all cores at its best, as in ``topologies``. ``rows``: the same components in Python, in the same
+run, and ``over_rows`` the ratio to them.
+"""
+
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import components as c
+from benchmarks.harness.ladder import Settings
+from benchmarks.harness.peers import STORM
+from benchmarks.harness.record import Record, record, rounded, spread
+from benchmarks.rungs import topologies
+from benchmarks.rungs.core import Case, send, tuples_per_second
+from pystorm_source.api import Grouping, Topology
+from testbed.compiled_module import compiled
+
+SOURCE = Path(c.__file__).with_name("compiled_components.pyx")
+ASKED = 3.0
+ROWS = {
+    "null": (topologies.NULL, c.ConstNull, 16_000_000),
+    "id-null": (topologies.ID_NULL, c.ConstIdNull, 8_000_000),
+    "word-count": (topologies.WORD_COUNT, c.SplitCount, 2_000_000),
+    "null-acked": (topologies.NULL_ACKED, c.ConstNullAcked, 10_000_000),
+    "id-null-acked": (topologies.ID_NULL_ACKED, c.ConstIdNullAcked, 6_000_000),
+    "word-count-acked": (topologies.WORD_COUNT_ACKED, c.SplitCountAcked, 2_000_000),
+}
+"""Name → Storm's topology that does the same, ours in Python, emits of the spout in one run."""
+
+
+def cases() -> dict[str, tuple[Case, Case]]:
+    """Name → the case with compiled components, and the one with those in Python."""
+    mine: Any = compiled(SOURCE)
+    made = {}
+    for name, (_, in_python, emits) in ROWS.items():
+        acked = name.endswith("-acked")
+        spout = getattr(mine, ("SentenceSpout" if "word" in name else "ConstSpout") + ("Acked" if acked else "")).spec()
+        body: dict[str, Any] = {"config": in_python.config, "spout": spout}
+        if name.startswith("null"):
+            body["last"] = mine.NullBolt.spec(inputs=[spout])
+        elif name.startswith("id-null"):
+            body["id"] = mine.IdBolt.spec(inputs=[spout])
+            body["last"] = mine.NullBolt.spec(inputs=[body["id"]])
+        else:
+            body["split"] = mine.SplitBolt.spec(inputs=[spout])
+            body["last"] = mine.CountBolt.spec(inputs={body["split"]: Grouping.fields("word")})
+        topology = type(f"Compiled{in_python.__name__}", (Topology,), body)
+        made[name] = tuple(Case(name, each, emits, None, lambda calls: 0.0) for each in (topology, in_python))
+    return made  # type: ignore[return-value]
+
+
+def run(settings: Settings) -> Iterator[Record]:
+    """Measures the cases in turn with Storm's topology that does the same."""
+    for name, (ours, rows) in cases().items():
+        if settings.wants(name):
+            yield measure(name, ours, rows, settings)
+
+
+def measure(name: str, ours: Case, rows: Case, settings: Settings) -> Record:
+    """One topology: ``runs`` times for each start of Storm."""
+    seen: dict[str, list[float]] = defaultdict(list)
+    starts: list[list[float]] = []
+    emits = ours.emits // (200 if settings.quick else 1)
+    missing: str | None = None
+    for _ in range(topologies.STARTS if settings.peers and not settings.quick else 1):
+        storm, missing = topologies.started(ROWS[name][0], settings)
+        theirs = []
+        try:
+            for _ in range(settings.runs_of(3)):
+                seen["ours"].append(tuples_per_second(ours, emits))
+                seen["rows"].append(tuples_per_second(rows, emits // 4))
+                if storm is not None:
+                    theirs.append(storm.tuples_per_second())
+        finally:
+            if storm is not None:
+                storm.end()
+        starts.append(theirs)
+    best = max(starts, key=lambda found: statistics.median(found) if found else 0.0)
+    in_python = statistics.median(seen["rows"])
+    return record(
+        "compiled",
+        name,
+        seen["ours"],
+        "tuples/s",
+        peer=topologies.PEER,
+        peer_version=STORM.version,
+        peer_values=best,
+        asked=ASKED,
+        peer_spread=spread(best),
+        rows=rounded(in_python),
+        over_rows=round(statistics.median(seen["ours"]) / in_python, 2),
+        note=missing,
+    )
+
+
+if __name__ == "__main__":  # for callgrind, as ``instructions``: case, emits, and "rows" for those in Python
+    send(cases()[sys.argv[1]]["rows" in sys.argv[3:]], int(sys.argv[2]))

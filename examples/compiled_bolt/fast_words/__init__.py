@@ -1,0 +1,1 @@
+"""A word count whose bolts are compiled by Cython."""
