@@ -3,7 +3,7 @@
  * A module that cimports the core holds the layout of its classes and the places of their methods. Cython compares
  * sizes when it imports a type: another order of fields of the same size would be read wrongly, and a size that differs
  * raises an error that names no remedy. So the first import of a module of the core goes through `ps_import_checked`,
- * which asks cython_core.compiled.abi whether the digest of the declarations is that of the installed core.
+ * which asks cython_core.abi whether the digest of the declarations is that of the installed core.
  *
  * Order: Cython's code imports the modules of cimported types by PyImport_ImportModule, before it reads anything of
  * them and before the user's first line runs. tests/core/compiled holds it to that.
@@ -19,7 +19,7 @@
 static int ps_abi_checked = 0;
 
 static int ps_check_abi(const char *module) {
-    PyObject *answer, *abi = PyImport_ImportModule("cython_core.compiled.abi");
+    PyObject *answer, *abi = PyImport_ImportModule("cython_core.abi");
     if (abi == NULL) return -1;
     answer = PyObject_CallMethod(abi, "require", "sss", module, PYSTORM_COMPONENT_VERSION, PYSTORM_COMPONENT_ABI);
     Py_DECREF(abi);

@@ -1,5 +1,8 @@
+from typing_extensions import disjoint_base
+
 from cython_core.routing.output_collector import BoltBase
 from cython_core.tuples.tuple import Tuple
 
+@disjoint_base
 class CompiledBolt(BoltBase):
     def process(self, tup: Tuple) -> None: ...

@@ -1,4 +1,7 @@
+from typing_extensions import disjoint_base
+
 from cython_core.routing.output_collector import SpoutBase
 
+@disjoint_base
 class CompiledSpout(SpoutBase):
     def next_tuple(self) -> bool | None: ...

@@ -12,6 +12,7 @@ from cython_core.arrow.row_error import coded
 
 cdef extern from "Python.h":
     void ps_incref "Py_INCREF"(PyObject *)
+    PyObject *ps_false "Py_False"
 
 
 cdef class CompiledSpout(SpoutBase):
@@ -46,6 +47,6 @@ cdef class CompiledSpout(SpoutBase):
 cdef PyObject *call_next_tuple(PyObject *callable, PyObject **arguments, size_t count, PyObject *names) except NULL:
     cdef PyObject *answer = <PyObject *>None
     if (<CompiledSpout>callable).next_emit() == END:
-        answer = <PyObject *>False
+        answer = ps_false
     ps_incref(answer)
     return answer

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import cython_core
-from cython_core import build_info, sources
-from cython_core.compiled import abi
+from cython_core import abi, build_info, sources
 from pystorm_source import building
 from pystorm_source.error_conditions import CONDITIONS
 from testbed.compiled_module import ROOT, built

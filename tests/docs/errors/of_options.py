@@ -214,7 +214,7 @@ def _():
 
 @raises("PYSTORM_COMPILED_FOR_ANOTHER_VERSION", "pystorm-source was upgraded, and a compiled bolt was not built again.")
 def _():
-    from cython_core.compiled.abi import require
+    from cython_core.abi import require
 
     require("fast_words.bolts", "0.0.1", "5d9a4b6f8f6c2d1e")  # a compiled module asks so when it is imported
 
