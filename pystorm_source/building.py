@@ -29,6 +29,7 @@ def extensions(sources: str | Sequence[str], **options: Any) -> "list[Extension]
         UsageError: Cython or setuptools is not installed.
 
     Example:
+        >>> from pystorm_source.building import extensions
         >>> extensions([])
         []
     """
