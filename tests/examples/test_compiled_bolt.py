@@ -47,11 +47,11 @@ def test_the_page_shows_the_example():
 
 
 def run(*command, cwd, status=0):
-    """Its output, in an environment that shows no checkout."""
+    """Its output, or its errors where it is to fail; in an environment that shows no checkout."""
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYSTORM_DEBUG")}
     done = subprocess.run([*map(str, command)], cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return done.stdout if status == 0 else done.stderr
 
 
 @pytest.fixture(scope="module")
