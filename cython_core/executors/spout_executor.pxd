@@ -3,6 +3,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acking.acker cimport Acker, ps_root
+from cython_core.arrow.batch_rows cimport BatchRows
 from cython_core.executors.executor cimport Executor, ps_call
 from cython_core.routing.output_collector cimport SpoutOutputCollector
 
@@ -15,8 +16,7 @@ cdef class SpoutExecutor(Executor):
     cdef bint batched                     # call gives Arrow batches
     cdef object batch                     # that is being sent to bolts, slice by slice; None
     cdef Py_ssize_t sent                  # of its rows
-    cdef list rows                        # of its rows, those up to `converted`, as tuples of Python values
-    cdef Py_ssize_t converted
+    cdef BatchRows rows                   # the same, to be read as tuples
     cdef readonly bint exhausted
     cdef bint closed                      # exhausted by deadline or permits: the spout may have more
     cdef readonly bint until_idle         # the slice ends where the spout has nothing, as the scheduler sees it

@@ -14,6 +14,7 @@ from cython_core.acking.acker cimport (
     ps_acker_keep_settled, ps_acker_keeps_time, ps_acker_release, ps_acker_rest, ps_acker_take_settled, ps_root,
     ps_verdict, ps_xdecref, release_root,
 )
+from cython_core.arrow.batch_rows cimport BatchRows
 from cython_core.compiled.spout cimport CompiledSpout, call_next_tuple
 from cython_core.executors.executor cimport (
     Executor, past_deadline, ps_call_compiled, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
@@ -40,9 +41,6 @@ cdef extern from "Python.h":
 cdef double STANDSTILL_SECONDS = 10
 cdef int MOST_RAISES = 100    # in a row, of a spout that goes on, before it counts as having nothing
 cdef int MOST_REPLAYS = 8
-# Rows of an Arrow batch that are made Python values at a time. More: memory for rows that wait for room. Fewer: the
-# conversion's fixed cost, some microseconds a column, shows.
-cdef Py_ssize_t MOST_CONVERTED = 1024
 cdef long long SOMEWHERE = -2  # the offset of a tuple of a range whose place in it is unknown
 
 
@@ -413,7 +411,7 @@ cdef class SpoutExecutor(Executor):
 
     cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1:
         if isinstance(values, pa.RecordBatch):
-            self.send_rows(values, rows_of(values), emits, False)
+            self.send_rows(values, BatchRows(values).rows(0, values.num_rows), emits, False)
         else:
             self.collector.emit_rooted(values, tup_id, where, emits, False)
         return 0
@@ -469,7 +467,8 @@ cdef class SpoutExecutor(Executor):
             router.emitted += batch.num_rows
         elif batch.num_rows > 0:
             self.batch = batch
-            self.sent = self.converted = 0
+            self.rows = BatchRows(batch)
+            self.sent = 0
         return 0
 
     cdef int send_slice(self, long quota) except -1:
@@ -477,16 +476,11 @@ cdef class SpoutExecutor(Executor):
 
         A whole batch at once would fill memory with pending emits, and one failed row would send all of it again.
         """
-        cdef Py_ssize_t end
-        if self.sent == self.converted:
-            chunk = self.batch.slice(self.sent, MOST_CONVERTED)
-            self.rows = rows_of(chunk)
-            self.converted += chunk.num_rows
-        end = min(self.converted, self.sent + quota)
-        first = len(self.rows) - (self.converted - self.sent)
-        rows = self.rows[first:first + end - self.sent]
+        cdef Py_ssize_t end = min(<Py_ssize_t>self.batch.num_rows, self.sent + quota)
+        cdef list rows = self.rows.between(self.sent, end)
         self.collector.last_offset = SOMEWHERE
-        self.sent += self.send_rows(self.batch.slice(self.sent, end - self.sent), rows, 1, True)
+        batch = self.batch if len(rows) == self.batch.num_rows else self.batch.slice(self.sent, end - self.sent)
+        self.sent += self.send_rows(batch, rows, 1, True)
         if self.sent == self.batch.num_rows:
             self.batch = self.rows = None
         return 0
@@ -531,13 +525,6 @@ cdef class SpoutExecutor(Executor):
 
     cdef bint idle(self) noexcept:
         return self.pending.count == 0 and self.collector.roots.settled == 0
-
-
-cdef list rows_of(object batch):
-    """The rows of a batch as tuples of Python values."""
-    if batch.num_columns == 0:
-        return [()] * batch.num_rows
-    return list(zip(*[column.to_pylist() for column in batch.columns]))
 
 
 cdef int keep_values(ps_root *root, object values) except -1:
