@@ -3,6 +3,9 @@ from typing import Any, final
 import pyarrow as pa
 
 @final
+class ColumnReader: ...
+
+@final
 class BatchRows:
     def __init__(self, batch: pa.RecordBatch) -> None: ...
     @property
