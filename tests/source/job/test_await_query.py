@@ -80,8 +80,10 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize(
     ("command", "number", "to_group", "word"),
-    [([sys.executable], signal.SIGINT, True, "Ctrl-C"), (SUBMIT, signal.SIGTERM, False, "SIGTERM")],
-    ids=["Ctrl-C", "SIGTERM to spark-submit"],
+    [
+        pytest.param([sys.executable], signal.SIGINT, True, "Ctrl-C", id="Ctrl-C"),
+        pytest.param(SUBMIT, signal.SIGTERM, False, "SIGTERM", id="spark-submit", marks=pytest.mark.campaign),
+    ],
 )
 def test_a_signal_ends_the_job_after_the_micro_batch(spark, folder, command, number, to_group, word):
     (folder / "world" / "a").write_text("[0, 100000]")
@@ -104,6 +106,7 @@ def test_a_signal_ends_the_job_after_the_micro_batch(spark, folder, command, num
     assert rows == list(range(400 * batches + 100))
 
 
+@pytest.mark.campaign
 def test_a_micro_batch_that_is_interrupted_twice_is_broken_off(spark, folder):
     (folder / "world" / "a").write_text("[0, 10]")
     job = Job([sys.executable], folder, "Slow")
@@ -201,6 +204,7 @@ def test_what_is_no_query_is_refused(given):
         await_query(given)
 
 
+@pytest.mark.campaign
 def test_the_explanation_is_the_last_that_stands_on_the_screen(folder):
     """The other partition is still at work when the first one fails: Spark cancels its task and logs that."""
     job = Job([sys.executable], folder, "Siblings", "--cores", "2", module="failing")
