@@ -21,7 +21,7 @@ calls runs before the row is written, so it may append to the same builder or le
 
 cimport cython
 from cpython.datetime cimport import_datetime
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_RawFree
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 
@@ -274,11 +274,12 @@ cdef class RowBatchBuilder:
                     raise self.misfit(column, value, "", f"Arrow refuses it: {error}") from error
             raise
 
-    cpdef int add_batch(self, RowSink sink, object record_batch) except -1:
+    cpdef int add_batch(self, RowSink sink, object record_batch, uint64_t attempt=NO_ATTEMPT) except -1:
         """Seals, then adds a ready ``RecordBatch``, whose column i is value i of ``sink``, conformed to ``schema``.
 
         Columns of the right type are taken without a copy, others cast if that loses nothing; the rest is filled as for
-        rows, offsets with null. Raises ``RowError`` naming the field, ``ValueError`` for the wrong number of columns.
+        rows, offsets with null. ``attempt``: that its rows belong to. Raises ``RowError`` naming the field,
+        ``ValueError`` for the wrong number of columns.
         """
         if sink.builder is not self:
             raise ValueError(f"the sink {sink.label} belongs to another builder. Given: {sink!r}")
@@ -289,6 +290,15 @@ cdef class RowBatchBuilder:
                 f"a batch of {sink.label} has {sink.arity} columns, one for each declared field. "
                 f"Given: {record_batch.schema.names!r}"
             )
+        # Order: as of ``append_odd``: casts let others in.
+        self.converting += 1
+        try:
+            self.add_conformed(sink, record_batch, attempt)
+        finally:
+            self.converting -= 1
+        return self.finish()
+
+    cdef int add_conformed(self, RowSink sink, object record_batch, uint64_t attempt) except -1:
         cdef int i, source
         cdef int64_t rows = record_batch.num_rows
         cdef list arrays = []
@@ -317,8 +327,10 @@ cdef class RowBatchBuilder:
         if rows:
             cut.rows = rows
             cut.ready = ready
+            if self.batch.tracks and attempt != NO_ATTEMPT:
+                cut.attempts = attempts_of(rows, attempt)
             self.pending.append(cut)
-        return self.finish()
+        return 0
 
     cdef object convert(self, int column, object value, str label, object row=None, long long offset=-1):
         try:
@@ -501,6 +513,17 @@ cdef int64_t _weigh(object value) except -1:
             size += _weigh(item)
         return size
     return 16
+
+
+cdef uint64_t *attempts_of(int64_t rows, uint64_t attempt) except NULL:
+    """One for each row."""
+    cdef uint64_t *attempts = <uint64_t *>PyMem_RawMalloc(rows * sizeof(uint64_t))
+    cdef int64_t i
+    if attempts is NULL:
+        raise MemoryError(f"no memory for the attempts of {rows} rows")
+    for i in range(rows):
+        attempts[i] = attempt
+    return attempts
 
 
 cdef object _record_batch(list arrays, object schema, int64_t rows):

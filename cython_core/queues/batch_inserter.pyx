@@ -32,7 +32,7 @@ from libc.string cimport memmove
 
 from cython_core.queues.broadcast_ring cimport BroadcastRing
 from cython_core.queues.receive_queue cimport ReceiveQueue
-from cython_core.tuples.tuple cimport Tuple
+from cython_core.tuples.tuple cimport Tuple, TupleBatch
 
 
 @cython.final
@@ -184,7 +184,7 @@ cdef class PendingEmits:
         while self.count > 0:
             inserter = <BatchInserter>self.entries[2 * self.first]
             tup = <Tuple>self.entries[2 * self.first + 1]
-            if not insert(inserter, tup):
+            if not (insert_rows(inserter, tup) if isinstance(tup.payload, TupleBatch) else insert(inserter, tup)):
                 return 0
             Py_DECREF(tup)
             self.first = (self.first + 1) & (self.capacity - 1)

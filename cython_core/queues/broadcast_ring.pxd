@@ -26,6 +26,12 @@ cdef extern from "cython_core/queues/broadcast_ring.h" nogil:
     void ps_reader_release(ps_reader *reader, uint64_t next)
 
 
+# Of the batches that a reader has not finished.
+cdef struct ps_held:
+    uint64_t rows
+    uint64_t bytes
+
+
 @cython.final
 cdef class BroadcastRing:
     # Holds one reference to each object from `dropped` to `written`.
@@ -35,10 +41,13 @@ cdef class BroadcastRing:
     cdef tuple names
     cdef readonly list consumers  # Parkers of the threads that read, woken by what arrives
     cdef readonly list blocked    # Parkers of the threads that wait for room
+    cdef ps_held *held            # by each reader
+    cdef public uint64_t byte_limit                # of batches that a reader has not finished
     cdef void **at(self, uint64_t sequence) noexcept
     cdef uint64_t slowest(self) noexcept
     cdef Py_ssize_t slowest_reader(self) noexcept
     cdef void drop(self) noexcept
+    cdef void release_rows(self, Py_ssize_t place, Py_ssize_t rows, Py_ssize_t weight) noexcept
     cdef uint64_t offer_batch(self, PyObject **objects, uint64_t count) noexcept
 
 
@@ -72,3 +81,23 @@ cdef inline uint64_t reader_size(BroadcastReader reader) noexcept:
 cdef inline uint64_t ring_room(BroadcastRing ring) noexcept:
     # Objects that go in now.
     return ps_broadcast_capacity(ring.ring) - (ring.written - ring.slowest())
+
+
+cdef inline bint ring_takes_rows(BroadcastRing ring, Py_ssize_t rows, Py_ssize_t weight) noexcept:
+    # Whether a batch is within the bounds of each reader, which are those of a queue.
+    cdef Py_ssize_t i
+    for i in range(len(ring.names)):
+        if ring.held[i].rows > 0 and (
+            ring.held[i].rows + rows > ps_broadcast_capacity(ring.ring) or ring.held[i].bytes + weight > ring.byte_limit
+        ):
+            return 0
+    return 1
+
+
+cdef inline int ring_hold_rows(BroadcastRing ring, Py_ssize_t rows, Py_ssize_t weight) noexcept:
+    # A batch is on its way to all readers.
+    cdef Py_ssize_t i
+    for i in range(len(ring.names)):
+        ring.held[i].rows += rows
+        ring.held[i].bytes += weight
+    return 0

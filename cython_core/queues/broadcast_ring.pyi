@@ -15,6 +15,7 @@ class BroadcastReader:
 @final
 class BroadcastRing:
     def __new__(cls, capacity: int, readers: Mapping[str, Iterable[str]]) -> Self: ...
+    byte_limit: int
     @property
     def consumers(self) -> list[Parker]: ...
     @property

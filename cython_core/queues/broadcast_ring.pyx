@@ -19,7 +19,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport calloc, free, malloc
 
 from cython_core.primitives.parker cimport Parker, ps_parker_unpark
 
@@ -34,9 +34,15 @@ cdef extern from "cython_core/queues/ring.h" nogil:
     uint64_t ps_ring_round_up(uint64_t n)
 
 
+cdef uint64_t DEFAULT_BYTE_LIMIT = 64 << 20
+
+
 @cython.final
 cdef class BroadcastRing:
     """``BroadcastRing(capacity, readers)``: at most ``capacity`` objects, rounded up to a power of two.
+
+    Tuples that stand for batches have bounds besides, as those of a ``ReceiveQueue``: each reader has at most
+    ``capacity`` rows and ``byte_limit`` bytes of them that it has not finished, or one batch.
 
     ``readers``: name → the names, given before it, of those that it reads behind; none: it reads behind the writers.
     Raises ValueError for a capacity below 1, no reader or an unknown name, MemoryError where there is no room.
@@ -50,6 +56,10 @@ cdef class BroadcastRing:
         self.ring = ps_broadcast_new(ps_ring_round_up(<uint64_t>capacity), sizeof(void *), 0)
         if self.ring is NULL:
             raise MemoryError(f"no memory for a ring of {capacity} objects")
+        self.held = <ps_held *>calloc(len(readers), sizeof(ps_held))
+        if self.held is NULL:
+            raise MemoryError(f"no memory for {len(readers)} readers of a ring")
+        self.byte_limit = DEFAULT_BYTE_LIMIT
         self.names = ()
         self.consumers = []
         self.blocked = []
@@ -68,6 +78,7 @@ cdef class BroadcastRing:
                 self.dropped += 1
                 Py_DECREF(<object>item)
             ps_broadcast_free(self.ring)
+        free(self.held)
 
     cdef void **at(self, uint64_t sequence) noexcept:
         return <void **>ps_broadcast_at(self.ring, sequence, sizeof(void *))
@@ -96,6 +107,13 @@ cdef class BroadcastRing:
             self.dropped += 1
             Py_DECREF(<object>item)
         while len(self.blocked) > 0 and 2 * ring_room(self) >= ps_broadcast_capacity(self.ring):
+            ps_parker_unpark(&(<Parker>self.blocked.pop()).place)
+
+    cdef void release_rows(self, Py_ssize_t place, Py_ssize_t rows, Py_ssize_t weight) noexcept:
+        """A reader is done with a batch: the threads that wait for that look again."""
+        self.held[place].rows -= rows
+        self.held[place].bytes -= weight
+        while len(self.blocked) > 0:
             ps_parker_unpark(&(<Parker>self.blocked.pop()).place)
 
     cdef uint64_t offer_batch(self, PyObject **objects, uint64_t count) noexcept:

@@ -39,6 +39,10 @@ cdef class ReceiveQueue:
     cdef readonly unsigned long long insert_failures  # offers of tuples or batches that did not go in as a whole
     cdef readonly unsigned long long recent_high_mark  # largest population since mark_anew()
     cdef unsigned long long earlier_high_mark          # and before
+    cdef readonly unsigned long long held_rows     # of batches that are on their way to the consumer or in its hands
+    cdef readonly unsigned long long held_bytes
+    cdef public unsigned long long byte_limit      # of these
+    cdef public bint takes_batches                 # the consumer is a bolt of batches: they come whole
     cdef bint offer(self, Tuple tup) noexcept
     cdef uint64_t offer_batch(self, PyObject **tuples, uint64_t count) noexcept
     cdef void wake_blocked(self) noexcept
@@ -65,3 +69,24 @@ cdef inline uint64_t queue_capacity(ReceiveQueue queue) noexcept nogil:
     if queue.ring.slots is not NULL:
         return queue.ring.mask + 1
     return ps_spsc_capacity(queue.spsc) if queue.spsc is not NULL else ps_mpsc_capacity(queue.mpsc)
+
+
+cdef inline bint takes_rows(ReceiveQueue queue, Py_ssize_t rows, Py_ssize_t weight) noexcept nogil:
+    # Whether a batch is within the bounds.
+    if queue.held_rows == 0:
+        return 1
+    return queue.held_rows + rows <= queue_capacity(queue) and queue.held_bytes + weight <= queue.byte_limit
+
+
+cdef inline int hold_rows(ReceiveQueue queue, Py_ssize_t rows, Py_ssize_t weight) noexcept:
+    # A batch is on its way to the consumer.
+    queue.held_rows += rows
+    queue.held_bytes += weight
+    return 0
+
+
+cdef inline int release_rows(ReceiveQueue queue, Py_ssize_t rows, Py_ssize_t weight) noexcept:
+    # The consumer is done with it.
+    queue.held_rows -= rows
+    queue.held_bytes -= weight
+    return 0

@@ -17,9 +17,15 @@ from cython_core.primitives.parker cimport Parker, ps_parker_unpark
 from cython_core.tuples.tuple cimport Tuple
 
 
+cdef unsigned long long DEFAULT_BYTE_LIMIT = 64 << 20
+
+
 @cython.final
 cdef class ReceiveQueue:
     """``ReceiveQueue(capacity, producers)``: holds at most ``capacity`` tuples, rounded up to a power of two.
+
+    A tuple that stands for a batch takes one place. Batches together have at most ``capacity`` rows and ``byte_limit``
+    bytes; one of any size may come if there is no other.
 
     ``producers``: threads that offer, while another one polls; 0: all is done by one thread. Raises ValueError for
     a capacity below 1, MemoryError where there is no room for the slots.
@@ -32,6 +38,7 @@ cdef class ReceiveQueue:
             raise ValueError(f"as many threads as offer to a queue, or 0; Given: {producers!r}")
         cdef uint64_t slots = ps_ring_round_up(<uint64_t>capacity)
         self.blocked = []
+        self.byte_limit = DEFAULT_BYTE_LIMIT
         if producers == 0:
             ps_ring_init(&self.ring, slots)
         elif producers == 1:
@@ -110,6 +117,7 @@ cdef class ReceiveQueue:
         dropped = 0
         while self.poll() is not None:
             dropped += 1
+        self.held_rows = self.held_bytes = 0
         return dropped
 
     def mark_anew(self):

@@ -5,6 +5,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acking.acker cimport Acker, anchor_t, Roots, ps_root, ps_spout_roots
 from cython_core.primitives.latency_histogram cimport ps_histogram
+from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.tuples.tuple cimport Tuple
 
@@ -41,6 +42,7 @@ cdef class SpoutOutputCollector(OutputCollector):
     cdef readonly unsigned long long rooted      # emits that opened a root
     cdef readonly unsigned long long untracked   # acked in the emit itself: nothing is tracked
     cdef object emit(self, object values, object tup_id, object stream, object direct_task, bint need_task_ids)
+    cdef int emit_rows(self, BatchSlice rows, object tup_id, object where, uint32_t emits) except -1
     cdef object emit_rooted(self, object values, object tup_id, object where, uint32_t emits, bint need_task_ids)
     cdef ps_root *open_root(self, PyObject *values, PyObject *tup_id, PyObject *where, uint64_t edge,
                             uint32_t emits) except NULL
@@ -64,10 +66,12 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef readonly unsigned long long fails
     cdef readonly unsigned long long duplicate_verdicts  # acks and fails of what had a verdict: without effect
     cdef readonly unsigned long long untracked_fails     # of tuples without a message id: no spout can replay them
+    cdef dict batches               # id of a batch that the bolt works on → (batch, its tuples); or None
     cdef str component
     cdef int task
     cdef bint between_runs          # no micro-batch is under way
     cdef readonly list late_emits   # errors of emits that came between two of them, waiting for the executor; or None
+    cdef int settle_batch(self, list tups, list failed, str method=*, object cause=*) except -1
     cdef object anchor_to_current(self, anchor_t *anchor)
     cdef object anchor_to_batch(self, anchor_t *anchor)
     cdef object anchor_to(self, object anchors, anchor_t *anchor, bint must_be_open=*)
@@ -77,6 +81,8 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef int refuse_late(self, object values) except -1
 
 
+cdef int check_columns(StreamRouter router, BatchSlice rows) except -1
+cdef int anchor_to_tuple(anchor_t *anchor, Tuple tup) noexcept
 cdef int refuse_rows(OutputCollector collector, str method, object answer) except -1
 
 
@@ -85,6 +91,10 @@ cdef class SpoutBase:
 
 
 cdef class BoltBase:
+    pass
+
+
+cdef class ArrowBase(BoltBase):
     pass
 
 

@@ -36,8 +36,11 @@ from cython_core.acking.acker cimport (
     anchor_t, PS_ROOT_EMIT_RAISED, ack_edge, fail_root, no_anchor, ps_acker_edge, ps_acker_fail,
     ps_acker_open, ps_acker_reset, ps_root, roots_of,
 )
+from cython_core.routing.batch_slice cimport BatchSlice, slice_of
 from cython_core.routing.stream_router cimport StreamRouter, send_straight, transfer
-from cython_core.tuples.tuple cimport ACKED, FAILED, OPEN, Tuple, named_values, new_tuple, tuple_named
+from cython_core.tuples.tuple cimport ACKED, FAILED, OPEN, Tuple, TupleBatch, named_values, new_tuple, tuple_named
+
+import pyarrow as pa
 
 from cython_core.arrow.row_error import coded, shown
 
@@ -289,6 +292,36 @@ cdef class SpoutOutputCollector(OutputCollector):
         ack_edge(&self.acker.acker, root, anchor.attempt, edge)
         return answer
 
+    cdef int emit_rows(self, BatchSlice rows, object tup_id, object where, uint32_t emits) except -1:
+        """The emit number ``emits`` of a batch, which is one tree; ``where``: as of ``emit_rooted``. Without an id, and
+        without a range, it is none."""
+        cdef anchor_t anchor = no_anchor(self.last_offset)
+        cdef ps_root *root = NULL
+        cdef uint64_t edge = 0
+        stream, direct_task = (None, None) if where is None else where
+        cdef StreamRouter router = self.router_of(stream)
+        check_columns(router, rows)
+        if self.tracks and (len(router.routes) > 0 if self.bounded else tup_id is not None):
+            # Order: the emit itself is an edge, until all others are there.
+            edge = ps_acker_edge(&self.acker.acker)
+            root = self.open_root(<PyObject *>rows, <PyObject *>tup_id, <PyObject *>where, edge, emits)
+            anchor.root, anchor.attempt = root, root.attempt
+            self.rooted += 1
+        try:
+            router.route_batch(rows, &anchor, direct_task)
+        except BaseException:
+            if root is not NULL:
+                ps_acker_fail(&self.acker.acker, root, anchor.attempt, PS_ROOT_EMIT_RAISED)
+            raise
+        self.emits += rows.count
+        if root is not NULL:
+            ack_edge(&self.acker.acker, root, anchor.attempt, edge)
+        elif tup_id is not None and not self.bounded:
+            if self.roots.notifies_acks:
+                self.instance.ack(tup_id)  # as in Storm, where no acker runs
+            self.untracked += 1
+        return 0
+
     cdef ps_root *open_root(self, PyObject *values, PyObject *tup_id, PyObject *where, uint64_t edge,
                             uint32_t emits) except NULL:
         cdef ps_root *root = ps_acker_open(&self.acker.acker, &self.roots, edge)
@@ -344,7 +377,7 @@ cdef class BoltOutputCollector(OutputCollector):
         if self.batch is not None:
             roots = self.anchor_to_batch(anchor)
         elif self.current is not None and not (self.batching and self.current.source.task < 0):
-            if self.auto_anchor:
+            if self.auto_anchor and self.batches is None:
                 check_open(self, self.current)
             anchor_to_tuple(anchor, self.current)
             roots = self.current.roots
@@ -360,7 +393,9 @@ cdef class BoltOutputCollector(OutputCollector):
         cdef unsigned long long verdicts = self.acks + self.fails
         if not self.batch_anchored or (self.auto_anchor and self.batch_verdicts != verdicts):
             self.batch_anchor = no_anchor(-1)
-            self.batch_roots = self.anchor_to(self.batch, &self.batch_anchor, self.auto_anchor)
+            self.batch_roots = self.anchor_to(
+                self.batch, &self.batch_anchor, self.auto_anchor and self.batches is None
+            )
             self.batch_verdicts = verdicts
             self.batch_anchored = True
         anchor[0] = self.batch_anchor
@@ -415,8 +450,9 @@ cdef class BoltOutputCollector(OutputCollector):
         if tup.verdict != OPEN:
             self.duplicate_verdicts += 1
             return 0
+        cdef Py_ssize_t rows = (<TupleBatch>tup.payload).count if isinstance(tup.payload, TupleBatch) else 1
         tup.verdict = FAILED
-        self.fails += tup.source.task >= 0
+        self.fails += rows if tup.source.task >= 0 else 0
         if tup.root is not NULL or tup.roots is not None:
             reason = (self.component, self.task, method, tup, cause)
             if tup.root is not NULL:
@@ -427,7 +463,34 @@ cdef class BoltOutputCollector(OutputCollector):
             if self.failed is None:
                 self.failed = tup
         elif tup.source.task >= 0:
-            self.untracked_fails += 1
+            self.untracked_fails += rows
+        return 0
+
+    cdef int settle_batch(self, list tups, list failed, str method="fail", object cause=None) except -1:
+        """The verdict of a batch: of the one tuple that carried it, or of those that its rows were. ``failed``: for
+        each row, whether it has failed; None: none has."""
+        cdef Tuple tup
+        cdef Py_ssize_t i, lost
+        cdef BatchSlice rows
+        if len(tups) == 1 and isinstance((<Tuple>tups[0]).payload, BatchSlice):
+            tup = <Tuple>tups[0]
+            rows = <BatchSlice>tup.payload
+            if failed is None:
+                if tup.verdict == OPEN:
+                    self.acks += rows.count - 1
+                    self.ack(tup)
+                return 0
+            lost = sum(failed)
+            if tup.verdict == OPEN and lost > 0:
+                tup.payload = rows.losing(failed)
+                self.fails -= <unsigned long long>(rows.count - lost)  # that `fail` counts
+            return self.fail(tup, method, cause) if lost > 0 else 0
+        for i in range(len(tups)):
+            tup = <Tuple>tups[i]
+            if failed is not None and failed[i]:
+                self.fail(tup, method, cause)
+            elif failed is None and tup.verdict == OPEN:
+                self.ack(tup)
         return 0
 
     cdef int reset_timeout(self, Tuple tup) except -1:
@@ -479,6 +542,32 @@ cdef int add_roots(dict found, Tuple tup) except -1:
     elif tup.roots is not None:
         for i in range(tup.roots.count):
             found[tup.roots.attempts[i]] = <size_t>tup.roots.roots[i]
+    return 0
+
+
+cdef BatchSlice batch_given(object batch):
+    """What ``emit_batch`` was given: a record batch, or what becomes one by Arrow's C interface."""
+    if not isinstance(batch, pa.RecordBatch):
+        if not hasattr(batch, "__arrow_c_array__"):
+            raise coded(
+                TypeError,
+                "PYSTORM_EMIT_NOT_A_LIST",
+                f"emit_batch takes a pyarrow.RecordBatch; of a table, emit each of its to_batches(). "
+                f"Given: {shown(batch)}"
+            )
+        batch = pa.record_batch(batch)
+    return slice_of(batch)
+
+
+cdef int check_columns(StreamRouter router, BatchSlice rows) except -1:
+    names = rows.reader.batch.schema.names
+    if len(names) != router.arity:
+        raise coded(
+            ValueError,
+            "PYSTORM_WRONG_NUMBER_OF_FIELDS",
+            f"a batch has a column for each field: stream {router.source.stream!r} of {router.source.component!r} "
+            f"declares {list(router.source.fields)}; Given: {shown(names)}"
+        )
     return 0
 
 
@@ -603,6 +692,35 @@ cdef class SpoutBase:
             collector.check_range(tup_id)
         return collector.emit(tup, tup_id, stream, direct_task, need_task_ids)
 
+    def emit_batch(self, batch, tup_id=None, stream=None, direct_task=None):
+        """Emits the rows of a batch. Does not block. Bolts of rows get them one by one, an ``ArrowBolt`` as batches.
+
+        Column i is field i of the stream. The rows are one tuple tree: ``ack`` or ``fail`` is called once for all.
+
+        Args:
+            batch (pyarrow.RecordBatch): the rows, or what has ``__arrow_c_array__``.
+            tup_id (Any): as of ``emit``; of a partitioned spout the offset of the last row. Defaults to None.
+            stream (str): the stream. Defaults to "default".
+            direct_task (int): on a direct stream, the id of the task that gets it. Defaults to None.
+
+        Raises:
+            TypeError: no batch.
+            ValueError: another number of columns than the stream has fields, and as ``emit``.
+            RuntimeError: the component is in no running topology.
+        """
+        cdef SpoutOutputCollector collector
+        cdef BatchSlice rows = batch_given(batch)
+        if collector_or_none(self) is None:
+            values = rows.between(0, rows.count)
+            for i, row in enumerate(values):
+                self.emit(row, tup_id if i + 1 == len(values) else None, stream, direct_task)
+            return
+        collector = <SpoutOutputCollector?>collector_of(self, batch)
+        if collector.bounded:
+            collector.check_range(tup_id)
+        where = None if stream is None and direct_task is None else (stream, direct_task)
+        collector.emit_rows(rows, tup_id, where, 1)
+
     def ack(self, tup_id):
         """Called when the tuple tree of ``tup_id`` is done. Does nothing unless overridden.
 
@@ -659,6 +777,43 @@ cdef class BoltBase:
             collector.refuse_late(tup)
         return collector.send_with(tup, stream, &anchor, direct_task, need_task_ids)
 
+    def emit_batch(self, batch, stream=None, anchors=None, direct_task=None):
+        """Emits the rows of a batch. Does not block. Bolts of rows get them one by one, an ``ArrowBolt`` as batches.
+
+        Column i is field i of the stream. A stream that is an output hands the batch on without conversion.
+
+        Args:
+            batch (pyarrow.RecordBatch): the rows, or what has ``__arrow_c_array__``.
+            stream (str): the stream. Defaults to "default".
+            anchors (list[Tuple | str]): as of ``emit``. Defaults to None: what the bolt works on.
+            direct_task (int): on a direct stream, the id of the task that gets it. Defaults to None.
+
+        Raises:
+            TypeError: no batch.
+            ValueError: another number of columns than the stream has fields, and as ``emit``.
+            RuntimeError: the component is in no running topology, or between two micro-batches.
+        """
+        cdef BoltOutputCollector collector
+        cdef BatchSlice rows = batch_given(batch)
+        cdef StreamRouter router
+        cdef anchor_t anchor = no_anchor(-1)
+        cdef object _alive
+        if collector_or_none(self) is None:
+            for row in rows.between(0, rows.count):
+                self.emit(row, stream, anchors, direct_task)
+            return
+        collector = <BoltOutputCollector?>collector_of(self, batch)
+        router = collector.router_of(stream)
+        check_columns(router, rows)
+        if anchors is None:
+            _alive = collector.anchor_to_current(&anchor)
+        else:
+            _alive = collector.anchor_to(anchors, &anchor)
+        if collector.between_runs and anchor.root is NULL and anchor.roots is NULL:
+            collector.refuse_late(batch)
+        router.route_batch(rows, &anchor, direct_task)
+        collector.emits += rows.count
+
     def ack(self, tup):
         """Says that the tuple is done. The first verdict of a tuple counts, a second has no effect.
 
@@ -714,6 +869,68 @@ cdef class BoltBase:
         Args:
             tup (Tuple): the tick: its values are ``(seconds,)``, and ``(0,)`` when a range ends (``is_final_tick``).
         """
+
+
+cdef class ArrowBase(BoltBase):
+    """What bolts of batches inherit: verdicts of batches."""
+
+    def ack(self, tup):
+        """Says that all rows of a batch are done, for a bolt with ``auto_ack = False``.
+
+        Args:
+            tup (pyarrow.RecordBatch | Tuple): the batch that ``process_batch`` was given, itself; or a tick.
+
+        Raises:
+            ValueError: another batch.
+            RuntimeError: the component is in no running topology.
+        """
+        if not isinstance(tup, pa.RecordBatch):
+            return BoltBase.ack(self, tup)
+        cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
+        collector.settle_batch(tuples_of(collector, "ack", tup), None)
+        del collector.batches[id(tup)]
+
+    def fail(self, tup, rows=None):
+        """Fails rows of a batch: their spout emits them again, or gives them up, each by itself.
+
+        What is emitted for a batch belongs to all its rows, so it is taken back if one of them fails. The others then
+        come again, too, which is no attempt of theirs.
+
+        Args:
+            tup (pyarrow.RecordBatch | Tuple): the batch that ``process_batch`` was given, itself; or a tick.
+            rows (pyarrow.BooleanArray | list[bool]): for each row, whether it fails. Defaults to None: all do.
+
+        Raises:
+            ValueError: another batch, or a mask of another length.
+            RuntimeError: the component is in no running topology.
+        """
+        if not isinstance(tup, pa.RecordBatch):
+            return BoltBase.fail(self, tup)
+        cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
+        cdef list tups = tuples_of(collector, "fail", tup)
+        mask = [True] * tup.num_rows if rows is None else list(rows.to_pylist() if hasattr(rows, "to_pylist") else rows)
+        if len(mask) != tup.num_rows:
+            raise coded(
+                ValueError,
+                "PYSTORM_NOT_A_TUPLE",
+                f"{name_of(self)}.fail: a mask has a value for each of the {tup.num_rows} rows; Given: {shown(rows)}",
+            )
+        collector.settle_batch(tups, [bool(failed) for failed in mask])
+        if not any([(<Tuple>each).verdict == OPEN for each in tups]):
+            del collector.batches[id(tup)]
+
+
+cdef list tuples_of(BoltOutputCollector collector, str method, object batch):
+    """What has brought the rows of a batch that the bolt works on."""
+    found = None if collector.batches is None else collector.batches.get(id(batch))
+    if found is None:
+        raise coded(
+            ValueError,
+            "PYSTORM_NOT_A_TUPLE",
+            f"{name_of(collector.instance)}.{method} takes the batch that process_batch was given, itself, once; "
+            f"Given: {shown(batch)}",
+        )
+    return found[1]
 
 
 cdef bint verdict_by_protocol(object component, str method, object given) except -1:

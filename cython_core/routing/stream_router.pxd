@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 from cython_core.acking.acker cimport anchor_t
 from cython_core.arrow.row_batch cimport RowSink
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, insert
+from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.tuples.tuple cimport Tuple, TupleSource, new_edge
 
 
@@ -58,8 +59,15 @@ cdef class StreamRouter:
     cdef int route(self, object values, const anchor_t *anchor, list task_ids) except -1
     cdef int put_out(self, object values, const anchor_t *anchor) except -1
     cdef int route_to_all(self, object payload, const anchor_t *anchor, list task_ids) except -1
-    cdef int route_to_ring(self, BatchInserter inserter, object payload, const anchor_t *anchor,
-                           list task_ids) except -1
+    cdef Tuple ring_tuple(self, BatchInserter inserter, object payload, const anchor_t *anchor, list task_ids)
+    cdef list chosen_by(self, Route route, object payload)
+    cdef Py_ssize_t most_rows(self, BatchSlice rows, Py_ssize_t quota) except -1
+    cdef int route_batch(self, BatchSlice rows, const anchor_t *anchor, object task) except -1
+    cdef int route_copies(self, BatchSlice rows, const anchor_t *anchor, object task) except -1
+    cdef int route_parts(self, Route route, BatchSlice rows, const anchor_t *anchor, object task) except -1
+    cdef dict parts_of(self, Route route, BatchSlice rows)
+    cdef dict chosen_parts(self, Route route, BatchSlice rows)
+    cdef int send_part(self, BatchInserter inserter, BatchSlice rows, const anchor_t *anchor) except -1
     cdef int route_custom(self, Route route, object payload, const anchor_t *anchor, list task_ids) except -1
     cdef object copied(self, object payload)
     cdef object wrong_answer(self, Route route, str wanted, object answer)

@@ -17,6 +17,7 @@ Threading law: producer's thread only.
 from copy import deepcopy
 
 cimport cython
+from cpython cimport array
 from cpython.list cimport PyList_CheckExact
 from cpython.object cimport PyObject
 from cpython.tuple cimport PyTuple_GET_ITEM
@@ -25,7 +26,8 @@ from libc.stdlib cimport calloc, free
 
 from cython_core.acking.acker cimport LOST, Roots, anchor_t, attempt_of_row, no_anchor, ps_acker_edge
 from cython_core.arrow.row_batch cimport RowSink
-from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
+from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, insert_rows
+from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.java_hash cimport java_hash_of_all
 from cython_core.routing.stable_hash cimport stable_hash
 from cython_core.tuples.tuple cimport Tuple, TupleSource, add_edge, named_values, new_edge, new_tuple, ring_edge
@@ -145,6 +147,9 @@ cdef class Route:
         return first
 
 
+cdef array.array PLACES = array.array("i")
+
+
 @cython.final
 cdef class StreamRouter:
     """``StreamRouter(source, pending, routes, row_sink, direct, copies)``: without routes and row_sink,
@@ -236,7 +241,7 @@ cdef class StreamRouter:
                 for i in range(route.fan):
                     inserter = <BatchInserter>route.targets[i]
                     if inserter.ring is not None:
-                        self.route_to_ring(inserter, payload, anchor, task_ids)
+                        transfer(self.pending, inserter, self.ring_tuple(inserter, payload, anchor, task_ids))
                         continue
                     self.transferred += 1
                     transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
@@ -252,8 +257,7 @@ cdef class StreamRouter:
                     task_ids.append(inserter.task)
         return 0
 
-    cdef int route_to_ring(self, BatchInserter inserter, object payload, const anchor_t *anchor,
-                           list task_ids) except -1:
+    cdef Tuple ring_tuple(self, BatchInserter inserter, object payload, const anchor_t *anchor, list task_ids):
         """One tuple for all readers of a ring: each takes a copy, which is an edge of its own."""
         cdef Tuple tup = new_tuple(self.source, payload, anchor.offset)
         cdef Py_ssize_t i
@@ -266,11 +270,21 @@ cdef class StreamRouter:
             add_edge(tup, ring_edge(tup.edge, i))
             if task_ids is not None:
                 task_ids.append(int(inserter.ring.names[i]))
-        return transfer(self.pending, inserter, tup)
+        return tup
 
     cdef int route_custom(self, Route route, object payload, const anchor_t *anchor, list task_ids) except -1:
         """Sends to the tasks that the route's object answers: each of them is a target, or nothing is sent."""
         cdef BatchInserter inserter
+        for entry in self.chosen_by(route, payload):
+            inserter = <BatchInserter>entry
+            self.transferred += 1
+            transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
+            if task_ids is not None:
+                task_ids.append(inserter.task)
+        return 0
+
+    cdef list chosen_by(self, Route route, object payload):
+        """The inserters of the tasks that a custom route's object answers."""
         cdef list inserters = []
         answer = route.custom.choose_tasks(self.source.task, payload)
         if not isinstance(answer, (list, tuple)):
@@ -280,13 +294,129 @@ cdef class StreamRouter:
                 inserters.append(route.by_task[task])
             except (KeyError, TypeError):  # TypeError: it does not hash
                 raise self.wrong_answer(route, f"some of the task ids {sorted(route.by_task)}", answer) from None
-        for entry in inserters:
-            inserter = <BatchInserter>entry
-            self.transferred += 1
-            transfer(self.pending, inserter, new_edge(self.source, self.copied(payload), anchor))
-            if task_ids is not None:
-                task_ids.append(inserter.task)
+        return inserters
+
+    cdef Py_ssize_t most_rows(self, BatchSlice rows, Py_ssize_t quota) except -1:
+        """How many rows of a batch may go at once: ``quota`` if a bolt takes them one by one, else what the queues'
+        bytes allow."""
+        cdef BatchInserter inserter
+        cdef Py_ssize_t most = max(rows.count, <Py_ssize_t>1)
+        if self.copies:
+            return quota
+        for route in self.routes:
+            for inserter in (<Route>route).inserters:
+                if inserter.queue is None or not inserter.queue.takes_batches:
+                    return quota
+                most = min(most, <Py_ssize_t>inserter.queue.byte_limit * rows.count // max(rows.weight, 1))
+        return max(most, <Py_ssize_t>1)
+
+    cdef int route_batch(self, BatchSlice rows, const anchor_t *anchor, object task) except -1:
+        """Takes the emit of a batch; its rows go the ways that they would go one by one. ``task``: the direct one, or
+        None."""
+        cdef uint64_t attempt
+        if self.direct != (task is not None):
+            self.refuse("is direct: a batch goes to one task, too" if self.direct else "is not direct", task)
+        if rows.count == 0:
+            return 0
+        if self.copies and self.row_sink is None:
+            return self.route_copies(rows, anchor, task)
+        self.emitted += rows.count
+        if self.capture is not None:
+            self.capture.extend(rows.between(0, rows.count))
+        if self.row_sink is not None:
+            batch = rows.batch()  # order: before, as Arrow lets others in
+            attempt = attempt_of_row(anchor)
+            if attempt != LOST:
+                self.row_sink.builder.add_batch(self.row_sink, batch, attempt)
+            return 0
+        rows.shared = len(self.routes) > 1
+        for entry in self.routes:
+            self.route_parts(<Route>entry, rows, anchor, task)
         return 0
+
+    cdef int route_copies(self, BatchSlice rows, const anchor_t *anchor, object task) except -1:
+        """Each tuple gets values of its own."""
+        for values in rows.between(0, rows.count):
+            if task is None:
+                self.route(values, anchor, None)
+            else:
+                self.send_direct(values, anchor, task)
+        return 0
+
+    cdef int route_parts(self, Route route, BatchSlice rows, const anchor_t *anchor, object task) except -1:
+        cdef BatchInserter inserter
+        cdef dict parts
+        if route.kind == GROUPING_DIRECT:
+            inserter = route.by_task.get(task)
+            return 0 if inserter is None else self.send_part(inserter, rows, anchor)
+        if route.kind == GROUPING_ALL:
+            rows.shared = rows.shared or route.fan > 1 or (<BatchInserter>route.targets[0]).ring is not None
+            for inserter in route.inserters:
+                self.send_part(inserter, rows, anchor)
+            return 0
+        if route.kind != GROUPING_CUSTOM and (route.fan == 1 or route.kind == GROUPING_GLOBAL):
+            return self.send_part(<BatchInserter>route.targets[0], rows, anchor)
+        parts = self.parts_of(route, rows)
+        for inserter in route.inserters:
+            places = parts.get(inserter.task)
+            if places is not None:
+                self.send_part(inserter, rows.at(places), anchor)
+        return 0
+
+    cdef dict parts_of(self, Route route, BatchSlice rows):
+        """Task → places of the rows that it gets, by the very choice that is made for a tuple."""
+        cdef dict parts = {}
+        cdef Py_ssize_t i
+        cdef BatchInserter inserter
+        if route.kind != GROUPING_CUSTOM:
+            return self.chosen_parts(route, rows)
+        for i, values in enumerate(rows.between(0, rows.count)):
+            payload = named_values(values, self.source.values_class)
+            for chosen in self.chosen_by(route, payload):
+                inserter = <BatchInserter>chosen
+                parts.setdefault(inserter.task, array.array("i")).append(i)
+        return parts
+
+    cdef dict chosen_parts(self, Route route, BatchSlice rows):
+        """Of a grouping that chooses one task for each row. Counted first, so that each place is written once."""
+        cdef dict parts = {}
+        cdef list payloads = None
+        cdef Py_ssize_t i, to
+        cdef PyObject *chosen
+        cdef array.array choices = array.clone(PLACES, rows.count, False)
+        cdef array.array counts = array.clone(PLACES, route.fan, True)
+        cdef array.array places
+        if route.selected > 0:
+            payloads = rows.between(0, rows.count, {route.positions[i] for i in range(route.selected)})
+        for i in range(rows.count):
+            chosen = <PyObject *>route.choose(None if payloads is None else payloads[i])
+            to = 0
+            while route.targets[to] is not chosen:
+                to += 1
+            choices.data.as_ints[i] = <int>to
+            counts.data.as_ints[to] += 1
+        for to in range(route.fan):
+            if counts.data.as_ints[to] > 0:
+                places = array.clone(PLACES, counts.data.as_ints[to], False)
+                parts[(<BatchInserter>route.targets[to]).task] = places
+                counts.data.as_ints[to] = 0
+                for i in range(rows.count):
+                    if choices.data.as_ints[i] == to:
+                        places.data.as_ints[counts.data.as_ints[to]] = <int>i
+                        counts.data.as_ints[to] += 1
+        return parts
+
+    cdef int send_part(self, BatchInserter inserter, BatchSlice rows, const anchor_t *anchor) except -1:
+        cdef Tuple tup
+        if inserter.ring is not None:
+            self.transferred += (rows.count - 1) * len(inserter.ring.names)
+            tup = self.ring_tuple(inserter, rows, anchor, None)
+        else:
+            self.transferred += rows.count
+            tup = new_edge(self.source, rows, anchor)
+        if self.pending.count == 0 and insert_rows(inserter, tup):
+            return 0
+        return self.pending.push(inserter, tup)
 
     cdef object copied(self, object payload):
         """The values that one of several tuples carries: the very same, unless each gets its own."""

@@ -29,8 +29,8 @@ from cython_core.primitives.parker cimport (
     Parker, ps_parker, ps_parker_cancel, ps_parker_is_parked, ps_parker_park, ps_parker_prepare, ps_parker_unpark,
     ps_parker_write_to,
 )
-from cython_core.queues.batch_inserter cimport BatchInserter, queue_has_room
-from cython_core.queues.broadcast_ring cimport BroadcastReader, ring_room
+from cython_core.queues.batch_inserter cimport BatchInserter, has_room, queue_has_room
+from cython_core.queues.broadcast_ring cimport BroadcastReader
 from cython_core.schedulers.wait_strategy cimport WaitStrategy
 from cython_core.timing.turn_times cimport (
     DOWNSTREAM_FULL, INPUT_EMPTY, MAX_SPOUT_PENDING, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL, StallReason,
@@ -344,7 +344,7 @@ cdef class ExecutorThread:
             return True
         if not self.run.running or (self.executor.writes_output and len(self.run.output.done) >= MOST_FINISHED):
             return False
-        if full is not None and (queue_has_room(full) or (full.ring is not None and ring_room(full.ring) > 0)):
+        if full is not None and has_room(full):
             return True
         if self.limited and not self.spout.at_most():
             return True

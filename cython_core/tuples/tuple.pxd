@@ -27,6 +27,12 @@ cdef enum Verdict:
     FAILED = 2
 
 
+cdef class TupleBatch:
+    # What a tuple carries instead of values, if it stands for many rows.
+    cdef readonly Py_ssize_t count
+    cdef readonly Py_ssize_t weight     # in bytes, about
+
+
 @cython.final
 cdef class TupleSource:
     # Where tuples come from: one per (producer task, stream), shared by all its tuples.
@@ -76,8 +82,8 @@ cdef int give_names(Tuple tup) except -1
 
 
 cdef inline int name_values(Tuple tup) except -1:
-    # Order: before user code gets the tuple.
-    if type(tup.payload) is not tup.source.values_class and tup.source.values_class is not None:  # hot
+    # Order: before user code gets the tuple. 1 if it stands for many rows: user code gets these.
+    if type(tup.payload) is not tup.source.values_class:  # hot
         return give_names(tup)
     return 0
 

@@ -1,12 +1,21 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, SupportsIndex, final, overload
 
+from typing_extensions import disjoint_base
+
 from cython_core.acking.acker import Acker
 
 SYSTEM_COMPONENT: str
 TICK_STREAM: str
 
 def values_class_of(component: str, stream: str, fields: tuple[str, ...]) -> type[tuple[Any, ...]] | None: ...
+
+@disjoint_base
+class TupleBatch:
+    @property
+    def count(self) -> int: ...
+    @property
+    def weight(self) -> int: ...
 
 @final
 class TupleSource:

@@ -94,10 +94,18 @@ cdef object values_of(PyObject **items, Py_ssize_t n, object values_class):
     return ps_values_of(items, n, values_class)
 
 
+cdef class TupleBatch:
+    """``count`` rows of about ``weight`` bytes, as one payload."""
+
+
 cdef int give_names(Tuple tup) except -1:
     cdef object payload = None
+    if tup.source.values_class is None:
+        return isinstance(tup.payload, TupleBatch)
     if not ps_values_rename(<PyObject *>tup.payload, <PyObject *>tup.source.values_class):
         payload = tup.payload
+        if isinstance(payload, TupleBatch):
+            return 1
         tup.payload = ps_values_made(payload, tup.source.values_class)
     return 0
 

@@ -92,6 +92,16 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             "lower here: short queues stay in the processor's cache and throttle the spout sooner.",
         ),
     ] = msgspec.field(name="topology.executor.receive.buffer.size", default=1024)
+    receive_buffer_bytes: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1 << 40,
+            description="Bytes of Arrow batches that wait for a bolt task, at most; a batch that is larger than that "
+            "waits alone. They have as many rows as topology.executor.receive.buffer.size allows, too, if "
+            "there is more than one.",
+        ),
+    ] = msgspec.field(name="topology.executor.receive.buffer.bytes", default=64 << 20)
     producer_batch_size: Annotated[
         int,
         Meta(

@@ -97,6 +97,7 @@ ReadOptions = TypedDict(
         "topology.debug": bool | None,
         "topology.enable.message.timeouts": bool | None,
         "topology.environment": str | None,
+        "topology.executor.receive.buffer.bytes": int | None,
         "topology.executor.receive.buffer.size": int | None,
         "topology.fields.grouping.hash": Literal["stable", "java"] | None,
         "topology.lint.off": str | None,

@@ -1,0 +1,13 @@
+from collections.abc import Iterator
+from typing import Any, final
+
+from cython_core.tuples.tuple import TupleBatch
+
+@final
+class BatchSlice(TupleBatch):
+    shared: bool
+    @property
+    def names(self) -> list[str]: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+    def read(self, start: int, end: int, only: set[int] | None) -> list[tuple[Any, ...]]: ...

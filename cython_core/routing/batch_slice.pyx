@@ -1,0 +1,140 @@
+"""Rows of a record batch on their way to a bolt, in the form that the bolt asks for.
+
+    emit_batch(batch) ──► BatchSlice ──split by the grouping──► BatchSlice: places in the same batch ──► receive queue
+                                                                 │ a bolt of rows: tuples of values, as it reads them
+                                                                 │ a bolt of batches: the batch, or what `take` gives
+
+Slices share the memory of the batch, and the look-up of its buffers. Nothing is converted before a bolt asks for it,
+and then once for all that share the slice.
+
+Threading law: with the interpreter's lock held.
+"""
+
+cimport cython
+from cpython cimport array
+
+from cython_core.arrow.batch_rows cimport BatchRows
+from cython_core.tuples.tuple cimport TupleBatch
+
+import pyarrow as pa
+
+
+cdef BatchSlice slice_of(object batch):
+    """All rows of a ``pyarrow.RecordBatch``."""
+    cdef BatchSlice rows = BatchSlice.__new__(BatchSlice)
+    rows.reader = BatchRows(batch)
+    rows.count = batch.num_rows
+    rows.weight = rows.reader.weight()
+    rows.whole = batch
+    return rows
+
+
+@cython.final
+cdef class BatchSlice(TupleBatch):
+    """Rows of a batch: ``count`` from one on, or those at some places."""
+
+    cdef BatchSlice part(self, Py_ssize_t start, Py_ssize_t count):
+        """Rows of a slice that has no places."""
+        cdef BatchSlice rows
+        if start == 0 and count == self.count:
+            return self
+        rows = BatchSlice.__new__(BatchSlice)
+        rows.reader = self.reader
+        rows.start = self.start + start
+        rows.count = count
+        rows.weight = self.weight * count // max(self.count, 1)
+        return rows
+
+    cdef BatchSlice at(self, array.array places):
+        """The rows at these places of the slice, which it takes over; all of them: the slice itself."""
+        cdef BatchSlice rows
+        cdef Py_ssize_t i, count = len(places)
+        if count == self.count:
+            return self
+        for i in range(count):
+            places.data.as_ints[i] = (
+                <int>self.start + places.data.as_ints[i]
+                if self.places is None
+                else self.places.data.as_ints[places.data.as_ints[i]]
+            )
+        rows = BatchSlice.__new__(BatchSlice)
+        rows.reader = self.reader
+        rows.places = places
+        rows.count = count
+        rows.weight = self.weight * count // max(self.count, 1)
+        return rows
+
+    cdef Py_ssize_t place(self, Py_ssize_t i) noexcept:
+        """Of row i in the reader's batch."""
+        return self.start + i if self.places is None else self.places.data.as_ints[i]
+
+    cdef BatchSlice losing(self, list mask):
+        """The same rows, of which a bolt has failed some."""
+        cdef BatchSlice rows = BatchSlice.__new__(BatchSlice)
+        cdef Py_ssize_t i
+        rows.reader = self.reader
+        rows.start = self.start
+        rows.places = self.places
+        rows.count = self.count
+        rows.weight = self.weight
+        rows.whole = self.whole
+        rows.lost = {self.place(i) for i in range(self.count) if mask[i]}
+        return rows
+
+    cdef tuple split(self, object failed):
+        """(Those of its rows that a bolt has failed, the others), as slices or None. ``failed``: the values of the
+        tuple that the bolt had. (None, None) if it cannot be said, as of rows that a bolt has made of these."""
+        cdef Py_ssize_t i
+        cdef array.array ours = array.array("i"), others = array.array("i")
+        if not isinstance(failed, BatchSlice) or (<BatchSlice>failed).reader is not self.reader:
+            return None, None
+        if (<BatchSlice>failed).lost is None:
+            return None, None
+        for i in range(self.count):
+            if self.place(i) in (<BatchSlice>failed).lost:
+                ours.append(i)
+            else:
+                others.append(i)
+        return self.at(ours) if len(ours) > 0 else None, self.at(others) if len(others) > 0 else None
+
+    cdef BatchSlice row(self, Py_ssize_t i):
+        """Row i alone."""
+        return self.at(array.array("i", [i]))
+
+    def __len__(self):
+        return self.count
+
+    def __iter__(self):
+        """The rows, as messages show them."""
+        return iter(self.between(0, self.count))
+
+    @property
+    def names(self):
+        """Of the batch's columns."""
+        return self.reader.batch.schema.names
+
+    def __repr__(self):
+        return f"a batch of {self.count} rows"
+
+    cdef list between(self, Py_ssize_t start, Py_ssize_t end, object only=None):
+        """Rows ``start`` to ``end`` as tuples of Python values. ``only``: as of ``BatchRows``."""
+        if only is None and self.shared:
+            if self.kept is None:
+                self.kept = self.read(0, self.count, None)
+            return self.kept[start:end]
+        return self.read(start, end, only)
+
+    def read(self, Py_ssize_t start, Py_ssize_t end, only):
+        """As ``between``, from Arrow's memory."""
+        if self.places is not None:
+            return self.reader.between(start, end, self.places.data.as_ints, only)
+        return self.reader.between(self.start + start, self.start + end, NULL, only)
+
+    cdef object batch(self):
+        """The rows as a ``pyarrow.RecordBatch``; without a copy if they lie one behind the other."""
+        if self.whole is None and self.places is None:
+            self.whole = self.reader.batch.slice(self.start, self.count)
+        elif self.whole is None:
+            places = pa.Array.from_buffers(pa.int32(), self.count, [None, pa.py_buffer(self.places)])
+            self.whole = self.reader.batch.take(places)
+        return self.whole
