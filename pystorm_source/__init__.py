@@ -16,6 +16,7 @@ if compiled.complaint():
     compiled.explain_imports()
 else:
     from pystorm_source.api import (
+        ArrowBolt,
         AsyncBolt,
         BatchingBolt,
         Bolt,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from pystorm_source.source.register import read, read_stream, register
 
 __all__ = [
+    "ArrowBolt",
     "AsyncBolt",
     "BatchingBolt",
     "Bolt",

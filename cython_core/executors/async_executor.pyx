@@ -26,7 +26,7 @@ from cython_core.executors.async_request cimport AsyncBase, AsyncRequest, Reques
 from cython_core.executors.bolt_executor cimport BoltExecutor, timer_is_due
 from cython_core.executors.executor cimport past_deadline, ps_decref
 from cython_core.queues.batch_inserter cimport PendingEmits
-from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll
+from cython_core.queues.receive_queue cimport ReceiveQueue
 from cython_core.routing.output_collector cimport set_current_collector
 from cython_core.timing.purgatory cimport CANCELLED, COMPLETED, PENDING, Purgatory
 from cython_core.timing.timer_service cimport TimerService, new_timer
@@ -194,16 +194,18 @@ cdef class AsyncExecutor(BoltExecutor):
         now = self.monotonic()
         set_current_collector(self.collector)
         while calls < quota:
-            item = self.poll_any() if self.shares_rings else queue_poll(self.queue)
+            item = self.poll_elsewhere()
             if item is NULL:
                 break
             if not take(<Tuple>item):
                 calls += 1
                 self.skip(<PyObject *>item)
                 continue
+            if name_values(<Tuple>item):
+                self.open_rows(<PyObject *>item)
+                continue
             tup = <Tuple>item
             ps_decref(<PyObject *>item)
-            name_values(tup)
             self.collector.current = tup
             calls += 1
             self.executed += 1

@@ -1,9 +1,11 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
+from cython_core.acking.acker cimport anchor_t
 from cython_core.executors.executor cimport Executor, ps_call
 from cython_core.queues.broadcast_ring cimport BroadcastReader
 from cython_core.queues.receive_queue cimport ReceiveQueue
+from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.output_collector cimport BoltOutputCollector
 from cython_core.timing.timer_service cimport TimerService, TurnTimer
 from cython_core.tuples.tuple cimport Tuple, TupleSource
@@ -14,6 +16,12 @@ cdef class BoltExecutor(Executor):
     cdef readonly tuple readers           # of rings, or None
     cdef bint shares_rings                # has readers
     cdef Py_ssize_t place                 # polled last: 0 the queue, else a reader
+    cdef Tuple opened                     # a batch whose rows the bolt gets now, or None
+    cdef anchor_t opened_anchor           # what its rows are edges of
+    cdef Py_ssize_t opened_at             # rows of it that are read
+    cdef list opened_rows                 # of these, some that the bolt has not got
+    cdef Py_ssize_t opened_next           # the first of them
+    cdef Py_ssize_t opened_place          # it came by: 0 the queue, else a reader
     cdef BoltOutputCollector collector
     cdef object call                      # bound process
     cdef ps_call entry                    # the same, resolved
@@ -43,6 +51,11 @@ cdef class BoltExecutor(Executor):
     cdef bint gives_batches(self) except -1
     cdef long consume(self, long quota) except -1
     cdef bint empty(self) noexcept
+    cdef int release_at(self, Py_ssize_t place, BatchSlice rows) noexcept
+    cdef int open_rows(self, PyObject *item) except -1
+    cdef int close_rows(self) except -1
+    cdef void *poll_row(self) except? NULL
+    cdef void *poll_elsewhere(self) except? NULL
     cdef void *poll_any(self) noexcept
     cdef void *poll_ring(self, BroadcastReader reader) noexcept
     cdef int fail_late_emits(self) except -1

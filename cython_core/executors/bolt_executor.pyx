@@ -14,11 +14,16 @@ from cython_core.executors.executor cimport (
 from cython_core.executors.spout_executor cimport spouts_at_most
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, ps_incref
 from cython_core.queues.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
-from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll, queue_size
-from cython_core.routing.output_collector cimport BoltOutputCollector, refuse_rows, set_current_collector
+from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll, queue_size, release_rows
+from cython_core.routing.batch_slice cimport BatchSlice
+from cython_core.routing.output_collector cimport (
+    BoltOutputCollector, anchor_to_tuple, refuse_rows, set_current_collector,
+)
 from cython_core.timing.timer_service cimport TimerService, new_timer
 from cython_core.timing.turn_times cimport TurnTimes, end_call
-from cython_core.tuples.tuple cimport ACKED, OPEN, Tuple, TupleSource, name_values, new_tuple, recycle, ring_edge, take
+from cython_core.tuples.tuple cimport (
+    ACKED, OPEN, Tuple, TupleSource, gather, name_values, new_edge, new_tuple, recycle, ring_edge, take, take_gathered,
+)
 
 from cython_core.executors.batching import BatchingBase
 from cython_core.executors.executor import ComponentFailed, logger
@@ -28,6 +33,9 @@ from cython_core.routing.output_collector import BoltBase, SpoutBase
 # Of the time-out: 1/64. Larger: trees may fail by so much too early. Smaller: turns that are not long look at all open
 # trees, too.
 cdef int LONG_TURN_SHIFT = 6
+# Rows of a batch that are made Python values at a time. More: memory for rows that wait for room. Fewer: the fixed cost
+# of a reading shows.
+cdef Py_ssize_t MOST_READ = 256
 
 
 cdef class BoltExecutor(Executor):
@@ -132,6 +140,7 @@ cdef class BoltExecutor(Executor):
             self.fire_timer.start(seconds)
 
     def discard(self):
+        self.opened = self.opened_rows = None
         for error in self.collector.late_emits or ():
             logger.warning("%s", error)
         Executor.discard(self)
@@ -204,9 +213,76 @@ cdef class BoltExecutor(Executor):
 
     cdef int skip(self, PyObject *item) except -1:
         """A tuple whose trees have all failed while it waited: nothing that the bolt made of it would count."""
+        cdef BatchSlice rows
         self.skipped += 1
+        if isinstance((<Tuple>item).payload, BatchSlice):
+            rows = <BatchSlice>(<Tuple>item).payload
+            self.skipped += rows.count - 1
+            self.release_at(self.place, rows)
         ps_decref(item)
         return 0
+
+    cdef int release_at(self, Py_ssize_t place, BatchSlice rows) noexcept:
+        """It is done with a batch that came by the queue (0) or a reader."""
+        cdef BroadcastReader reader
+        if place == 0:
+            return release_rows(self.queue, rows.count, rows.weight)
+        reader = <BroadcastReader>self.readers[place - 1]
+        reader.owner.release_rows(reader.place, rows.count, rows.weight)
+        return 0
+
+    cdef int open_rows(self, PyObject *item) except -1:
+        """The next tuples are the rows of this batch. Takes over the reference."""
+        self.opened = <Tuple>item
+        ps_decref(item)
+        self.opened_place = self.place
+        anchor_to_tuple(&self.opened_anchor, self.opened)
+        gather(self.opened)  # while its rows are read, it waits as if queued
+        self.opened_at = self.opened_next = 0
+        self.opened_rows = None
+        return 0
+
+    cdef int close_rows(self) except -1:
+        """All rows of the batch are tuples by now: it is no edge of its trees any more, which theirs are."""
+        cdef Tuple tup = self.opened
+        cdef BatchSlice rows = <BatchSlice>tup.payload
+        self.opened = self.opened_rows = None
+        self.release_at(self.opened_place, rows)
+        take_gathered(tup)
+        if tup.root is not NULL:
+            ack_edge(&tup.source.acker.acker, tup.root, tup.attempt, tup.edge)
+        elif tup.roots is not None:
+            tup.roots.ack_edge(tup.edge)
+        return 0
+
+    cdef void *poll_row(self) except? NULL:
+        """The next row of the batch that is open, as a tuple of its own; the caller takes over the reference. Behind
+        the last one the batch is closed."""
+        cdef BatchSlice rows = <BatchSlice>self.opened.payload
+        cdef Py_ssize_t end
+        cdef Tuple tup
+        if self.opened_rows is None or self.opened_next == len(self.opened_rows):
+            end = min(rows.count, self.opened_at + MOST_READ)
+            try:
+                self.opened_rows = rows.between(self.opened_at, end)
+            except Exception as error:
+                raise ComponentFailed(self.component, self.task, "process", None, self.opened.offset) from error
+            self.opened_at = end
+            self.opened_next = 0
+        values = self.opened_rows[self.opened_next]
+        self.opened_rows[self.opened_next] = None  # so that its values can be named in place
+        self.opened_next += 1
+        tup = new_edge(self.opened.source, values, &self.opened_anchor)
+        if self.opened_at == rows.count and self.opened_next == len(self.opened_rows):
+            self.close_rows()
+        ps_incref(<PyObject *>tup)
+        return <void *>tup
+
+    cdef void *poll_elsewhere(self) except? NULL:
+        """The next row of the batch that is open, else what has come by the queue or the rings."""
+        if self.opened is not None:
+            return self.poll_row()
+        return self.poll_any() if self.shares_rings else queue_poll(self.queue)
 
     cdef long consume(self, long quota) except -1:
         """At most ``quota`` tuples to the bolt, stopping at the first that leaves an emit pending."""
@@ -216,7 +292,7 @@ cdef class BoltExecutor(Executor):
         cdef BoltOutputCollector collector = self.collector
         cdef ReceiveQueue queue = self.queue
         cdef TurnTimes times = self.times
-        cdef bint shares_rings = self.shares_rings
+        cdef bint elsewhere = self.shares_rings or self.opened is not None
         cdef bint by_test_clock = self.by_test_clock
         cdef uint64_t until, began
         cdef unsigned long long emits
@@ -226,8 +302,8 @@ cdef class BoltExecutor(Executor):
         began = 0 if collector.acker is None else collector.acker.acker.now
         set_current_collector(collector)
         while calls < quota:
-            if shares_rings:  # hot
-                item = self.poll_any()
+            if elsewhere:  # hot
+                item = self.poll_elsewhere()
             else:
                 item = queue_poll(queue)  # hot
             if item is NULL:
@@ -236,9 +312,12 @@ cdef class BoltExecutor(Executor):
                 calls += 1  # room was made: that is progress
                 self.skip(<PyObject *>item)
                 continue
+            if name_values(<Tuple>item):
+                self.open_rows(<PyObject *>item)
+                elsewhere = True
+                continue
             # `current` takes its own reference; the queue's is given up, or kept by the pool, after the call.
             collector.current = <Tuple>item
-            name_values(<Tuple>item)
             emits = collector.emits  # hot
             answer = ps_call_one(&self.entry, <PyObject *>item)
             calls += 1
@@ -471,7 +550,7 @@ cdef class BoltExecutor(Executor):
     cdef bint empty(self) noexcept:
         """Whether nothing has come that was not given to the bolt."""
         cdef BroadcastReader reader
-        if queue_size(self.queue) > 0:
+        if queue_size(self.queue) > 0 or self.opened is not None:
             return 0
         if self.readers is not None:
             for reader in self.readers:

@@ -2,9 +2,9 @@ cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 
-from cython_core.acking.acker cimport Acker, ps_root
-from cython_core.arrow.batch_rows cimport BatchRows
+from cython_core.acking.acker cimport Acker, ps_root, ps_verdict
 from cython_core.executors.executor cimport Executor, ps_call
+from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.output_collector cimport SpoutOutputCollector
 
 
@@ -14,9 +14,8 @@ cdef class SpoutExecutor(Executor):
     cdef object call                      # bound next_tuple, or next_batch
     cdef ps_call entry                    # the same, resolved
     cdef bint batched                     # call gives Arrow batches
-    cdef object batch                     # that is being sent to bolts, slice by slice; None
-    cdef Py_ssize_t sent                  # of its rows
-    cdef BatchRows rows                   # the same, to be read as tuples
+    cdef BatchSlice rows                  # of the batch that is being sent to bolts, slice by slice; None
+    cdef Py_ssize_t sent                  # of these
     cdef readonly bint exhausted
     cdef bint closed                      # exhausted by deadline or permits: the spout may have more
     cdef readonly bint until_idle         # the slice ends where the spout has nothing, as the scheduler sees it
@@ -40,12 +39,15 @@ cdef class SpoutExecutor(Executor):
     cdef int invoke(self, str method, object tup_id) except -1
     cdef object blame_of(self, const ps_root *root)
     cdef int replay(self, ps_root *root) except -1
+    cdef int replay_rows(self, BatchSlice values, object tup_id, object where, long long offset, uint32_t emits,
+                         object blame, ps_verdict verdict) except -1
+    cdef int replay_values(self, object values, object tup_id, object where, long long offset, uint32_t emits,
+                           object blame, ps_verdict verdict) except -1
     cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2
     cdef int rest(self, object values, object tup_id, object where, uint32_t emits, double seconds) except -1
     cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1
     cdef int next_batch(self) except -1
     cdef int send_slice(self, long quota) except -1
-    cdef Py_ssize_t send_rows(self, object batch, list rows, uint32_t emits, bint while_room) except -1
     cdef long work(self, long quota) except -1
     cdef long ask(self, long quota, uint64_t until) except -1
     cdef int look_at(self, PyObject *answer) except -1

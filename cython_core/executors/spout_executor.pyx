@@ -5,25 +5,25 @@ Threading law: as every executor.
 
 cimport cython
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acking.acker cimport (
-    PS_ROOT_ACKED, PS_ROOT_EMIT_RAISED, PS_ROOT_FAILED_WITH_GROUP, PS_ROOT_RETRY_DUE, PS_ROOT_TIMED_OUT, Acker,
-    anchor_t, ack_edge, no_anchor, ps_acker_begin_turn, ps_acker_edge, ps_acker_end_turn, ps_acker_fail,
+    PS_ROOT_ACKED, PS_ROOT_EMIT_RAISED, PS_ROOT_FAILED, PS_ROOT_FAILED_WITH_GROUP, PS_ROOT_RETRY_DUE, PS_ROOT_TIMED_OUT,
+    Acker, anchor_t, no_anchor, ps_acker_begin_turn, ps_acker_edge, ps_acker_end_turn,
     ps_acker_keep_settled, ps_acker_keeps_time, ps_acker_release, ps_acker_rest, ps_acker_take_settled, ps_root,
-    ps_verdict, ps_xdecref, release_root,
+    ps_verdict, release_root,
 )
-from cython_core.arrow.batch_rows cimport BatchRows
 from cython_core.compiled.spout cimport CompiledSpout, call_next_tuple
 from cython_core.executors.executor cimport (
     Executor, past_deadline, ps_call_compiled, ps_call_none, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
 )
 from cython_core.primitives.latency_histogram cimport LatencyHistogram, ps_histogram_copy
 from cython_core.queues.batch_inserter cimport PendingEmits
+from cython_core.routing.batch_slice cimport BatchSlice, slice_of
 from cython_core.routing.output_collector cimport SpoutOutputCollector, set_current_collector
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.timing.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTimes, end_call
+from cython_core.tuples.tuple cimport Tuple
 
 import pyarrow as pa
 
@@ -103,7 +103,7 @@ cdef class SpoutExecutor(Executor):
 
     def _begin(self, bint batched):
         self.batched = batched
-        self.batch = self.rows = None
+        self.rows = None
         self.call = self.instance.next_batch if batched else self.instance.next_tuple
         ps_call_resolve(&self.entry, <PyObject *>self.call)
         self.enter_compiled()
@@ -118,7 +118,7 @@ cdef class SpoutExecutor(Executor):
     def close(self):
         """No further turn asks the spout, and no offset is in range, until the next open."""
         self.exhausted = self.closed = True
-        self.batch = self.rows = None
+        self.rows = None
         self.collector.end = self.collector.start
 
     @property
@@ -374,8 +374,34 @@ cdef class SpoutExecutor(Executor):
         cdef long long offset = root.offset
         cdef uint32_t emits = root.emits
         cdef ps_verdict verdict = root.verdict
-        cdef double seconds = 0
         self.release(root)
+        if isinstance(values, BatchSlice) and verdict in (PS_ROOT_FAILED, PS_ROOT_TIMED_OUT):
+            return self.replay_rows(<BatchSlice>values, tup_id, where, offset, emits, blame, verdict)
+        return self.replay_values(values, tup_id, where, offset, emits, blame, verdict)
+
+    cdef int replay_rows(self, BatchSlice values, object tup_id, object where, long long offset, uint32_t emits,
+                         object blame, ps_verdict verdict) except -1:
+        """Of a batch that has failed: each row that did by itself, the others as they were. As long as it is not known
+        which rows these are, all together; instead of giving all up, each by itself, which is no attempt of it."""
+        cdef BatchSlice each = None
+        cdef Py_ssize_t i
+        ours, others = values.split(None if blame is None or blame[3] is None else (<Tuple>blame[3]).payload)
+        if values.count == 1 or self.retries is None or (
+            ours is None and others is None and not self.retries.exhausted(emits)
+        ):
+            return self.replay_values(values, tup_id, where, offset, emits, blame, verdict)
+        if others is not None:
+            self.replay_values(others, tup_id, where, offset, emits, blame, PS_ROOT_FAILED_WITH_GROUP)
+        elif ours is None:
+            ours, verdict = values, PS_ROOT_FAILED_WITH_GROUP
+        each = ours
+        for i in range(0 if each is None else each.count):
+            self.replay_values(each.row(i), tup_id, where, offset, emits, blame, verdict)
+        return 0
+
+    cdef int replay_values(self, object values, object tup_id, object where, long long offset, uint32_t emits,
+                           object blame, ps_verdict verdict) except -1:
+        cdef double seconds = 0
         if verdict == PS_ROOT_FAILED_WITH_GROUP:
             if self.retries is not None:
                 self.retries.retries += 1
@@ -391,6 +417,8 @@ cdef class SpoutExecutor(Executor):
 
     cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2:
         """Seconds before a tuple that has failed is emitted again; below 0: never."""
+        if isinstance(values, BatchSlice):
+            values = (<BatchSlice>values).between(0, 1)[0]  # of more than one none is given up
         if self.retries is not None:
             return self.retries.again(values, None if where is None else where[0], offset, emits, blame)
         if blame is None:
@@ -410,8 +438,8 @@ cdef class SpoutExecutor(Executor):
         return 0
 
     cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1:
-        if isinstance(values, pa.RecordBatch):
-            self.send_rows(values, BatchRows(values).rows(0, values.num_rows), emits, False)
+        if isinstance(values, BatchSlice):
+            self.collector.emit_rows(values, tup_id, where, emits)
         else:
             self.collector.emit_rooted(values, tup_id, where, emits, False)
         return 0
@@ -438,9 +466,9 @@ cdef class SpoutExecutor(Executor):
     cdef long ask_batch(self, long quota) except -1:
         """Sends a slice of the batch that was not wholly sent, or else asks for the next one."""
         try:
-            if self.batch is None:
+            if self.rows is None:
                 self.next_batch()
-            if self.batch is not None:
+            if self.rows is not None:
                 self.send_slice(quota)
         except Exception as error:
             raise ComponentFailed(self.component, self.task, "next_batch", None, -1) from error
@@ -466,23 +494,20 @@ cdef class SpoutExecutor(Executor):
             router.row_sink.builder.add_batch(router.row_sink, batch)
             router.emitted += batch.num_rows
         elif batch.num_rows > 0:
-            self.batch = batch
-            self.rows = BatchRows(batch)
+            self.rows = slice_of(batch)
             self.sent = 0
         return 0
 
     cdef int send_slice(self, long quota) except -1:
-        """The next rows of the batch, at most ``quota``, up to the first that leaves an emit pending: one tree.
-
-        A whole batch at once would fill memory with pending emits, and one failed row would send all of it again.
-        """
-        cdef Py_ssize_t end = min(<Py_ssize_t>self.batch.num_rows, self.sent + quota)
-        cdef list rows = self.rows.between(self.sent, end)
+        """The next rows of the batch: one tree. At most ``quota`` if a bolt takes them one by one, for one of them that
+        fails sends all of these again."""
+        cdef Py_ssize_t count = self.rows.count - self.sent
+        count = min(count, self.collector.router_of("default").most_rows(self.rows, quota))
         self.collector.last_offset = SOMEWHERE
-        batch = self.batch if len(rows) == self.batch.num_rows else self.batch.slice(self.sent, end - self.sent)
-        self.sent += self.send_rows(batch, rows, 1, True)
-        if self.sent == self.batch.num_rows:
-            self.batch = self.rows = None
+        self.collector.emit_rows(self.rows.part(self.sent, count), None, None, 1)
+        self.sent += count
+        if self.sent == self.rows.count:
+            self.rows = None
         return 0
 
     cdef bint over(self) except -1:
@@ -492,48 +517,8 @@ cdef class SpoutExecutor(Executor):
         # A spout of the test kit may be in a pause and say so.
         return self.until_idle and not getattr(self.instance, "_pystorm_waits", False)
 
-    cdef Py_ssize_t send_rows(self, object batch, list rows, uint32_t emits, bint while_room) except -1:
-        """The rows of a batch as tuples of one tree, which keeps that batch for a retry; how many were sent.
-
-        ``while_room``: up to the first that leaves an emit pending; the tree keeps what was sent.
-        """
-        cdef SpoutOutputCollector collector = self.collector
-        cdef anchor_t anchor = no_anchor(SOMEWHERE)
-        cdef ps_root *root = NULL
-        cdef uint64_t edge = 0
-        cdef Py_ssize_t sent = 0
-        if collector.tracks and collector.router_of("default").routes:
-            edge = ps_acker_edge(&collector.acker.acker)
-            root = collector.open_root(<PyObject *>batch, <PyObject *>None, <PyObject *>None, edge, emits)
-            anchor.root, anchor.attempt = root, root.attempt
-            collector.rooted += 1
-        try:
-            for values in rows:
-                collector.send(values, None, &anchor, None)
-                sent += 1
-                if while_room and self.pending.count > 0:
-                    break
-            if root is not NULL and sent < batch.num_rows:
-                keep_values(root, batch.slice(0, sent))
-        except BaseException:
-            if root is not NULL:
-                ps_acker_fail(&collector.acker.acker, root, anchor.attempt, PS_ROOT_EMIT_RAISED)
-            raise
-        if root is not NULL:
-            ack_edge(&collector.acker.acker, root, anchor.attempt, edge)
-        return sent
-
     cdef bint idle(self) noexcept:
         return self.pending.count == 0 and self.collector.roots.settled == 0
-
-
-cdef int keep_values(ps_root *root, object values) except -1:
-    """In place of those that it has kept. Order: by the thread of its spout, which alone releases it."""
-    cdef PyObject *before = root.values
-    Py_INCREF(values)
-    root.values = <PyObject *>values
-    ps_xdecref(before)
-    return 0
 
 
 cdef bint trees_to_await(Acker acker, tuple executors) except -1:

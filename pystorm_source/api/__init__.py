@@ -1,6 +1,7 @@
 """The classes that users subclass and configure."""
 
 from cython_core.tuples.tuple import Tuple
+from pystorm_source.api.arrow_bolt import ArrowBolt
 from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
@@ -17,6 +18,7 @@ from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
 from pystorm_source.api.topology import Topology
 
 __all__ = [
+    "ArrowBolt",
     "AsyncBolt",
     "BatchingBolt",
     "Bolt",

@@ -3,6 +3,8 @@
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
+
 from cython_core.arrow.row_error import coded
 from pystorm_source.api.spout import Spout
 from pystorm_source.errors import given
@@ -71,23 +73,56 @@ class ReliableSpout(Spout):
             ValueError: no ``tup_id``, and what ``Spout.emit`` raises.
         """
         if tup_id is None:
-            raise coded(
-                ValueError,
-                "PYSTORM_MESSAGE_ID_MISSING",
-                f"You must provide a tuple ID when emitting with a ReliableSpout: {type(self).__name__}.emit(values, "
-                f"tup_id=...). Given: {given(tup_id)}",
-            )
+            raise self._no_id("emit(values", tup_id)
         # Order: kept before the emit, which acks at once if the stream has no subscriber.
         kept = self.unacked_tuples.get(tup_id)
         self.unacked_tuples[tup_id] = (tup, stream, direct_task, need_task_ids)
         try:
             return super().emit(tup, tup_id, stream, direct_task, need_task_ids)
         except BaseException:
-            if kept is None:
-                del self.unacked_tuples[tup_id]
-            else:
-                self.unacked_tuples[tup_id] = kept
+            self._keep_again(tup_id, kept)
             raise
+
+    def emit_batch(
+        self, batch: Any, tup_id: Any = None, stream: str | None = None, direct_task: int | None = None
+    ) -> None:
+        """As ``Spout.emit_batch``, and keeps the batch until it is acked. If it is given up, each row is a dead letter.
+
+        Args:
+            batch (pyarrow.RecordBatch): the rows, or what has ``__arrow_c_array__``.
+            tup_id (Any): the message id of all its rows, hashable; required. Defaults to None.
+            stream (str): the stream. Defaults to "default".
+            direct_task (int): on a direct stream, the id of the task that gets it. Defaults to None.
+
+        Raises:
+            ValueError: no ``tup_id``, and what ``Spout.emit_batch`` raises.
+        """
+        if tup_id is None:
+            raise self._no_id("emit_batch(batch", tup_id)
+        if not isinstance(batch, pa.RecordBatch) and hasattr(batch, "__arrow_c_array__"):
+            batch = pa.record_batch(batch)  # what may be read once only
+        kept = self.unacked_tuples.get(tup_id)
+        self.unacked_tuples[tup_id] = (batch, stream, direct_task, False)
+        try:
+            super().emit_batch(batch, tup_id, stream, direct_task)
+        except BaseException:
+            self._keep_again(tup_id, kept)
+            raise
+
+    def _no_id(self, call: str, tup_id: Any) -> Exception:
+        return coded(
+            ValueError,
+            "PYSTORM_MESSAGE_ID_MISSING",
+            f"You must provide a tuple ID when emitting with a ReliableSpout: {type(self).__name__}.{call}, "
+            f"tup_id=...). Given: {given(tup_id)}",
+        )
+
+    def _keep_again(self, tup_id: Any, kept: Any) -> None:
+        """What was kept before an emit that has raised."""
+        if kept is None:
+            del self.unacked_tuples[tup_id]
+        else:
+            self.unacked_tuples[tup_id] = kept
 
     def ack(self, tup_id: Any) -> None:
         """The tuple tree of ``tup_id`` is done, or given up: it is kept no longer.
@@ -111,15 +146,20 @@ class ReliableSpout(Spout):
             return
         if self.failed_tuples[tup_id] < self.max_fails:
             tup, stream, direct_task, need_task_ids = kept
-            self.emit(tup, tup_id=tup_id, stream=stream, direct_task=direct_task, need_task_ids=need_task_ids)
+            if isinstance(tup, pa.RecordBatch):
+                self.emit_batch(tup, tup_id=tup_id, stream=stream, direct_task=direct_task)
+            else:
+                self.emit(tup, tup_id=tup_id, stream=stream, direct_task=direct_task, need_task_ids=need_task_ids)
             self.failed_tuples[tup_id] += 1
             if self._pystorm_retries is not None:
                 self._pystorm_retries.retries += 1
             return
         if self._pystorm_retries is not None:
-            self._pystorm_retries.give_up_own(
-                tup_id, kept[0], kept[1], self.max_fails + 1, f"max_fails={self.max_fails}"
-            )
+            of_batch = isinstance(kept[0], pa.RecordBatch)
+            for values in zip(*map(pa.Array.to_pylist, kept[0].columns), strict=True) if of_batch else [kept[0]]:
+                self._pystorm_retries.give_up_own(
+                    tup_id, values, kept[1], self.max_fails + 1, f"max_fails={self.max_fails}"
+                )
         self._any_logger().info(
             "Acking tuple ID %r, which has failed %d times: max_fails is %d", tup_id, self.max_fails + 1, self.max_fails
         )

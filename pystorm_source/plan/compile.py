@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from cython_core.compiled.bolt import CompiledBolt
+from pystorm_source.api.arrow_bolt import ArrowBolt
 from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
@@ -158,6 +159,38 @@ def compile_plan(
     return plan.in_environment(engine.environment)
 
 
+GETS = {
+    CompiledBolt: "a CompiledBolt, whose process_tuple gets one tuple at a time",
+    BatchingBolt: "a BatchingBolt, whose process_batch gets the tuples of a key",
+    ArrowBolt: "an ArrowBolt, whose process_batch gets Arrow batches",
+    AsyncBolt: "an AsyncBolt, whose process is a coroutine",
+}
+
+
+def _check_one_kind(cls: type[Any], where: str) -> None:
+    kinds = [kind for kind in GETS if issubclass(cls, kind)]
+    if len(kinds) > 1 and set(kinds) != {BatchingBolt, AsyncBolt}:
+        raise TopologyError(
+            f"bolt {where} is {GETS[kinds[0]]}, and {GETS[kinds[1]]}; it cannot be both: derive it from one of them. "
+            f"Given: {cls.__name__}",
+            code="PYSTORM_INVALID_COMPONENT",
+        )
+
+
+def _meant_instead(cls: type[Any]) -> str:
+    """Of a bolt without the method that is called: what another method of it may have been meant for."""
+    if issubclass(cls, ArrowBolt):
+        found = next((name for name in ("process", "process_batches") if hasattr(cls, name) and _is_own(cls, name)), "")
+        return f": {found}() of an ArrowBolt is never called" if found else ""
+    if not issubclass(cls, BatchingBolt) and hasattr(cls, "process_batch"):
+        return ", or derive from ArrowBolt, whose process_batch(batch) gets Arrow batches"
+    return ""
+
+
+def _is_own(cls: type[Any], name: str) -> bool:
+    return getattr(cls, name) is not getattr(ArrowBolt, name, None)
+
+
 def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
     cls = spec.component_cls
     where = f"{spec.label!r} of {topology.__name__}"
@@ -170,22 +203,16 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
             f"component {where} must be a Spout or a Bolt, not both. Given: {cls.__name__}",
             code="PYSTORM_INVALID_COMPONENT",
         )
-    if issubclass(cls, CompiledBolt) and issubclass(cls, (BatchingBolt, AsyncBolt)):
-        kind = "BatchingBolt" if issubclass(cls, BatchingBolt) else "AsyncBolt"
-        raise TopologyError(
-            f"bolt {where} is a CompiledBolt, whose process_tuple gets one tuple at a time, and a {kind}; it can not "
-            f"be both: derive it from Bolt. Given: {cls.__name__}",
-            code="PYSTORM_INVALID_COMPONENT",
-        )
     if issubclass(cls, Bolt):
-        method = "process_batch" if issubclass(cls, BatchingBolt) else "process"
-        base = next(base for base in (BatchingBolt, AsyncBolt, Bolt) if issubclass(cls, base))
+        _check_one_kind(cls, where)
+        method = "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt)) else "process"
+        base = next(base for base in (BatchingBolt, ArrowBolt, AsyncBolt, Bolt) if issubclass(cls, base))
         missing = getattr(cls, method) is getattr(base, method)
         if missing and not (issubclass(cls, BatchingBolt) and cls.process_batches is not BatchingBolt.process_batches):
-            arguments = "key, tups" if method == "process_batch" else "tup"
+            arguments = {BatchingBolt: "key, tups", ArrowBolt: "batch"}.get(base, "tup")
             how = "async def " if issubclass(cls, AsyncBolt) else ""
             raise TopologyError(
-                f"bolt {where} must define {how}{method}({arguments}). Given: {cls.__name__}",
+                f"bolt {where} must define {how}{method}({arguments}){_meant_instead(cls)}. Given: {cls.__name__}",
                 code="PYSTORM_INVALID_COMPONENT",
             )
     elif issubclass(cls, PartitionedSpout):

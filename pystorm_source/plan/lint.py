@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from pystorm_source.api.arrow_bolt import ArrowBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.partitioned_spout import PartitionedSpout
@@ -129,13 +130,13 @@ def _rows_returned(plan: Plan) -> Iterator[Finding]:
         cls = component.cls
         if not issubclass(cls, Bolt) or not component.streams or _is_named_in_source(cls, "emit"):
             continue
-        method = "process_batch" if issubclass(cls, BatchingBolt) else "process"
+        method = "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt)) else "process"
         if _returns_rows(getattr(cls, method)):
             yield Finding(
                 "rows-returned",
                 component.name,
                 f"{method}() of {cls.__name__} returns rows and emits nothing: they go nowhere",
-                "self.emit([...]) for each row",
+                "self.emit_batch(batch)" if issubclass(cls, ArrowBolt) else "self.emit([...]) for each row",
             )
 
 

@@ -2,7 +2,8 @@
 
 all rows at once ──► the reference
 a fresh instance for each tuple · the task killed after each · each failing once · two micro-batches ·
-one tuple at a time, all at once · queues of two · a thread for each executor  ──► the same rows
+one tuple at a time, all at once · queues of two · a thread for each executor · an Arrow bolt's rows
+in batches of one, of some  ──► the same rows
 """
 
 import copy
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, NoReturn
 
-from pystorm_source.api import AsyncBolt, BatchingBolt, Bolt, ComponentSpec, GlobalStreamId, Stream, Topology
+from pystorm_source.api import ArrowBolt, AsyncBolt, BatchingBolt, Bolt, ComponentSpec, GlobalStreamId, Stream, Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ArgumentError, ContractBroken, TopologyError, TupleFailed, given
 from pystorm_source.testing.law import (
@@ -45,6 +46,9 @@ long if a thread never ends."""
 
 PAUSE_SECONDS = 1e-6
 """Of the engine's clock, before a task is killed. More: ticks come, and a bolt emits earlier."""
+
+CUTS = (1, 2, 7)
+"""Rows of the batches that an Arrow bolt gets at most, besides all at once."""
 
 State = Literal["none", "micro-batch", "instance"]
 LAWS: list[Law] = []
@@ -372,6 +376,19 @@ def _check_output(trial: BoltTrial) -> None:
 )
 def _check_again(trial: BoltTrial) -> None:
     trial.compare(trial.run(copied(trial.rows)), "another run")
+
+
+@law_of(
+    LAWS,
+    "any cut of the rows into batches gives the same rows",
+    "Which rows come in one batch is the engine's choice: what process_batch() emits for a row must not depend on the "
+    "others of its batch, such as on their number, sum or order",
+)
+def _check_cuts(trial: BoltTrial) -> None:
+    if trial.state != "none" or not issubclass(trial.cls, ArrowBolt):
+        return
+    for rows in CUTS:
+        trial.compare(trial.run(copied(trial.rows), max_spout_pending=rows), f"batches of at most {rows} rows")
 
 
 STATE_IN_SELF = (

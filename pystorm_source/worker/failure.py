@@ -5,6 +5,7 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from cython_core.executors.executor import ComponentFailed
+from cython_core.routing.batch_slice import BatchSlice
 from pystorm_source.error_conditions import Code
 from pystorm_source.errors import TupleFailed, given, said
 from pystorm_source.redaction import redacted
@@ -70,14 +71,8 @@ def failed(
 ) -> Failed:
     """The record of a failed tuple. ``spout``: component and task; ``stream``: None for the default one; ``blame``:
     None for a time-out."""
-    component, task, method, tup, cause = blame or (*spout, "", None, None)
-    name = (
-        f"{shortened(tuple(values))} of {spout[0]}.{stream or 'default'}" if isinstance(values, (tuple, list)) else ""
-    )
-    if not name:  # a batch of Arrow, whose rows are one tree
-        values = [tuple(row.values()) for row in values.to_pylist()]
-        row = f"{shortened(tup.values)} of {tup.component}.{tup.stream}, of " if tup is not None else ""
-        name = f"{row}a batch of {len(values)} rows of {spout[0]}.default"
+    component, task, method, _, cause = blame or (*spout, "", None, None)
+    name = f"{shortened(tuple(values))} of {spout[0]}.{stream or 'default'}"
     event, reason = "the tuple was failed", "failed"
     if blame is None:
         event, reason = "the tuple timed out", TIMED_OUT
@@ -145,11 +140,14 @@ def _with_parts(error: TupleFailed, what: str, place: str, remedy: str) -> Tuple
 def place(tup: Any, offset: int) -> str:
     """``; tuple (5,) of s.default; offset 5``: the input of a component's call. ``tup``: None in a spout; ``offset``:
     below 0 for none."""
-    text = (
-        f"; tuple {shortened(tup.values, getattr(tup.values, '_fields', ()))} of {tup.component}.{tup.stream}"
-        if tup is not None
-        else ""
-    )
+    text = ""
+    if tup is not None and isinstance(tup.values, BatchSlice):
+        [first] = tup.values.read(0, 1, None)
+        text = f"; a batch of {len(tup.values)} rows, {shortened(first, tup.values.names)} the first,"
+    elif tup is not None:
+        text = f"; tuple {shortened(tup.values, getattr(tup.values, '_fields', ()))}"
+    if tup is not None:
+        text += f" of {tup.component}.{tup.stream}"
     if offset >= 0:
         # The offset at which a spout is now is unknown: this is the last emitted one.
         text += f"; {'offset' if tup is not None else 'last offset'} {offset}"

@@ -52,12 +52,16 @@ class Retries:
         """A component's state may be pickled: the engine's own attributes are left out."""
         return type(None), ()
 
+    def exhausted(self, attempts: int) -> bool:
+        """Whether no retry is left after so many emits."""
+        return attempts > self._options.max_spout_retries
+
     def again(self, values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None) -> float:
         """Seconds after which the engine emits the failed tuple again; -1 if it became a dead letter.
 
         Arguments as ``failure.failed`` takes them. Raises as ``give_up``.
         """
-        if attempts > self._options.max_spout_retries:
+        if self.exhausted(attempts):
             limit = f"topology.max.spout.retries={self._options.max_spout_retries}"
             self.give_up(failed((self.component, self.task), values, stream, offset, attempts, blame), limit)
             return -1

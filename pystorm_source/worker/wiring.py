@@ -4,7 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
+
 from cython_core.arrow.row_batch import RowBatchBuilder, RowSink
+from cython_core.executors.arrow_executor import ArrowExecutor
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.async_request import AsyncBase
 from cython_core.executors.bolt_executor import BoltExecutor
@@ -13,11 +16,13 @@ from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
 from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
 from cython_core.queues.receive_queue import ReceiveQueue
+from cython_core.routing.output_collector import ArrowBase
 from cython_core.routing.stream_router import Route, StreamRouter
 from cython_core.tuples.tuple import TupleSource
 from pystorm_source.api.component_spec import GlobalStreamId
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
+from pystorm_source.types.arrow import field_type
 from pystorm_source.worker.event_loop import EventLoop, ManualEventLoop
 from pystorm_source.worker.output import OutputPlan
 
@@ -41,7 +46,11 @@ class Wiring:
             if not component.is_spout
             for task in component.tasks
         }
+        for queue in self._queues.values():
+            queue.byte_limit = plan.options.receive_buffer_bytes
         self._rings = dict(self._shared_rings())
+        for ring in self._rings.values():
+            ring.byte_limit = plan.options.receive_buffer_bytes
         self.executors: list[Executor] = [
             executor for component in plan.components for executor in self._executors(component, output, builder)
         ]
@@ -121,6 +130,8 @@ class Wiring:
             return spout
         queue, readers = self._queues[task], self._readers_of(component, task)
         bolt = (component.name, task, instance, pending, routers, queue, own.tick_frequency or None, readers)
+        if isinstance(instance, ArrowBase):
+            return ArrowExecutor(*bolt, schemas=dict(self._schemas(component)))
         if not isinstance(instance, AsyncBase):
             return BoltExecutor(*bolt)
         return AsyncExecutor(
@@ -131,6 +142,20 @@ class Wiring:
             request_timeout=own.async_request_timeout or None,
             ordered=own.async_ordered,
         )
+
+    def _schemas(self, component: ComponentPlan) -> Iterator[tuple[tuple[str, str], pa.Schema | None]]:
+        """(Producer, stream) → the declared types of what comes to a bolt of batches."""
+        for edge in self.plan.edges:
+            if edge.consumer == component.name:
+                stream = self.plan.component(edge.producer).stream(edge.stream)
+                label = f"{edge.producer}.{edge.stream}"
+                types = [
+                    field_type(ddl, f"field {name!r} of {label}")
+                    for name, ddl in zip(stream.fields, stream.types, strict=True)
+                    if ddl is not None
+                ]
+                schema = pa.schema(list(zip(stream.fields, types, strict=True))) if stream.typed else None
+                yield (edge.producer, edge.stream), schema
 
     def _event_loop(self) -> EventLoop:
         """One per thread."""

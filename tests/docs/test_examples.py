@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pystorm_source import Topology
+from pystorm_source import ArrowBolt, Topology
 from pystorm_source.errors import OptionError
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.offsets.offsets import parse
@@ -323,6 +323,12 @@ def test_every_python_block_compiles(page):
         compile("\n" * (block.line - 1) + block.text, page.name, "exec")
 
 
+def test_columns():
+    """Its topology asserts what it gives."""
+    names = run(None, "docs/COLUMNS.md")
+    assert issubclass(names["Checked"], ArrowBolt)
+
+
 def test_every_python_block_belongs_to_a_test():
     tested = {
         "README.md",
@@ -334,6 +340,7 @@ def test_every_python_block_belongs_to_a_test():
         "MIGRATING.md",
         "TESTING.md",
         "COUNTERS.md",
+        "COLUMNS.md",
         "PIPELINE.md",  # test_pipeline
         "COOKBOOK.md",  # test_cookbook, test_connect_recipes
     }

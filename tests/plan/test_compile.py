@@ -8,7 +8,19 @@ import types
 
 import pytest
 
-from pystorm_source import BatchingBolt, Bolt, GlobalStreamId, Grouping, PartitionedSpout, Spout, Stream, Topology
+from cython_core.compiled.bolt import CompiledBolt
+from pystorm_source import (
+    ArrowBolt,
+    AsyncBolt,
+    BatchingBolt,
+    Bolt,
+    GlobalStreamId,
+    Grouping,
+    PartitionedSpout,
+    Spout,
+    Stream,
+    Topology,
+)
 from pystorm_source.errors import OptionError, TopologyError, UsageError
 from pystorm_source.plan import EdgePlan, compile_plan, load_topology
 
@@ -375,6 +387,45 @@ def test_a_batching_bolt_without_process_batch():
     )
     own = type("B", (BatchingBolt,), {"process_batches": lambda self: self._batches.clear()})
     compile_plan(type("T", (Topology,), {"lines": Lines.spec(), "b": own.spec(inputs=inputs)}))
+
+
+def test_an_arrow_bolt_without_process_batch():
+    inputs = [GlobalStreamId("lines")]
+    refused(
+        r"bolt 'b' of T must define process_batch\(batch\). Given: B", b=type("B", (ArrowBolt,), {}).spec(inputs=inputs)
+    )
+    for name in ("process", "process_batches"):
+        wrong = type("B", (ArrowBolt,), {name: lambda self, tup: None})
+        refused(
+            rf"must define process_batch\(batch\): {name}\(\) of an ArrowBolt is never called. Given: B",
+            b=wrong.spec(inputs=inputs),
+        )
+    rows = type("B", (Bolt,), {"process_batch": lambda self, batch: None})
+    refused(
+        r"must define process\(tup\), or derive from ArrowBolt, whose process_batch\(batch\) gets Arrow batches",
+        b=rows.spec(inputs=inputs),
+    )
+
+
+def test_process_batch_of_an_arrow_bolt_is_no_coroutine_and_yields_nothing():
+    async def waits(self, batch):
+        pass
+
+    def yields(self, batch):
+        yield batch
+
+    for method, said in ((waits, "process_batch"), (yields, r"process_batch\(\) of 'b' of T must not yield")):
+        made = type("B", (ArrowBolt,), {"process_batch": method})
+        refused(said, b=made.spec(inputs=[GlobalStreamId("lines")]))
+
+
+@pytest.mark.parametrize("other", [CompiledBolt, BatchingBolt, AsyncBolt])
+def test_an_arrow_bolt_is_of_no_other_kind(other):
+    both = type("B", (other, ArrowBolt), {"process_batch": lambda self, batch: None})
+    refused(
+        rf"bolt 'b' of T is .*{other.__name__}, whose .*it cannot be both: derive it from one of them. Given: B",
+        b=both.spec(inputs=[GlobalStreamId("lines")]),
+    )
 
 
 def test_spouts_without_a_way_to_read():

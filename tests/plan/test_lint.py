@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from pystorm_source import (
+    ArrowBolt,
     BatchingBolt,
     Bolt,
     GlobalStreamId,
@@ -452,6 +453,22 @@ class EmitsAndReturns(ReturnsRows):
     def process(self, tup):
         self.emit(tup.values)
         return [1]
+
+
+class ReturnsColumns(ArrowBolt):
+    outputs = ["n long"]
+
+    def process_batch(self, batch):
+        return [batch.column(0)]
+
+
+def test_an_arrow_bolt_that_returns_columns_and_has_no_emit():
+    spout = Plain.spec()
+    plan = compile_plan(type("T", (Topology,), {"s": spout, "a": ReturnsColumns.spec(inputs=[spout])}))
+    (finding,) = lint(plan)
+    assert (finding.code, finding.component) == ("rows-returned", "a")
+    assert "process_batch() of ReturnsColumns returns rows and emits nothing" in finding.meaning
+    assert "emit_batch(batch)" in finding.remedy
 
 
 def test_a_bolt_that_returns_rows_and_has_no_emit():

@@ -5,9 +5,11 @@ import sys
 import threading
 import traceback
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from pystorm_source import Bolt, Spout, Topology
+from pystorm_source import ArrowBolt, Bolt, Grouping, ReliableSpout, Spout, Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import OptionError, SchemaError, TopologyError, TupleFailed
 from pystorm_source.spouts import FilesSpout, MemorySpout, RateSpout
@@ -25,6 +27,60 @@ def test_rows_of_every_component_and_counts():
     assert result.acked == {"lines": 2, "words": 2}
     assert result.failed == result.unsettled == {"lines": 0, "words": 0}
     assert (result.errors, result.attempts, result.micro_batches) == ([], 1, 1)
+
+
+class Upper(ArrowBolt):
+    outputs = ["word string"]
+
+    def process_batch(self, batch):
+        self.emit_batch(pa.record_batch([pc.utf8_upper(batch["word"])], names=["word"]))
+
+
+def test_rows_and_counts_of_both_forms_in_one_topology():
+    made = scripted(
+        ["the cow"],
+        ["the moon"],
+        bolts=lambda words: {"upper": (upper := Upper.spec(inputs={words: Grouping.fields("word")}, par=2)),
+                             "total": Total.spec(inputs=[upper])},
+    )  # fmt: skip
+    result = run_topology(made)
+    assert sorted(result.rows("upper")) == [("COW",), ("MOON",), ("THE",), ("THE",)]
+    assert result.rows("total") == [(4,)]
+    assert (result.executed["upper"], result.acked["upper"], result.executed["total"]) == (4, 4, 4)
+    assert result.emitted["upper"] == 4
+    assert result.unsettled == {"lines": 0, "words": 0, "upper": 0, "total": 0}
+
+
+class KeptBatches(ReliableSpout):
+    """Emits batches with ids, of two rows each."""
+
+    outputs = ["n long"]
+    sent = 0
+
+    def next_tuple(self):
+        if self.sent < 6:
+            self.sent += 2
+            self.emit_batch(pa.record_batch([pa.array([self.sent - 2, self.sent - 1])], names=["n"]), tup_id=self.sent)
+
+
+class FailsThree(ArrowBolt):
+    outputs = ["n long"]
+    auto_ack = False
+
+    def process_batch(self, batch):
+        if 3 in batch["n"].to_pylist():
+            return self.fail(batch)
+        self.emit_batch(batch)
+        self.ack(batch)
+
+
+def test_a_reliable_spout_emits_its_batch_again_and_gives_up_each_row():
+    spout = KeptBatches.spec()
+    made = type("Kept", (Topology,), {"s": spout, "b": FailsThree.spec(inputs=[spout])})
+    result = run_topology(made, config={"topology.dead.letter": "drop"})
+    assert sorted(result.rows("b")) == [(0,), (1,), (4,), (5,)]
+    assert (result.retries["s"], result.dead_letters["s"]) == (3, 2)
+    assert (result.acked["b"], result.failed["b"]) == (4, 2 * 4)
 
 
 def test_a_result_prints_its_counts():

@@ -6,6 +6,8 @@ import threading
 import traceback
 from typing import ClassVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from examples.cycle import EvenBolt, OddBolt
@@ -13,7 +15,7 @@ from examples.fancy_streams import BadDataBolt, GoodDataBolt
 from examples.pixel_count import PixelCount, PixelDeserializerBolt
 from examples.sentences import SentenceSplitterBolt
 from examples.word_count import WordCount, WordCountBolt
-from pystorm_source import AsyncBolt, BatchingBolt, Bolt, Spout, Stream
+from pystorm_source import ArrowBolt, AsyncBolt, BatchingBolt, Bolt, Spout, Stream
 from pystorm_source.errors import ContractBroken, TopologyError, TupleFailed
 from pystorm_source.testing import ON, verify_bolt
 from pystorm_source.testing.bolt_contract import LAWS
@@ -36,6 +38,14 @@ class AsyncSplit(AsyncBolt):
             self.emit([word])
 
 
+class ArrowSplit(ArrowBolt):
+    outputs = ["word string"]
+
+    def process_batch(self, batch):
+        words = pc.list_flatten(pc.utf8_split_whitespace(batch["line"]))
+        self.emit_batch(pa.record_batch([words.filter(pc.not_equal(words, ""))], names=["word"]))
+
+
 class Counts(Bolt):
     """Counts words, and emits the counts at every tick."""
 
@@ -54,7 +64,7 @@ class Counts(Bolt):
         self.counts.clear()
 
 
-@pytest.mark.parametrize("bolt", [Split, AsyncSplit])
+@pytest.mark.parametrize("bolt", [Split, AsyncSplit, ArrowSplit])
 def test_healthy_bolts_pass(bolt):
     verify_bolt(bolt, LINES, fields=["line string"])
 
@@ -409,3 +419,39 @@ def test_laws_have_names_of_their_own():
         "emits fit the declared types",
         "rows leave by emit",
     }
+
+
+class Share(ArrowBolt):
+    """Of what the batch has, which depends on how the rows were cut into batches."""
+
+    outputs = ["word string", "share double"]
+
+    def process_batch(self, batch):
+        shares = pa.array([1 / batch.num_rows] * batch.num_rows)
+        self.emit_batch(pa.record_batch([batch["word"], shares], names=["word", "share"]))
+
+
+class ArrowRunning(ArrowBolt):
+    """Numbers the rows that it has seen."""
+
+    outputs = ["n long"]
+
+    def initialize(self, conf, context):
+        self.seen = 0
+
+    def process_batch(self, batch):
+        self.emit_batch(pa.record_batch([pa.array(range(self.seen, self.seen + batch.num_rows))], names=["n"]))
+        self.seen += batch.num_rows
+
+
+@pytest.mark.parametrize(
+    ("bolt", "law"),
+    [
+        (Share, "any cut of the rows into batches gives the same rows"),
+        (ArrowRunning, "a fresh instance gives the same rows"),
+    ],
+)
+def test_bugs_of_bolts_of_batches_are_found(bolt, law):
+    with pytest.raises(ContractBroken) as caught:
+        verify_bolt(bolt, WORDS, fields=["word string"])
+    assert caught.value.law == law

@@ -7,9 +7,11 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from pystorm_source import BatchingBolt, Bolt, Grouping, PartitionedSpout, Spout, Stream, Tuple
+from pystorm_source import ArrowBolt, BatchingBolt, Bolt, Grouping, PartitionedSpout, Spout, Stream, Tuple
 from pystorm_source.errors import TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import MemorySpout
@@ -336,3 +338,34 @@ def test_an_offset_outside_of_the_range_is_refused(twins):
     with pytest.raises(TupleFailed) as raised:
         run_topology(topology(spout=spout, sink=Pass.spec(inputs=[spout])))
     assert raised.value.__cause__.code == "PYSTORM_OFFSET_OUT_OF_RANGE"
+
+
+class LinesInBatches(PartitionedSpout):
+    outputs = ["line string"]
+
+    def partitions(self):
+        return ["p"]
+
+    def latest(self, partition):
+        return 600
+
+    def open(self, partition, start, end):
+        self.left = [pa.record_batch([pa.array([f"a{n} b" for n in range(start, end)])], names=["line"])]
+
+    def next_batch(self):
+        return self.left.pop() if self.left else None
+
+
+class Upper(ArrowBolt):
+    outputs = ["word string"]
+
+    def process_batch(self, batch):
+        self.emit_batch(pa.record_batch([pc.utf8_upper(batch["word"])], names=["word"]))
+
+
+def test_a_compiled_bolt_stands_between_batches(twins):
+    lines = LinesInBatches.spec()
+    words = twins.Split.spec(inputs=[lines])
+    result = run_topology(topology(lines=lines, words=words, upper=Upper.spec(inputs=[words])))
+    assert Counter(result.rows("upper")) == Counter([(f"A{n}",) for n in range(600)] + [("B",)] * 600)
+    assert (result.executed["words"], result.executed["upper"], result.acked["upper"]) == (600, 1200, 1200)

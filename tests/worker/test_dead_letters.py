@@ -142,6 +142,21 @@ def test_a_slice_of_an_arrow_batch_is_one_tree():
     made.stop()
 
 
+@pytest.mark.parametrize("bolt", [Fails, Raises])
+def test_of_an_arrow_batch_only_the_rows_that_fail_are_dead_letters(bolt):
+    made = worker(failing(bolt, n7=9, n150=9), {POLICY: "drop"}, spout=Batches)
+    assert sorted(numbers(made.run("s", "p", 0, 250))) == [n for n in range(250) if n not in (7, 150)]
+    assert counts(made)[1:] == (2, 2)
+    made.stop()
+
+
+def test_the_error_of_the_task_names_the_row_of_an_arrow_batch():
+    made = worker(failing(n7=9), spout=Batches)
+    with pytest.raises(TupleFailed, match=r"the tuple was failed; tuple \(7,\) of s.default; .*no retry is left"):
+        list(made.run("s", "p", 0, 250))
+    made.stop()
+
+
 def test_the_back_off_doubles_on_the_clock_of_the_worker():
     clock = ManualClock()
     times = []
@@ -205,10 +220,10 @@ def test_a_dead_letter_is_a_row_with_all_that_is_known():
     made.stop()
 
 
-def test_a_dead_batch_of_arrow_is_one_row():
+def test_a_dead_row_of_a_batch_of_arrow_has_its_values_and_no_offset():
     made = worker(failing(n3=9), {RETRIES: 0}, Batches, read="s")
     [row] = rows(made.run("s", "part", 0, 5))
-    assert (row[4], json.loads(row[5])) == (None, [[n] for n in range(5)])
+    assert (row[4], json.loads(row[5])) == (None, [3])
     made.stop()
 
 

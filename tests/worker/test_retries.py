@@ -4,10 +4,8 @@ import datetime
 import json
 import pickle
 
-import pyarrow as pa
 import pytest
 
-from pystorm_source import Tuple
 from pystorm_source.clock import ManualClock
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.worker.failure import GivenUp, tuple_failed
@@ -110,24 +108,6 @@ def test_a_row_of_a_spout_without_offsets():
         ("words", "failed", 4, None, None, '["a"]'),
         ("words", "timed out", 2, None, None, '["b"]'),
     ]
-
-
-def test_a_batch_of_arrow_is_a_row_with_all_of_its_rows():
-    wired = Wired(dead_letter="stream")
-    wired.again(values=pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", None]}), offset=-2)
-    assert (wired.rows[0][4], json.loads(wired.rows[0][5])) == (None, [[1, "x"], [2, None]])
-
-
-def test_the_error_of_a_batch_of_arrow_names_the_row_that_a_bolt_has_failed():
-    batch = pa.RecordBatch.from_pydict({"n": range(70_000)})
-    with pytest.raises(GivenUp) as caught:
-        Wired().again(4, ("b", 2, "process", Tuple(5, "s", "default", 1, (5,)), BROKE), batch, -2)
-    assert "; tuple (5,) of s.default, of a batch of 70000 rows of words.default; 4 attempts; " in str(
-        tuple_failed(caught.value)
-    )
-    with pytest.raises(GivenUp) as caught:
-        Wired().again(4, None, batch, -2)
-    assert "; tuple a batch of 70000 rows of words.default; 4 attempts; " in str(tuple_failed(caught.value))
 
 
 def test_an_exception_that_does_not_print():

@@ -7,7 +7,7 @@ from pystorm_source.cli.migration.python_files import ClassIndex, PythonFile
 
 # The last of each is ours: a project may be half migrated.
 SPOUTS = {"Spout", "ReliableSpout", "PartitionedSpout"}
-BOLTS = {"Bolt", "BatchingBolt", "TicklessBatchingBolt", "AsyncBolt"}
+BOLTS = {"Bolt", "ArrowBolt", "BatchingBolt", "TicklessBatchingBolt", "AsyncBolt"}
 FOREIGN = {"JavaSpout", "JavaBolt", "ShellSpout", "ShellBolt"}
 LIBRARIES = {"streamparse", "pystorm", "pystorm_source"}
 PER_TUPLE = {"process", "process_batch", "process_batches", "next_tuple"}

@@ -1,0 +1,255 @@
+"""The executor of an Arrow bolt: what has come since its last turn becomes batches, whatever form it came in.
+
+    receive queue ─► a batch                      ─► process_batch(batch) ─► ack, or fail: the batch, or the rows of a
+                  ─► tuples of one stream, in one ─► process_batch(batch)    mask
+
+Threading law: as every executor.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
+from cython_core.acking.acker cimport NO_ATTEMPT
+from cython_core.arrow.row_batch cimport RowBatchBuilder, RowSink
+from cython_core.executors.bolt_executor cimport BoltExecutor
+from cython_core.executors.executor cimport past_deadline, ps_decref
+from cython_core.queues.batch_inserter cimport PendingEmits
+from cython_core.queues.receive_queue cimport ReceiveQueue
+from cython_core.routing.batch_slice cimport BatchSlice
+from cython_core.routing.output_collector cimport BoltOutputCollector, set_current_collector
+from cython_core.timing.turn_times cimport end_call
+from cython_core.tuples.tuple cimport OPEN, Tuple, gather, take, take_gathered
+
+import pyarrow as pa
+
+from cython_core.arrow.lossless_cast import conform_array
+from cython_core.executors.executor import ComponentFailed
+from cython_core.routing.output_collector import ArrowBase
+
+# Tuples per call that a turn may make. More: one call keeps other components waiting for longer. Fewer: a batch of few
+# rows costs as much as one of many.
+cdef long ROWS_PER_CALL = 16
+
+
+@cython.final
+cdef class ArrowExecutor(BoltExecutor):
+    """As BoltExecutor. ``schemas``: (component, stream) → ``pyarrow.Schema`` of the declared fields, None if one of
+    them has no type: then values say it."""
+
+    def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None,
+                 ReceiveQueue queue not None, tick_frequency=None, tuple readers=(), *, dict schemas not None):
+        if not isinstance(instance, ArrowBase):
+            raise TypeError(
+                f"component {component!r} is run as a bolt of batches and must be one; Given: {type(instance)!r}"
+            )
+        self.schemas = schemas
+        self.sinks = {}
+        super().__init__(component, task, instance, pending, routers, queue, tick_frequency, readers)
+        self.collector.batches = {}
+        queue.takes_batches = True
+
+    def ready(self):
+        BoltExecutor.ready(self)
+        self.call = self.instance.process_batch
+
+    def discard(self):
+        self.ahead = None
+        self.collector.batches.clear()
+        BoltExecutor.discard(self)
+
+    cdef bint empty(self) noexcept:
+        return self.ahead is None and BoltExecutor.empty(self)
+
+    cdef long consume(self, long quota) except -1:
+        """At most ``quota`` calls, stopping at the first that leaves an emit pending."""
+        cdef long calls = 0
+        cdef uint64_t until, began
+        cdef unsigned long long before
+        cdef BoltOutputCollector collector = self.collector
+        cdef list tups
+        if self.empty():
+            return 0
+        until = self.begin_taking()
+        began = 0 if collector.acker is None else collector.acker.acker.now
+        set_current_collector(collector)
+        while calls < quota:
+            before = self.skipped
+            tups = self.take_rows(1 if quota == 1 else quota * ROWS_PER_CALL)
+            calls += self.skipped > before  # room was made: that is progress
+            if not tups:
+                break
+            calls += 1
+            self.process_rows(tups)
+            if self.times.singly:
+                end_call(self.times)
+            if self.by_test_clock:
+                collector.acker.read_clock_now()
+            if self.pending.count > 0 or past_deadline(self, until, calls):
+                break
+        if calls > 1:
+            self.end_taking(began)
+        return calls
+
+    cdef list take_rows(self, long most):
+        """The one tuple of a batch, or at most so many tuples of one stream. One that comes again comes alone, or it
+        would fail for the same one among those that were with it."""
+        cdef list tups = []
+        cdef Tuple tup
+        cdef bint alone
+        while len(tups) < most:
+            tup = self.take_one()
+            if tup is None:
+                break
+            alone = isinstance(tup.payload, BatchSlice) or comes_again(tup)
+            if tups and (alone or not of_one_stream(<Tuple>tups[0], tup)):
+                self.ahead = tup
+                self.ahead_place = self.place
+                gather(tup)
+                break
+            tups.append(tup)
+            if alone:
+                break
+        return tups
+
+    cdef Tuple take_one(self):
+        cdef Tuple tup = self.ahead
+        cdef void *item
+        if tup is not None:
+            self.ahead = None
+            self.place = self.ahead_place
+            take_gathered(tup)
+            return tup
+        while True:
+            item = self.poll_elsewhere()
+            if item is NULL:
+                return None
+            if not take(<Tuple>item):
+                self.skip(<PyObject *>item)
+                continue
+            tup = <Tuple>item
+            ps_decref(<PyObject *>item)
+            return tup
+
+    cdef int process_rows(self, list tups) except -1:
+        cdef BoltOutputCollector collector = self.collector
+        cdef Tuple first = <Tuple>tups[0]
+        cdef bint whole = isinstance(first.payload, BatchSlice)
+        cdef Py_ssize_t place = self.place
+        cdef unsigned long long emits = collector.emits
+        collector.current = first if whole else None
+        collector.batch = None if whole else tups
+        collector.batch_anchored = False
+        batch = None
+        try:
+            batch = self.batch_of(tups)
+            self.executed += batch.num_rows
+            if id(batch) in collector.batches:  # it came twice, and each has a verdict of its own
+                batch = batch.slice(0)
+            collector.batches[id(batch)] = (batch, tups)
+            answer = self.call(batch)
+            error = None if answer is None or collector.emits > emits else collector.lost_by("process_batch", answer)
+            if error is not None:
+                raise error
+            if self.auto_ack:
+                collector.settle_batch(tups, None)
+        except Exception as error:
+            self.fail_rows(tups, error)
+        except BaseException as error:
+            raise self.interrupted("process_batch", first, first.offset, error)
+        finally:
+            if not any_open(tups):
+                collector.batches.pop(id(batch), None)
+            if whole:
+                self.release_at(place, <BatchSlice>first.payload)
+            collector.batch = collector.batch_roots = collector.current = None
+            collector.batch_anchored = False
+        if collector.failed is not None:
+            self.raise_tuple_failed("fail", None)
+        return 0
+
+    cdef object batch_of(self, list tups):
+        """The rows as a batch of the declared types."""
+        cdef Tuple first = <Tuple>tups[0]
+        schema = self.schemas.get((first.source.component, first.source.stream))
+        if not isinstance(first.payload, BatchSlice):
+            return self.batch_of_rows(tups)
+        batch = (<BatchSlice>first.payload).batch()
+        if schema is None:
+            if batch.schema.names == list(first.source.fields):
+                return batch
+            return batch.rename_columns(list(first.source.fields))
+        if batch.schema.equals(schema):
+            return batch
+        arrays = [conform_array(column, field.type) for column, field in zip(batch.columns, schema)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    cdef object batch_of_rows(self, list tups):
+        cdef Tuple tup = <Tuple>tups[0]
+        cdef RowSink sink
+        key = (tup.source.component, tup.source.stream)
+        schema = self.schemas.get(key)
+        if schema is None or not tup.source.fields:
+            columns = [pa.array([(<Tuple>each).payload[i] for each in tups]) for i in range(len(tup.payload))]
+            struct = pa.StructArray.from_arrays(columns, names=list(tup.source.fields)) if columns else None
+            if struct is None:
+                struct = pa.StructArray.from_buffers(pa.struct([]), len(tups), [None])
+            return pa.RecordBatch.from_struct_array(struct)
+        sink = self.sinks.get(key)
+        if sink is None:
+            builder = RowBatchBuilder(schema, MOST_ROWS, MOST_BYTES)
+            sink = self.sinks[key] = RowSink(builder, range(len(schema)), label=f"{key[0]}.{key[1]}")
+        try:
+            for each in tups:
+                sink.append((<Tuple>each).payload, -1, NO_ATTEMPT)
+            sink.builder.seal()
+        except BaseException:
+            del self.sinks[key]  # with the rows that it holds
+            raise
+        done, sink.builder.done = sink.builder.done, []
+        return done[0] if len(done) == 1 else pa.Table.from_batches(done).combine_chunks().to_batches()[0]
+
+    cdef int fail_rows(self, list tups, object cause) except -1:
+        """Handles an exception of the bolt, inside its ``except``: fails the rows that it worked on."""
+        cdef Tuple first = <Tuple>tups[0]
+        self.errors += self.exits
+        if not self.exits:
+            self.survive("process_batch", first, first.offset, cause)
+        if self.auto_fail:
+            for tup in tups:
+                if (<Tuple>tup).verdict == OPEN:
+                    self.collector.fail(<Tuple>tup, "process_batch", cause)
+        if self.exits:
+            raise ComponentFailed(self.component, self.task, "process_batch", first, first.offset) from cause
+        return 0
+
+
+# Beyond what one batch of gathered rows has: they are at most ROWS_PER_CALL times a turn's calls.
+cdef Py_ssize_t MOST_ROWS = 1 << 24
+cdef Py_ssize_t MOST_BYTES = 0x7FFFFFFF
+
+
+cdef bint of_one_stream(Tuple one, Tuple other) except -1:
+    return one.source is other.source or (
+        one.source.component == other.source.component and one.source.stream == other.source.stream
+    )
+
+
+cdef bint any_open(list tups) except -1:
+    cdef Tuple tup
+    for tup in tups:
+        if tup.verdict == OPEN:
+            return True
+    return False
+
+
+cdef bint comes_again(Tuple tup) noexcept:
+    """Whether it is of a tree that was emitted before."""
+    cdef Py_ssize_t i
+    if tup.root is not NULL:
+        return tup.root.emits > 1
+    if tup.roots is not None:
+        for i in range(tup.roots.count):
+            if tup.roots.roots[i].emits > 1:
+                return True
+    return False

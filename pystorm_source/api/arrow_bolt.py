@@ -1,0 +1,45 @@
+"""Bolts that process batches of rows, by column."""
+
+import pyarrow as pa
+
+from cython_core.routing.output_collector import ArrowBase
+from pystorm_source.api.bolt import Bolt
+from pystorm_source.errors import MethodMissingError
+
+
+class ArrowBolt(ArrowBase, Bolt):
+    """A bolt that gets Arrow batches: ``process_batch`` is called once for many rows, whatever form they came in.
+
+    A batch that another component emitted (``emit_batch``, ``next_batch``) comes as it is, or the part of it that the
+    grouping gives to this task; tuples that were emitted one by one are gathered, as many as wait. A batch has rows of
+    one stream, its columns the declared names and types; of fields without a type the values say it. How the rows are
+    cut into batches may differ each time: let the result not depend on it.
+
+    What ``process_batch`` emits, by ``emit_batch`` or ``emit``, is anchored to all rows of the batch. They are acked
+    when it returns (``auto_ack``) and fail when it raises (``auto_fail``); ``fail(batch, rows=mask)`` fails some.
+
+    Example:
+        >>> import pyarrow.compute as pc
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import run_topology
+        >>> class Dear(ArrowBolt):
+        ...     outputs = ["shop string", "price double"]
+        ...     def process_batch(self, batch):
+        ...         self.emit_batch(batch.filter(pc.field("price") > 10))
+        >>> class Sales(Topology):
+        ...     sales = MemorySpout.spec(fields=["shop string", "price double"], rows=[["a", 9.5], ["b", 12.0]])
+        ...     dear = Dear.spec(inputs=[sales])
+        >>> run_topology(Sales).rows("dear")
+        [('b', 12.0)]
+    """
+
+    def process_batch(self, batch: pa.RecordBatch) -> None:
+        """Handles one batch. Every subclass defines it.
+
+        Args:
+            batch (pyarrow.RecordBatch): at least one row. Its memory may be shared with other bolts and is never
+                written to.
+        """
+        raise MethodMissingError(
+            f"{type(self).__name__} must define process_batch(batch)", code="PYSTORM_METHOD_MISSING"
+        )
