@@ -98,6 +98,7 @@ Code = Literal[
     "PYSTORM_UNKNOWN_STREAM",
     "PYSTORM_EMIT_NOT_A_LIST",
     "PYSTORM_WRONG_NUMBER_OF_FIELDS",
+    "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH",
     "PYSTORM_VALUE_DOES_NOT_FIT",
     "PYSTORM_OFFSET_MISSING",
     "PYSTORM_OFFSET_OUT_OF_RANGE",
@@ -533,6 +534,11 @@ CONDITIONS: dict[Code, Condition] = {
         "ValueError",
         "An emit has more or fewer values than its stream has fields.",
         "Emit a value for each field of `outputs`, `None` for what is unknown.",
+    ),
+    "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH": Condition(
+        "ValueError",
+        "The columns of an `emit_many`, or its `tup_ids`, are not of the same length.",
+        "Give a value of each field for every row, `None` for what is unknown.",
     ),
     "PYSTORM_VALUE_DOES_NOT_FIT": Condition(
         "RowError or TypeError",

@@ -1,7 +1,7 @@
 """The spouts and bolts that are measured, after Storm's ``storm-perf`` (ConstSpout, IdBolt, NullBolt, word count)."""
 
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from hashlib import pbkdf2_hmac
 from itertools import cycle
@@ -173,6 +173,25 @@ class CountSilently(Bolt):
         self.counts[tup.values[0]] += 1
 
 
+class SplitInColumns(Bolt):
+    """SplitByIndex by column calls: all words of the sentences that have come, in one emit."""
+
+    outputs = ["word string"]
+
+    def process_many(self, tups: list[Tuple]) -> None:
+        self.emit_many(" ".join([tup.values[0] for tup in tups]).split())
+
+
+class CountSilentlyInColumns(Bolt):
+    """CountSilently, all words that have come at once."""
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def process_many(self, tups: list[Tuple]) -> None:
+        self.counts.update([tup.values[0] for tup in tups])
+
+
 class SplitByName(Bolt):
     """SplitBolt with lists emitted."""
 
@@ -339,6 +358,14 @@ class SplitCount(Topology):
     last = CountSilently.spec(inputs={split: Grouping.fields("word")})
 
 
+class SplitCountInColumns(Topology):
+    """SentenceSpout → SplitInColumns → CountSilentlyInColumns."""
+
+    spout = SentenceSpout.spec()
+    split = SplitInColumns.spec(inputs=[spout])
+    last = CountSilentlyInColumns.spec(inputs={split: Grouping.fields("word")})
+
+
 class ConstNullAcked(ConstNull):
     """ConstNull with message ids."""
 
@@ -357,6 +384,13 @@ class SplitCountAcked(SplitCount):
     """SplitCount with message ids."""
 
     config = {"topology.max.spout.pending": 2000}
+    spout = SentenceSpoutAcked.spec()
+
+
+class SplitCountInColumnsAcked(SplitCountInColumns):
+    """SplitCountInColumns with message ids."""
+
+    config = SplitCountAcked.config
     spout = SentenceSpoutAcked.spec()
 
 

@@ -15,6 +15,8 @@ from pystorm_source.api import Bolt, PartitionedSpout, Spout, Tuple
 from pystorm_source.clock import SystemClock
 
 CLOCK = SystemClock()
+MANY = 256
+"""Tuples in a call of ``process_many``: those of a turn."""
 
 
 def spout_nanos(cls: type[Spout], calls: int) -> float:
@@ -28,15 +30,18 @@ def spout_nanos(cls: type[Spout], calls: int) -> float:
 
 
 def bolt_nanos(cls: type[Bolt], values: tuple[Any, ...], calls: int) -> float:
-    """Nanoseconds per ``process`` of a tuple of these values."""
+    """Nanoseconds per tuple of these values in ``process``, or in the bolt's ``process_many``."""
     tup = Tuple(None, "spout", "default", 1, values)
+    if cls.process_many is not Bolt.process_many:
+        tups = [tup] * MANY
+        return _nanos(map(_started(cls, callable).process_many, repeat(tups, max(1, calls // MANY))), calls)
     return _nanos(map(_started(cls, callable).process, repeat(tup, calls)), calls)
 
 
 def _started(cls: type, emit: Callable[..., Any]) -> Any:
     # A sibling, not a subclass: the engine treats a class that has subclasses otherwise, also when it is measured next.
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
-    instance = type(cls.__name__, cls.__bases__, {**body, "emit": emit})()
+    instance = type(cls.__name__, cls.__bases__, {**body, "emit": emit, "emit_many": emit})()
     instance.initialize({}, {})
     return instance
 

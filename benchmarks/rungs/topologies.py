@@ -2,7 +2,8 @@
 
     null          constant spout → null bolt
     id-null       constant spout → id bolt → null bolt
-    word-count    sentence → split → count, values by index; -named: values by name; -two: two counting tasks
+    word-count    sentence → split → count, values by index; -named: values by name; -two: two counting tasks;
+                  -columns: by emit_many and process_many
     null-acked, id-null-acked, word-count-acked    the same with message ids, against Storm with one acker
     threads       constant spout → two tasks that hash for a millisecond without the lock, a thread each; against inline
     idle-inline, idle-threads    silent spout → ten tasks of a null bolt: what the process takes of a core
@@ -80,10 +81,12 @@ def _words_floor(split: type[Bolt], count: type[Bolt], spout: type[Spout] = c.Se
 
 _BY_INDEX = _words_floor(c.SplitByIndex, c.CountSilently)
 _BY_NAME = _words_floor(c.SplitByName, c.CountSilentlyByName)
+_IN_COLUMNS = _words_floor(c.SplitInColumns, c.CountSilentlyInColumns)
 
 _ACKED = partial(_null_floor, spout=c.ConstSpoutAcked)
 _ID_ACKED = partial(_id_floor, spout=c.ConstSpoutAcked)
 _WORDS_ACKED = _words_floor(c.SplitByIndex, c.CountSilently, c.SentenceSpoutAcked)
+_COLUMNS_ACKED = _words_floor(c.SplitInColumns, c.CountSilentlyInColumns, c.SentenceSpoutAcked)
 
 CASES = {
     NULL: (Case("null", c.ConstNull, 16_000_000, 0.9, _null_floor),),
@@ -92,10 +95,14 @@ CASES = {
         Case("word-count", c.SplitCount, 800_000, 0.5, _BY_INDEX),
         Case("word-count-named", c.SplitCountByName, 800_000, None, _BY_NAME),
         Case("word-count-two", c.SplitCountInTwo, 800_000, None, _BY_INDEX),
+        Case("word-count-columns", c.SplitCountInColumns, 1_600_000, 1.0, _IN_COLUMNS),
     ),
     NULL_ACKED: (Case("null-acked", c.ConstNullAcked, 10_000_000, 3.5, _ACKED),),
     ID_NULL_ACKED: (Case("id-null-acked", c.ConstIdNullAcked, 6_000_000, 3.5, _ID_ACKED),),
-    WORD_COUNT_ACKED: (Case("word-count-acked", c.SplitCountAcked, 800_000, 1.6, _WORDS_ACKED),),
+    WORD_COUNT_ACKED: (
+        Case("word-count-acked", c.SplitCountAcked, 800_000, 1.6, _WORDS_ACKED),
+        Case("word-count-acked-columns", c.SplitCountInColumnsAcked, 1_600_000, None, _COLUMNS_ACKED),
+    ),
 }
 
 

@@ -117,6 +117,7 @@ cdef class Roots:
     cdef Acker owner
     cdef int add_edge(self, uint64_t edge) except -1
     cdef bint take(self) noexcept
+    cdef int take_again(self, uint32_t count) noexcept
     cdef int wait(self) noexcept
     cdef int ack_edge(self, uint64_t edge) except -1
     cdef int fail(self, object reason) except -1

@@ -164,6 +164,16 @@ cdef class Roots:
             counts |= ps_acker_take(&self.owner.acker, self.roots[i], self.attempts[i])
         return counts
 
+    cdef int take_again(self, uint32_t count) noexcept:
+        """As many more tuples leave the queue at the same time."""
+        cdef ps_root *root
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            root = self.roots[i]
+            if root.attempt == self.attempts[i]:
+                root.waiting -= min(root.waiting, count)
+        return 0
+
     cdef int wait(self) noexcept:
         cdef Py_ssize_t i
         for i in range(self.count):

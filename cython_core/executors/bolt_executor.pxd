@@ -23,8 +23,10 @@ cdef class BoltExecutor(Executor):
     cdef Py_ssize_t opened_next           # the first of them
     cdef Py_ssize_t opened_place          # it came by: 0 the queue, else a reader
     cdef BoltOutputCollector collector
-    cdef object call                      # bound process
+    cdef object call                      # bound process, or process_many
     cdef ps_call entry                    # the same, resolved
+    cdef bint takes_many                  # the component defines process_many
+    cdef long most                        # tuples for its next call
     cdef bint auto_ack                    # after process; a batching bolt acks by itself
     cdef bint auto_fail
     cdef object batching                  # the instance, where it is a BatchingBase
@@ -50,6 +52,12 @@ cdef class BoltExecutor(Executor):
     cdef int skip(self, PyObject *item) except -1
     cdef bint gives_batches(self) except -1
     cdef long consume(self, long quota) except -1
+    cdef long consume_many(self, long quota) except -1
+    cdef int set_most(self, long quota, long taken, unsigned long long emits, uint64_t until) except -1
+    cdef int give_many(self, list tups, bint tracked, long long offset) except -1
+    cdef int many_raised(self, list tups) except -1
+    cdef int fail_many(self, list tups, object cause) except -1
+    cdef int ack_many(self, list tups) except -1
     cdef bint empty(self) noexcept
     cdef int release_at(self, Py_ssize_t place, BatchSlice rows) noexcept
     cdef int open_rows(self, PyObject *item) except -1

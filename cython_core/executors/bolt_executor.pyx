@@ -3,10 +3,11 @@
 Threading law: as every executor.
 """
 
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from libc.stdint cimport uint64_t
 
-from cython_core.acking.acker cimport Acker, ack_edge, ps_acker_take_late
+from cython_core.acking.acker cimport Acker, Roots, ack_edge, ps_acker_take_late
 from cython_core.compiled.bolt cimport CompiledBolt, call_process
 from cython_core.executors.executor cimport (
     Executor, past_deadline, ps_call_compiled, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
@@ -36,6 +37,12 @@ cdef int LONG_TURN_SHIFT = 6
 # Rows of a batch that are made Python values at a time. More: memory for rows that wait for room. Fewer: the fixed cost
 # of a reading shows.
 cdef Py_ssize_t MOST_READ = 256
+# Tuples in the first call of process_many. More: slow bolts begin with a call that is too long, and trees time out in
+# it. Fewer: fast ones need more calls until they get what is there.
+cdef long FIRST_MANY = 32
+# The next call gets 1/8 more if there was time and room. Larger: it oversteps the room by more, and what waits there
+# leaves the processor's cache and wakes Python's garbage collector. Smaller: more calls until it gets what is there.
+cdef int MORE_SHIFT = 3
 
 
 cdef class BoltExecutor(Executor):
@@ -60,6 +67,7 @@ cdef class BoltExecutor(Executor):
         self.tick_frequency = tick_frequency
         self.tick_source = TupleSource("__system", "__tick", -1, ("rate_secs",))
         self.batching = None
+        self.most = FIRST_MANY
         self.executed_at_kept_batches = <unsigned long long>-1
         if isinstance(instance, BatchingBase):
             self.batching = instance
@@ -71,7 +79,8 @@ cdef class BoltExecutor(Executor):
     def ready(self):
         Executor.ready(self)
         instance = self.instance
-        self.call = instance.process
+        self.takes_many = self.batching is None and instance.process_many != BoltBase.process_many.__get__(instance)
+        self.call = instance.process_many if self.takes_many else instance.process
         ps_call_resolve(&self.entry, <PyObject *>self.call)
         if isinstance(instance, CompiledBolt) and self.call == CompiledBolt.process.__get__(instance):
             ps_call_compiled(&self.entry, call_process, <PyObject *>instance)
@@ -298,6 +307,8 @@ cdef class BoltExecutor(Executor):
         cdef unsigned long long emits
         if self.empty():
             return 0
+        if self.takes_many:
+            return self.consume_many(quota)
         until = self.begin_taking()
         began = 0 if collector.acker is None else collector.acker.acker.now
         set_current_collector(collector)
@@ -360,6 +371,153 @@ cdef class BoltExecutor(Executor):
         if calls > 1:
             self.end_taking(began)
         return calls
+
+    cdef long consume_many(self, long quota) except -1:
+        """At most ``quota`` tuples to the bolt, in one call of process_many. Returns how many left the queue."""
+        cdef BoltOutputCollector collector = self.collector
+        cdef list tups = []
+        cdef bint tracked = False
+        cdef long long offset = -1
+        cdef long taken = 0
+        cdef long again = 0
+        cdef bint open_still = True
+        cdef Roots roots = None
+        cdef void *item
+        cdef uint64_t until = self.begin_taking()
+        cdef unsigned long long emits = collector.emits
+        cdef bint elsewhere = self.shares_rings or self.opened is not None
+        set_current_collector(collector)
+        while taken < quota and taken < self.most:
+            item = self.poll_elsewhere() if elsewhere else queue_poll(self.queue)
+            if item is NULL:
+                break
+            taken += 1
+            if (<Tuple>item).roots is not None and (<Tuple>item).roots is roots:  # hot
+                again += 1  # as the one before, since no code of the user's ran between
+            else:
+                if again > 0:
+                    roots.take_again(again)
+                    again = 0
+                roots = (<Tuple>item).roots
+                open_still = take(<Tuple>item)  # hot
+            if not open_still:  # hot
+                self.skip(<PyObject *>item)
+                continue
+            if name_values(<Tuple>item):
+                if again > 0:  # order: the batch waits in its trees again, and its rows look at them anew
+                    roots.take_again(again)
+                    again = 0
+                roots = None
+                taken -= 1
+                self.open_rows(<PyObject *>item)
+                elsewhere = True
+                continue
+            if (<Tuple>item).root is not NULL or roots is not None:  # hot
+                tracked = True
+            if offset == -1:  # hot
+                offset = (<Tuple>item).offset
+            tups.append(<Tuple>item)
+            ps_decref(<PyObject *>item)
+        if again > 0:
+            roots.take_again(again)
+        if tups:
+            self.give_many(tups, tracked, offset)
+            self.set_most(quota, taken, collector.emits - emits, until)
+            if self.by_test_clock:
+                collector.acker.read_clock_now()
+        return taken
+
+    cdef int set_most(self, long quota, long taken, unsigned long long emits, uint64_t until) except -1:
+        """After a call with ``taken`` tuples: the next one is to take no longer than a turn, until ``until``, and to
+        emit what there is room for."""
+        if until != 0 and ps_coarse_nanos() >= until:
+            self.most = max(1, taken >> 1)
+        elif self.pending.count > 0:
+            self.most = max(1, <long>(taken - taken * <long>min(self.pending.count, emits) // <long>max(1, emits)))
+        elif taken == self.most:
+            self.most = min(quota, taken + max(1, taken >> MORE_SHIFT))
+        return 0
+
+    cdef int give_many(self, list tups, bint tracked, long long offset) except -1:
+        """``tracked``, ``offset``: as of ``begin_batch``."""
+        cdef BoltOutputCollector collector = self.collector
+        cdef unsigned long long emits = collector.emits
+        cdef list given = tups[:]  # the bolt's own, whatever it does to it
+        cdef PyObject *answer
+        collector.current = None
+        collector.begin_batch(tups, tracked, offset)
+        try:
+            answer = ps_call_one(&self.entry, <PyObject *>given)
+            self.executed += len(tups)
+            if answer is NULL:
+                self.many_raised(tups)
+                return 0
+            if answer is not <PyObject *>None and collector.emits == emits:
+                error = collector.lost_by("process_many", <object>answer)
+                if error is not None:
+                    ps_decref(answer)
+                    self.fail_many(tups, error)
+                    return 0
+            ps_decref(answer)
+            if self.auto_ack:
+                self.ack_many(tups)
+            if collector.failed is not None:
+                self.raise_tuple_failed("fail", None)
+        finally:
+            collector.end_batch()
+        given = None
+        recycle_all(tups)
+        return 0
+
+    cdef int many_raised(self, list tups) except -1:
+        """With an exception of the bolt's set."""
+        try:
+            reraise()
+        except Exception as error:
+            self.fail_many(tups, error)
+        except BaseException as error:
+            raise self.interrupted("process_many", tups[0], (<Tuple>tups[0]).offset, error)
+        return 0
+
+    cdef int fail_many(self, list tups, object cause) except -1:
+        """Handles an exception of the bolt, inside its ``except``: fails all tuples that have no verdict."""
+        cdef Tuple first = <Tuple>tups[0]
+        cdef Tuple tup
+        self.errors += self.exits
+        if not self.exits:
+            self.survive("process_many", first, first.offset, cause)
+        if self.auto_fail:
+            for tup in tups:
+                if tup.verdict == OPEN:
+                    self.collector.fail(tup, "process_many", cause)
+        if self.exits:
+            raise ComponentFailed(self.component, self.task, "process_many", first, first.offset) from cause
+        if self.collector.failed is not None:
+            self.raise_tuple_failed("process_many", cause)
+        return 0
+
+    cdef int ack_many(self, list tups) except -1:
+        """Acks all. Those that follow one another in the same trees are one edge of them, the sum (XOR) of theirs."""
+        cdef BoltOutputCollector collector = self.collector
+        cdef Tuple last = None
+        cdef Tuple tup
+        cdef uint64_t edges = 0
+        for tup in tups:
+            if tup.verdict != OPEN:  # hot
+                collector.ack(tup)
+                continue
+            tup.verdict = ACKED  # hot
+            collector.acks += 1  # hot
+            if tup.root is NULL and tup.roots is None:  # hot
+                continue
+            if last is not None and not same_trees(last, tup):
+                ack_edges(last, edges)
+                edges = 0
+            last = tup
+            edges ^= tup.edge
+        if last is not None:
+            ack_edges(last, edges)
+        return 0
 
     cdef int caught(self, str method) except -1:
         """With an exception of the bolt's set."""
@@ -589,6 +747,28 @@ cdef class BoltExecutor(Executor):
         ps_decref(shared)
         ps_incref(<PyObject *>tup)
         return <void *>tup
+
+
+cdef inline bint same_trees(Tuple one, Tuple other) noexcept:
+    return one.root == other.root and one.attempt == other.attempt and one.roots is other.roots
+
+
+cdef int ack_edges(Tuple tup, uint64_t edges) except -1:
+    """Of the tuple's trees."""
+    if tup.root is not NULL:
+        return ack_edge(&tup.source.acker.acker, tup.root, tup.attempt, edges)
+    return tup.roots.ack_edge(edges)
+
+
+cdef int recycle_all(list tups) except -1:
+    """Gives to the pool what only this list holds. Order: as of ``recycle``: the list holds each of them meanwhile."""
+    cdef PyObject *item
+    cdef Py_ssize_t i
+    for i in range(PyList_GET_SIZE(tups)):
+        item = PyList_GET_ITEM(tups, i)
+        ps_incref(item)
+        recycle(item)
+    return 0
 
 
 def end_bolts(list executors not None):

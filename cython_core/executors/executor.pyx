@@ -143,6 +143,9 @@ cdef class Executor:
     def ready(self):
         """Called before the turns of a run: what ``initialize`` has put in the place of a method or flag counts."""
         self.exits = bool(getattr(self.instance, "exit_on_exception", True))
+        collector = getattr(self.instance, "_pystorm_collector", None)
+        if isinstance(collector, OutputCollector):
+            (<OutputCollector>collector).note_emit()
 
     def last_report(self):
         """The newest entry of ``reported``, or None."""

@@ -17,10 +17,12 @@ cdef class OutputCollector:
     cdef object given_class         # the instance's class, as long as it has an emit of its own for this; else None
     cdef readonly unsigned long long emits   # emits that succeeded
     cdef Acker acker                # of the worker, or None
+    cdef bint emits_itself          # its `emit` is the engine's: rows in columns need not go through it
     cdef bint refuses_returns       # rows that a call returns are an exception, not advice
     cdef str returned               # the first ones that were not refused, in words; None: there were none
     cdef StreamRouter router_of(self, object stream)
     cdef object lost_by(self, str method, object answer)
+    cdef int note_emit(self) except -1
     cdef int send(self, object values, object stream, const anchor_t *anchor, list task_ids) except -1
     cdef object send_with(self, object values, object stream, const anchor_t *anchor, object direct_task,
                           bint need_task_ids)
@@ -43,6 +45,7 @@ cdef class SpoutOutputCollector(OutputCollector):
     cdef readonly unsigned long long untracked   # acked in the emit itself: nothing is tracked
     cdef object emit(self, object values, object tup_id, object stream, object direct_task, bint need_task_ids)
     cdef int emit_rows(self, BatchSlice rows, object tup_id, object where, uint32_t emits) except -1
+    cdef int emit_columns(self, tuple columns, tuple ids, object stream) except -1
     cdef object emit_rooted(self, object values, object tup_id, object where, uint32_t emits, bint need_task_ids)
     cdef ps_root *open_root(self, PyObject *values, PyObject *tup_id, PyObject *where, uint64_t edge,
                             uint32_t emits) except NULL
@@ -52,7 +55,7 @@ cdef class SpoutOutputCollector(OutputCollector):
 @cython.final
 cdef class BoltOutputCollector(OutputCollector):
     cdef Tuple current              # the tuple in `process`, None outside
-    cdef list batch                 # the tuples in `process_batch`, None outside
+    cdef list batch                 # the tuples in `process_batch` or `process_many`, None outside
     cdef bint batch_anchored        # an emit has asked what they are edges of:
     cdef anchor_t batch_anchor
     cdef Roots batch_roots          # that it leads to, or None
@@ -75,6 +78,9 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef object anchor_to_current(self, anchor_t *anchor)
     cdef object anchor_to_batch(self, anchor_t *anchor)
     cdef object anchor_to(self, object anchors, anchor_t *anchor, bint must_be_open=*)
+    cdef object anchor_to_one(self, Tuple tup, anchor_t *anchor, bint must_be_open)
+    cdef int begin_batch(self, list batch, bint tracked, long long offset) except -1
+    cdef int end_batch(self) except -1
     cdef int ack(self, Tuple tup) except -1
     cdef int fail(self, Tuple tup, str method=*, object cause=*) except -1
     cdef int reset_timeout(self, Tuple tup) except -1

@@ -86,6 +86,15 @@ static int ps_own_emit(PyObject *cls, int is_bolt) {
     return given;
 }
 
+/* Whether `bound`, a component's `emit`, is the engine's. */
+static int ps_is_own_emit(PyObject *bound, int is_bolt) {
+    ps_fast_method general = is_bolt ? ps_general_bolt : ps_general_spout;
+    ps_fast_method method;
+    if (!PyCFunction_Check(bound)) return 0;
+    method = (ps_fast_method)(void (*)(void))PyCFunction_GET_FUNCTION(bound);
+    return method == general || method == (is_bolt ? ps_bolt_emit : ps_spout_emit);
+}
+
 /* Removes the descriptor, so that an `emit` which a test puts into the base class is called. */
 static int ps_own_emit_back(PyObject *cls, int is_bolt) {
     PyObject *found = PyObject_GetAttrString(cls, "emit");

@@ -84,3 +84,5 @@ class BatchingBolt(BatchingBase, Bolt):
             need_task_ids (bool): has no effect. Defaults to False.
         """
         super().emit(tup, stream, anchors, direct_task)
+
+    emit._pystorm_plain = emit  # type: ignore[attr-defined]  # rows in columns need not go through it

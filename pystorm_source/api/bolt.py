@@ -12,6 +12,8 @@ from pystorm_source.errors import MethodMissingError
 class Bolt(Component, BoltBase):
     """A bolt: ``process`` gets one tuple and may emit any number. streamparse's ``Bolt``.
 
+    ``emit_many`` emits many rows in one call; a bolt that defines ``process_many`` gets many tuples in one.
+
     By default an exception fails the Spark task, and Spark reads the range again. With ``exit_on_exception = False``
     it is logged and counted, the tuple is failed, and the bolt goes on with the next one.
 

@@ -205,7 +205,7 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
         )
     if issubclass(cls, Bolt):
         _check_one_kind(cls, where)
-        method = "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt)) else "process"
+        method = _method_of_bolt(cls, where)
         base = next(base for base in (BatchingBolt, ArrowBolt, AsyncBolt, Bolt) if issubclass(cls, base))
         missing = getattr(cls, method) is getattr(base, method)
         if missing and not (issubclass(cls, BatchingBolt) and cls.process_batches is not BatchingBolt.process_batches):
@@ -262,6 +262,34 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
                 f"AsyncBolt. Given: {cls.__name__}.{name}",
                 code="PYSTORM_INVALID_COMPONENT",
             )
+
+
+def _method_of_bolt(cls: type[Bolt], where: str) -> str:
+    """The method that gets its tuples."""
+    if cls.process_many is Bolt.process_many:
+        return "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt)) else "process"
+    for base, method in (
+        (BatchingBolt, "process_batch(key, tups)"),
+        (ArrowBolt, "process_batch(batch)"),
+        (AsyncBolt, "async def process(tup)"),
+        (CompiledBolt, "cdef int process_tuple(tup)"),
+    ):
+        if issubclass(cls, base):
+            raise TopologyError(
+                f"bolt {where} is of the class {base.__name__}, whose tuples come to {method}, never to process_many: "
+                f"derive it from Bolt alone, or rename the method. Given: {cls.__name__}.process_many",
+                code="PYSTORM_INVALID_COMPONENT",
+            )
+    for each in cls.__mro__:
+        if "process_many" in vars(each) and "process" not in vars(each):
+            break  # it takes the place of the process of a base
+        if "process" in vars(each):
+            raise TopologyError(
+                f"bolt {where} defines process_many(tups), so its process(tup) would never be called: remove one of "
+                f"them. Given: {each.__name__}.process",
+                code="PYSTORM_INVALID_COMPONENT",
+            )
+    return "process_many"
 
 
 def _frozen(config: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

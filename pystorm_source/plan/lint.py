@@ -131,6 +131,8 @@ def _rows_returned(plan: Plan) -> Iterator[Finding]:
         if not issubclass(cls, Bolt) or not component.streams or _is_named_in_source(cls, "emit"):
             continue
         method = "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt)) else "process"
+        if cls.process_many is not Bolt.process_many:
+            method = "process_many"
         if _returns_rows(getattr(cls, method)):
             yield Finding(
                 "rows-returned",
@@ -160,6 +162,8 @@ def _emits_of(function: ast.FunctionDef, own: str) -> int | None:
                 return None
             understood.add(id(node.func))
             emits += 1
+        elif isinstance(node, ast.Attribute) and node.attr == "emit_many":
+            return None  # it may give ids
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute):
             understood.add(id(node.value))

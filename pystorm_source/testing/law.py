@@ -142,6 +142,10 @@ OF_ERRORS: dict[Code, tuple[str, str]] = {
         "an emit has a value for each declared field",
         "Emit a value for each field of `outputs`, None for what is unknown",
     ),
+    "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH": (
+        "the columns of an emit_many are of the same length",
+        "Give a value of each field for every row, None for what is unknown",
+    ),
     "PYSTORM_VALUE_DOES_NOT_FIT": (
         "emits fit the declared types",
         "Emit values of the types in `outputs`, or declare the types that the values have",

@@ -12,7 +12,7 @@ from pystorm_source.api import AsyncBolt
 from pystorm_source.api.component import Component
 from pystorm_source.tuning.machine import main_delay
 
-METHODS = ("process", "process_batch", "next_tuple", "next_batch")
+METHODS = ("process", "process_many", "process_batch", "next_tuple", "next_batch")
 EVERY = 8
 """Calls of which one is timed. Less: fast components become slow. More: few calls of slow ones are seen."""
 
@@ -39,9 +39,10 @@ class CallTimes:
 
 def timed(cls: type[Component], times: CallTimes) -> type[Component]:
     """The class, with some of its calls timed; an AsyncBolt as it is, since its calls wait for nothing."""
-    own = {} if issubclass(cls, AsyncBolt) else {name: _timed(cls, name, times) for name in METHODS if _has(cls, name)}
-    names = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, **own}
-    return types.new_class(cls.__name__, (cls,), exec_body=lambda body: body.update(names))
+    names = [name for name in METHODS if _has(cls, name) and not issubclass(cls, AsyncBolt)]
+    own = {name: _timed(cls, name, times) for name in names if name != "process" or "process_many" not in names}
+    body = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, **own}
+    return types.new_class(cls.__name__, (cls,), exec_body=lambda made: made.update(body))
 
 
 def _has(cls: type[Component], name: str) -> bool:

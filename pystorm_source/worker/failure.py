@@ -17,7 +17,7 @@ AGAIN = "mend it and start again: a query with a checkpoint goes on with this mi
 OTHERWISE = (
     "; or go on without such tuples: exit_on_exception = False in the bolt, and topology.dead.letter=stream or drop"
 )
-OF_TUPLES = ("process", "process_batch", "group_key")
+OF_TUPLES = ("process", "process_many", "process_batch", "group_key")
 """Methods whose exception concerns a tuple that the topology may go on without."""
 
 

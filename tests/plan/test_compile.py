@@ -19,6 +19,7 @@ from pystorm_source import (
     PartitionedSpout,
     Spout,
     Stream,
+    TicklessBatchingBolt,
     Topology,
 )
 from pystorm_source.errors import OptionError, TopologyError, UsageError
@@ -428,6 +429,35 @@ def test_an_arrow_bolt_is_of_no_other_kind(other):
     )
 
 
+def many(base=Bolt, **body):
+    return type("B", (base,), {"process_many": lambda self, tups: None, **body})
+
+
+def test_a_bolt_with_process_many_needs_no_process():
+    inputs = [GlobalStreamId("lines")]
+    for bolt in (many(), many(Words)):
+        compile_plan(type("T", (Topology,), {"lines": Lines.spec(), "b": bolt.spec(inputs=inputs)}))
+
+
+def test_a_process_that_would_never_be_called():
+    inputs = [GlobalStreamId("lines")]
+    for bolt in (many(process=Words.process), type("B", (many(),), {"process": Words.process})):
+        refused(r"'b' of T defines process_many.*never be called.*Given: B.process", b=bolt.spec(inputs=inputs))
+
+
+def test_a_process_many_that_would_never_be_called():
+    compiled = type("Compiled", (CompiledBolt, Bolt), {})
+    for base, kind, method in (
+        (BatchingBolt, "BatchingBolt", "process_batch"),
+        (TicklessBatchingBolt, "BatchingBolt", "process_batch"),
+        (ArrowBolt, "ArrowBolt", "process_batch"),
+        (AsyncBolt, "AsyncBolt", "async def process"),
+        (compiled, "CompiledBolt", "cdef int process_tuple"),
+    ):
+        bolt = many(base).spec(inputs=[GlobalStreamId("lines")])
+        refused(rf"'b' of T is of the class {kind}, whose tuples come to {method}.*never to process_many", b=bolt)
+
+
 def test_spouts_without_a_way_to_read():
     refused("exactly one of.*defines neither", s=type("S", (PartitionedSpout,), {"outputs": ["a"]}).spec())
     both = {"outputs": ["a"], "next_tuple": lambda self: None, "next_batch": lambda self: None}
@@ -554,12 +584,13 @@ def test_a_name_that_is_no_topology_lists_those_that_are(module, name):
     assert caught.value.code == ("PYSTORM_NOT_A_TOPOLOGY" if name == "Words" else "PYSTORM_TOPOLOGY_NOT_FOUND")
 
 
-@pytest.mark.parametrize("method", ["process", "process_tick", "initialize", "cleanup"])
+@pytest.mark.parametrize("method", ["process", "process_many", "process_tick", "initialize", "cleanup"])
 def test_a_method_that_yields_would_never_run(method):
     def yields(self, *given):
         yield given
 
-    bolt = type("Yields", (Bolt,), {"process": lambda self, tup: None, method: yields})
+    own = {} if method == "process_many" else {"process": lambda self, tup: None}
+    bolt = type("Yields", (Bolt,), {**own, method: yields})
     lines = Lines.spec()
     with pytest.raises(TopologyError, match=rf"{method}\(\) of 'yields' of T must not yield.*self\.emit"):
         compile_plan(type("T", (Topology,), {"lines": lines, "yields": bolt.spec(inputs=[lines])}))

@@ -478,3 +478,35 @@ def test_a_bolt_that_returns_rows_and_has_no_emit():
     (finding,) = lint(plan)
     assert (finding.code, finding.component) == ("rows-returned", "a")
     assert "process() of ReturnsRows returns rows and emits nothing" in finding.meaning
+
+
+class ReturnsMany(ReturnsRows):
+    def process_many(self, tups):
+        return [tup.values for tup in tups]
+
+
+class EmitsMany(ReturnsMany):
+    def process_many(self, tups):
+        self.emit_many([tup.values[0] for tup in tups])
+        return [1]
+
+
+def test_a_process_many_that_returns_rows_and_has_no_emit():
+    spout = Plain.spec()
+    bolts = {"a": ReturnsMany.spec(inputs=[spout]), "b": EmitsMany.spec(inputs=[spout])}
+    (finding,) = lint(compile_plan(type("T", (Topology,), {"s": spout, **bolts})))
+    assert (finding.code, finding.component) == ("rows-returned", "a")
+    assert "process_many() of ReturnsMany returns rows and emits nothing" in finding.meaning
+
+
+class HearsOfMany(Plain):
+    def next_tuple(self):
+        self.emit(["a"])
+        self.emit_many(["b"], tup_ids=[1])
+
+    def ack(self, tup_id):
+        pass
+
+
+def test_ids_of_an_emit_many_are_seen():
+    assert found(s=HearsOfMany.spec()) == []

@@ -28,6 +28,7 @@ WRONG = {
     "PYSTORM_EMIT_NOT_A_LIST": lambda bolt: bolt.emit("word"),
     "PYSTORM_UNKNOWN_STREAM": lambda bolt: bolt.emit([1, "a"], stream="other"),
     "PYSTORM_WRONG_NUMBER_OF_FIELDS": lambda bolt: bolt.emit([1]),
+    "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH": lambda bolt: bolt.emit_many([1, 2], ["a"]),
     "PYSTORM_VALUE_DOES_NOT_FIT": lambda bolt: bolt.emit(["one", "a"]),
     "PYSTORM_INVALID_DIRECT_TASK": lambda bolt: bolt.emit([1, "a"], direct_task=1),
     "PYSTORM_INVALID_ANCHOR": lambda bolt: bolt.emit([1, "a"], anchors="1"),

@@ -122,6 +122,18 @@ def test_emits_are_anchored_to_their_own_tuple_whatever_runs_between(ordered):
 
 
 @ORDERED
+def test_an_emit_many_is_so_many_emits(ordered):
+    class Twice(Waits):
+        async def process(self, tup):
+            await asyncio.sleep(tup.values.n * 7 % 5 * 0.001)
+            self.emit_many([tup.values.n] * 2)
+
+    found = values(run_topology(line(Twice, Keeps), keys(ordered=ordered)), "b0")
+    assert sorted(found) == sorted(2 * list(range(20)))
+    assert not ordered or found == sorted(found)
+
+
+@ORDERED
 def test_so_many_are_under_way_at_once_and_no_more(ordered):
     class Counts(Waits):
         now = most = taken = 0

@@ -288,6 +288,17 @@ def _():
     run_topology(through(Count))
 
 
+@raises("PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH")
+def _():
+    class Count(Bolt):
+        outputs = ["word string", "count long"]
+
+        def process(self, tup):
+            self.emit_many(["the", "cow"], [2])
+
+    run_topology(through(Count))
+
+
 @raises("PYSTORM_VALUE_DOES_NOT_FIT")
 def _():
     class Count(Bolt):
