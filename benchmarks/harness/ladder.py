@@ -50,7 +50,7 @@ LADDER = (
     Benchmark("core", "tuples/s of topologies in one process without Spark; against pystorm over its pipe and bytewax"),
     Benchmark("purgatory", "ns to complete an operation and watch another, bytes per pending one; against Kafka's"),
     Benchmark("async", "requests/s of an AsyncBolt with 20,000 in flight; against aiohttp and httpx by hand"),
-    Benchmark("topologies", "tuples/s at the last bolt of topologies in one thread; against Storm on all cores"),
+    Benchmark("topologies", "tuples/s of topologies in one thread, and in a process per core; against Storm on all"),
     Benchmark("compiled", "tuples/s of the same with compiled components; against Storm, and those in Python"),
     Benchmark("acker", "tuples/s with acking; against the same without"),
     Benchmark("latency", "seconds from a spout tuple's emit to its ack at half of full load; against Storm"),

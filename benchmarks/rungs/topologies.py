@@ -1,10 +1,11 @@
-"""Tuples per second at the last bolt, components in Python, one thread, against Storm's, in Java, on all cores.
+"""Tuples per second at the last bolt, components in Python, one thread each, against Storm's, in Java, on all cores.
 
     null          constant spout → null bolt
     id-null       constant spout → id bolt → null bolt
     word-count    sentence → split → count, values by index; -named: values by name; -two: two counting tasks;
                   -columns: by emit_many and process_many
     null-acked, id-null-acked, word-count-acked    the same with message ids, against Storm with one acker
+    -machine           each of the six in two processes, pinned to a core each, as two tasks of Spark run it
     threads       constant spout → two tasks that hash for a millisecond without the lock, a thread each; against inline
     idle-inline, idle-threads    silent spout → ten tasks of a null bolt: what the process takes of a core
 
@@ -21,6 +22,7 @@ import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import NamedTuple
 
@@ -29,6 +31,7 @@ from benchmarks.harness.floor import bolt_nanos, spout_nanos
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.peers import STORM, java_classes
 from benchmarks.harness.record import Record, cores, record, rounded, spread
+from benchmarks.harness.two_processes import TwoProcesses
 from benchmarks.harness.windows import Program
 from benchmarks.rungs.core import NO_OUTPUT, ROW, SENTENCE, WORD, WORDS, Case, tuples_per_second
 from pystorm_source.api import Bolt, Spout
@@ -105,7 +108,16 @@ CASES = {
     ),
 }
 
-
+MACHINE_ASKED = {
+    NULL: 2.0,
+    ID_NULL: 1.8,
+    WORD_COUNT: 1.2,
+    NULL_ACKED: 8.0,
+    ID_NULL_ACKED: 9.0,
+    WORD_COUNT_ACKED: 4.0,
+}
+"""Of two processes, each of which runs the first case of that topology."""
+QUICK_WINDOW_MILLIS = 100
 IDLE_MILLIS = 2_000
 SETTLE_MILLIS = 3_000
 """Until a spout that has nothing is asked every 10 ms only."""
@@ -150,7 +162,7 @@ class Storm:
 def run(settings: Settings) -> Iterator[Record]:
     """Measures the cases in turn with Storm's topology that does the same: ``runs`` times for each of its starts."""
     for peer_case in CASES:
-        if any(settings.wants(case.name) for case in CASES[peer_case]):
+        if any(map(settings.wants, [machine_case(peer_case), *(case.name for case in CASES[peer_case])])):
             yield from measure(peer_case, settings)
     if settings.wants("threads"):
         yield threads(settings)
@@ -198,28 +210,37 @@ def idle(scheduler: str, settings: Settings) -> Record:
     return record("topologies", f"idle-{scheduler}", shares, "% of a core", asked=1.0, less_is_better=True)
 
 
+def machine_case(peer_case: StormCase) -> str:
+    """The name of the case with two processes."""
+    return f"{CASES[peer_case][0].name}-machine"
+
+
 def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
     """The cases that this topology of Storm is the peer of."""
+    one, machine = CASES[peer_case][0], machine_case(peer_case)
+    window = QUICK_WINDOW_MILLIS if settings.quick else WINDOW_MILLIS
     ours: dict[str, list[float]] = defaultdict(list)
     floors: dict[str, list[float]] = defaultdict(list)
     starts: list[list[float]] = []
     missing: str | None = None
     small = 40 if settings.quick else 1
     for _ in range(1 if settings.quick else STARTS):
-        storm, missing = started(peer_case, settings)
         seen = []
-        try:
+        with ExitStack() as stack:
+            both = stack.enter_context(TwoProcesses(one.topology, window))
+            storm, missing = started(peer_case, settings)
+            if storm is not None:
+                stack.callback(storm.end)
             for _ in range(settings.runs_of(3)):
                 for case in CASES[peer_case]:
                     ours[case.name].append(tuples_per_second(case, case.emits // small))
                     floors[case.name].append(case.floor(case.emits // small // 8))
+                ours[machine].append(both.tuples_per_second(window))
                 if storm is not None:
                     seen.append(storm.tuples_per_second())
-        finally:
-            if storm is not None:
-                storm.end()
         starts.append(seen)
     theirs = max(starts, key=lambda seen: statistics.median(seen) if seen else 0.0)
+    peer_starts = [rounded(statistics.median(seen)) for seen in starts if seen] or None
     for case in CASES[peer_case]:
         yield record(
             "topologies",
@@ -231,10 +252,25 @@ def measure(peer_case: StormCase, settings: Settings) -> Iterator[Record]:
             peer_values=theirs,
             asked=case.asked,
             peer_spread=spread(theirs),
-            peer_starts=[rounded(statistics.median(seen)) for seen in starts if seen] or None,
+            peer_starts=peer_starts,
             floor_ns=round(statistics.median(floors[case.name]), 1),
             note=missing,
         )
+    single = statistics.median(ours[one.name])
+    yield record(
+        "topologies",
+        machine,
+        ours[machine],
+        "tuples/s",
+        peer=PEER,
+        peer_version=STORM.version,
+        peer_values=theirs,
+        asked=MACHINE_ASKED[peer_case],
+        peer_spread=spread(theirs),
+        peer_starts=peer_starts,
+        over_one=round(statistics.median(ours[machine]) / single, 2),
+        note=missing,
+    )
 
 
 def started(case: StormCase, settings: Settings) -> tuple[Storm | None, str | None]:
