@@ -1,8 +1,9 @@
-"""The peers of ``through_spark``: the plainest streaming sources that Spark's Python data source API allows.
+"""Peers of ``through_spark`` and ``columns``: the plainest streaming sources that Spark's Python data source API has.
 
-Both give the rows (n, n / 2) of their offsets, from two partitions, as many per micro-batch as ``step`` says, up to
+They give the rows (n, n / 2) of their offsets, from two partitions, as many per micro-batch as ``step`` says, up to
 ``total``. ``bare_tuples`` yields tuples from a generator with nothing else in it; ``bare_batches`` yields Arrow batches
-made by numpy. Imported by Spark's Python processes: imports nothing of the engine.
+made by numpy, ``bare_even`` the rows of these whose n is even. Imported by Spark's Python processes: imports nothing of
+the engine.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from itertools import pairwise
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from benchmarks.harness.pairs import pair_batch
+from benchmarks.harness.pairs import even_batches, pair_batch
 
 PARTITIONS = 2
 
@@ -65,6 +66,13 @@ class BatchReader(BareReader):
             yield pair_batch(start, min(start + self.batch_rows, partition.end))
 
 
+class EvenReader(BatchReader):
+    """Those of them whose n is even."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return even_batches(super().read(partition))
+
+
 class BareTuples(DataSource):
     """``format("bare_tuples")``; options ``step`` and ``total``."""
 
@@ -89,3 +97,15 @@ class BareBatches(BareTuples):
     def streamReader(self, schema: object) -> DataSourceStreamReader:
         step, total = int(self.options["step"]), int(self.options["total"])
         return BatchReader(step, total, int(self.options["batch_rows"]))
+
+
+class BareEven(BareBatches):
+    """``format("bare_even")``; as ``bare_batches``."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "bare_even"
+
+    def streamReader(self, schema: object) -> DataSourceStreamReader:
+        step, total = int(self.options["step"]), int(self.options["total"])
+        return EvenReader(step, total, int(self.options["batch_rows"]))

@@ -8,8 +8,8 @@ from itertools import cycle
 from time import perf_counter_ns
 from typing import Any
 
-from benchmarks.harness.pairs import pair_batch
-from pystorm_source.api import Bolt, Grouping, PartitionedSpout, Spout, Topology, Tuple
+from benchmarks.harness.pairs import even, pair_batch
+from pystorm_source.api import ArrowBolt, Bolt, Grouping, PartitionedSpout, Spout, Topology, Tuple
 
 SENTENCES = (
     "the cow jumped over the moon",
@@ -107,6 +107,15 @@ class PairIdBolt(Bolt):
 
     def process(self, tup: Tuple) -> None:
         self.emit(tup.values)
+
+
+class EvenBolt(ArrowBolt):
+    """Passes batches on without the rows whose n is odd."""
+
+    outputs = ["n long", "x double"]
+
+    def process_batch(self, batch: Any) -> None:
+        self.emit_batch(even(batch))
 
 
 class NullBolt(Bolt):
@@ -466,3 +475,17 @@ class BatchOut(Topology):
     """BatchSpout → output."""
 
     last = BatchSpout.spec()
+
+
+class BatchIdOut(Topology):
+    """BatchSpout → PairIdBolt → output."""
+
+    spout = BatchSpout.spec()
+    last = PairIdBolt.spec(inputs=[spout])
+
+
+class BatchEvenOut(Topology):
+    """BatchSpout → EvenBolt → output."""
+
+    spout = BatchSpout.spec()
+    last = EvenBolt.spec(inputs=[spout])

@@ -68,6 +68,9 @@ LADDER = (
     Benchmark("overload", "batch time, goodput and memory of a query with ten times its load; against fixed limits"),
     Benchmark("observe", "what counts, metrics and the page cost a query; size of a report and of the progress"),
     Benchmark("through_spark", "rows/s of a streaming query; against bare Python data sources"),
+    Benchmark(
+        "columns", "rows/s of Arrow batches in bolts; against rows, a bare source of Arrow, Spark's with mapInArrow"
+    ),
 )
 
 
