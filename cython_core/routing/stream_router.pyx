@@ -382,16 +382,16 @@ cdef class StreamRouter:
         cdef dict parts = {}
         cdef list payloads = None
         cdef Py_ssize_t i, to
-        cdef PyObject *chosen
+        cdef BatchInserter inserter
         cdef array.array choices = array.clone(PLACES, rows.count, False)
         cdef array.array counts = array.clone(PLACES, route.fan, True)
         cdef array.array places
         if route.selected > 0:
             payloads = rows.between(0, rows.count, {route.positions[i] for i in range(route.selected)})
         for i in range(rows.count):
-            chosen = <PyObject *>route.choose(None if payloads is None else payloads[i])
+            inserter = route.choose(None if payloads is None else payloads[i])
             to = 0
-            while route.targets[to] is not chosen:
+            while route.targets[to] != <PyObject *>inserter:
                 to += 1
             choices.data.as_ints[i] = <int>to
             counts.data.as_ints[to] += 1
