@@ -1,4 +1,4 @@
-"""Bolts of batches, and batches before bolts of rows: the rows are those of tuples."""
+"""Bolts of batches, batches before bolts of rows, and calls for many rows: the rows are those of tuples."""
 
 from collections import Counter
 
@@ -49,6 +49,36 @@ class BatchEach(Bolt):
         self.emit_batch(pa.record_batch([pa.array([tup.values.n])], names=["n"]))
 
 
+class PassMany(Bolt):
+    """Rows by calls for many, each behind its own."""
+
+    outputs = ["n long"]
+
+    def process_many(self, tups):
+        for tup in tups:
+            self.emit_many([tup.values.n], anchors=[tup])
+
+
+class PassTogether(Bolt):
+    """All rows of a call, behind all that it got."""
+
+    outputs = ["n long"]
+
+    def process_many(self, tups):
+        self.emit_many([tup.values.n for tup in tups])
+
+
+class EmitMany(Numbers):
+    """Emits seven offsets by a call."""
+
+    def next_tuple(self):
+        if self.at == self.end:
+            return False
+        now = range(self.at, min(self.at + 7, self.end))
+        self.emit_many(now, tup_ids=now)
+        self.at = now.stop
+
+
 class PassBatches(Numbers):
     """Emits batches of seven offsets from next_tuple."""
 
@@ -60,8 +90,9 @@ class PassBatches(Numbers):
         self.at = stop
 
 
-SPOUTS = (Numbers, Batches, PassBatches)
-BOLTS = (Pass, PassBatch, PassEach, BatchEach)
+SPOUTS = (Numbers, Batches, PassBatches, EmitMany)
+APART = (Pass, PassBatch, PassEach, BatchEach, PassMany)
+BOLTS = (*APART, PassTogether)
 
 
 def output_of(made, component, overrides=None, total=TOTAL):
@@ -89,9 +120,13 @@ GROUPINGS = {
     "global": Grouping.GLOBAL,
 }
 DRAWN_TOTAL = 120
-DRAWN_LINES = st.lists(
-    st.tuples(st.sampled_from(BOLTS), st.sampled_from(sorted(GROUPINGS)), st.integers(1, 3)), min_size=1, max_size=3
-)
+
+
+def drawn_lines(bolts):
+    of_one = st.tuples(st.sampled_from(bolts), st.sampled_from(sorted(GROUPINGS)), st.integers(1, 3))
+    return st.lists(of_one, min_size=1, max_size=3)
+
+
 DRAWN_OPTIONS = st.fixed_dictionaries(
     {
         "topology.scheduler": st.sampled_from(["inline", "threads"]),
@@ -117,7 +152,7 @@ def left_in_queues(worker):
     return sum(queue.held_rows for queue in queues), sum(queue.held_bytes for queue in queues)
 
 
-@given(st.sampled_from(SPOUTS), DRAWN_LINES, DRAWN_OPTIONS)
+@given(st.sampled_from(SPOUTS), drawn_lines(BOLTS), DRAWN_OPTIONS)
 @settings(max_examples=60, deadline=None)
 def test_any_line_of_both_forms_gives_the_rows_and_counts_of_one_form(spout, line, options):
     made, times = line_of(spout, line)
@@ -143,6 +178,17 @@ class Poisoned(Bolt):
             self.emit(tup.values)
 
 
+class PoisonedMany(Bolt):
+    outputs = ["n long"]
+
+    def process_many(self, tups):
+        for tup in tups:
+            if tup.values.n % 10 == 3:
+                self.fail(tup)
+            else:
+                self.emit_many([tup.values.n], anchors=[tup])
+
+
 class PoisonedBatch(ArrowBolt):
     outputs = ["n long"]
 
@@ -166,9 +212,9 @@ class PoisonedCall(ArrowBolt):
 
 @given(
     st.sampled_from(SPOUTS),
-    DRAWN_LINES,
+    drawn_lines(APART),  # one tuple that fails takes all with it that were emitted together
     st.tuples(
-        st.sampled_from([Poisoned, PoisonedBatch, PoisonedCall]),
+        st.sampled_from([Poisoned, PoisonedMany, PoisonedBatch, PoisonedCall]),
         st.sampled_from(["shuffle", "n", "part", "global"]),
         st.integers(1, 3),
     ),
