@@ -430,10 +430,12 @@ cdef class BoltExecutor(Executor):
     cdef int set_most(self, long quota, long taken, unsigned long long emits, uint64_t until) except -1:
         """After a call with ``taken`` tuples: the next one is to take no longer than a turn, until ``until``, and to
         emit what there is room for."""
+        cdef long sent = <long>emits
+        cdef long waits = <long>self.pending.count
         if until != 0 and ps_coarse_nanos() >= until:
             self.most = max(1, taken >> 1)
-        elif self.pending.count > 0:
-            self.most = max(1, <long>(taken - taken * <long>min(self.pending.count, emits) // <long>max(1, emits)))
+        elif waits > 0:
+            self.most = max(1, taken - taken * min(waits, sent) // max(1, sent))
         elif taken == self.most:
             self.most = min(quota, taken + max(1, taken >> MORE_SHIFT))
         return 0

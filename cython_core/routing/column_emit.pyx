@@ -76,7 +76,8 @@ cdef Py_ssize_t length_of(tuple columns, tuple ids) except -1:
                 ValueError,
                 "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH",
                 f"emit_many takes columns of the same length, a value of each field for every row"
-                f"{'' if ids is None else ', and as many tup_ids'}; Given: columns of {[len(c) for c in columns]} values"
+                f"{'' if ids is None else ', and as many tup_ids'}; "
+                f"Given: columns of {[len(each) for each in columns]} values"
                 f"{'' if ids is None else f', {rows} tup_ids'}"
             )
     return rows
