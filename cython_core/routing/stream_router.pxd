@@ -66,6 +66,7 @@ cdef class StreamRouter:
     cdef int route_copies(self, BatchSlice rows, const anchor_t *anchor, object task) except -1
     cdef int route_parts(self, Route route, BatchSlice rows, const anchor_t *anchor, object task) except -1
     cdef dict parts_of(self, Route route, BatchSlice rows)
+    cdef dict chosen_parts(self, Route route, BatchSlice rows)
     cdef int send_part(self, BatchInserter inserter, BatchSlice rows, const anchor_t *anchor) except -1
     cdef int route_custom(self, Route route, object payload, const anchor_t *anchor, list task_ids) except -1
     cdef object copied(self, object payload)

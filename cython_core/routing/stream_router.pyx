@@ -147,12 +147,7 @@ cdef class Route:
         return first
 
 
-cdef int add_place(dict parts, int task, Py_ssize_t place) except -1:
-    cdef array.array places = parts.get(task)
-    if places is None:
-        parts[task] = places = array.array("i")
-    places.append(place)
-    return 0
+cdef array.array PLACES = array.array("i")
 
 
 @cython.final
@@ -373,19 +368,42 @@ cdef class StreamRouter:
         cdef dict parts = {}
         cdef Py_ssize_t i
         cdef BatchInserter inserter
+        if route.kind != GROUPING_CUSTOM:
+            return self.chosen_parts(route, rows)
+        for i, values in enumerate(rows.between(0, rows.count)):
+            payload = named_values(values, self.source.values_class)
+            for chosen in self.chosen_by(route, payload):
+                inserter = <BatchInserter>chosen
+                parts.setdefault(inserter.task, array.array("i")).append(i)
+        return parts
+
+    cdef dict chosen_parts(self, Route route, BatchSlice rows):
+        """Of a grouping that chooses one task for each row. Counted first, so that each place is written once."""
+        cdef dict parts = {}
         cdef list payloads = None
-        if route.kind == GROUPING_CUSTOM:
-            payloads = rows.between(0, rows.count)
-        elif route.selected > 0:
+        cdef Py_ssize_t i, to
+        cdef BatchInserter inserter
+        cdef array.array choices = array.clone(PLACES, rows.count, False)
+        cdef array.array counts = array.clone(PLACES, route.fan, True)
+        cdef array.array places
+        if route.selected > 0:
             payloads = rows.between(0, rows.count, {route.positions[i] for i in range(route.selected)})
         for i in range(rows.count):
-            if route.kind != GROUPING_CUSTOM:
-                inserter = route.choose(None if payloads is None else payloads[i])
-                add_place(parts, inserter.task, i)
-                continue
-            payload = named_values(payloads[i], self.source.values_class)
-            for chosen in self.chosen_by(route, payload):
-                add_place(parts, (<BatchInserter>chosen).task, i)
+            inserter = route.choose(None if payloads is None else payloads[i])
+            to = 0
+            while route.targets[to] != <PyObject *>inserter:
+                to += 1
+            choices.data.as_ints[i] = <int>to
+            counts.data.as_ints[to] += 1
+        for to in range(route.fan):
+            if counts.data.as_ints[to] > 0:
+                places = array.clone(PLACES, counts.data.as_ints[to], False)
+                parts[(<BatchInserter>route.targets[to]).task] = places
+                counts.data.as_ints[to] = 0
+                for i in range(rows.count):
+                    if choices.data.as_ints[i] == to:
+                        places.data.as_ints[counts.data.as_ints[to]] = <int>i
+                        counts.data.as_ints[to] += 1
         return parts
 
     cdef int send_part(self, BatchInserter inserter, BatchSlice rows, const anchor_t *anchor) except -1:
