@@ -21,9 +21,9 @@ MOST_METRICS = 1_000
 """Of a query. More: a component that makes up names fills the driver's memory. Fewer: some are not shown."""
 
 
-WAIT_SECONDS = 0.25
-"""How long the next micro-batch waits for reports of the one that has ended. Too large: a query loses this time when a
-worker took its report along. Too small: on a busy machine the counts of a micro-batch lack some ranges."""
+WAIT_SECONDS = 1.0
+"""How long the next micro-batch waits for reports of the one that has ended. Too large: a query loses this time, once,
+when a worker was killed with its report. Too small: on a busy machine the counts of a micro-batch lack some ranges."""
 
 
 class QueryCounts:
