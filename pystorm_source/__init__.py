@@ -37,6 +37,7 @@ else:
         TicklessBatchingBolt,
         Topology,
         Tuple,
+        TupleList,
     )
     from pystorm_source.api.topology import Drawing
 
@@ -85,6 +86,7 @@ __all__ = [
     "TicklessBatchingBolt",
     "Topology",
     "Tuple",
+    "TupleList",
     "__version__",
     "await_query",
     "explain",

@@ -96,6 +96,7 @@ Code = Literal[
     # emits
     "PYSTORM_ROWS_RETURNED",
     "PYSTORM_UNKNOWN_STREAM",
+    "PYSTORM_UNKNOWN_FIELD",
     "PYSTORM_EMIT_NOT_A_LIST",
     "PYSTORM_WRONG_NUMBER_OF_FIELDS",
     "PYSTORM_COLUMNS_OF_UNEQUAL_LENGTH",
@@ -524,6 +525,11 @@ CONDITIONS: dict[Code, Condition] = {
         "ValueError",
         "A component emits to a stream that it does not declare.",
         "Declare it in `outputs`: `Stream(['field type'], name='stream')`.",
+    ),
+    "PYSTORM_UNKNOWN_FIELD": Condition(
+        "ValueError",
+        "`tups.column(field)` in `process_many` names a field that a stream of the tuples does not have.",
+        "Name a field of that stream, or its place from 0 on; `tup.stream` tells the tuples of several streams apart.",
     ),
     "PYSTORM_EMIT_NOT_A_LIST": Condition(
         "TypeError",

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from benchmarks.harness.pairs import even, pair_batch
-from pystorm_source.api import ArrowBolt, Bolt, Grouping, PartitionedSpout, Spout, Topology, Tuple
+from pystorm_source.api import ArrowBolt, Bolt, Grouping, PartitionedSpout, Spout, Topology, Tuple, TupleList
 
 SENTENCES = (
     "the cow jumped over the moon",
@@ -187,8 +187,8 @@ class SplitInColumns(Bolt):
 
     outputs = ["word string"]
 
-    def process_many(self, tups: list[Tuple]) -> None:
-        self.emit_many(" ".join([tup.values[0] for tup in tups]).split())
+    def process_many(self, tups: TupleList) -> None:
+        self.emit_many(" ".join(tups.column(0)).split())
 
 
 class CountSilentlyInColumns(Bolt):
@@ -197,8 +197,8 @@ class CountSilentlyInColumns(Bolt):
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         self.counts: Counter[str] = Counter()
 
-    def process_many(self, tups: list[Tuple]) -> None:
-        self.counts.update([tup.values[0] for tup in tups])
+    def process_many(self, tups: TupleList) -> None:
+        self.counts.update(tups.column(0))
 
 
 class SplitByName(Bolt):

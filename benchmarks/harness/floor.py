@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from itertools import repeat, starmap
 from typing import Any
 
-from pystorm_source.api import Bolt, PartitionedSpout, Spout, Tuple
+from pystorm_source.api import Bolt, PartitionedSpout, Spout, Tuple, TupleList
 from pystorm_source.clock import SystemClock
 
 CLOCK = SystemClock()
@@ -33,7 +33,7 @@ def bolt_nanos(cls: type[Bolt], values: tuple[Any, ...], calls: int) -> float:
     """Nanoseconds per tuple of these values in ``process``, or in the bolt's ``process_many``."""
     tup = Tuple(None, "spout", "default", 1, values)
     if cls.process_many is not Bolt.process_many:
-        tups = [tup] * MANY
+        tups = TupleList([tup] * MANY)
         return _nanos(map(_started(cls, callable).process_many, repeat(tups, max(1, calls // MANY))), calls)
     return _nanos(map(_started(cls, callable).process, repeat(tup, calls)), calls)
 

@@ -5,10 +5,10 @@ from cython_core.acking.acker cimport anchor_t
 from cython_core.executors.executor cimport Executor, ps_call
 from cython_core.queues.broadcast_ring cimport BroadcastReader
 from cython_core.queues.receive_queue cimport ReceiveQueue
-from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.output_collector cimport BoltOutputCollector
+from cython_core.routing.tuple_list cimport TupleList
 from cython_core.timing.timer_service cimport TimerService, TurnTimer
-from cython_core.tuples.tuple cimport Tuple, TupleSource
+from cython_core.tuples.tuple cimport Tuple, TupleBatch, TupleSource
 
 
 cdef class BoltExecutor(Executor):
@@ -49,17 +49,18 @@ cdef class BoltExecutor(Executor):
     cdef long force_feed(self, long quota) except -1
     cdef uint64_t begin_taking(self) except? 0
     cdef int end_taking(self, uint64_t began) except -1
-    cdef int skip(self, PyObject *item) except -1
+    cdef int skip(self, PyObject *item, bint held=*) except -1
     cdef bint gives_batches(self) except -1
     cdef long consume(self, long quota) except -1
     cdef long consume_many(self, long quota) except -1
     cdef int set_most(self, long quota, long taken, unsigned long long emits, uint64_t until) except -1
-    cdef int give_many(self, list tups, bint tracked, long long offset) except -1
-    cdef int many_raised(self, list tups) except -1
-    cdef int fail_many(self, list tups, object cause) except -1
+    cdef void *take_columns(self, long most) except? NULL
+    cdef int give_many(self, TupleList given, bint tracked, long long offset) except -1
+    cdef int many_raised(self, TupleList given) except -1
+    cdef int fail_many(self, TupleList given, object cause) except -1
     cdef int ack_many(self, list tups) except -1
     cdef bint empty(self) noexcept
-    cdef int release_at(self, Py_ssize_t place, BatchSlice rows) noexcept
+    cdef int release_at(self, Py_ssize_t place, TupleBatch rows) noexcept
     cdef int open_rows(self, PyObject *item) except -1
     cdef int close_rows(self) except -1
     cdef void *poll_row(self) except? NULL

@@ -16,14 +16,16 @@ from cython_core.executors.spout_executor cimport spouts_at_most
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, ps_incref
 from cython_core.queues.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll, queue_size, release_rows
-from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.output_collector cimport (
     BoltOutputCollector, anchor_to_tuple, refuse_rows, set_current_collector,
 )
+from cython_core.routing.tuple_list cimport TupleList, list_of
 from cython_core.timing.timer_service cimport TimerService, new_timer
 from cython_core.timing.turn_times cimport TurnTimes, end_call
+from cython_core.tuples.column_slice cimport ColumnSlice
 from cython_core.tuples.tuple cimport (
-    ACKED, OPEN, Tuple, TupleSource, gather, name_values, new_edge, new_tuple, recycle, ring_edge, take, take_gathered,
+    ACKED, OPEN, Tuple, TupleBatch, TupleSource, gather, name_values, new_edge, new_tuple, ps_refcount, recycle,
+    ring_edge, take, take_gathered,
 )
 
 from cython_core.executors.batching import BatchingBase
@@ -80,6 +82,7 @@ cdef class BoltExecutor(Executor):
         Executor.ready(self)
         instance = self.instance
         self.takes_many = self.batching is None and instance.process_many != BoltBase.process_many.__get__(instance)
+        self.queue.takes_columns = self.takes_many
         self.call = instance.process_many if self.takes_many else instance.process
         ps_call_resolve(&self.entry, <PyObject *>self.call)
         if isinstance(instance, CompiledBolt) and self.call == CompiledBolt.process.__get__(instance):
@@ -220,18 +223,20 @@ cdef class BoltExecutor(Executor):
             ps_acker_take_late(&acker.acker, began, acker.acker.now)
         return 0
 
-    cdef int skip(self, PyObject *item) except -1:
-        """A tuple whose trees have all failed while it waited: nothing that the bolt made of it would count."""
-        cdef BatchSlice rows
+    cdef int skip(self, PyObject *item, bint held=True) except -1:
+        """A tuple whose trees have all failed while it waited: nothing that the bolt made of it would count. ``held``:
+        whether the rows that it carries, if it does, are held in a queue or ring."""
+        cdef TupleBatch rows
         self.skipped += 1
-        if isinstance((<Tuple>item).payload, BatchSlice):
-            rows = <BatchSlice>(<Tuple>item).payload
+        if isinstance((<Tuple>item).payload, TupleBatch):
+            rows = <TupleBatch>(<Tuple>item).payload
             self.skipped += rows.count - 1
-            self.release_at(self.place, rows)
+            if held:
+                self.release_at(self.place, rows)
         ps_decref(item)
         return 0
 
-    cdef int release_at(self, Py_ssize_t place, BatchSlice rows) noexcept:
+    cdef int release_at(self, Py_ssize_t place, TupleBatch rows) noexcept:
         """It is done with a batch that came by the queue (0) or a reader."""
         cdef BroadcastReader reader
         if place == 0:
@@ -254,7 +259,7 @@ cdef class BoltExecutor(Executor):
     cdef int close_rows(self) except -1:
         """All rows of the batch are tuples by now: it is no edge of its trees any more, which theirs are."""
         cdef Tuple tup = self.opened
-        cdef BatchSlice rows = <BatchSlice>tup.payload
+        cdef TupleBatch rows = <TupleBatch>tup.payload
         self.opened = self.opened_rows = None
         self.release_at(self.opened_place, rows)
         take_gathered(tup)
@@ -267,7 +272,7 @@ cdef class BoltExecutor(Executor):
     cdef void *poll_row(self) except? NULL:
         """The next row of the batch that is open, as a tuple of its own; the caller takes over the reference. Behind
         the last one the batch is closed."""
-        cdef BatchSlice rows = <BatchSlice>self.opened.payload
+        cdef TupleBatch rows = <TupleBatch>self.opened.payload
         cdef Py_ssize_t end
         cdef Tuple tup
         if self.opened_rows is None or self.opened_next == len(self.opened_rows):
@@ -376,6 +381,11 @@ cdef class BoltExecutor(Executor):
         """At most ``quota`` tuples to the bolt, in one call of process_many. Returns how many left the queue."""
         cdef BoltOutputCollector collector = self.collector
         cdef list tups = []
+        cdef long most = min(quota, self.most)
+        cdef long given = 0
+        cdef bint single = True
+        cdef long rows
+        cdef bint is_part
         cdef bint tracked = False
         cdef long long offset = -1
         cdef long taken = 0
@@ -387,11 +397,15 @@ cdef class BoltExecutor(Executor):
         cdef unsigned long long emits = collector.emits
         cdef bint elsewhere = self.shares_rings or self.opened is not None
         set_current_collector(collector)
-        while taken < quota and taken < self.most:
-            item = self.poll_elsewhere() if elsewhere else queue_poll(self.queue)
+        while taken < most:
+            is_part = elsewhere and self.opened is not None and isinstance(self.opened.payload, ColumnSlice)
+            if is_part:
+                item = self.take_columns(most - taken)
+            else:
+                item = self.poll_elsewhere() if elsewhere else queue_poll(self.queue)
             if item is NULL:
                 break
-            taken += 1
+            rows = 1
             if (<Tuple>item).roots is not None and (<Tuple>item).roots is roots:  # hot
                 again += 1  # as the one before, since no code of the user's ran between
             else:
@@ -401,17 +415,24 @@ cdef class BoltExecutor(Executor):
                 roots = (<Tuple>item).roots
                 open_still = take(<Tuple>item)  # hot
             if not open_still:  # hot
-                self.skip(<PyObject *>item)
+                taken += 1
+                self.skip(<PyObject *>item, not is_part)
                 continue
             if name_values(<Tuple>item):
-                if again > 0:  # order: the batch waits in its trees again, and its rows look at them anew
-                    roots.take_again(again)
-                    again = 0
-                roots = None
-                taken -= 1
-                self.open_rows(<PyObject *>item)
-                elsewhere = True
-                continue
+                rows = (<TupleBatch>(<Tuple>item).payload).count
+                if not is_part and isinstance((<Tuple>item).payload, ColumnSlice) and rows <= most - taken:
+                    self.release_at(self.place, <TupleBatch>(<Tuple>item).payload)
+                elif not is_part:
+                    if again > 0:  # order: the batch waits in its trees again, and its rows look at them anew
+                        roots.take_again(again)
+                        again = 0
+                    roots = None
+                    self.open_rows(<PyObject *>item)
+                    elsewhere = True
+                    continue
+                single = False
+            taken += rows
+            given += rows
             if (<Tuple>item).root is not NULL or roots is not None:  # hot
                 tracked = True
             if offset == -1:  # hot
@@ -421,11 +442,22 @@ cdef class BoltExecutor(Executor):
         if again > 0:
             roots.take_again(again)
         if tups:
-            self.give_many(tups, tracked, offset)
+            self.give_many(list_of(tups, given, single), tracked, offset)
             self.set_most(quota, taken, collector.emits - emits, until)
             if self.by_test_clock:
                 collector.acker.read_clock_now()
         return taken
+
+    cdef void *take_columns(self, long most) except? NULL:
+        """At most so many rows of the columns that are open, in one tuple; the caller takes over the reference."""
+        cdef ColumnSlice rows = <ColumnSlice>self.opened.payload
+        cdef Py_ssize_t count = min(rows.count - self.opened_at, most)
+        cdef Tuple tup = new_edge(self.opened.source, rows.part(self.opened_at, count), &self.opened_anchor)
+        self.opened_at += count
+        if self.opened_at == rows.count:
+            self.close_rows()
+        ps_incref(<PyObject *>tup)
+        return <void *>tup
 
     cdef int set_most(self, long quota, long taken, unsigned long long emits, uint64_t until) except -1:
         """After a call with ``taken`` tuples: the next one is to take no longer than a turn, until ``until``, and to
@@ -440,49 +472,56 @@ cdef class BoltExecutor(Executor):
             self.most = min(quota, taken + max(1, taken >> MORE_SHIFT))
         return 0
 
-    cdef int give_many(self, list tups, bint tracked, long long offset) except -1:
+    cdef int give_many(self, TupleList given, bint tracked, long long offset) except -1:
         """``tracked``, ``offset``: as of ``begin_batch``."""
         cdef BoltOutputCollector collector = self.collector
         cdef unsigned long long emits = collector.emits
-        cdef list given = tups[:]  # the bolt's own, whatever it does to it
+        cdef list tups = given.tuples
+        cdef Py_ssize_t holders = ps_refcount(<PyObject *>given) + ps_refcount(<PyObject *>tups)
         cdef PyObject *answer
+        if not self.auto_ack:
+            given.all()  # it may give each its verdict later
         collector.current = None
         collector.begin_batch(tups, tracked, offset)
         try:
             answer = ps_call_one(&self.entry, <PyObject *>given)
-            self.executed += len(tups)
+            self.executed += given.rows
             if answer is NULL:
-                self.many_raised(tups)
+                self.many_raised(given)
                 return 0
             if answer is not <PyObject *>None and collector.emits == emits:
                 error = collector.lost_by("process_many", <object>answer)
                 if error is not None:
                     ps_decref(answer)
-                    self.fail_many(tups, error)
+                    self.fail_many(given, error)
                     return 0
             ps_decref(answer)
             if self.auto_ack:
+                collector.acks += given.rows - PyList_GET_SIZE(tups)  # of those that it has not looked at one by one
                 self.ack_many(tups)
             if collector.failed is not None:
                 self.raise_tuple_failed("fail", None)
         finally:
             collector.end_batch()
-        given = None
-        recycle_all(tups)
+        if ps_refcount(<PyObject *>given) + ps_refcount(<PyObject *>tups) == holders:  # the bolt keeps none of both
+            recycle_all(tups)
         return 0
 
-    cdef int many_raised(self, list tups) except -1:
+    cdef int many_raised(self, TupleList given) except -1:
         """With an exception of the bolt's set."""
+        cdef Tuple first
         try:
             reraise()
         except Exception as error:
-            self.fail_many(tups, error)
+            self.fail_many(given, error)
         except BaseException as error:
-            raise self.interrupted("process_many", tups[0], (<Tuple>tups[0]).offset, error)
+            first = <Tuple>given.all()[0]
+            raise self.interrupted("process_many", first, first.offset, error)
         return 0
 
-    cdef int fail_many(self, list tups, object cause) except -1:
+    cdef int fail_many(self, TupleList given, object cause) except -1:
         """Handles an exception of the bolt, inside its ``except``: fails all tuples that have no verdict."""
+        cdef list tups = given.all()
         cdef Tuple first = <Tuple>tups[0]
         cdef Tuple tup
         self.errors += self.exits

@@ -43,6 +43,7 @@ cdef class ReceiveQueue:
     cdef readonly unsigned long long held_bytes
     cdef public unsigned long long byte_limit      # of these
     cdef public bint takes_batches                 # the consumer is a bolt of batches: they come whole
+    cdef public bint takes_columns                 # it has process_many: rows of an emit_many come as columns
     cdef bint offer(self, Tuple tup) noexcept
     cdef uint64_t offer_batch(self, PyObject **tuples, uint64_t count) noexcept
     cdef void wake_blocked(self) noexcept

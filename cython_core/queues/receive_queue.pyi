@@ -9,6 +9,7 @@ class ReceiveQueue:
     consumer: Parker | None
     byte_limit: int
     takes_batches: bool
+    takes_columns: bool
     @property
     def held_rows(self) -> int: ...
     @property

@@ -1,11 +1,12 @@
 """Many rows in one call, given as columns: the row emits in a loop, without a call for each of them.
 
     emit_many(words, counts) ─┬─ an output ──────► one list, refilled for each row ──► RowSink
-                              ├─ one grouping ───► a Tuple of the pool for each row ──► its batch
+                              ├─ one grouping ─┬─ to process_many ──► a ColumnSlice for each task ──► its batch
+                              │                └─ else ─► a Tuple of the pool for each row ──► its batch
                               └─ else ───────────► the list ──► StreamRouter.route
 
-Invariant: the same rows, order, tasks, trees and counters as ``for row in zip(*columns): emit(row)``, after an error,
-too. tests/core/routing/test_column_emit.py runs both.
+Invariant: the same rows, order of those for a task, tasks, trees and counters as
+``for row in zip(*columns): emit(row)``, after an error, too. tests/core/routing/test_column_emit.py runs both.
 
 Threading law: producer's thread only.
 """
@@ -17,13 +18,20 @@ from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE
 from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acking.acker cimport LOST, Roots, anchor_t, attempt_of_row, ps_acker_add, ps_acker_edge
-from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
+from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, insert_rows
 from cython_core.routing.stream_router cimport (
-    GROUPING_ALL, GROUPING_CUSTOM, GROUPING_DIRECT, Route, StreamRouter, transfer,
+    GROUPING_ALL, GROUPING_CUSTOM, GROUPING_DIRECT, GROUPING_FIELDS, GROUPING_GLOBAL, GROUPING_PARTIAL_KEY, Route,
+    StreamRouter, transfer,
 )
+from cython_core.tuples.column_slice cimport columns_slice
 from cython_core.tuples.tuple cimport Tuple, TupleSource, new_edge, new_tuple, values_of
 
 from cython_core.arrow.row_error import coded, shown
+
+
+# Rows of an emit that are sent as columns. Fewer: a slice costs more than so many tuples. More: short emits cost what
+# they cost before.
+cdef Py_ssize_t FEWEST_ROWS = 4
 
 
 cdef tuple columns_of(tuple given):
@@ -118,6 +126,8 @@ cdef int send_columns(StreamRouter router, tuple columns, Py_ssize_t rows, const
     cdef list row
     cdef Py_ssize_t i
     if router.straight or chooses_one(router):
+        if rows >= FEWEST_ROWS and take_columns(<Route>router.routes[0]):
+            return send_slices(router, <Route>router.routes[0], columns, rows, anchor, emits)
         return send_to_one(router, columns, rows, anchor, emits)
     row = [None] * len(columns)
     if router.row_sink is not None and router.capture is None and not router.direct:
@@ -136,6 +146,66 @@ cdef bint chooses_one(StreamRouter router) except -1:
     if len(router.routes) != 1:
         return False
     return (<Route>router.routes[0]).kind not in (GROUPING_ALL, GROUPING_CUSTOM, GROUPING_DIRECT)
+
+
+cdef bint take_columns(Route route) noexcept:
+    """Whether all its tasks have process_many."""
+    cdef Py_ssize_t i
+    for i in range(route.fan):
+        queue = (<BatchInserter>route.targets[i]).queue
+        if queue is None or not queue.takes_columns:
+            return False
+    return True
+
+
+cdef int send_slices(StreamRouter router, Route route, tuple columns, Py_ssize_t rows, const anchor_t *anchor,
+                     unsigned long long *emits) except -1:
+    """One tuple for each task that gets some of the rows."""
+    cdef list places
+    cdef Py_ssize_t i
+    if route.fan == 1 or route.kind == GROUPING_GLOBAL:
+        return send_slice(router, <BatchInserter>route.targets[0], columns, rows, anchor, emits)
+    places = [[] for _target in range(route.fan)]
+    try:
+        for i in range(rows):
+            (<list>places[place_of(route, columns, i)]).append(i)
+    except BaseException:
+        send_places(router, route, columns, places, anchor, emits)
+        router.emitted += 1  # as one by one
+        raise
+    return send_places(router, route, columns, places, anchor, emits)
+
+
+cdef Py_ssize_t place_of(Route route, tuple columns, Py_ssize_t number) except -1:
+    """Which of the route's targets that row goes to."""
+    if route.kind == GROUPING_FIELDS and not route.java:
+        return route.place_of_key(columns, number)
+    if route.kind == GROUPING_FIELDS or route.kind == GROUPING_PARTIAL_KEY:
+        return route.place(tuple([column[number] for column in columns]))
+    return route.place(None)
+
+
+cdef int send_places(StreamRouter router, Route route, tuple columns, list places, const anchor_t *anchor,
+                     unsigned long long *emits) except -1:
+    """``places``: for each target its rows."""
+    cdef Py_ssize_t i
+    for i in range(route.fan):
+        rows = <list>places[i]
+        if rows:
+            chosen = tuple([tuple([column[row] for row in rows]) for column in columns])
+            send_slice(router, <BatchInserter>route.targets[i], chosen, len(rows), anchor, emits)
+    return 0
+
+
+cdef int send_slice(StreamRouter router, BatchInserter target, tuple columns, Py_ssize_t rows, const anchor_t *anchor,
+                    unsigned long long *emits) except -1:
+    cdef Tuple tup = new_edge(router.source, columns_slice(router.source.fields, columns, rows), anchor)
+    router.emitted += rows
+    router.transferred += rows
+    emits[0] += rows
+    if router.pending.count == 0 and insert_rows(target, tup):
+        return 0
+    return router.pending.push(target, tup)
 
 
 cdef int send_to_one(StreamRouter router, tuple columns, Py_ssize_t rows, const anchor_t *anchor,

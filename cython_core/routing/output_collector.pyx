@@ -996,7 +996,8 @@ cdef class BoltBase:
         ``anchors=[tup]`` ties it to its own tuple. After a ``fail`` it needs anchors: those that have no verdict.
 
         Args:
-            tups (list[Tuple]): the tuples; never empty. Their values are shared with other receivers.
+            tups (TupleList): the tuples; never empty. Their values are shared with other receivers.
+                ``tups.column(field)`` has the values of a field: it costs less than a loop.
 
         Example:
             >>> from collections import Counter
@@ -1008,7 +1009,7 @@ cdef class BoltBase:
             ...     def initialize(self, conf, context):
             ...         self.counts = Counter()
             ...     def process_many(self, tups):
-            ...         self.counts.update(tup.values.word for tup in tups)
+            ...         self.counts.update(tups.column("word"))
             ...     def process_tick(self, tup):
             ...         if self.is_final_tick(tup):
             ...             self.emit_many(self.counts.keys(), self.counts.values())

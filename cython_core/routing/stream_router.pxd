@@ -37,6 +37,8 @@ cdef class Route:
     cdef readonly object custom        # custom: the object that chooses, else None
     cdef dict by_task                  # direct, custom: task id → BatchInserter
     cdef BatchInserter choose(self, object payload)
+    cdef Py_ssize_t place(self, object payload) except -1
+    cdef Py_ssize_t place_of_key(self, tuple columns, Py_ssize_t row) except -1
     cdef Py_ssize_t less_chosen(self, uint64_t key) noexcept
 
 

@@ -112,28 +112,43 @@ cdef class Route:
 
     cdef BatchInserter choose(self, object payload):
         """The one target of a grouping other than all, direct and custom."""
+        return <BatchInserter>self.targets[self.place(payload)]
+
+    cdef Py_ssize_t place(self, object payload) except -1:
+        """Which of the targets that is."""
         cdef uint64_t key
         cdef Py_ssize_t i
         if self.fan == 1 or self.kind == GROUPING_GLOBAL:
-            return <BatchInserter>self.targets[0]
+            return 0
         if self.kind == GROUPING_SHUFFLE:
             i = self.turn
             self.turn = i + 1 if i + 1 < self.fan else 0
-            return <BatchInserter>self.targets[i]
+            return i
         if self.kind == GROUPING_FIELDS and self.java:
             i = java_hash_of_all(payload, self.positions, self.selected) % self.fan
-            return <BatchInserter>self.targets[i if i >= 0 else i + self.fan]
+            return i if i >= 0 else i + self.fan
         if self.kind == GROUPING_FIELDS or self.kind == GROUPING_PARTIAL_KEY:
             key = 0
             for i in range(self.selected):
                 key = key * 31 + stable_hash(<object>PyTuple_GET_ITEM(payload, self.positions[i]))
             if self.kind == GROUPING_PARTIAL_KEY:
-                return <BatchInserter>self.targets[self.less_chosen(key)]
-            return <BatchInserter>self.targets[key % <uint64_t>self.fan]
+                return self.less_chosen(key)
+            return key % <uint64_t>self.fan
         self.state ^= self.state << 13
         self.state ^= self.state >> 7
         self.state ^= self.state << 17
-        return <BatchInserter>self.targets[self.state % <uint64_t>self.fan]
+        return self.state % <uint64_t>self.fan
+
+    cdef Py_ssize_t place_of_key(self, tuple columns, Py_ssize_t row) except -1:
+        """As ``place`` of a fields grouping, of a row of columns; not with Java's hashes."""
+        cdef uint64_t key = 0
+        cdef Py_ssize_t i
+        if self.fan == 1:
+            return 0
+        for i in range(self.selected):
+            column = <object>PyTuple_GET_ITEM(columns, self.positions[i])
+            key = key * 31 + stable_hash(<object>PyTuple_GET_ITEM(column, row))
+        return key % <uint64_t>self.fan
 
     cdef Py_ssize_t less_chosen(self, uint64_t key) noexcept:
         """Which of the key's two candidates, two different targets, was chosen less often; the first where equal."""

@@ -31,6 +31,7 @@ cdef class TupleBatch:
     # What a tuple carries instead of values, if it stands for many rows.
     cdef readonly Py_ssize_t count
     cdef readonly Py_ssize_t weight     # in bytes, about
+    cdef list between(self, Py_ssize_t start, Py_ssize_t end, object only=*)
 
 
 @cython.final

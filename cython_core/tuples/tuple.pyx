@@ -97,6 +97,10 @@ cdef object values_of(PyObject **items, Py_ssize_t n, object values_class):
 cdef class TupleBatch:
     """``count`` rows of about ``weight`` bytes, as one payload."""
 
+    cdef list between(self, Py_ssize_t start, Py_ssize_t end, object only=None):
+        """Rows ``start`` to ``end`` as tuples of values. ``only``: as of ``BatchRows``."""
+        raise NotImplementedError
+
 
 cdef int give_names(Tuple tup) except -1:
     cdef object payload = None

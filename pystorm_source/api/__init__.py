@@ -1,5 +1,6 @@
 """The classes that users subclass and configure."""
 
+from cython_core.routing.tuple_list import TupleList
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.arrow_bolt import ArrowBolt
 from pystorm_source.api.async_bolt import AsyncBolt
@@ -40,4 +41,5 @@ __all__ = [
     "TicklessBatchingBolt",
     "Topology",
     "Tuple",
+    "TupleList",
 ]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from cython_core.executors.executor import ComponentFailed
 from cython_core.routing.batch_slice import BatchSlice
+from cython_core.tuples.column_slice import ColumnSlice
 from pystorm_source.error_conditions import Code
 from pystorm_source.errors import TupleFailed, given, said
 from pystorm_source.redaction import redacted
@@ -141,7 +142,7 @@ def place(tup: Any, offset: int) -> str:
     """``; tuple (5,) of s.default; offset 5``: the input of a component's call. ``tup``: None in a spout; ``offset``:
     below 0 for none."""
     text = ""
-    if tup is not None and isinstance(tup.values, BatchSlice):
+    if tup is not None and isinstance(tup.values, BatchSlice | ColumnSlice):
         [first] = tup.values.read(0, 1, None)
         text = f"; a batch of {len(tup.values)} rows, {shortened(first, tup.values.names)} the first,"
     elif tup is not None:

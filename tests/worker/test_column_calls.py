@@ -113,6 +113,16 @@ class CopiesByEmit(Copies):
             raise ValueError("one of them")
 
 
+class CopiesOfColumn(Copies):
+    """Reads one column, and fails by the tuple; what it emits is anchored to all."""
+
+    def process_many(self, tups):
+        copied = [(n, copy) for n in tups.column("n") for copy in range(n % 3)]
+        self.emit_many([n for n, _ in copied], [copy for _, copy in copied])
+        if sum(map(self.fails, tups)) > 0:
+            raise ValueError("one of them")
+
+
 class Last(Copies):
     def process(self, tup):
         self.emit(tup.values)
@@ -125,6 +135,38 @@ class LastInColumns(Last):
         self.emit_many(*zip(*[tup.values for tup in tups], strict=True))
         if sum(map(self.fails, tups)) > 0:
             raise ValueError("one of them")
+
+
+class LastByColumn(Last):
+    """Looks at tuples one by one only if one of them is to fail."""
+
+    def process_many(self, tups):
+        self.emit_many(tups.column("n"), tups.column(1))
+        if self.times and sum(map(self.fails, tups)) > 0:
+            raise ValueError("one of them")
+
+
+class LastKeepsThem(Last):
+    """Acks by itself, some of the call before and some of its own."""
+
+    auto_ack = False
+    kept = ()
+
+    def process_many(self, tups):
+        tups = [*self.kept, *tups]
+        self.kept = tups[len(tups) // 2 :] if len(tups) < 8 else []
+        for tup in tups[: len(tups) - len(self.kept)]:
+            if self.fails(tup):
+                self.fail(tup)
+            else:
+                self.emit(tup.values, anchors=[tup])
+                self.ack(tup)
+
+    def process_tick(self, tup):
+        for each in self.kept:
+            self.emit(each.values, anchors=[each])
+            self.ack(each)
+        self.kept = ()
 
 
 class Tombs(Bolt):
@@ -198,8 +240,8 @@ def counted(components, *names):
 @given(
     drawn=DRAWN,
     spout=st.sampled_from([Rows, Columns]),
-    copies=st.sampled_from([CopiesEach, CopiesOfGood, CopiesTogether, CopiesByEmit]),
-    last=st.sampled_from([Last, LastInColumns]),
+    copies=st.sampled_from([CopiesEach, CopiesOfGood, CopiesTogether, CopiesByEmit, CopiesOfColumn]),
+    last=st.sampled_from([Last, LastInColumns, LastByColumn, LastKeepsThem]),
 )
 @example(Drawn(40, {}, {8: 1}, Grouping.SHUFFLE, 1, 64, 3), Columns, CopiesTogether, LastInColumns)
 def test_whatever_fails_and_comes_again_each_row_is_there_once(drawn, spout, copies, last):
@@ -213,7 +255,7 @@ def test_whatever_fails_and_comes_again_each_row_is_there_once(drawn, spout, cop
     drawn=DRAWN.map(lambda drawn: drawn._replace(last_times={})),
     spout=st.sampled_from([Rows, Columns]),
     copies=st.sampled_from([CopiesEach, CopiesOfGood]),
-    last=st.sampled_from([Last, LastInColumns]),
+    last=st.sampled_from([Last, LastInColumns, LastByColumn]),
 )
 def test_counts_and_dead_letters_are_those_of_rows(drawn, spout, copies, last):
     def seen(*forms):
@@ -227,9 +269,12 @@ def test_counts_and_dead_letters_are_those_of_rows(drawn, spout, copies, last):
 
 
 @settings(max_examples=sized(50), deadline=None)
-@given(drawn=DRAWN.map(lambda drawn: drawn._replace(times={}, last_times={})), last=st.sampled_from([Last, Copies]))
-def test_if_nothing_fails_everything_is_counted_as_of_rows(drawn, last):
-    in_columns = {Last: LastInColumns, Copies: CopiesTogether}[last]
+@given(
+    drawn=DRAWN.map(lambda drawn: drawn._replace(times={}, last_times={})),
+    forms=st.sampled_from([(Last, LastInColumns), (Last, LastByColumn), (Copies, CopiesTogether)]),
+)
+def test_if_nothing_fails_everything_is_counted_as_of_rows(drawn, forms):
+    last, in_columns = forms
 
     def seen(*forms):
         found, components = ran(drawn, *forms, retries=0)

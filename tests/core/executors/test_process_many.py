@@ -176,7 +176,9 @@ def test_a_tuple_that_it_keeps_stays_what_it_is():
 def test_what_it_does_to_its_list_changes_no_verdict():
     class Clears(Many):
         def process_many(self, tups):
-            tups.clear()
+            tups[:].clear()
+            with pytest.raises(TypeError):
+                del tups[0]
 
     wired = run(slice_of(*[(n,) for n in range(9)], ids="abcdefghi"), Clears, batch=3)
     assert [verdict for verdict, _ in wired.instances("s")[0].told] == ["ack"] * 9

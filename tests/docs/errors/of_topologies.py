@@ -299,6 +299,17 @@ def _():
     run_topology(through(Count))
 
 
+@raises("PYSTORM_UNKNOWN_FIELD")
+def _():
+    class Count(Bolt):
+        outputs = ["word string"]
+
+        def process_many(self, tups):
+            self.emit_many(tups.column("werd"))
+
+    run_topology(through(Count))
+
+
 @raises("PYSTORM_VALUE_DOES_NOT_FIT")
 def _():
     class Count(Bolt):
