@@ -17,7 +17,8 @@ from cython_core.executors.executor cimport past_deadline, ps_decref
 from cython_core.queues.batch_inserter cimport PendingEmits
 from cython_core.queues.receive_queue cimport ReceiveQueue
 from cython_core.routing.batch_slice cimport BatchSlice
-from cython_core.routing.output_collector cimport BoltOutputCollector, set_current_collector
+from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
+from cython_core.routing.output_collector cimport set_current_collector
 from cython_core.timing.turn_times cimport end_call
 from cython_core.tuples.tuple cimport OPEN, Tuple, gather, take, take_gathered
 
@@ -25,7 +26,7 @@ import pyarrow as pa
 
 from cython_core.arrow.lossless_cast import conform_array
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.output_collector import ArrowBase
+from cython_core.routing.bolt_base import ArrowBase
 
 # Tuples per call that a turn may make. More: one call keeps other components waiting for longer. Fewer: a batch of few
 # rows costs as much as one of many.

@@ -1,6 +1,7 @@
 cimport cython
 
-from cython_core.routing.output_collector cimport BoltBase, BoltOutputCollector
+from cython_core.routing.bolt_base cimport BoltBase
+from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
 from cython_core.timing.purgatory cimport DelayedOperation
 from cython_core.tuples.tuple cimport Tuple
 

@@ -1,6 +1,6 @@
 from typing import Any, final
 
-from cython_core.routing.output_collector import BoltBase
+from cython_core.routing.bolt_base import BoltBase
 from cython_core.timing.purgatory import DelayedOperation
 from cython_core.tuples.tuple import Tuple
 

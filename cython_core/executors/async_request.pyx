@@ -17,7 +17,9 @@ cimport cython
 from cpython.contextvars cimport PyContextVar_Reset, PyContextVar_Set, get_value
 from cpython.pythread cimport PyThread_get_thread_ident
 
-from cython_core.routing.output_collector cimport BoltBase, BoltOutputCollector, name_of, set_current_collector
+from cython_core.routing.bolt_base cimport BoltBase
+from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
+from cython_core.routing.output_collector cimport name_of, set_current_collector
 from cython_core.timing.purgatory cimport CANCELLED, EXPIRED, DelayedOperation
 from cython_core.tuples.tuple cimport OPEN, Tuple
 

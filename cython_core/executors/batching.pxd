@@ -1,4 +1,4 @@
-from cython_core.routing.output_collector cimport BoltBase
+from cython_core.routing.bolt_base cimport BoltBase
 
 
 cdef class BatchingBase(BoltBase):

@@ -11,9 +11,9 @@ Threading law: as the executor.
 
 from collections import defaultdict
 
-from cython_core.routing.output_collector cimport (
-    BoltBase, BoltOutputCollector, OutputCollector, collector_of, collector_or_none, refuse_rows,
-)
+from cython_core.routing.bolt_base cimport BoltBase
+from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
+from cython_core.routing.output_collector cimport OutputCollector, collector_of, collector_or_none, refuse_rows
 from cython_core.tuples.tuple cimport OPEN, Tuple, gather, is_final_tick, is_lost, take_gathered
 
 from cython_core.arrow.row_error import coded, shown

@@ -5,7 +5,7 @@ from cython_core.acking.acker cimport anchor_t
 from cython_core.executors.executor cimport Executor, ps_call
 from cython_core.queues.broadcast_ring cimport BroadcastReader
 from cython_core.queues.receive_queue cimport ReceiveQueue
-from cython_core.routing.output_collector cimport BoltOutputCollector
+from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
 from cython_core.routing.tuple_list cimport TupleList
 from cython_core.timing.timer_service cimport TimerService, TurnTimer
 from cython_core.tuples.tuple cimport Tuple, TupleBatch, TupleSource

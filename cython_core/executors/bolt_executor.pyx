@@ -16,9 +16,8 @@ from cython_core.executors.spout_executor cimport spouts_at_most
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, ps_incref
 from cython_core.queues.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll, queue_size, release_rows
-from cython_core.routing.output_collector cimport (
-    BoltOutputCollector, anchor_to_tuple, refuse_rows, set_current_collector,
-)
+from cython_core.routing.bolt_output_collector cimport BoltOutputCollector, anchor_to_tuple
+from cython_core.routing.output_collector cimport refuse_rows, set_current_collector
 from cython_core.routing.tuple_list cimport TupleList, list_of
 from cython_core.timing.timer_service cimport TimerService, new_timer
 from cython_core.timing.turn_times cimport TurnTimes, end_call
@@ -30,7 +29,8 @@ from cython_core.tuples.tuple cimport (
 
 from cython_core.executors.batching import BatchingBase
 from cython_core.executors.executor import ComponentFailed, logger
-from cython_core.routing.output_collector import BoltBase, SpoutBase
+from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.spout_base import SpoutBase
 
 
 # Of the time-out: 1/64. Larger: trees may fail by so much too early. Smaller: turns that are not long look at all open

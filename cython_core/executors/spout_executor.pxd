@@ -5,7 +5,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from cython_core.acking.acker cimport Acker, ps_root, ps_verdict
 from cython_core.executors.executor cimport Executor, ps_call
 from cython_core.routing.batch_slice cimport BatchSlice
-from cython_core.routing.output_collector cimport SpoutOutputCollector
+from cython_core.routing.spout_output_collector cimport SpoutOutputCollector
 
 
 @cython.final

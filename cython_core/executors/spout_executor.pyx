@@ -20,7 +20,8 @@ from cython_core.executors.executor cimport (
 from cython_core.primitives.latency_histogram cimport LatencyHistogram, ps_histogram_copy
 from cython_core.queues.batch_inserter cimport PendingEmits
 from cython_core.routing.batch_slice cimport BatchSlice, slice_of
-from cython_core.routing.output_collector cimport SpoutOutputCollector, set_current_collector
+from cython_core.routing.output_collector cimport set_current_collector
+from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, open_root
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.timing.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTimes, end_call
 from cython_core.tuples.tuple cimport Tuple
@@ -29,7 +30,8 @@ import pyarrow as pa
 
 from cython_core.arrow.row_error import coded, shown
 from cython_core.executors.executor import ComponentFailed, logger
-from cython_core.routing.output_collector import BoltBase, SpoutBase
+from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.spout_base import SpoutBase
 
 
 cdef extern from "Python.h":
@@ -432,7 +434,7 @@ cdef class SpoutExecutor(Executor):
         cdef uint64_t edge = ps_acker_edge(&acker.acker)
         cdef ps_root *root
         acker.read_clock_now()
-        root = self.collector.open_root(<PyObject *>values, <PyObject *>tup_id, <PyObject *>where, edge, emits)
+        root = open_root(self.collector, <PyObject *>values, <PyObject *>tup_id, <PyObject *>where, edge, emits)
         if ps_acker_rest(&acker.acker, root, acker.acker.now + <uint64_t>(seconds * 1e9)) < 0:
             raise MemoryError("no memory for a timer")
         return 0

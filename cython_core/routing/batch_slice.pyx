@@ -18,6 +18,8 @@ from cython_core.tuples.tuple cimport TupleBatch
 
 import pyarrow as pa
 
+from cython_core.arrow.row_error import coded, shown
+
 
 cdef BatchSlice slice_of(object batch):
     """All rows of a ``pyarrow.RecordBatch``."""
@@ -27,6 +29,20 @@ cdef BatchSlice slice_of(object batch):
     rows.weight = rows.reader.weight()
     rows.whole = batch
     return rows
+
+
+cdef BatchSlice batch_given(object batch):
+    """What ``emit_batch`` was given: a record batch, or what becomes one by Arrow's C interface."""
+    if not isinstance(batch, pa.RecordBatch):
+        if not hasattr(batch, "__arrow_c_array__"):
+            raise coded(
+                TypeError,
+                "PYSTORM_EMIT_NOT_A_LIST",
+                f"emit_batch takes a pyarrow.RecordBatch; of a table, emit each of its to_batches(). "
+                f"Given: {shown(batch)}"
+            )
+        batch = pa.record_batch(batch)
+    return slice_of(batch)
 
 
 @cython.final

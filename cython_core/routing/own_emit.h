@@ -40,26 +40,20 @@ static PyMethodDef ps_emits[2] = {
     {"emit", (PyCFunction)(void (*)(void))ps_bolt_emit, METH_FASTCALL | METH_KEYWORDS, NULL},
 };
 
-/* Reads the general methods from the bases that define them; they must be METH_FASTCALL | METH_KEYWORDS. */
-static int ps_own_emit_set(ps_try_emit spout, ps_try_emit bolt, PyObject *spout_base, PyObject *bolt_base) {
-    PyObject *bases[2] = {spout_base, bolt_base};
-    ps_fast_method *general[2] = {&ps_general_spout, &ps_general_bolt};
-    int i;
-    for (i = 0; i < 2; i++) {
-        PyObject *found = PyObject_GetAttrString(bases[i], "emit");
-        PyMethodDef *method;
-        if (found == NULL) return -1;
-        method = Py_IS_TYPE(found, &PyMethodDescr_Type) ? ((PyMethodDescrObject *)found)->d_method : NULL;
-        Py_DECREF(found);
-        if (method == NULL || method->ml_flags != (METH_FASTCALL | METH_KEYWORDS)) {
-            PyErr_SetString(PyExc_SystemError, "emit was compiled to another calling convention than own_emit.h expects");
-            return -1;
-        }
-        *general[i] = (ps_fast_method)(void (*)(void))method->ml_meth;
-        ps_emits[i].ml_doc = method->ml_doc;
+/* Reads the general method from the base that defines it; it must be METH_FASTCALL | METH_KEYWORDS. */
+static int ps_own_emit_set(int is_bolt, ps_try_emit plain, PyObject *base) {
+    PyObject *found = PyObject_GetAttrString(base, "emit");
+    PyMethodDef *method;
+    if (found == NULL) return -1;
+    method = Py_IS_TYPE(found, &PyMethodDescr_Type) ? ((PyMethodDescrObject *)found)->d_method : NULL;
+    Py_DECREF(found);
+    if (method == NULL || method->ml_flags != (METH_FASTCALL | METH_KEYWORDS)) {
+        PyErr_SetString(PyExc_SystemError, "emit was compiled to another calling convention than own_emit.h expects");
+        return -1;
     }
-    ps_try_spout = spout;
-    ps_try_bolt = bolt;
+    *(is_bolt ? &ps_general_bolt : &ps_general_spout) = (ps_fast_method)(void (*)(void))method->ml_meth;
+    *(is_bolt ? &ps_try_bolt : &ps_try_spout) = plain;
+    ps_emits[is_bolt].ml_doc = method->ml_doc;
     return 0;
 }
 

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from cython_core.routing.output_collector import ArrowBase
+from cython_core.routing.bolt_base import ArrowBase
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.errors import MethodMissingError
 

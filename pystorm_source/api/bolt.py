@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cython_core.routing.output_collector import BoltBase
+from cython_core.routing.bolt_base import BoltBase
 from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec

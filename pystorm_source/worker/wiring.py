@@ -16,7 +16,7 @@ from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
 from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
 from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.routing.output_collector import ArrowBase
+from cython_core.routing.bolt_base import ArrowBase
 from cython_core.routing.stream_router import Route, StreamRouter
 from cython_core.tuples.tuple import TupleSource
 from pystorm_source.api.component_spec import GlobalStreamId

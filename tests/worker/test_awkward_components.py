@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cython_core.executors.executor import ComponentFailed
-from cython_core.routing.output_collector import BoltBase
+from cython_core.routing.bolt_base import BoltBase
 from pystorm_source import BatchingBolt, Bolt, GlobalStreamId, ReliableSpout, Spout, Stream, TicklessBatchingBolt
 from pystorm_source import Grouping as By
 from pystorm_source.clock import ManualClock

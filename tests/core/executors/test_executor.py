@@ -15,7 +15,7 @@ from cython_core.executors.executor import ComponentFailed, Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.queues.batch_inserter import PendingEmits
 from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.routing.output_collector import BoltBase
+from cython_core.routing.bolt_base import BoltBase
 from tests.core.wired import Collect, Numbers, Part, Pass, Wired, numbers_as
 
 TO_SINK = [("s", "default", "b", "shuffle", ())]

@@ -4,7 +4,8 @@ from itertools import pairwise
 
 import pytest
 
-from cython_core.routing.output_collector import BoltBase, SpoutBase
+from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.spout_base import SpoutBase
 from tests.core.wired import Part, Wired
 
 EDGES = [("s", "default", "b", "shuffle", ())]

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
 from cython_core.queues.receive_queue import ReceiveQueue
-from cython_core.routing.output_collector import BoltBase
+from cython_core.routing.bolt_base import BoltBase
 from cython_core.routing.stream_router import Route, StreamRouter
 from cython_core.tuples.tuple import Tuple, TupleSource
 from tests.core.wired import Numbers, Part, Wired

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cython_core.routing.output_collector import BoltBase, SpoutBase
+from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.spout_base import SpoutBase
 from tests.core.routing.test_plain_emit import FIELDS, Seen, observed
 from tests.core.wired import Collect, Numbers, Part, Wired, slice_of
 

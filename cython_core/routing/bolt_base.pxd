@@ -1,0 +1,6 @@
+cdef class BoltBase:
+    pass
+
+
+cdef class ArrowBase(BoltBase):
+    pass
