@@ -2,7 +2,8 @@
 
 import pytest
 
-from pystorm_source.testing.spout_contract import LAWS, SpoutTrial
+from pystorm_source.testing.spout_laws import LAWS
+from pystorm_source.testing.spout_trial import SpoutTrial
 from tests.spouts.drive import Driven
 
 

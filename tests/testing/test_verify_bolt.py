@@ -18,7 +18,7 @@ from examples.word_count import WordCount, WordCountBolt
 from pystorm_source import ArrowBolt, AsyncBolt, BatchingBolt, Bolt, Spout, Stream
 from pystorm_source.errors import ContractBroken, TopologyError, TupleFailed
 from pystorm_source.testing import ON, verify_bolt
-from pystorm_source.testing.bolt_contract import LAWS
+from pystorm_source.testing.bolt_laws import LAWS
 from tests.testing.topologies import Batches, Split, Total
 
 pytestmark = [

@@ -13,7 +13,7 @@ from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ContractBroken, OptionError, SchemaError, TopologyError, TupleFailed
 from pystorm_source.spouts import FilesSpout, MemorySpout, RateSpout
 from pystorm_source.testing import verify_spout
-from pystorm_source.testing.spout_contract import LAWS
+from pystorm_source.testing.spout_laws import LAWS
 
 pytestmark = pytest.mark.inline  # spouts are read without a scheduler
 
