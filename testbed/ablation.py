@@ -13,6 +13,7 @@ import numpy as np
 
 from testbed import simulate
 from testbed.rules import RULES, without
+from testbed.scenarios import Scenario, scenarios
 
 MOST_PARTITIONS = 10_000
 
@@ -20,13 +21,11 @@ MOST_PARTITIONS = 10_000
 def scores(seeds: range) -> dict[str, float]:
     """Scenario → score, a mean over seeds."""
     return {
-        scenario.name: _scored(seeds, scenario)
-        for scenario in simulate.scenarios()
-        if scenario.partitions <= MOST_PARTITIONS
+        scenario.name: _scored(seeds, scenario) for scenario in scenarios() if scenario.partitions <= MOST_PARTITIONS
     }
 
 
-def _scored(seeds: range, scenario: simulate.Scenario) -> float:
+def _scored(seeds: range, scenario: Scenario) -> float:
     seeded = [replace(scenario, seed=seed) for seed in seeds]
     return float(np.mean([simulate.score(each, simulate.run(each)) for each in seeded]))
 

@@ -20,7 +20,8 @@ import numpy as np
 
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.record import Record, record
-from testbed.simulate import Run, Scenario, figures, scenarios
+from testbed.scenarios import Scenario, scenarios
+from testbed.simulate import Run, figures
 from testbed.simulate import run as play
 
 SETTLED, OVERSHOOT, OTHERS, LATE = 5, 0.25, 0.95, 1.25

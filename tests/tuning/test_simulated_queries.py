@@ -11,7 +11,8 @@ from pystorm_source.records.record import ComponentProgress, Counts, PystormProg
 from pystorm_source.tuning.advice import modelled
 from pystorm_source.tuning.classify import findings
 from pystorm_source.tuning.from_records import observed_of
-from testbed.simulate import ENDLESS, Scenario, constant, run
+from testbed.scenarios import ENDLESS, Scenario, constant
+from testbed.simulate import run
 
 EVEN = np.full(8, 5_000.0)
 PROMISED = 0.3

@@ -20,7 +20,8 @@ from pystorm_source.source.admission.overhead import Overhead
 from pystorm_source.source.admission.rate_estimator import DRIFTED_FOR, GROWTH, TEST_CUT, Drift, RateEstimator
 from pystorm_source.source.admission.trigger_interval import TriggerInterval
 from testbed.rules import without
-from testbed.simulate import Scenario, constant, figures, losing, run, scenarios, stepping
+from testbed.scenarios import Scenario, constant, losing, scenarios, stepping
+from testbed.simulate import figures, run
 from tests.source.micro_batches import SPOUT, TaskSaid, names, played, seen
 
 ONE = Settings(1.0, {SPOUT: 10_000.0})
