@@ -33,7 +33,7 @@ def _scored(seeds: range, scenario: Scenario) -> float:
 def main(arguments: list[str] | None = None) -> int:
     """Prints a row of a Markdown table per rule."""
     parser = argparse.ArgumentParser(prog="python -m testbed.ablation", description=__doc__.splitlines()[0])
-    parser.add_argument("rules", nargs="*", help="rules to switch off; all where none is named")
+    parser.add_argument("rules", nargs="*", help="rules to switch off; all if none is named")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each scenario")
     asked = parser.parse_args(arguments)
     unknown = sorted(set(asked.rules) - set(RULES))

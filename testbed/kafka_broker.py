@@ -9,7 +9,7 @@
 ``secured``: the first broker listens where a password (``SASL``), a token (``OAUTH``) and a certificate (``TLS``) are
 needed, too, with ``USER`` and ``PASSWORD``, any token that is not signed, or what ``tls`` says.
 
-KRaft: the first broker is the controller, too. Brokers end with the context, and also where the process that started
+KRaft: the first broker is the controller, too. Brokers end with the context, and also when the process that started
 them is killed: the kernel ends them then (``PR_SET_PDEATHSIG``, by ``setpriv``). The jars come by Maven into the
 ignored folder ``.peers/``.
 """
@@ -72,7 +72,7 @@ SETTINGS = {
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
+    """A port of the loopback interface that no process listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -186,7 +186,7 @@ class KafkaCluster:
         return {"ssl.ca.location": str(self.folder / "broker.pem"), **certified(self.folder / "client.pem")}
 
     def wait(self) -> None:
-        """Until every broker that runs is a member. Raises RuntimeError with its log where it does not become one."""
+        """Until every broker that runs is a member. Raises RuntimeError with its log if it does not become one."""
         end = time.monotonic() + STARTING_SECONDS
         while True:
             alive = [broker for broker in self.brokers if broker.alive()]
@@ -220,7 +220,7 @@ class KafkaCluster:
             assert time.monotonic() < end, f"{topic} has no leaders"
 
     def delete(self, topic: str) -> None:
-        """Deletes a topic and waits until nobody knows it any more."""
+        """Deletes a topic and waits until no broker knows it any more."""
         self.admin.delete_topics([topic])[topic].result(20)
         end = time.monotonic() + 20
         while topic in self.admin.list_topics(timeout=10).topics:
@@ -244,12 +244,12 @@ def certified(pem: Path) -> dict[str, str]:
 
 
 def _secured(folder: Path) -> dict[str, object]:
-    """Settings of the listeners where a password, a token and a certificate are needed."""
+    """Settings of the listeners that need a password, a token and a certificate."""
     module = "org.apache.kafka.common.security"
     sasl, oauth, tls = "listener.name.sasl.", "listener.name.oauth.", "listener.name.tls."
     return {
         f"{oauth}sasl.enabled.mechanisms": "OAUTHBEARER",
-        # Without a class that validates them, Kafka takes tokens that nobody has signed.
+        # Without a class that validates them, Kafka takes tokens without a signature.
         f"{oauth}oauthbearer.sasl.jaas.config": f"{module}.oauthbearer.OAuthBearerLoginModule required "
         'unsecuredLoginStringClaim_sub="broker";',
         f"{sasl}sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",

@@ -224,7 +224,7 @@ def score(scenario: Scenario, seen: Run) -> float:
 
 
 def jain(shares: Floats) -> float:
-    """Jain's fairness index: 1 where all are equal, 1/n where one has everything."""
+    """Jain's fairness index: 1 if all are equal, 1/n if one has everything."""
     return float(shares.sum() ** 2 / (len(shares) * (shares**2).sum())) if shares.any() else 0.0
 
 
@@ -252,7 +252,7 @@ def _steady_from(scenario: Scenario, seen: Run) -> float:
 def main(arguments: list[str] | None = None) -> int:
     """Prints a line per scenario."""
     parser = argparse.ArgumentParser(prog="python -m testbed.simulate", description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="scenarios; all where none is named")
+    parser.add_argument("names", nargs="*", help="scenarios; all if none is named")
     parser.add_argument("--batches", action="store_true", help="every micro-batch as well: time, offsets, reason")
     parser.add_argument("--without", metavar="RULE", action="append", default=[], help="switches a rule off")
     parser.add_argument("--seconds", type=float, help="simulated seconds, instead of each scenario's own")

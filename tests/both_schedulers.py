@@ -30,7 +30,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def scheduler(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The scheduler of this test, where its topology names none; threads that the test has left end with it."""
+    """The scheduler of this test, if its topology names none; threads that the test has left end with it."""
     chosen: str = request.param
     parse = plan.parse
     started: list[weakref.ref[ThreadsScheduler]] = []

@@ -54,7 +54,7 @@ def shared_folder(config: pytest.Config) -> Path | None:
     return Path(named) if named else None
 
 
-# --- who runs what ---------------------------------------------------------------------------------------------------
+# --- which process runs what -----------------------------------------------------------------------------------------
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

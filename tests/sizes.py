@@ -1,4 +1,4 @@
-"""How much a test tries where more would find more: rounds, items, examples.
+"""How much a test tries if more would find more: rounds, items, examples.
 
 ``make test`` tries a fifth of what the test names. With ``CI=true``, as ``.ci/run`` sets it, a test tries all of it.
 """

@@ -135,7 +135,7 @@ class WordCount(streamparse.Topology):
 
 
 def test_a_topology_of_theirs_compiles_and_travels(tmp_path):
-    """With its module where that can be imported, by value (``streamparse`` in it, too) where it is a script's."""
+    """With its module if that can be imported, by value (``streamparse`` in it, too) if it is a script's."""
     (tmp_path / "theirs.py").write_text(INSTALL + TOPOLOGY)
     compiles = "from pystorm_source.plan import compile_plan; import pickle\n"
     by_reference = compiles + "from theirs import WordCount\nprint(pickle.dumps(compile_plan(WordCount)).hex())"

@@ -21,14 +21,14 @@ class Settings(NamedTuple):
     peers: bool = True
     """Whether the peers are measured as well (they are downloaded once)."""
     cases: frozenset[str] = frozenset()
-    """Those to measure, where a benchmark can choose; none: all."""
+    """Those to measure, if a benchmark can choose; none: all."""
 
     def wants(self, case: str) -> bool:
         """Whether this case is to be measured."""
         return not self.cases or case in self.cases
 
     def runs_of(self, thorough: int) -> int:
-        """The number of runs, where a benchmark makes ``thorough`` by itself."""
+        """The number of runs, if a benchmark makes ``thorough`` by itself."""
         return self.runs if self.runs is not None else 2 if self.quick else thorough
 
 

@@ -1,6 +1,6 @@
 """A topology that is asked for more than it can do: what arrives, and how long a tuple takes, follow the wall clock.
 
-The load begins when somebody writes the time into the file ``overload.clock``: until then a few tuples wait, with
+The load begins when the time is written into the file ``overload.clock``: until then a few tuples wait, with
 which Spark's processes start.
 """
 

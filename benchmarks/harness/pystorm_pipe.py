@@ -35,7 +35,7 @@ class PipeRun(NamedTuple):
 def run_id_bolt(python: Path, tuples: int) -> PipeRun:
     """``tuples`` tuples through pystorm's IdBolt; timed from the first that is written to the last ack.
 
-    Raises RuntimeError where the bolt ends early or does not emit and ack each tuple once.
+    Raises RuntimeError if the bolt ends early or does not emit and ack each tuple once.
     """
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
@@ -77,7 +77,7 @@ class Replies:
         self.tail = b""
 
     def wait_for(self, tuples: int) -> None:
-        """Blocking. Until so many more tuples are acked. Raises RuntimeError where the answers do not fit."""
+        """Blocking. Until so many more tuples are acked. Raises RuntimeError if the answers do not fit."""
         acks = emits = 0
         while acks < tuples:
             read = os.read(self.file, PIPE_BYTES)
@@ -118,7 +118,7 @@ def _exchange(file: int, chunks: list[bytes], replies: Replies) -> None:
 
 
 def _write_all(file: int, chunks: list[bytes]) -> None:
-    # Where the bolt is gone, who counts its replies sees it.
+    # If the bolt is gone, the thread that counts its replies sees it.
     with contextlib.suppress(OSError):
         for chunk in chunks:
             view = memoryview(chunk)

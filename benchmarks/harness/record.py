@@ -5,7 +5,7 @@ reached, runs, spread, cpu, python, commit``; after them what a benchmark adds.
 
     value, peer_value   medians over the runs, which alternate between ours and the peer
     ratio               value / peer_value, or the inverse where less is better: more is always better for us
-    asked, reached      the figure that we hold ourselves to: of ``ratio`` where there is a peer, else of ``value``
+    asked, reached      the figure that we hold ourselves to: of ``ratio`` if there is a peer, else of ``value``
     spread              (largest - smallest) / median of our values
 
 What could not be measured is null, with the reason in ``note``.
@@ -89,7 +89,7 @@ def record(
 def reached(
     value: float | None, ratio: float | None, asked: float | None, *, has_peer: bool, less_is_better: bool
 ) -> bool | None:
-    """Whether the asked figure was seen; None where none is asked or nothing was measured."""
+    """Whether the asked figure was seen; None if none is asked or nothing was measured."""
     seen = ratio if has_peer else value
     if asked is None or seen is None:
         return None

@@ -13,7 +13,7 @@ from benchmarks.harness.record import ROOT
 @contextlib.contextmanager
 def spark_session(master: str = "local[2]", jars: Path | None = None) -> Iterator[tuple[Any, Path]]:
     """The session and its folder; both are gone afterwards. ``jars``: a folder of those that Spark needs besides its
-    own. Raises WorldError where there is no Java."""
+    own. Raises WorldError if there is no Java."""
     from pyspark.sql import SparkSession
 
     from pystorm_source.cli.java import ensure_java

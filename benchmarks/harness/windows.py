@@ -1,7 +1,7 @@
 """Two threads on two cores, measured in many short windows, ours and the peers' in turn.
 
 What two threads can hand over depends on how far apart their cores are (how long a cache line takes there and back),
-which the host of a virtual machine changes within seconds, and on who else runs. So each window lies between two pings
+which the host of a virtual machine changes within seconds, and on what else runs. So each window lies between two pings
 and looks at what other processes used of all cores meanwhile (``/proc/stat``); windows that began near and ended far,
 or that others used more than a tenth of a core of, are dropped, and near is compared with near, far with far.
 """
@@ -42,13 +42,13 @@ class Program:
         )
 
     def ask(self, case: str, millis: int) -> list[float]:
-        """The numbers of its answer. Raises RuntimeError where it has ended."""
+        """The numbers of its answer. Raises RuntimeError if it has ended."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{case} {millis}\n")
         return [float(word) for word in self.line().split()]
 
     def line(self) -> str:
-        """Its next line. Raises RuntimeError where it has ended or is silent."""
+        """Its next line. Raises RuntimeError if it has ended or is silent."""
         assert self._process.stdout is not None
         if not select.select([self._process.stdout], [], [], SILENCE)[0]:
             self._process.kill()
@@ -85,7 +85,7 @@ class Program:
 
 
 def processors() -> tuple[int, int]:
-    """The two processors to measure on; twice the same where there is but one."""
+    """The two processors to measure on; twice the same if there is but one."""
     usable = sorted(os.sched_getaffinity(0))
     return usable[0], usable[-1]
 
@@ -115,7 +115,7 @@ class Window(NamedTuple):
 
     @property
     def distance(self) -> str | None:
-        """near, far, or None where it changed within the window."""
+        """near, far, or None if it changed within the window."""
         near = [ping < NEAR_NS for ping in self.pings]
         return None if near[0] != near[1] else "near" if near[0] else "far"
 
@@ -224,7 +224,7 @@ def summary(windows: Iterable[Window]) -> dict[str, Any]:
 
 
 def at_distance(ours: Sequence[Window], peer: Sequence[Window]) -> tuple[str, list[Window], list[Window]]:
-    """The windows of both at the distance that both have most of; of ours alone where they have none in common."""
+    """The windows of both at the distance that both have most of; of ours alone if they have none in common."""
 
     def split(windows: Sequence[Window]) -> dict[str, list[Window]]:
         found: dict[str, list[Window]] = {"near": [], "far": [], "changing": []}

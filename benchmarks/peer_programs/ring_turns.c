@@ -14,7 +14,7 @@ static volatile uint64_t sink;
 
 static void *item_of(uint64_t n) { return (void *)(uintptr_t)(n * 8 + 8); }
 
-/* Not inlined, so that each operation costs what it costs a caller who knows nothing else. */
+/* Not inlined, so that each operation costs what it costs a caller that knows nothing else. */
 #define ONE_BY_ONE(name, TYPE, NEW, OFFER, POLL, FREE)                                                                \
     static __attribute__((noinline)) int name##_offer(TYPE *ring, void *item) { return OFFER; }                       \
     static __attribute__((noinline)) void *name##_poll(TYPE *ring) {                                                  \

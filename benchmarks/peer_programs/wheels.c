@@ -47,7 +47,7 @@ static uint64_t below(uint64_t *state, uint64_t bound) { return ((next_random(st
 
 static double uniform(uint64_t *state) { return ((double)(next_random(state) >> 11) + 0.5) / 9007199254740992.0; }
 
-/* Zeroed, in large pages where the system gives them. */
+/* Zeroed, in large pages if the system gives them. */
 static void *allocate(size_t bytes) {
     size_t whole = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     void *made = aligned_alloc(HUGE_PAGE, whole);
@@ -180,7 +180,7 @@ static void blog(uint64_t rate, double median, double upper, bool empty) {
                 ps_wheel_cancel(&wheel, &each->timer);
                 continue;
             }
-            if (each->timer.link != NULL) exit(4); /* half a second late: never where the rate is reached */
+            if (each->timer.link != NULL) exit(4); /* half a second late: never if the rate is reached */
             memset(each->payload, 0, sizeof each->payload);
             each->due = now + TIME_OUT;
             ps_wheel_insert(&wheel, &each->timer, each->due);

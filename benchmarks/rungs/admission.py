@@ -1,4 +1,4 @@
-"""The controller in the simulation of ``testbed.simulate``: how soon it follows a change, and who pays for whom.
+"""The controller in the simulation of ``testbed.simulate``: how soon it follows a change, and at whose cost.
 
 step-N              capacity by four up, down to a quarter, with N partitions: micro-batches until three in a row
                     are within a fifth of the target, and by how much those exceed it that knew of the change

@@ -2,7 +2,7 @@
 
     aiohttp            GETs to a local server that answers behind half a second, each into one row of output
     aiohttp-ordered    the same, results in the order of the requests
-    aiohttp-uvloop     the same as aiohttp, both on uvloop, where it is installed
+    aiohttp-uvloop     the same as aiohttp, both on uvloop, if it is installed
     httpx              fewer, as that client takes several times as long for each
 
 Ours is a whole topology (spout, AsyncBolt, rows as Arrow batches) in one thread; the server has a process of its own.

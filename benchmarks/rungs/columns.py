@@ -174,7 +174,7 @@ def sized(spark: Any, side: Side, folder: Path) -> int:
 def micro_batches(spark: Any, side: Side, step: int, measured: int, folder: Path) -> list[float]:
     """Rows per second of so many micro-batches of ``step`` rows, after one that is not counted.
 
-    Raises RuntimeError where one of them gave another number of rows than half of that.
+    Raises RuntimeError if one of them gave another number of rows than half of that.
     """
     _pipeline(spark, side.pipelined)
     frame = side.load(spark, Load(step, step * (1 + measured)))

@@ -182,7 +182,7 @@ def _feed(worker: Worker, emits: int) -> int:
 
 
 def _arrived(worker: Worker) -> int:
-    """Tuples that the last component has taken; where it is the spout, tuples that it has emitted."""
+    """Tuples that the last component has taken; if it is the spout, tuples that it has emitted."""
     counts = worker.report()["components"]["last"]
     return counts["emitted"] if worker.plan.component("last").is_spout else counts["executed"]
 

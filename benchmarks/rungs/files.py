@@ -188,7 +188,7 @@ def _sparks(spark: Any, path: str) -> Any:
 
 
 def _through_spark(frame: Any, rows: int, folder: Path) -> float:
-    """Rows per second of a query's only micro-batch. Raises RuntimeError where it gave another number of rows."""
+    """Rows per second of a query's only micro-batch. Raises RuntimeError if it gave another number of rows."""
     writer = frame.writeStream.format("noop").option("checkpointLocation", tempfile.mkdtemp(dir=folder))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()

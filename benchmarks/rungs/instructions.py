@@ -78,7 +78,7 @@ def counted_instructions(case: str, emits: int) -> int:
 
 
 def callgrind(command: list[str], environment: Mapping[str, str] = MappingProxyType({})) -> int:
-    """Instructions of a whole process. Raises RuntimeError where it fails, OSError without valgrind."""
+    """Instructions of a whole process. Raises RuntimeError if it fails, OSError without valgrind."""
     with tempfile.TemporaryDirectory() as folder:
         counts = Path(folder, "callgrind.out")
         counted = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", *command]

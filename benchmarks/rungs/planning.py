@@ -7,7 +7,7 @@
 
 A trigger is what pyspark's runner makes of it: ``latestOffset`` of the start as ``json.loads`` gives it, ``json.dumps``
 of the answer, ``json.loads`` of both ends and ``partitions`` between them. The spout's ``snapshot`` answers a dict that
-exists already, so that it costs nothing. ``processor_ms`` is the median of the processor time: where it is far below
+exists already, so that it costs nothing. ``processor_ms`` is the median of the processor time: if it is far below
 the value, others have used the machine.
 """
 
@@ -102,7 +102,7 @@ class Query:
         }
 
     def trigger(self) -> Sequence[InputPartition]:
-        """Plans a micro-batch. Raises RuntimeError where nothing was planned."""
+        """Plans a micro-batch. Raises RuntimeError if nothing was planned."""
         end = json.dumps(self._reader.latestOffset(json.loads(self._at), self._limit))
         planned = self._reader.partitions(json.loads(self._at), json.loads(end))
         self._at = end

@@ -1,6 +1,6 @@
 """Delayed operations from Python: nanoseconds to complete one and watch another, with so many pending; bytes for each.
 
-    replace-10k, -100k, -1m   an operation is completed by somebody else, and a new one is watched by two of 1,000 keys
+    replace-10k, -100k, -1m   an operation is completed by another caller, and a new one is watched by two of 1,000 keys
     memory-100k, -1m          bytes per pending operation, keys and timer included
 
 Peers: Kafka's DelayedOperationPurgatory, whose caller is compiled Java (its reaper has a thread of its own), and what

@@ -5,7 +5,7 @@
     round-trip              there and back over two queues: the median in nanoseconds, ``p99`` beside it
     objects-*               Python objects between two threads of Python; the peers are what Python has
 
-Capacity 1024; who finds nothing spins a hundred times, then yields. How it is measured: ``windows.py``.
+Capacity 1024; a thread that finds nothing spins a hundred times, then yields. How it is measured: ``windows.py``.
 """
 
 import collections
@@ -170,7 +170,7 @@ def _multiprocessing_queue(batch: int) -> Hand:
 
 
 def _objects_per_second(hand: Hand, batch: int, items: int) -> float:
-    """Two threads of Python; who finds nothing lets the other one run."""
+    """Two threads of Python; one that finds nothing lets the other one run."""
     block = [object() for _ in range(batch)]
 
     def produce() -> None:

@@ -126,7 +126,7 @@ def sized(spark: Any, case: Case, folder: Path) -> int:
 def micro_batches(spark: Any, case: Case, step: int, measured: int, folder: Path) -> list[float]:
     """Rows per second of so many micro-batches of ``step`` rows, after one that is not counted.
 
-    Raises RuntimeError where the query read another number of rows.
+    Raises RuntimeError if the query read another number of rows.
     """
     total = step * (1 + measured)
     frame = case.load(spark, Load(step, total))

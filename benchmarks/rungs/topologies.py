@@ -9,7 +9,7 @@
     threads       constant spout → two tasks that hash for a millisecond without the lock, a thread each; against inline
     idle-inline, idle-threads    silent spout → ten tasks of a null bolt: what the process takes of a core
 
-Storm runs in its LocalCluster at the best setting found for it: batches of 1000 (word count where nothing is acked: of
+Storm runs in its LocalCluster at the best setting found for it: batches of 1000 (word count if nothing is acked: of
 1), with acking at most 5000 spout tuples pending (word count: 2000), WaitStrategyPark of 100 µs everywhere, ParallelGC.
 How well its machine compiles it differs from start to
 start, up to eightfold: it is started three times, each time for ``runs`` windows, and the quickest is the peer
@@ -54,7 +54,7 @@ class StormCase(NamedTuple):
     batch: int
     rows: tuple[str, ...]
     pending: int = 0
-    """topology.max.spout.pending where its tuples are acked; 0: they are not."""
+    """topology.max.spout.pending if its tuples are acked; 0: they are not."""
 
 
 NULL = StormCase("null", 1000, ("some data",))

@@ -169,7 +169,7 @@ def _pairs(settings: Settings, ours: list[str]) -> Iterator[Record]:
 
 def _alone(programs: Mapping[str, Program], case: str, number: int, runs: int) -> dict[str, list[list[float]]]:
     """So many answers of each program, in turn; those while other processes used a tenth of a core are asked for again,
-    at most as many again, and taken only where there are no others."""
+    at most as many again, and taken only if there are no others."""
     kept: dict[str, list[list[float]]] = {name: [] for name in programs}
     spare: dict[str, list[list[float]]] = {name: [] for name in programs}
     for _ in range(2 * runs):
@@ -194,7 +194,7 @@ def _named(peer: str) -> tuple[str, str | None]:
 
 
 class Load:
-    """Trials of the blog's workload by a program, which is started anew where it ends."""
+    """Trials of the blog's workload by a program, which is started anew if it ends."""
 
     def __init__(self, start: Callable[[], Program], case: str, tries: int) -> None:
         self.start, self.case, self.tries = start, case, tries
@@ -202,7 +202,7 @@ class Load:
         self.early = False
 
     def ask(self, case: str, rate: int) -> list[float]:
-        """Its answer; all infinitely late where it ends instead, as Java does without memory."""
+        """Its answer; all infinitely late if it ends instead, as Java does without memory."""
         try:
             self.program = self.program or self.start()
             return self.program.ask(case, rate)

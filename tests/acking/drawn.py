@@ -66,7 +66,7 @@ class Unfit(Exception):
 
 
 class Draws(Protocol):
-    """Where random things come from: one function draws a case by it, whoever asks for one."""
+    """Where random things come from: one function draws a case by it, for every caller."""
 
     def integer(self, low: int, high: int) -> int: ...
 
@@ -139,7 +139,7 @@ def nodes(
     for number in range(draws.integer(1, most)):
         chosen = draws.subset(range(-spouts, number), 3) if number else list(range(-spouts, 0))
         gathers = draws.integer(0, 3) == 0
-        # Who gathers pairs must see both tuples of one in one task.
+        # A bolt that gathers pairs must see both tuples of one in one task.
         names = ["all", "global"] if gathers else list(GROUPINGS)
         inputs = tuple((producer, draws.one_of(names)) for producer in chosen)
         own = draws.several(1, 4, deed, verdicts, anchors)

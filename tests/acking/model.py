@@ -1,4 +1,4 @@
-"""The acker as nobody would build it: each tree is the set of its open tuples, time is a list of what happens when."""
+"""The acker in the plainest form: each tree is the set of its open tuples, time is a list of what happens when."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ class Model:
     now: float = 0.0
     tuples: int = 0
     treeless: list[Edge] = field(default_factory=list)  # those of no tree in batches
-    one_order: bool = False  # it holds only where a bolt's tasks take turns, the last one first: inline
+    one_order: bool = False  # it holds only if a bolt's tasks take turns, the last one first: inline
 
     def __post_init__(self) -> None:
         self.held: list[list[list]] = [[] for _ in self.nodes]  # [ticks left, deed, edge]
@@ -153,7 +153,7 @@ class Model:
         return Counter(number for number, edge in self.second if not self.may_be_skipped(edge)), most
 
     def begin_to_wait(self, number: int) -> None:
-        """For the bolt's next tick. Raises Unfit where that, or the one before, is at the same time."""
+        """For the bolt's next tick. Raises Unfit if that, or the one before, is at the same time."""
         ahead = self.next_tick(number) - self.now
         first = self.due[number] == self.ticks[number]
         if ahead < EPSILON or (ahead > self.ticks[number] - EPSILON and not first):

@@ -70,12 +70,12 @@ def test_spouts_hear_what_the_model_says(case, scheduler):
 
 
 def check(case, scheduler):
-    """Fails where the spouts of a real run get anything else than the model says; what it was like, in a word. Raises
+    """Fails if the spouts of a real run get anything else than the model says; what it was like, in a word. Raises
     Unfit."""
     drawn, pauses, timeouts = case
     model = Model(drawn, emits_of(pauses), TICKS[: len(drawn)], TIMEOUT if timeouts else None).run()
     # Two tasks of a bolt fire at the same tick, and one fails what the other holds: between threads either comes first,
-    # and who comes later leaves it out. All else is the same under both schedulers.
+    # and a later one leaves it out. All else is the same under both schedulers.
     if scheduler == "threads" and model.one_order:
         raise Unfit
     calls = [SpoutCalls() for _ in pauses]

@@ -12,7 +12,7 @@ TEN = {"topology.message.timeout.secs": 10}
 NEVER = {"topology.enable.message.timeouts": False}
 
 
-# --- nobody, and no acker ---
+# --- no spout to notify, and no acker ---
 
 
 def test_a_tuple_that_nobody_subscribes_to_is_acked_at_once():
@@ -236,7 +236,7 @@ def test_anchoring_onto_a_settled_tuple_raises_and_names_both(verdict):
     result = run(calls, TEN, 50, spout=spout, late=late, last=Acks.spec(inputs=[late]))
     ((text, anchor),) = raised
     assert str(anchor.id) in text and "4242" in text  # the anchor
-    assert "TooLate" in text  # who emits
+    assert "TooLate" in text  # the component that emits
     assert f"after {verdict}" in text or "after ack/fail" in text
     assert calls.notified == [(verdict, 0)]
     assert result.executed["last"] == 0
@@ -267,7 +267,7 @@ class FailsAtTick(EmitsAtTick):
 
 
 def test_anchoring_onto_a_tuple_whose_tree_has_failed_elsewhere_is_no_error():
-    """The bolt cannot know. What it emits is of a tree that nobody waits for: no bolt gets it."""
+    """The bolt cannot know. What it emits is of a tree that no spout waits for: no bolt gets it."""
     calls = SpoutCalls()
     spout = feeder(calls, [0], PAUSE(9))
     fails = FailsAtTick.spec(inputs=[spout], config={"topology.tick.tuple.freq.secs": 2})

@@ -161,7 +161,7 @@ def bolt_of(node, number, script, pass_time):
 
 
 def open_nodes(drawn):
-    """The bolts that nobody subscribes to."""
+    """The bolts that have no subscriber."""
     taken = {producer for node in drawn for producer, _ in node.inputs}
     return [number for number in range(len(drawn)) if number not in taken]
 
@@ -214,7 +214,7 @@ def worker_of(case, script, config):
 
 
 class Jumping(ManualClock):
-    """Who sleeps by it wakes when the next tree times out or the next tick is due."""
+    """A thread that sleeps by it wakes when the next tree times out or the next tick is due."""
 
     worker = None
 

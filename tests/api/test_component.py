@@ -163,7 +163,7 @@ def broken():
 
 def test_reported_exceptions_are_logged_with_traceback_and_kept(caplog):
     bolt, tup, error = Words(), Tuple(component="lines", values=("a",)), broken()
-    bolt.raise_exception(error)  # nobody has given a list
+    bolt.raise_exception(error)  # no list was given
     bolt._pystorm_reported = []
     bolt.raise_exception(error, tup)
     assert bolt._pystorm_reported == [(error, tup)]

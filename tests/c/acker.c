@@ -76,7 +76,7 @@ static tree *any(void) { /* mostly a young one */
 }
 
 static void add_edge(tree *t) {
-    if (t->count == 0 || t->count == MOST_EDGES || t->rests) return; /* only who has an open edge makes another */
+    if (t->count == 0 || t->count == MOST_EDGES || t->rests) return; /* only what has an open edge makes another */
     uint64_t edge = ps_acker_edge(&acker);
     ps_acker_add(t->root, t->attempt, edge);
     t->edges[t->count++] = edge;

@@ -1,4 +1,4 @@
-/* Writers and readers of the ring in threads of their own: everyone sees everything, in order, and nobody what its
+/* Writers and readers of the ring in threads of their own: each sees everything, in order, and none sees what its
  * upstream readers have not released.
  *
  * With PYSTORM_NEGATIVE_CONTROL (atomics.h) nothing orders the content any more: ThreadSanitizer must say so. */

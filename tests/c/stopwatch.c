@@ -1,4 +1,4 @@
-/* The stopwatch: laps follow one another without a gap, and what lies before a start belongs to nobody. */
+/* The stopwatch: laps follow one another without a gap, and what lies before a start belongs to no lap. */
 #include "cython_core/timing/stopwatch.h"
 
 #include "check.h"

@@ -139,7 +139,7 @@ def numbers_as(*rows: Iterable) -> type:
 
 
 def slice_of(*rows: Iterable, ids: Iterable | None = None) -> type:
-    """A class of spouts without offsets that emit these rows, with these message ids where there are any, one per call.
+    """A class of spouts without offsets that emit these rows, with these message ids if there are any, one per call.
 
     ``told``: what they were told, as (verdict, id).
     """

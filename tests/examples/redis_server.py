@@ -52,7 +52,7 @@ def redis_server(folder: Path) -> Iterator[Redis]:
 
 
 def _answers(client: Redis, process: subprocess.Popen[bytes]) -> bool:
-    """Whether this very process answers; False where it has ended or another one has the port."""
+    """Whether this very process answers; False if it has ended or another one has the port."""
     end = time.monotonic() + STARTING_SECONDS
     while time.monotonic() < end and process.poll() is None:
         try:

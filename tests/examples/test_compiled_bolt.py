@@ -47,7 +47,7 @@ def test_the_page_shows_the_example():
 
 
 def run(*command, cwd, status=0):
-    """Its output, or its errors where it is to fail; in an environment that shows no checkout."""
+    """Its output, or its errors if it is to fail; in an environment that shows no checkout."""
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYSTORM_DEBUG")}
     done = subprocess.run([*map(str, command)], cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == status, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The Redis of a test: there and gone again, and missed where it has to be there."""
+"""The Redis of a test: there and gone again, and missed if it has to be there."""
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError

@@ -97,7 +97,7 @@ class SchemaRegistry:
 
 @contextmanager
 def schema_registry(user_info: str = "", certificate: Path | None = None) -> Iterator[SchemaRegistry]:
-    """Runs one, on a port of its own, for users who know ``user_info`` (user:password) where it is given; over TLS with
+    """Runs one, on a port of its own, for users who know ``user_info`` (user:password) if it is given; over TLS with
     the certificate and key of this PEM file."""
 
     class Handler(BaseHTTPRequestHandler):

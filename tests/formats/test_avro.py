@@ -37,7 +37,7 @@ def shared():
 
 @pytest.fixture
 def registry(shared):
-    """Of which nobody has asked anything that counts; schemas of ``record`` are new to it."""
+    """Which was not asked anything that counts; schemas of ``record`` are new to it."""
     shared.asked.clear()
     return shared
 

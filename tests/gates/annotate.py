@@ -19,7 +19,7 @@ _LINE = re.compile(r'<pre class="cython line score-(\d+)"[^>]*>(.)<span class="[
 
 
 class Score(NamedTuple):
-    """How much of Python one source line costs in one module, where it was compiled into code at all."""
+    """How much of Python one source line costs in one module, if it was compiled into code at all."""
 
     module: str
     line: int

@@ -113,7 +113,7 @@ def room_of_path(path: str) -> str:
 
 
 def room_of_module(module: str) -> str | None:
-    """The room of an imported module, or None where it is none of ours."""
+    """The room of an imported module, or None if it is none of ours."""
     parts = module.split(".")
     if parts[0] == "cython_core":
         return "cython_core"

@@ -11,7 +11,7 @@ from tests.spouts.mutations import COUNT, mutated
 
 
 class MemoryStore:
-    """An object store: objects appear whole, what was written is seen by who reads later."""
+    """An object store: objects appear whole, and a later reader sees what was written."""
 
     folder = "memory"
 

@@ -47,7 +47,7 @@ def committed(folder, *groups, **options):
 
 
 def read(folder, fail_on_data_loss=True):
-    """The numbers of the batch; None where it is open."""
+    """The numbers of the batch; None if it is open."""
     journal, rows = opened(folder)
     manifest = journal.opened(BATCH, 1, fail_on_data_loss)
     if manifest is None:

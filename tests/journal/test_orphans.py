@@ -1,4 +1,4 @@
-"""What attempts leave that die or fail: what nobody can commit goes, what somebody may still commit stays."""
+"""What attempts that die or fail leave behind: what no attempt can commit goes, what one may still commit stays."""
 
 import errno
 import os
@@ -264,7 +264,7 @@ def test_an_attempt_that_fails_after_its_manifest_is_there_deletes_nothing(folde
 
 
 def test_segments_that_vanish_before_the_commit_are_no_commit(folder):
-    """Somebody has taken a running attempt for dead: it fails, and its tuples come again."""
+    """Another attempt has taken a running one for dead: it fails, and its tuples come again."""
     attempt = Attempt(folder, fsync="never").emit(0)
     for path in folder.glob("*/*/*.segment"):
         path.unlink()

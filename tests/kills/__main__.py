@@ -2,7 +2,7 @@
 
     python -m tests.kills [SEED ...] [--first SEED] [--rounds N] [--folder FOLDER]
 
-Prints a JSON line for each round, then a summary; exit status 1 where one has failed. A round is its seed: to see one
+Prints a JSON line for each round, then a summary; exit status 1 if one has failed. A round is its seed: to see one
 again, give its seed.
 """
 

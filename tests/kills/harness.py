@@ -45,7 +45,7 @@ class Harness:
         self._wanted: Outcome = {}
 
     def run(self, seeds: Iterable[int]) -> Iterator[Outcome]:
-        """An outcome for each seed: its ``wrong`` is empty where the round has passed."""
+        """An outcome for each seed: its ``wrong`` is empty if the round has passed."""
         todo = [Round.of(seed) for seed in seeds]
         drivers = [one for one in todo if one.victim == "driver"]
         env = environment(self.folder / "session")
@@ -141,7 +141,7 @@ class Job:
             )
 
     def comes_to_one_of(self, some: list[Round], folder: Path) -> Round | None:
-        """The round whose marker appears; None, and the job has ended, where none does."""
+        """The round whose marker appears; None, and the job has ended, if none does."""
         stop = time.monotonic() + DEADLINE
         while self._process.poll() is None and time.monotonic() < stop:
             for one in some:
@@ -152,7 +152,7 @@ class Job:
         return None
 
     def kill(self, who: str) -> None:
-        """``who``: the driver's "jvm", its "python" or "both"; nobody else: the others must end by themselves."""
+        """``who``: the driver's "jvm", its "python" or "both"; no other: the others must end by themselves."""
         mine = self._process.pid
         jvms = [int(name) for name in os.listdir("/proc") if name.isdigit() and parent_of(int(name)) == mine]
         for pid in {"jvm": jvms, "python": [mine], "both": [mine, *jvms]}[who]:

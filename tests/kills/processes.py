@@ -9,7 +9,7 @@ MARK = "PYSTORM_KILLS"
 
 
 def parent_of(pid: int) -> int:
-    """The parent's process id; 0 where there is no such process any more."""
+    """The parent's process id; 0 if there is no such process any more."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""Rounds: who is killed where, all of it from a seed. A query suffers several of them, each in another micro-batch."""
+"""Rounds: which process is killed where, all of it from a seed. A query suffers several, in different micro-batches."""
 
 import hashlib
 import json
@@ -86,7 +86,7 @@ class Round:
         return (self.markers(folder) / "happened").exists()
 
     def described(self) -> dict[str, Any]:
-        """For who reads the outcome."""
+        """For readers of the outcome."""
         return {name: value for name, value in asdict(self).items() if name != "driver" or self.victim == "driver"}
 
 

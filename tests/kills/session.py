@@ -45,7 +45,7 @@ def spark_home(folder: Path) -> Path:
 def session(master: str, folder: Path) -> SparkSession:
     """A session whose files are below ``folder``. Executors that die are replaced, however often.
 
-    A task that takes long gets a speculative twin, where there is another host.
+    A task that takes long gets a speculative twin if there is another host.
     """
     ensure_java()
     # Virtual machines that live for seconds: what they compile thoroughly does not pay.

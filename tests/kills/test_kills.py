@@ -1,7 +1,7 @@
 """kill -9 of Python workers, executors and drivers at named points: no row lost, none twice, nothing left behind.
 
 Each round is a real query with a checkpoint and a Parquet sink; `README.md` says what they are. A few seeds here, as
-many as ``PYSTORM_KILLS_ROUNDS`` says where it is set.
+many as ``PYSTORM_KILLS_ROUNDS`` says if it is set.
 """
 
 import json

@@ -26,7 +26,7 @@ class Kills:
         self.kills = [Kill(**given) for given in conf["kills.kills"]]
 
     def at(self, point: str, partition: str, *numbers: int) -> None:
-        """A component is at that point with these numbers: whoever is to die there dies."""
+        """A component is at that point with these numbers: a process that is to die there dies."""
         for kill in self.kills:
             if (kill.point, kill.partition) == (point, partition) and kill.n in numbers:
                 kill.come()
@@ -79,7 +79,7 @@ class Kill:
 
 
 def executor_of_this_worker() -> int:
-    """The JVM above the daemon above this process. Raises RuntimeError where that is no executor of its own."""
+    """The JVM above the daemon above this process. Raises RuntimeError if that is no executor of its own."""
     jvm = parent_of(os.getppid())
     command = Path(f"/proc/{jvm}/cmdline").read_bytes()
     if b"CoarseGrainedExecutorBackend" not in command:
@@ -158,7 +158,7 @@ class Killed(Topology):
 
 
 class Broker(Spout):
-    """``kills.total`` numbers without offsets; each is delivered again, to whoever asks, until it is acked.
+    """``kills.total`` numbers without offsets; each is delivered again, to every client that asks, until it is acked.
 
     The file ``acked`` below ``kills.broker`` holds what is, a number a line.
     """

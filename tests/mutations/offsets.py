@@ -53,7 +53,7 @@ def mutated_offset(rng: random.Random) -> str:
 
 
 def accepted(mutant: Any) -> Any:
-    """The parsed offset; None where it is refused as it should be."""
+    """The parsed offset; None if it is refused as it should be."""
     try:
         return parse(mutant, SPOUTS)
     except CheckpointError as error:

@@ -1,4 +1,4 @@
-"""Options: every key of every table, with values that nobody meant; and whole requests with some of them."""
+"""Options: every key of every table, with values that make no sense; and whole requests with some of them."""
 
 import random
 import typing

@@ -178,11 +178,11 @@ def _lines(build: Build, lines: list[bytes], rng: random.Random) -> str:
 
 
 def never_buried(lost: Unreadable) -> bool:
-    raise AssertionError(f"a dead letter that nobody has asked for: {lost}")
+    raise AssertionError(f"a dead letter that was not asked for: {lost}")
 
 
 def _pairs(build: Build, blocks: list[bytes], start: int, skip: bool) -> list[tuple[str, int]] | None:
-    """Pairs with values as text; None where a line is refused."""
+    """Pairs with values as text; None if a line is refused."""
     format = build(Faults("skip" if skip else "fail", logger, never_buried))
     format.begin("file", b"")
     found = []

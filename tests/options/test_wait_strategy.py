@@ -1,4 +1,4 @@
-"""Wait strategies by Storm's keys: its own two, a user's class, and what is said where a name leads nowhere."""
+"""Wait strategies by Storm's keys: its own two, a user's class, and what is said if a name leads nowhere."""
 
 import re
 import sys

@@ -103,7 +103,7 @@ SCENARIOS = {
 
 STUCK = batching(BATCH_RAISES, "exit_on_exception = False", "auto_fail = False", script=TICKED)
 
-# The task dies: what came until then is compared. pystorm tells Storm which tuples failed; here nobody is left to hear.
+# The task dies: what came until then is compared. pystorm tells Storm which tuples failed; here none is left to know.
 DYING = {
     "an error": bolt(RAISES),
     "an error in a tick": bolt(

@@ -501,7 +501,7 @@ async def waits_and_yields(self, *args):
     ("function", "word"), [(yields, "not yield"), (waits, "not async"), (waits_and_yields, "not yield")]
 )
 def test_functions_that_would_never_run(function, word):
-    """Called, they make a generator or coroutine that nobody runs: every tuple would silently come to nothing."""
+    """Called, they make a generator or coroutine that is never run: every tuple would silently come to nothing."""
     refused(
         rf"process\(\) of 'b' of T.*{word}",
         b=type("B", (Bolt,), {"process": function}).spec(inputs=[GlobalStreamId("lines")]),

@@ -1,4 +1,4 @@
-"""A plan travels to the tasks: by reference where its classes can be imported there, with them where they cannot."""
+"""A plan travels to the tasks: by reference if its classes can be imported there, else with them."""
 
 import pickle
 import subprocess

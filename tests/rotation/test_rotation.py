@@ -7,7 +7,7 @@ import pytest
 from tests.rotation.sets import run_set
 
 SETS = int(os.environ.get("PYSTORM_ROTATION_SETS", "0"))
-"""As many sets as this, where it is set; else one of each kind and way."""
+"""As many sets as this, if it is set; else one of each kind and way."""
 SEEDS = list(range(SETS)) if SETS else [*range(5), *range(15, 20)]
 
 

@@ -86,7 +86,7 @@ class Writer:
                 os.rename(self._log, first)
                 yield
                 if self._random.random() < 0.5:
-                    late.write(self._line())  # who has the file open goes on for a while
+                    late.write(self._line())  # a writer that has the file open goes on for a while
         yield
         packed = self._named(self._compressed_from)
         if "gzip" in self._kind and packed.exists():
@@ -100,7 +100,7 @@ class Writer:
         return self._log.with_name(f"app.log.{n}{'.gz' if packed else ''}")
 
     def _copied(self, source: Path, target: Path) -> Iterator[None]:
-        """What cp does; nobody writes meanwhile."""
+        """What cp does; nothing is written meanwhile."""
         yield from self._in_pieces(target, source.read_bytes())
 
     def _packed(self, path: Path) -> Iterator[None]:

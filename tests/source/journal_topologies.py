@@ -9,7 +9,7 @@ from pystorm_source.spouts import SocketSpout
 
 
 class BrokerSpout(Spout):
-    """A broker that delivers a message again to whoever connects until it is acked: ``messages``, a number a line."""
+    """A broker that delivers a message again to each new client, until it is acked: ``messages``, a number a line."""
 
     outputs = ["n long", "delivery string"]
 
@@ -70,7 +70,7 @@ class Stumbling(Topology):
 
 
 class LooseSpout(Spout):
-    """Emits without ids, and nobody can ask again: ``n`` counts what this process has taken from the file."""
+    """Emits without ids, and nothing can be read again: ``n`` counts what this process has taken from the file."""
 
     outputs = ["n long", "delivery string"]
     delivery = uuid.uuid4().hex

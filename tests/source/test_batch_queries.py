@@ -148,7 +148,7 @@ def test_temporary_view(spark, world):
 
 
 def test_table(spark, world):
-    """Spark keeps the OPTIONS of a table to itself: said where it is met, and worked around by WITH."""
+    """Spark keeps the OPTIONS of a table to itself: the error says so, and it is worked around by WITH."""
     world.put(a=4)
     name = f"t_{uuid.uuid4().hex}"
     spark.sql(f"CREATE TABLE {name} USING pystorm OPTIONS ({sql_options(world.options())})")

@@ -218,7 +218,7 @@ def assert_twins_agree(journaled, rounds):
         assert found[0] == found[1] == found[2], f"round {number}"
         assert [n for n, _ in found[0]] == list(range(7))
         assert len({delivery for _, delivery in found[0]}) == 1
-        assert sorted(journaled.acked()) == list(range(7)), "the winner's, and nobody else's"
+        assert sorted(journaled.acked()) == list(range(7)), "the winner's, and no other's"
 
 
 def test_what_a_killed_attempt_had_journaled_is_adopted_where_nobody_can_ask_again(journaled, monkeypatch):

@@ -1,4 +1,4 @@
-"""Spark finds the source by itself; a source that cannot be imported breaks nobody else's look-up and says why."""
+"""Spark finds the source by itself; a source that cannot be imported breaks no other look-up and says why."""
 
 import io
 import os

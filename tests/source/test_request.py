@@ -97,7 +97,7 @@ def test_what_components_get_to_see(world):
 
 
 def test_the_environment_is_an_option_of_the_reader(world):
-    """Also of one that reads a registered topology, whose plan was made before anybody could say it."""
+    """Also of one that reads a registered topology, whose plan was made before an option could say it."""
     registered = compile_plan(topologies.ByEnvironment, any_environment=True)
     for given, tasks in (("prod", 3), ("beta", 2)):
         for plan in (None, registered):

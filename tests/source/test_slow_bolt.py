@@ -1,4 +1,4 @@
-"""Whoever looks at a query that a slow bolt holds back learns which one it is, within two micro-batches."""
+"""A slow bolt holds a query back: within two micro-batches its progress names the bolt."""
 
 import pytest
 from prometheus_client import CollectorRegistry

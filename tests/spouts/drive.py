@@ -17,7 +17,7 @@ class Query:
         self.state: dict[str, int | str] = {}
         self.rows: list[tuple] = []
         self.batches = 0
-        self.still = True  # nobody writes meanwhile: a snapshot is the same when taken again
+        self.still = True  # nothing is written meanwhile: a snapshot is the same when taken again
 
     def restart(self) -> None:
         """The driver process dies; the checkpoint stays."""

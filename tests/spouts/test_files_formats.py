@@ -287,7 +287,7 @@ def test_wrong_options_are_refused(tmp_path, options, fields):
     ],
 )
 def test_paths_of_other_file_systems_are_refused_when_options_are_read(path, remedy):
-    """Before anybody plans: the reader reads every component's options at load."""
+    """Before anything is planned: the reader reads every component's options at load."""
     with pytest.raises(OptionError, match=f"(?s)'path'.*{remedy}.*Given: ") as refused:
         FilesOptions.of({"path": path})
     assert str(refused.value).endswith(f"Given: {path!r}")

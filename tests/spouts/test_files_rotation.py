@@ -370,7 +370,7 @@ def test_another_compressed_file_with_the_same_first_line_is_read(query, tmp_pat
 
 
 def copytruncate(path, number):
-    """What logrotate does with that option, while nobody writes."""
+    """What logrotate does with that option, while nothing is written."""
     shutil.copyfile(path, path.with_name(f"{path.name}.{number}"))
     os.truncate(path, 0)
 

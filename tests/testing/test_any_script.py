@@ -30,7 +30,7 @@ def script_of(drawn):
 
 
 def parts_of(script):
-    """The script cut behind each EOF; the last part is left out where it is empty and not the only one."""
+    """The script cut behind each EOF; the last part is left out if it is empty and not the only one."""
     parts = [[]]
     for step in script:
         if step is EOF:

@@ -1,4 +1,4 @@
-"""A topology gives the same rows in the test kit and through Spark, where they do not depend on how ranges are cut."""
+"""A topology gives the same rows in the test kit and through Spark, if they do not depend on how ranges are cut."""
 
 from collections import Counter
 from datetime import date

@@ -20,7 +20,7 @@ def right(spark: SparkSession) -> list[DataFrame]:
 
 
 def wrong(spark: SparkSession) -> None:
-    """Each line is an error of mypy's that is expected: where there is none, mypy says that the comment is unused."""
+    """Each line is an error of mypy's that is expected: if there is none, mypy says that the comment is unused."""
     read_stream(spark, OrderAlerts, maxOfsetsPerTrigger=500)  # type: ignore[call-arg]
     read_stream(spark, OrderAlerts, maxOffsetsPerTrigger="many")  # type: ignore[arg-type]
     read(spark, OrderAlerts, failOnDataLoss="no")  # type: ignore[arg-type]

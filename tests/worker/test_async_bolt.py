@@ -622,7 +622,7 @@ def test_an_exit_while_the_thread_waits_for_its_rows_to_be_taken_fails_the_task(
     next(batches)
     (bolt,) = [each.instance for each in worker.executors if each.component == "b"]
     (thread,) = [each for each in worker._scheduler.threads if each.thread.name == "pystorm-b-2"]
-    until(lambda: thread.parked and len(worker._builder.done) >= 4, "rows that nobody takes")
+    until(lambda: thread.parked and len(worker._builder.done) >= 4, "rows that are not taken")
     bolt.loop.call_soon_threadsafe(may_exit.set)
     assert exits.wait(10)
     with pytest.raises(TupleFailed, match=r"component 'b', task 2: process\(\) raised SystemExit: 7; tuple \(0,\)"):
@@ -651,7 +651,7 @@ def test_an_emit_behind_the_end_of_its_process_is_an_error_that_names_the_tuple(
     assert "; tuple (3,) of s.default" in text
 
 
-# --- who swallows its cancellation ---
+# --- a request that swallows its cancellation ---
 
 
 class Swallows(AsyncBolt):
@@ -712,7 +712,7 @@ def test_a_request_that_swallows_its_cancellation_when_its_tree_has_failed_is_le
 
 @ORDERED
 def test_what_was_left_behind_and_ends_later_changes_nothing(ordered, caplog):
-    """It ends in the next micro-batch of the same worker, by an exception that nobody waits for."""
+    """It ends in the next micro-batch of the same worker, by an exception that nothing waits for."""
 
     class EndsLate(AsyncBolt):
         outputs = ["n long"]
@@ -846,7 +846,7 @@ def test_any_mix_of_requests_settles_every_tuple_once(script, max_pending, order
         assert found == expected
 
 
-# --- while nobody takes the rows ---
+# --- while the rows are not taken ---
 
 
 class InSteps(AsyncBolt):

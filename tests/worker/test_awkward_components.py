@@ -113,7 +113,7 @@ def test_a_raise_exception_that_raises_hides_nothing():
         list(worker_of(topology(s=source, b=Reports.spec(inputs=[source])), "b").run("s", "p", 0, 10))
 
 
-# --- what belongs to whom ---
+# --- which state belongs to which instance ---
 
 
 class OverridesProcessBatches(BatchingBolt):

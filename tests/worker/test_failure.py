@@ -260,7 +260,7 @@ def test_long_values_are_cut(values):
 
 
 def test_a_value_that_does_not_fit_its_column_is_an_exception_like_any_other():
-    """Of a bolt that goes on, and whose tuples nobody times out: the rows before and after it are whole."""
+    """Of a bolt that goes on, and whose tuples have no time-out: the rows before and after it are whole."""
 
     class Misfit(Pass):
         exit_on_exception = False

@@ -1,4 +1,4 @@
-"""Groupings as a plan wires them: custom objects of their own, Storm's hash, values that nobody else can change."""
+"""Groupings as a plan wires them: custom objects of their own, Storm's hash, values that no receiver can change."""
 
 import threading
 from collections import defaultdict

@@ -28,7 +28,7 @@ class Ticking(ManualClock):
 
 
 class Shaky(Bolt):
-    """Asks ``dies`` before each tuple; remembers on the class who was cleaned up."""
+    """Asks ``dies`` before each tuple; notes on the class which instance was cleaned up."""
 
     outputs = ["n long"]
     cleaned: list = []

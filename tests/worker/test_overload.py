@@ -105,7 +105,7 @@ class OnceInOrder:
             self.last[spout, bolt] = n + 1
 
     def counts(self):
-        """Spout → how many numbers have come. Fails where one is missing."""
+        """Spout → how many numbers have come. Fails if one is missing."""
         for spout, seen in self.seen.items():
             assert all(seen), f"spout {spout}: {seen.index(0)} is missing"
         return {spout: len(seen) for spout, seen in self.seen.items()}

@@ -231,7 +231,7 @@ def test_no_tree_times_out_while_nobody_takes_the_rows():
     assert (counts["s"]["retries"], counts["s"]["acked"]) == (0, 200)
 
 
-# --- who is waited for ---
+# --- what is waited for ---
 
 
 def keeps_until_tick(ticks):

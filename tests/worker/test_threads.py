@@ -29,7 +29,7 @@ SMALLEST = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left():
-    gc.collect()  # workers of other tests that nobody has stopped
+    gc.collect()  # workers of other tests that were not stopped
     before = threads_of_workers()
     yield
     until(lambda: set(threads_of_workers()) <= set(before), "the threads of its workers end")
@@ -852,7 +852,7 @@ def test_a_worker_that_is_garbage_ends_its_threads():
     worker = above(Pass)
     assert numbers(worker.run("s", "p", 0, 5)) == list(range(5))
     threads = [thread.thread for thread in worker._scheduler.threads]
-    worker.itself = worker  # only the collector finds that nobody has it any more
+    worker.itself = worker  # only the collector finds that nothing refers to it any more
     del worker
     gc.collect()
     until(lambda: not any(thread.is_alive() for thread in threads), "its threads end")

@@ -189,7 +189,7 @@ def test_an_exception_at_a_tick_names_the_method():
 
 
 def test_the_first_batch_is_processed_at_the_second_tick():
-    """pystorm fires where the counter is greater than ticks_between_batches, not equal."""
+    """pystorm fires when the counter is greater than ticks_between_batches, not equal."""
     _, _, bolt = played([2, 4, 1.5, 6, 1.0, 8], Grouping, EVERY_SECOND)
     assert bolt.seen == [(0, [2, 4, 6]), (0, [8])]
 

@@ -218,7 +218,7 @@ def test_no_two_calls_look_alike_though_a_spout_only_polls():
     assert all(len(set(found)) == len(found) for found in marks.values())
 
 
-# --- whom a time-out names ---
+# --- what a time-out names ---
 
 
 @pytest.mark.threads
@@ -370,7 +370,7 @@ def test_another_turn_another_call_and_none_begin_anew():
 
 @pytest.mark.inline
 def test_a_worker_by_another_clock_is_not_looked_after():
-    """Its time is not the machine's, and who moves it looks after it."""
+    """Its time is not the machine's: the test that moves it calls the watchdog, too."""
 
     s = Numbers.spec()
     made = topology(s=s, b=Pass.spec(inputs=[s]))

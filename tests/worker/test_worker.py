@@ -30,7 +30,7 @@ def chain(spout=Numbers, bolt=Pass, **settings):
 
 
 def test_attributes_of_components_are_read_where_they_lie():
-    """Nobody asks for the instance's __dict__: CPython would look its attributes up there from then on."""
+    """The engine never asks for the instance's __dict__: CPython would look its attributes up there from then on."""
 
     class Sums(Bolt):
         def initialize(self, conf, context):

@@ -249,7 +249,7 @@ def plans(draw):
 @settings(max_examples=sized(150), deadline=None)
 @given(plans(), st.sampled_from([(2, 1), (4, 2), (64, 16)]))
 def test_any_tree_gets_the_verdict_that_its_leaves_say(plan, sizes):
-    """Acked where all are acked, failed where one fails, else open: against a model."""
+    """Acked if all are acked, failed if one fails, else open: against a model."""
 
     class Splits(BoltBase):
         def process(self, tup):

@@ -1,4 +1,4 @@
-"""What a ring with several readers promises besides the contract: who reads behind whom, who is woken, what is kept."""
+"""What a ring with several readers promises besides the contract: the order of readers, what is woken and kept."""
 
 import gc
 import sys

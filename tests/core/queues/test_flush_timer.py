@@ -119,7 +119,7 @@ def test_executors_are_asked_while_one_of_them_holds_the_interpreters_lock(timer
     timer.start(MILLI)
     wait_for(flag.take)
     before = sys.getswitchinterval()
-    sys.setswitchinterval(10)  # which this thread gives to nobody before
+    sys.setswitchinterval(10)  # seconds: before that this thread keeps the lock
     try:
         asked, until = 0, time.monotonic() + 20
         while asked < 5 and time.monotonic() < until:

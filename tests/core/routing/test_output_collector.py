@@ -292,7 +292,7 @@ def test_from_another_components_method():
 
 
 def test_from_a_thread():
-    """A thread of the component emits while others run; nothing of anybody is lost or goes astray."""
+    """A thread of the component emits while others run; no emit is lost or goes astray."""
 
     class Threaded(BoltBase):
         def __init__(self):

@@ -1,4 +1,4 @@
-"""Every grouping's law: who gets what, and in which order, for every batch and queue size."""
+"""Every grouping's law: which task gets what, and in which order, for every batch and queue size."""
 
 import re
 from collections import Counter, defaultdict
@@ -139,7 +139,7 @@ def test_fields_spreads_keys():
 def test_any_sizes_give_the_same_rows_in_the_same_order_to_the_same_task(
     queue, batch, quota, par, producers, total, grouping
 ):
-    """Sizes are about speed only: who gets what from one producer, and in which order, does not depend on them."""
+    """Sizes are about speed only: what a task gets from one producer, and in which order, does not depend on them."""
     positions = (0,) if grouping in KEYED else ()
     sized = split(grouping, total, par, producers, positions, queue, batch, quota)
     reference = split(grouping, total, par, producers, positions, queue=1024, batch=1, quota=1)

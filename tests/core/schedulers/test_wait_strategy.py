@@ -71,7 +71,7 @@ def test_idle_waits_that_long_and_counts(strategy):
 
 
 def test_others_run_while_one_waits():
-    """Waiting releases the interpreter's lock, also where it lasts no time: another thread gets on meanwhile."""
+    """Waiting releases the interpreter's lock, also if it lasts no time: another thread gets on meanwhile."""
     waiting, counted = True, 0
 
     def count():

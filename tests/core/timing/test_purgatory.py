@@ -70,7 +70,7 @@ def test_an_operation_expires_once_never_early_and_at_most_a_tick_late():
 
 @pytest.mark.parametrize("began", [0.0, 0.033, 1.1, 12345.678, 3e6 + 0.033, 9e7 + 1 / 3])
 def test_at_its_next_time_something_happens(began):
-    """Whatever seconds lose as binary fractions: who sleeps until then must not wake in vain for ever."""
+    """Whatever seconds lose as binary fractions: a thread that sleeps until then must not wake in vain for ever."""
     purgatory = Purgatory(now=began)
     operation = Waits(1)
     purgatory.try_complete_else_watch(operation, ["a"])

@@ -1,4 +1,4 @@
-"""Every call is counted once, no time twice; who cannot go on is seen to stall, and why."""
+"""Every call is counted once, no time twice; an executor that cannot go on is seen to stall, and why."""
 
 import time
 from itertools import pairwise

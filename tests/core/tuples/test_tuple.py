@@ -154,7 +154,7 @@ def test_a_stream_without_fields():
     assert type(()) is tuple
 
 
-# --- values become a named tuple in place; nobody may notice ---
+# --- values become a named tuple in place; no holder may notice ---
 
 
 CONSTANT = ("storm", 1)
@@ -266,7 +266,7 @@ def test_references_of_classes_and_items_are_exact():
     del kept[50:]
     assert sys.getrefcount(source_class) == with_all - 50
     assert sys.getrefcount(item) == item_before + 50
-    # Copies (somebody else holds the plain tuple) count like renamed ones.
+    # Copies (something else holds the plain tuple) count like renamed ones.
     rows = [(item, n) for n in range(100)]
     in_rows = sys.getrefcount(item)
     copied = through(rows).tuples

@@ -76,7 +76,7 @@ def test_shares_are_fair_and_use_the_whole_budget(waiting, total, per_partition)
     room = {key: min(head - start, per_partition or 999) for key, (start, head) in waiting.items()}
     assert sum(moved.values()) == min(sum(room.values()), total or 9999)
     cut = [key for key in moved if moved[key] < room[key]]
-    assert all(moved[key] >= max(moved.values()) - 1 for key in cut)  # whoever wanted more has as much as anyone
+    assert all(moved[key] >= max(moved.values()) - 1 for key in cut)  # a partition that wanted more has as much as any
 
 
 @given(WAITING, LIMIT, LIMIT, st.integers(1, 30), st.booleans())
@@ -202,7 +202,7 @@ def test_a_budget_bounds_its_partition_alone(waiting, total, per_partition, budg
 
 @given(WAITING, LIMIT, st.dictionaries(st.builds(Key, st.sampled_from("st"), st.sampled_from("abcde")), st.integers(1)))
 def test_a_budget_starves_nobody(waiting, per_partition, budget):
-    """Whoever has a budget and something waiting moves."""
+    """A partition that has a budget and a backlog moves."""
     budget = {key: min(most, 2**62) for key, most in budget.items()}
     moved = taken(waiting, admitted(waiting, Limits(None, per_partition), budget=budget))
     assert all(moved[key] > 0 for key, (start, head) in waiting.items() if start < head)

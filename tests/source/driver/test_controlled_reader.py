@@ -1,4 +1,4 @@
-"""A reader with its controller, called as Spark calls it: who is bounded by what, and what an offset remembers."""
+"""A reader with its controller, called as Spark calls it: what bounds which partition, and what an offset keeps."""
 
 import json
 import logging

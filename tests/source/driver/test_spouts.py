@@ -1,4 +1,4 @@
-"""Spouts on the driver: who ends the runner, or breaks it, is named."""
+"""Spouts on the driver: a component that ends the runner, or breaks it, is named."""
 
 import sys
 

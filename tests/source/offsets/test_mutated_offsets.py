@@ -40,7 +40,7 @@ def mutants(offset, seed):
 
 
 def told(call, *arguments):
-    """What a call gives; None where it refuses as it should."""
+    """What a call gives; None if it refuses as it should."""
     refusal = None
     try:
         return call(*arguments)

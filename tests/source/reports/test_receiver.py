@@ -1,4 +1,4 @@
-"""The runner's end of the way back: when it listens, what it says where it cannot, what becomes of reports."""
+"""The runner's end of the way back: when it listens, what it says if it cannot, what becomes of reports."""
 
 import os
 import socket
@@ -152,7 +152,7 @@ def test_a_host_that_is_another_machines_stands_for_this_one(feedback):
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "getuid") or os.getuid() == 0, reason="who may listen everywhere is refused nowhere"
+    not hasattr(os, "getuid") or os.getuid() == 0, reason="a process that may listen everywhere is refused nowhere"
 )
 def test_a_port_that_is_forbidden_is_no_error(feedback, caplog):
     assert feedback(feedback_port="1").endpoint() is None

@@ -97,7 +97,7 @@ def test_no_reports_with_feedback_off(world, query, spied):
 def test_a_port_that_is_blocked_harms_no_query(world, query, spied, blocked):
     world.put(a=2000)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        # An address of nobody: what is sent there is refused or vanishes, as behind a firewall.
+        # An address without a host: what is sent there is refused or vanishes, as behind a firewall.
         way = {"feedback__host": "198.51.100.1"}
         options = way if blocked == "on the way" else {"feedback__port": taken.getsockname()[1]}
         assert len(query.run(spied(world.options(maxOffsetsPerTrigger=500, **options)))) == 4

@@ -1,4 +1,4 @@
-"""The server for reports, and those who call it: nobody stops it, nobody fills the memory, nobody gets a lie in."""
+"""The server for reports and its callers: none stops it, none fills the memory, none gets a false report in."""
 
 import contextlib
 import itertools

@@ -1,4 +1,4 @@
-"""What tasks report is added up for people, and every field of a report is read by somebody."""
+"""What tasks report is added up for people, and every field of a report is read."""
 
 import json
 from types import SimpleNamespace

@@ -97,7 +97,7 @@ def test_a_broker_dies_with_the_process_that_has_started_it(tmp_path, slow):
 
 
 def _lives(pid: int) -> bool:
-    """Whether the process is there, and not only as an entry that nobody has read yet."""
+    """Whether the process is there, and not only as an entry that its parent has not read yet."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -334,7 +334,7 @@ def test_offsets_are_committed_for_a_group_that_is_named(kafka):
 
     driven.driver.commit({f"{topic.name}-0": 3, f"{topic.name}-1": 0})
     until(lambda: committed() == {(topic.name, 0): 3, (topic.name, 1): 0})
-    topic.spout().driver.commit({f"{topic.name}-0": 5})  # without a group nobody is told
+    topic.spout().driver.commit({f"{topic.name}-0": 5})  # without a group nothing is committed
     assert committed()[topic.name, 0] == 3
 
 

@@ -26,7 +26,7 @@ asked = []
 
 
 def unsigned(ends, subject="reader"):
-    """A token that nobody has signed, as the broker of the tests takes it."""
+    """A token without a signature, as the broker of the tests takes it."""
     parts = {"alg": "none"}, {"sub": subject, "iat": time.time() - 1, "exp": ends}
     return ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
 

@@ -1,4 +1,4 @@
-"""Kafka with passwords and certificates, on a real broker: what gets in, what is refused, and that nobody tells."""
+"""Kafka with passwords and certificates, on a real broker: what gets in, what is refused; no secret is shown."""
 
 import logging
 
@@ -16,7 +16,7 @@ from tests.spouts.kafka.topic import Topic, values_of
 JAAS = "org.apache.kafka.common.security"
 PLAIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
 WRONG = "wr0ng-horse"
-# Nobody need wait for so long: a refusal is told at once.
+# Never waited for: a refusal comes at once.
 PATIENT = {"kafka.default.api.timeout.ms": 20_000, "kafkaConsumer.pollTimeoutMs": 50_000}
 
 
@@ -29,7 +29,7 @@ def topic(kafka):
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory):
-    """A certificate that nobody trusts."""
+    """A certificate that is not trusted."""
     return str(self_signed(tmp_path_factory.mktemp("certificates") / "stranger.pem"))
 
 
