@@ -41,9 +41,13 @@ logger = logging.getLogger("pystorm.source")
 QUIET_SECONDS = 5.0
 """Between two lines of a micro-batch that runs. Too large: the record of a long one is old. Too small: the file fills
 up with lines that the next one replaces."""
-LAST_SECONDS = 0.2
-"""How long the end of a run waits for the last reports. Too large: the process outlives its query. Too small: reports
-that are on their way are lost."""
+LAST_SECONDS = 5.0
+"""How long the end of a run waits for the reports of a micro-batch that has ended; Spark does not wait for that. Too
+large: if a worker took its report along, the process outlives its query, and a job waits as long for the last record.
+Too small: on a busy machine the last record lacks ranges."""
+CUT_OFF_SECONDS = 0.5
+"""The same for a micro-batch that may have been cut off, whose other ranges are never reported. Too large: a job that
+stops its query waits for the last record. Too small: ranges that have ended are not in it."""
 
 
 _P = ParamSpec("_P")
@@ -70,9 +74,12 @@ def _harmless(
 class RunRecorder:
     """The record of one run of a query.
 
-    ``topology``: the components' counts of the newest micro-batch with a report. ``dropped``: reason → reports that
-    could not be used. ``folder``: option progress.path,
-    empty for the private folder of the driver's JVM alone. ``here``: whether this process is to write.
+    ``topology``: the components' counts of a micro-batch, by its number; None if it has no report. ``dropped``: reason
+    → reports that could not be used. ``folder``: option progress.path, empty for the private folder of the driver's
+    JVM alone. ``here``: whether this process is to write.
+
+    Reports of the micro-batch before correct its record until that of the newest one is written: a line of a file
+    replaces the one before it, and none further up.
 
     Threading law: the planning thread calls all methods but ``reported``, which the thread that receives reports calls;
     one lock.
@@ -82,7 +89,7 @@ class RunRecorder:
         self,
         begin: Begin,
         clock: Clock,
-        topology: Callable[[], TopologyProgress | None],
+        topology: Callable[[int], TopologyProgress | None],
         dropped: Callable[[], Mapping[str, int]],
         folder: str = "",
         here: bool | None = None,
@@ -99,6 +106,10 @@ class RunRecorder:
         self._asked = (0.0, 0.0)
         self._answered: tuple[tuple[float, float], Mapping[str, Any]] | None = None
         self._batch: RunningBatch | None = None
+        self._before: RunningBatch | None = None
+        """The one before, while its record may be corrected."""
+        self._loses = False
+        """Whether reports of the one before have not come at all."""
         self._query: QueryBatch | None = None
         self._next = 0
         self._said = False
@@ -129,6 +140,8 @@ class RunRecorder:
             return
         if self._batch is not None and self._batch.changed:
             self._write(self._batch)
+        self._loses = False
+        self._before = self._batch if self._batch is not None and not self._batch.is_whole else None
         now = self._clock.monotonic(), self._clock.wall()
         (began, wall), admission = self._answered or (now, {})
         self._answered = None
@@ -138,33 +151,60 @@ class RunRecorder:
     @_harmless
     def reported(self, report: TaskReport) -> None:
         """A report has come, whose counts ``topology`` has."""
-        batch = self._batch
-        if batch is None or report.batch != batch.key:
+        batch = next((known for known in (self._batch, self._before) if known and known.key == report.batch), None)
+        if batch is None:
             return
         batch.summary.add([report])
         batch.arrived = report.arrived
         if report.query is not None:
             batch.query = self._query = report.query
         batch.changed = True
-        if batch.is_whole:
-            self._changed.notify_all()
-        if batch.is_whole or self._clock.monotonic() - batch.written >= QUIET_SECONDS:
+        self._changed.notify_all()
+        is_old = batch is self._batch and self._clock.monotonic() - batch.written >= QUIET_SECONDS
+        if batch.is_whole or is_old:
             self._write(batch)
 
     @_harmless
+    def settle(self) -> None:
+        """The run ends: writes what is known by now, and the end if no report is on its way."""
+        self._write_last()
+        if not self._wait_seconds:
+            self._end()
+
+    @_harmless
     def close(self) -> None:
-        """The run ends. Waits a moment for reports that are on their way. May be called again."""
+        """The run has ended. Waits for reports that are on their way. May be called again."""
+        self._changed.wait_for(lambda: not self._wait_seconds, self._wait_seconds)
+        self._write_last()
+        self._end()
+
+    @property
+    def _wait_seconds(self) -> float:
+        """How many seconds it is worth waiting for reports of the last micro-batch."""
         batch = self._batch
-        if batch is not None:
-            if batch.seconds is None:
-                self._changed.wait_for(lambda: batch.is_whole, LAST_SECONDS)
-            if batch.changed:
-                self._write(batch)
+        if batch is None or batch.is_whole:
+            return 0.0
+        if batch.seconds is None:  # Spark has not asked for the next one: it need not, if it reads only this one
+            return 0.0 if batch.summary.has_failures else CUT_OFF_SECONDS
+        return CUT_OFF_SECONDS if self._loses else LAST_SECONDS
+
+    def _write_last(self) -> None:
+        """A micro-batch that was cut off before its first report leaves no record."""
+        batch = self._batch
+        if batch is not None and batch.changed and (batch.seconds is not None or not batch.summary.is_empty):
+            self._write(batch)
+
+    def _end(self) -> None:
         if self._writer is not None:
             self._writer.end(self._clock.wall())
         self.on = False
 
     def _write(self, batch: RunningBatch) -> None:
+        before = self._before
+        if before is not None and batch is not before:
+            self._before, self._loses = None, not before.is_whole
+            if before.changed:
+                self._write(before)
         batch.written = self._clock.monotonic()
         record = self._record(batch)
         try:
@@ -190,8 +230,8 @@ class RunRecorder:
         )
 
     def _topology_of(self, batch: RunningBatch) -> TopologyProgress:
-        found = self._topology()
-        if found is not None and found.batch == batch.number:
+        found = self._topology(batch.number)
+        if found is not None:
             if batch.seconds is None or not batch.admission.get("backlog"):
                 return found
             # Only a query with a backlog is held back by what a micro-batch costs besides its tasks.

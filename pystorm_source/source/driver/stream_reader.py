@@ -234,10 +234,17 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def stop(self) -> None:
         """Writes the last record, stops listening for reports and cleans up the driver's spouts. May be called
-        again."""
-        self._recorder.close()
-        self._receiver.close()
-        self._spouts.cleanup()
+        again.
+
+        Spark waits for none of it. So what the next run needs is given back first: the port, and what spouts hold.
+        """
+        self._receiver.refuse()
+        self._recorder.settle()
+        try:
+            self._spouts.cleanup()
+        finally:
+            self._recorder.close()
+            self._receiver.close()
         if _terminated:
             # Workaround: Spark's runner would still write its last error to a closed socket, and print that failure.
             logging.shutdown()

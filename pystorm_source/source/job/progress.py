@@ -17,8 +17,7 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
     """The newest micro-batch of a query as one record: admission, tasks, components, and what holds the query back.
 
     It may be called while the query runs and after its end. Then the record is that of the last micro-batch, for which
-    it waits up to two seconds. Its counts are those of the tasks that have reported by now: ``topology.whole`` says
-    whether all have.
+    it waits if not all of its tasks have reported yet, six seconds at most. ``topology.whole`` says whether all have.
 
     On the machine of the driver the counts are of the record's micro-batch. Elsewhere (Spark Connect), and with
     ``feedback=off``, the record comes from Spark's progress, in which they are of the micro-batch before:

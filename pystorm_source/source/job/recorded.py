@@ -11,9 +11,10 @@ from pystorm_source.records.record_folder import files_in, private_folder, runs
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-WAIT_SECONDS = 2.0
-"""For the last line of a run that has ended. Longer: a call takes long if the runner hangs. Shorter: the last
-micro-batch may be missing on a busy machine."""
+WAIT_SECONDS = 6.0
+"""For the last line of a run that has ended, which is there at once unless reports are missing (``LAST_SECONDS`` of
+run_recorder). Longer: a call takes long if the runner hangs. Shorter: the last micro-batch may lack ranges on a busy
+machine."""
 LOOK_SECONDS = 0.02
 """Between two looks for it. Longer: a call takes longer than it need."""
 
@@ -21,9 +22,7 @@ LOOK_SECONDS = 0.02
 def record_files(query: "StreamingQuery") -> list[Path]:
     """The files of the query's run, one for each of its sources of this package; none before a task has reported, and
     under Spark Connect, whose driver may be elsewhere."""
-    folder = folder_of_driver() if hasattr(query, "_jsq") else None
-    found = [] if folder is None else [(path, _end_of(path)) for path in files_in(folder)]
-    return [path for path, run in found if run.records and run.records[-1].run_id == str(query.runId)]
+    return [path for path, _ in _ends(query)[0]]
 
 
 def folder_of_driver() -> Path | None:
@@ -39,17 +38,30 @@ def last_records(query: "StreamingQuery", clock: Clock | None = None) -> list[Re
     clock = clock or SystemClock()
     has_ended = not query.isActive
     until = clock.monotonic() + WAIT_SECONDS
-    paths = record_files(query)
     while True:
-        found = [_end_of(path) for path in paths]
-        if not has_ended or not any(map(is_written, found)) or clock.monotonic() >= until:
-            return [run for run in found if run.records]
+        ours, unknown = _ends(query)
+        found = [run for _, run in ours]
+        if not has_ended or not any(map(is_written, found or unknown)) or clock.monotonic() >= until:
+            return found
         clock.sleep(LOOK_SECONDS)
 
 
 def is_written(run: RecordedRun) -> bool:
     """Whether lines may still come."""
     return run.ended is None and run.begin is not None and runs(run.begin.process)
+
+
+def is_unknown(run: RecordedRun) -> bool:
+    """Whether its query is not known yet, as no task has reported."""
+    return not run.records or not run.records[-1].run_id
+
+
+def _ends(query: "StreamingQuery") -> tuple[list[tuple[Path, RecordedRun]], list[RecordedRun]]:
+    """The ends of the files of the query's run, and those whose query is not known yet."""
+    folder = folder_of_driver() if hasattr(query, "_jsq") else None
+    found = [] if folder is None else [(path, _end_of(path)) for path in files_in(folder)]
+    ours = [(path, run) for path, run in found if run.records and run.records[-1].run_id == str(query.runId)]
+    return ours, [run for _, run in found if is_unknown(run)]
 
 
 def _end_of(path: Path) -> RecordedRun:

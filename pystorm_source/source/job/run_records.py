@@ -11,7 +11,11 @@ from pystorm_source.records.from_spark import joined
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.records.record_file import RecordedRun, RecordFile, last_lines
 from pystorm_source.records.record_folder import files_in
-from pystorm_source.source.job.recorded import LOOK_SECONDS, WAIT_SECONDS, is_written
+from pystorm_source.source.job.recorded import LOOK_SECONDS, WAIT_SECONDS, is_unknown, is_written
+
+MOST_PARTIAL = 10_000
+"""Micro-batches of which ranges were missing, that are remembered. More: memory of a query whose reports get lost.
+Fewer: ranges that are reported late stay missing."""
 
 
 class RunRecords:
@@ -25,8 +29,12 @@ class RunRecords:
         self._of_spark: Mapping[str, Any] = {}
         self._files: dict[Path, RecordFile] = {}
         self._others: set[Path] = set()
+        self._unknown: list[RecordedRun] = []
+        """Of which no task has reported yet."""
         self._given: dict[str, int] = {}
         """The topology's run → the last micro-batch whose counts were given."""
+        self._partial: set[tuple[str, int]] = set()
+        """Topology's run and micro-batch, of which ranges were missing when it was given."""
 
     def reported(self, of_spark: Mapping[str, Any]) -> None:
         """Spark has reported a micro-batch that has ended."""
@@ -35,19 +43,26 @@ class RunRecords:
     def given(self, record: PystormProgress) -> None:
         """Its counts need not be given again."""
         if record.topology is not None:
-            self._given[record.topology.run] = record.topology.batch
+            run, batch = record.topology.run, record.topology.batch
+            self._given[run] = max(batch, self._given.get(run, batch))
+            if record.topology.whole:
+                self._partial.discard((run, batch))
+            elif len(self._partial) < MOST_PARTIAL:
+                self._partial.add((run, batch))
 
     def new(self) -> list[PystormProgress]:
         """Those of micro-batches that Spark has reported, all of whose ranges were reported; the others come later."""
         return [record for file in self._found() for record in self._new_of(_read(file), is_over=False)]
 
     def rest(self, clock: Clock | None = None) -> list[PystormProgress]:
-        """Those that are left when the run has ended; waits for the last lines of its files."""
+        """Those that are left when the run has ended, and those of which ranges were missing; waits for the last lines
+        of its files."""
         clock = clock or SystemClock()
         until = clock.monotonic() + WAIT_SECONDS
         files = self._found()
-        while any(is_written(_read(file)) for file in files) and clock.monotonic() < until:
+        while any(map(is_written, map(_read, files) if files else self._unknown)) and clock.monotonic() < until:
             clock.sleep(LOOK_SECONDS)
+            files = files or self._found()
         return [record for file in files for record in self._new_of(_read(file), is_over=True)]
 
     def _new_of(self, run: RecordedRun, is_over: bool) -> list[PystormProgress]:
@@ -65,9 +80,14 @@ class RunRecords:
         return self._first <= record.batch_id <= self._of_spark.get("batchId", -1)
 
     def _is_new(self, record: PystormProgress) -> bool:
-        return record.topology is not None and record.topology.batch > self._given.get(record.topology.run, -1)
+        found = record.topology
+        if found is None:
+            return False
+        was_partial = found.whole and (found.run, found.batch) in self._partial
+        return was_partial or found.batch > self._given.get(found.run, -1)
 
     def _found(self) -> list[RecordFile]:
+        self._unknown = []
         for path in files_in(self._folder):
             if path not in self._files and path not in self._others:
                 self._look_at(path)
@@ -75,10 +95,12 @@ class RunRecords:
 
     def _look_at(self, path: Path) -> None:
         with suppress(OSError):
-            records = last_lines(path).records
-            if records and records[-1].run_id == self._run_id:
+            run = last_lines(path)
+            if is_unknown(run):
+                self._unknown.append(run)
+            elif run.records[-1].run_id == self._run_id:
                 self._files[path] = RecordFile(path)
-            elif records and records[-1].run_id:
+            else:
                 self._others.add(path)
 
 

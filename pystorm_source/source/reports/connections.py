@@ -136,6 +136,7 @@ class ConnectionLoop:
         self._idle = _Deadlines(limits.idle_seconds)
         self._credit = limits.burst
         self._worked = clock.monotonic()
+        self._refusing = False
         self._selector = selectors.DefaultSelector()
         self._woken, self._waker = socket.socketpair()
         for own, handler in ((listener, self._accept), (self._woken, self._wake_up)):
@@ -150,8 +151,17 @@ class ConnectionLoop:
         with suppress(OSError):
             self._waker.send(b"!")
 
+    def refuse(self) -> None:
+        """Any thread: lets it accept the connections that wait, and close the listener."""
+        self._refusing = True
+        self.wake()
+
     def _wake_up(self) -> None:
         self._woken.recv(_CHUNK)
+        if self._refusing and self._listener.fileno() >= 0:
+            self._accept()
+            self._selector.unregister(self._listener)
+            self._listener.close()
 
     def run(self) -> None:
         """Until ``closing`` is set. Raises nothing."""
@@ -193,7 +203,7 @@ class ConnectionLoop:
             self._closing.wait(-self._credit / self._limits.share)
 
     def _accept(self) -> None:
-        for _ in range(_ACCEPTED_AT_ONCE):
+        for _ in range(_ACCEPTED_AT_ONCE if self._listener.fileno() >= 0 else 0):  # closed in the same round
             try:
                 client, _ = self._listener.accept()
             except (BlockingIOError, ConnectionAbortedError):

@@ -97,10 +97,11 @@ class QueryCounts:
             total = total if isfinite(total) else old.sum  # JSON has no infinity
             self._metrics[of] = Metric(count=old.count + delta.count, sum=total, last=delta.last)
 
-    def topology(self) -> TopologyProgress | None:
-        """Of the newest micro-batch with a report; None before the first."""
+    def topology(self, number: int | None = None) -> TopologyProgress | None:
+        """Of the newest micro-batch with a report, or of that one of the last two; None without a report."""
         with self._changed:
-            shown = next((batch for batch in reversed(self._batches) if batch.read or batch.has_errors), None)
+            known = [batch for batch in self._batches if batch.read or batch.has_errors]
+            shown = next((batch for batch in reversed(known) if number in (None, batch.number)), None)
             if shown is None:
                 return None
             totals = ComponentSums(self._shape)

@@ -74,6 +74,12 @@ class ReportReceiver:
         """The reports since the last call, oldest first."""
         return self._server.take() if self._server is not None else []
 
+    def refuse(self) -> None:
+        """Gives the port back: only tasks that are connected may go on to report. May be called again."""
+        self._on = False
+        if self._server is not None:
+            self._server.refuse()
+
     def close(self) -> None:
         """Listens no more. May be called again."""
         self._on = False

@@ -1,6 +1,7 @@
 """Listens for reports in the runner, and counts dropped ones.
 
-Threading law: ``start``, ``take``, ``dropped`` and ``close`` may be called from any thread, and wait for no client.
+Threading law: ``start``, ``take``, ``dropped``, ``refuse`` and ``close`` may be called from any thread, and wait for
+no client.
 """
 
 import logging
@@ -91,6 +92,11 @@ class ReportServer:
     def take(self) -> list[TaskReport]:
         """The reports since the last call, oldest first; only the newest if more came than are kept."""
         return self._inbox.take()
+
+    def refuse(self) -> None:
+        """Accepts the connections that wait, and no more. May be called again, or if it was never started."""
+        if self._connections is not None:
+            self._connections.refuse()
 
     def close(self) -> None:
         """Closes all connections and ends the thread. May be called again, or if it was never started."""

@@ -43,6 +43,16 @@ class ReportSummary:
         """Ranges that were read to their end."""
         return len(self._seen)
 
+    @property
+    def has_failures(self) -> bool:
+        """Whether an exception has ended an attempt."""
+        return self._broken_off > 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no report has come."""
+        return not self._seen and not self._broken_off
+
     def add(self, reports: Iterable[TaskReport]) -> None:
         """Takes reports in, whichever micro-batch they are of."""
         for report in reports:
@@ -72,7 +82,7 @@ class ReportSummary:
 
         ``dropped``: reason → reports that could not be used, since the query began.
         """
-        if not self._seen and not self._broken_off and not dropped:
+        if self.is_empty and not dropped:
             return None
         high_mark, capacity = self._queue
         shown: dict[str, Any] = {

@@ -11,6 +11,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.records.record import TopologyProgress
 from pystorm_source.records.record_file import RecordFile
 from pystorm_source.records.record_folder import files_in, private_folder
+from pystorm_source.source.driver import run_recorder
 from pystorm_source.source.driver.run_outline import begin_of
 from pystorm_source.source.driver.run_recorder import QUIET_SECONDS, RunRecorder
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
@@ -46,7 +47,7 @@ class Reader:
         self.at = end
         return ranges
 
-    def report(self, *ranges, seconds=0.5):
+    def report(self, *ranges, seconds=0.5, broken_off=False):
         for each in ranges:
             self.clock.advance(seconds)
             sent = arrived(
@@ -56,8 +57,9 @@ class Reader:
                 start=each.start,
                 end=each.end,
                 offsets=each.end - each.start,
-                rows=each.end - each.start,
+                rows=0 if broken_off else each.end - each.start,
                 seconds=seconds,
+                broken_off=broken_off,
             )
             self.reader._recorder.reported(replace(sent, arrived=self.clock.monotonic()))
 
@@ -133,15 +135,95 @@ def test_the_last_micro_batch_is_written_at_the_end_of_the_run(world, private):
     reader.reader.stop()
 
 
-def test_the_end_of_a_run_waits_for_reports_on_their_way(world, private):
-    world.put(a=9)
+def test_the_end_of_a_run_waits_for_reports_on_their_way(world, private, monkeypatch):
+    monkeypatch.setattr(run_recorder, "LAST_SECONDS", 60)
+    monkeypatch.setattr(run_recorder, "CUT_OFF_SECONDS", 0)
+    world.put(a=9, b=5)
     reader = Reader(world)
-    ranges = reader.plan()
-    late = threading.Timer(0.05, reader.report, ranges)
-    late.start()
+    first, second = reader.plan()
+    reader.plan()  # Spark asks for the next one: this one has ended
+    cleaned = threading.Event()
+    reader.reader._spouts.cleanup = cleaned.set
+    ending = threading.Thread(target=reader.reader.stop)
+    ending.start()
+    assert cleaned.wait(60), "what the next run needs is given back first"
+    reader.report(first)
+    assert run_in(private).ended is None
+    reader.report(second)
+    ending.join(60)
+    assert (rows(private), run_in(private).ended) == ([14], reader.clock.wall())
+
+
+def test_what_is_known_is_written_before_the_end_waits(world, private, monkeypatch):
+    """Whoever ends the process, as the end of its container does, leaves a record."""
+    monkeypatch.setattr(run_recorder, "LAST_SECONDS", 60)
+    world.put(a=9, b=5)
+    reader = Reader(world)
+    first, _ = reader.plan()
+    reader.plan()
+    reader.report(first)
+    reader.reader._recorder.settle()
+    assert (rows(private), run_in(private).ended) == ([9], None)
+
+
+def test_the_end_of_a_run_waits_for_a_moment_if_its_micro_batch_may_be_cut_off(world, private, monkeypatch):
+    monkeypatch.setattr(run_recorder, "LAST_SECONDS", 600)
+    monkeypatch.setattr(run_recorder, "CUT_OFF_SECONDS", 0.01)
+    world.put(a=9, b=5)
+    reader = Reader(world)
+    first, _ = reader.plan()
+    reader.report(first)
     reader.reader.stop()
-    late.join()
-    assert rows(private) == [9]
+    assert (rows(private), run_in(private).ended) == ([9], reader.clock.wall())
+
+
+def test_the_end_of_a_run_waits_for_nothing_if_a_task_has_failed(world, private, monkeypatch):
+    monkeypatch.setattr(run_recorder, "CUT_OFF_SECONDS", 600)
+    world.put(a=9, b=5)
+    reader = Reader(world)
+    _, second = reader.plan()
+    reader.report(second, broken_off=True)
+    reader.reader.stop()
+    assert (rows(private), run_in(private).ended) == ([0], reader.clock.wall())
+
+
+def test_reports_that_get_lost_all_the_time_do_not_keep_the_process(world, private, monkeypatch):
+    monkeypatch.setattr(run_recorder, "LAST_SECONDS", 600)
+    monkeypatch.setattr(run_recorder, "CUT_OFF_SECONDS", 0.01)
+    world.put(a=9, b=9)
+    reader = Reader(world, maxOffsetsPerTrigger=4)
+    for _ in range(2):
+        reader.report(reader.plan()[0])
+    reader.reader._recorder.asked()
+    reader.reader._recorder.answered(None, waited=False)
+    reader.reader.stop()
+    assert [each.topology.whole for each in run_in(private).records] == [False, False]
+
+
+def test_a_micro_batch_that_was_cut_off_before_its_first_report_has_no_record(world, private):
+    world.put(a=9)
+    reader = Reader(world, maxOffsetsPerTrigger=4)
+    reader.report(*reader.plan())
+    reader.plan()
+    reader.reader.stop()
+    assert rows(private) == [4]
+
+
+def test_reports_of_the_micro_batch_before_correct_its_record_until_the_next_one_is_written(world, private):
+    world.put(a=9, b=9)
+    reader = Reader(world, maxOffsetsPerTrigger=4)
+    late, early = reader.plan()
+    reader.report(early)
+    after = reader.plan()
+    assert rows(private) == [2]
+    reader.report(late)
+    assert rows(private) == [4]
+    reader.report(*after)
+    late, early = reader.plan()
+    reader.report(early)
+    reader.report(*reader.plan())
+    reader.report(late)
+    assert rows(private) == [4, 4, 2, 4]
 
 
 def test_reports_that_come_late_correct_the_record(world, private):
@@ -191,7 +273,7 @@ def test_counts_of_components_are_those_of_the_micro_batch(world, private):
     world.put(a=9)
     reader = Reader(world, maxOffsetsPerTrigger=4)
     counted = TopologyProgress(name="Numbers", batch=0, seconds=5.0)
-    reader.reader._recorder._topology = lambda: counted
+    reader.reader._recorder._topology = {0: counted}.get
     reader.report(*reader.plan())
     reader.report(*reader.plan())
     first, second = run_in(private).records
@@ -203,7 +285,7 @@ def test_counts_of_components_are_those_of_the_micro_batch(world, private):
 def test_what_a_micro_batch_costs_besides_its_tasks_is_named_if_it_holds_the_query_back(world, private, head, why):
     world.put(a=head)
     reader = Reader(world, maxOffsetsPerTrigger=4)
-    reader.reader._recorder._topology = lambda: TopologyProgress(batch=0, elapsed=0.5)
+    reader.reader._recorder._topology = lambda number: TopologyProgress(batch=number, elapsed=0.5)
     reader.report(*reader.plan(), seconds=0.5)
     reader.clock.advance(4.5)  # the sink
     reader.plan()
@@ -262,7 +344,7 @@ def test_a_folder_that_was_removed_is_made_again(world, private):
 def test_a_failure_of_its_own_ends_no_query(world, private, caplog):
     world.put(a=9)
     reader = Reader(world)
-    reader.reader._recorder._topology = lambda: 1 / 0
+    reader.reader._recorder._topology = lambda number: 1 / 0
     reader.report(*reader.plan())
     assert "ZeroDivisionError" in caplog.text
 

@@ -80,6 +80,34 @@ def test_the_rest_comes_at_the_end(file, run):
     assert batches(run.rest()) == [1]
 
 
+def test_what_was_missing_when_it_was_given_comes_once_more_at_the_end(file, run):
+    """Of the record that Spark has, too."""
+    file.write(record(0, whole=False))
+    file.write(record(0, rows=7))
+    file.write(record(1, whole=False))
+    reported(run, 1)
+    run.given(replace(record(0, whole=False), counts_of_batch_before=True))
+    run.given(replace(record(1, whole=False), counts_of_batch_before=True))
+    file.end(0.0)
+    assert [(each.batch_id, each.rows) for each in run.rest()] == [(0, 7)]
+    assert run.rest() == []
+
+
+def test_a_file_of_a_run_that_ends_before_its_first_report_is_waited_for(file, run):
+    file.write(record(0, whole=False, run_id=""))
+
+    class Clock:
+        def monotonic(self):
+            return 0.0
+
+        def sleep(self, seconds):
+            file.write(record(0))
+            file.end(0.0)
+
+    reported(run, 0)
+    assert batches(run.rest(Clock())) == [0]
+
+
 def test_a_micro_batch_that_was_cut_off_is_not_given(file, run):
     file.write(record(0))
     file.write(record(1))

@@ -306,6 +306,20 @@ def test_a_flood_costs_a_share_of_one_processor(serve, call):
     assert spent < 0.1 * elapsed + 0.01 + max(worked)
 
 
+def test_a_server_that_ends_gives_its_port_back_and_reads_on_from_open_connections(serve, call):
+    server = serve()
+    caller = call(server)
+    caller.send(body(rows=1))
+    taken(server, 1)
+    server.refuse()
+    wait_until(lambda: server._connections._listener.fileno() < 0, "the port")
+    again = serve(port=server.address[1])
+    caller.send(body(rows=2))
+    call(again).send(body(rows=3))
+    assert [found.rows for found in taken(server, 1) + taken(again, 1)] == [2, 3]
+    server.refuse()
+
+
 def test_waiting_for_a_processor_is_not_work(serve, call):
     """A thread that rests for that, too, is late on a busy machine: the counts of a micro-batch would lack ranges."""
     server = serve()
