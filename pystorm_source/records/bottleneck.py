@@ -28,7 +28,8 @@ CLEARLY_BUSY = 0.6
 """Share from which on a busy component explains what waits for it."""
 
 ADVICE = {
-    BUSY: "make process() cheaper, or give it more cores: more Spark tasks, or par under topology.scheduler=threads",
+    BUSY: "make process() cheaper, or give it more cores: more Spark tasks by option minPartitions, or par under "
+    "topology.scheduler=threads",
     "spout": "its calls take the time: give batches by next_batch, fetch more at once, or read more partitions",
     "async": "allow for more requests: topology.async.max.pending; or the service that it asks is slow",
     "pending": "raise topology.max.spout.pending: too few tuples are under way",

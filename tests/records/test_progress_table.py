@@ -12,7 +12,7 @@ from tests.records.samples import progress
 
 
 def test_the_headline_names_the_bottleneck_and_what_to_change():
-    assert headline(orders(119)).startswith("price is the bottleneck, 97% busy: give it more tasks (par)")
+    assert headline(orders(119)).startswith("price is the bottleneck, 97% busy: make process() cheaper, or")
 
 
 @pytest.mark.parametrize(

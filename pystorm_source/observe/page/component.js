@@ -17,7 +17,7 @@ function drawComponent(component) {
         .join(", ") || count(component.batch?.emitted),
     ],
     component.queueCapacity
-      ? ["Queue, at most", `${count(component.queueHighMark)} of ${count(component.queueCapacity)}`]
+      ? ["Queue, at its fullest", `${count(component.queueHighMark)} of ${count(component.queueCapacity)}`]
       : null,
     ["Since it began", `${count(component.total?.executed)} calls, ${count(component.total?.failed)} failed`],
     ...Object.entries(component.metrics ?? {}).map(([name, metric]) => [
@@ -29,8 +29,7 @@ function drawComponent(component) {
   ].filter(Boolean);
   fill(
     at("component"),
-    html("h3", {}, component.name),
-    spark(own(view.capacity, component.name) ?? []),
+    html("div", {}, html("h3", {}, component.name), spark(own(view.capacity, component.name) ?? [])),
     html("dl", {}, ...facts.flatMap(([name, text]) => [html("dt", {}, name), html("dd", {}, text)])),
     failure(component.name, own(view.errors, component.name) ?? component.lastError),
   );
@@ -42,19 +41,21 @@ function spark(shares) {
   const points = shares
     .map((share, i) => `${(i * 240) / (shares.length - 1)},${42 - 40 * Math.min(1, share ?? 0)}`)
     .join(" ");
-  return svg(
+  const caption = `Capacity over ${count(shares.length)} micro-batches, 0 to 100 %`;
+  const picture = svg(
     "svg",
     {
       class: "spark",
       preserveAspectRatio: "none",
       viewBox: "0 0 240 44",
       role: "img",
-      "aria-label": `Capacity over ${shares.length} micro-batches, now ${percent(shares[shares.length - 1])}`,
+      "aria-label": `${caption}, now ${percent(shares[shares.length - 1])}`,
     },
     svg("line", { x1: 0, y1: 2, x2: 240, y2: 2 }),
     svg("line", { x1: 0, y1: 42, x2: 240, y2: 42 }),
     svg("polyline", { points }),
   );
+  return html("figure", {}, picture, html("figcaption", {}, caption));
 }
 
 function failure(name, error) {

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from pystorm_source.records.bottleneck import ADVICE, BUSY
 from pystorm_source.records.record import (
     Bottleneck,
     ComponentProgress,
@@ -84,11 +85,7 @@ def orders(batch: int, batches: int = 120) -> PystormProgress:
                 EdgeProgress(source=a, stream=stream, target=b, grouping=grouping, transferred=tuples)
                 for a, stream, b, grouping, tuples in edges
             ),
-            bottleneck=Bottleneck(
-                component="price",
-                capacity=components[2].capacity,
-                advice="give it more tasks (par), or more partitions: its calls take 390 µs, and nothing waits for it",
-            )
+            bottleneck=Bottleneck(component="price", capacity=components[2].capacity, advice=ADVICE[BUSY])
             if late
             else None,
         ),

@@ -56,7 +56,7 @@ def test_it_is_accessible(browser, tmp_path, scheme, made):
 def test_the_headline_says_what_to_change(browser, tmp_path):
     with opened(browser, written(tmp_path, shop())) as page:
         assert page.text_content("#verdict") == "price is the bottleneck: 97 % busy"
-        assert "give it more tasks" in page.text_content("#advice")
+        assert "give it more cores" in page.text_content("#advice")
         box = page.locator("#headline").bounding_box()
         assert box is not None and box["y"] + box["height"] < 450, "it is seen without scrolling"
 
