@@ -3,12 +3,16 @@
 spout-id        rows/s of PairSpout → PairIdBolt → output through Spark with reports, the record file, a listener
                 with Prometheus' metrics and lines of JSON, and the page drawn anew for every micro-batch; against
                 the same query with ``feedback=off`` and no listener, in turn
-report-bytes    of a task's report; the peer is the same report without its components
-report-micros   to count, encode and decode one; the same peer
+report-bytes    of a task's report, for a spout and a bolt; the peer is the same report without its components
+report-micros   to count, encode, send, receive and decode one; the same peer
 progress-bytes  of the section ``topology``: a chain of 100 components, 10,000 reported ranges
 page-millis     of processor time to make what the page draws: 300 records of 50 components, 1,000 partitions
+notebook-millis the same as the output of a notebook, which is the whole document
+page-paint      until Chromium has painted that document, of a file; what the machine does besides counts
 """
 
+import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +29,7 @@ from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from benchmarks.rungs.through_spark import MICRO_BATCH_SECONDS, Case, Load, micro_batches
 from pystorm_source.api import Topology
+from pystorm_source.observe.page.document import document, framed
 from pystorm_source.observe.page.view import View
 from pystorm_source.plan import compile_plan
 from pystorm_source.records.record import PystormProgress, TaskProgress
@@ -38,10 +43,10 @@ from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from testbed.uncontrolled import UNCONTROLLED
 
 ASKED_SHARE = 0.98
-ASKED_REPORT_BYTES = 2 * 451  # 451: of the same report before it had components
-ASKED_REPORT_MICROS = 0.5  # at most twice the peer's
+ASKED_REPORT = 0.5  # at most twice the peer's bytes, and its microseconds
 ASKED_PROGRESS_BYTES = 64 * 1024
 ASKED_PAGE_MILLIS = 50.0
+ASKED_PAINT_MILLIS = 1000.0
 COMPONENTS, PARTITIONS = 100, 10_000
 PAGE_COMPONENTS, PAGE_PARTITIONS, PAGE_RECORDS = 50, 1_000, 300
 RANGE = 1_000
@@ -54,9 +59,10 @@ def run(settings: Settings) -> Iterator[Record]:
     if settings.wants("progress-bytes"):
         size = [float(progress_bytes(COMPONENTS, PARTITIONS // 20 if settings.quick else PARTITIONS))]
         yield record("observe", "progress-bytes", size, "bytes", asked=ASKED_PROGRESS_BYTES, less_is_better=True)
-    if settings.wants("page-millis"):
-        millis = page_millis(settings.runs_of(15))
-        yield record("observe", "page-millis", millis, "ms", asked=ASKED_PAGE_MILLIS, less_is_better=True)
+    if settings.wants("page-millis") or settings.wants("notebook-millis"):
+        yield from page_millis(settings.runs_of(15))
+    if settings.wants("page-paint"):
+        yield page_paint(settings.runs_of(9))
     if settings.wants("spout-id"):
         yield from through_spark(settings)
 
@@ -99,8 +105,17 @@ def ran(length: int) -> Worker:
 def reports(settings: Settings) -> Iterator[Record]:
     """How long a task's report is, and how long it takes, for a spout and a bolt."""
     worker = ran(2)
-    size = float(len(encode(report_of(worker))))
-    yield record("observe", "report-bytes", [size], "bytes", asked=ASKED_REPORT_BYTES, less_is_better=True)
+    size, slim = (float(len(encode(report_of(worker, with_components=whole)))) for whole in (True, False))
+    yield record(
+        "observe",
+        "report-bytes",
+        [size],
+        "bytes",
+        peer="without components",
+        peer_values=[slim],
+        asked=ASKED_REPORT,
+        less_is_better=True,
+    )
     server = ReportServer("127.0.0.1", 0, b"t" * 32)
     server.start()
     client = FeedbackClient(Runner(*server.address, b"t" * 32))
@@ -119,7 +134,7 @@ def reports(settings: Settings) -> Iterator[Record]:
         "µs",
         peer="without components",
         peer_values=times[False],
-        asked=ASKED_REPORT_MICROS,
+        asked=ASKED_REPORT,
         less_is_better=True,
     )
 
@@ -156,14 +171,48 @@ def progress_bytes(components: int, partitions: int) -> int:
     return bytes_in_progress(msgspec.to_builtins(fitting(found)))
 
 
-def page_millis(runs: int) -> list[float]:
-    """Processor time of each drawing."""
+def page_records() -> list[PystormProgress]:
+    """Those that the page draws."""
     topology = topology_section(PAGE_COMPONENTS, PAGE_PARTITIONS).topology()
-    records = [
+    return [
         PystormProgress(batch_id=i, seconds=1.0, rows=RANGE, topology=topology, tasks=TaskProgress(ranges=1))
         for i in range(PAGE_RECORDS)
     ]
-    return [micros(lambda: View.of(records).to_json(), 5) / 1000 for _ in range(runs)]
+
+
+def page_millis(runs: int) -> Iterator[Record]:
+    """Processor time of each refresh."""
+    records = page_records()
+    refreshes: dict[str, Callable[[], object]] = {
+        "page-millis": lambda: View.of(records).to_json(),
+        "notebook-millis": lambda: framed(View.of(records), "key", 900),
+    }
+    for case, refresh in refreshes.items():
+        millis = [micros(refresh, 5) / 1000 for _ in range(runs)]
+        yield record("observe", case, millis, "ms", asked=ASKED_PAGE_MILLIS, less_is_better=True)
+
+
+def page_paint(runs: int) -> Record:
+    """Milliseconds from the begin of the navigation to the first picture with content."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    painted: list[float] = []
+    if chromium is not None:
+        from playwright.sync_api import sync_playwright
+
+        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium refuses its sandbox to the superuser
+        with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+            page = Path(folder) / "page.html"
+            page.write_text(document(View.of(page_records())), encoding="utf-8")
+            browser = playwright.chromium.launch(executable_path=chromium, args=sandbox)
+            for _ in range(runs):
+                shown = browser.new_page()
+                shown.goto(page.as_uri())
+                shown.wait_for_selector("body[data-drawn=yes]")
+                painted.append(shown.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+                shown.close()
+            browser.close()
+    note = None if chromium is not None else "there is no chromium"
+    return record("observe", "page-paint", painted, "ms", asked=ASKED_PAINT_MILLIS, less_is_better=True, note=note)
 
 
 def _query(watched: bool) -> Callable[[Any, Load], Any]:

@@ -33,7 +33,7 @@ LONGEST_TEXT = 500
 """Characters of an error's text, of a frame, of a metric's value."""
 MOST_METRICS = 100
 """Of a report. More: a component that makes up names fills the driver's memory. Fewer: some are not seen."""
-MOST_BUCKETS, LEAST_BUCKETS, ALL_BUCKETS = 8, 4, 256
+MOST_BUCKETS, LEAST_BUCKETS, ALL_BUCKETS = 6, 4, 256
 """Of a latency in a report, and of all together: coarser the more there would be. More: longer reports. Fewer:
 quantiles of a single report are further off."""
 
@@ -69,7 +69,28 @@ class ErrorReport(_Strict, frozen=True, kw_only=True):
     frames: Annotated[tuple[_Text, ...], Meta(max_length=MOST_FRAMES)] = ()
 
 
-class ComponentColumns(_Strict, frozen=True, kw_only=True):
+_ON_THE_WIRE = {
+    "executed": "x",
+    "acked": "a",
+    "busy": "b",
+    "busiest": "bt",
+    "published": "p",
+    "batches": "n",
+    "queue_high": "q",
+    "pending_high": "ph",
+    "emitted": "em",
+    "edges": "ed",
+    "execute": "e",
+    "execute_total": "et",
+    "execute_longest": "el",
+    "complete": "c",
+    "complete_total": "ct",
+    "complete_longest": "cl",
+}
+"""Names of the columns that nearly every report has: by their whole names they would be a sixth of it."""
+
+
+class ComponentColumns(_Strict, frozen=True, kw_only=True, rename=_ON_THE_WIRE):
     """A column that is too short ends in zeros; one of zeros alone is left out.
 
     Per component, docs/COUNTERS.md: sums over its tasks, ``busy`` in microseconds; ``queue_high`` and
