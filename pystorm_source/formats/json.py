@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from pystorm_source.errors import OptionError
-from pystorm_source.formats.json_columns import is_deep, read_objects, same_for_both
+from pystorm_source.formats.json_columns import JsonColumns
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.values import form_of
 from pystorm_source.types.arrow import ddl_of
@@ -36,15 +36,16 @@ class Json:
     numbers or strings, binary as base64. Anything else cannot be decoded. The frame of Confluent's JSON serializer is
     passed over. Raises OptionError for a type that JSON does not have.
 
-    msgspec says what can be decoded. Arrow columns of numbers, text, booleans, and lists and structs of these come from
-    pyarrow.json at once, which is quicker, if all documents are such that both agree.
+    msgspec says what can be decoded. Arrow columns of numbers, text, booleans, dates, timestamps, decimals, and lists
+    and structs of these come from pyarrow.json at once, which is quicker, if all documents are such that both agree.
     """
 
     def __init__(self, type: pa.DataType | None, side: str):
         self.type = type
         self._form = None if type is None else form_of(type, whole=True)
         self._nested = type is not None and types.is_nested(type)
-        self._at_once = type is not None and types.is_struct(type) and same_for_both(type)
+        self._fields = list(type) if isinstance(type, pa.StructType) else []
+        self._columns = JsonColumns.of(pa.schema(self._fields))
         try:
             self._decode = msgspec.json.Decoder(Any if type is None else _or_null(type, count())).decode
         except TypeError as error:
@@ -53,12 +54,33 @@ class Json:
                 code="PYSTORM_FORMAT_MISMATCH",
             ) from None
 
+    @property
+    def at_once(self) -> bool:
+        """Whether ``array`` reads many documents at once, if they allow it."""
+        return self._columns is not None
+
     def values(self, data: Sequence[bytes | None], bad: dict[int, str]) -> list[Any]:
         return [None if each is None else self._value(index, each, bad) for index, each in enumerate(data)]
 
     def array(self, data: Sequence[bytes | None], bad: dict[int, str]) -> pa.Array:
-        found = _read_at_once(data, self.type) if self._at_once else None
+        found = self._read_at_once(data)
         return pa.array(self.values(data, bad), self.type) if found is None else found
+
+    def _read_at_once(self, data: Sequence[bytes | None]) -> pa.Array | None:
+        """The documents as one array by pyarrow.json; None if they have to be looked at one by one."""
+        if self._columns is None:
+            return None
+        documents = [each for each in data if each is not None]
+        if documents and documents[0][:1] == b"\0":
+            documents = [each[FRAME:] if each[:1] == b"\0" else each for each in documents]
+        columns = self._columns.documents(documents)
+        if columns is None:
+            return None
+        found = pa.StructArray.from_arrays(columns.columns, fields=self._fields)
+        if len(documents) == len(data):
+            return found
+        places = iter(range(len(documents)))
+        return found.take(pa.array([None if each is None else next(places) for each in data], pa.int64()))
 
     def _value(self, index: int, data: bytes, bad: dict[int, str]) -> Any:
         try:
@@ -118,21 +140,3 @@ def _struct_of(type: pa.StructType, numbers: "count[int]") -> Any:
             fields.append((f"f{index}", kind_of(field.type, numbers)))
     renamed = {f"f{index}": field.name for index, field in enumerate(type)}
     return msgspec.defstruct(f"Struct{next(numbers)}", fields, rename=renamed, kw_only=True)
-
-
-def _read_at_once(data: Sequence[bytes | None], type: pa.StructType) -> pa.Array | None:
-    """The documents as one array by pyarrow.json; None if they have to be looked at one by one.
-
-    Each begins with a brace and ends with one, so that ``read_objects`` may tell them apart.
-    """
-    documents = [each for each in data if each is not None]
-    if not documents or not all(each[:1] == b"{" and each[-1:] == b"}" and not is_deep(each) for each in documents):
-        return None
-    columns = read_objects(b"\n".join(documents), len(documents), pa.schema(list(type)))
-    if columns is None:
-        return None
-    found = pa.StructArray.from_arrays(columns, fields=list(type))
-    if len(documents) == len(data):
-        return found
-    places = iter(range(len(documents)))
-    return found.take(pa.array([None if each is None else next(places) for each in data], pa.int64()))

@@ -1,6 +1,7 @@
 """JSON objects as Arrow columns, by pyarrow.json: blocks that it reads as msgspec does, which defines what is valid."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,23 +18,27 @@ _NO_NUMBERS = (
     re.compile(rb"Inf(?<=[:,\[\s-]Inf)(?:inity)?[\s,}\]]"),
 )
 _BRACE, _END_BRACE, _RETURN = b"{}\r"
+# Bytes of an object up to which brackets are not counted, and brackets up to which pyarrow reads it. Too small: objects
+# that both read alike are read one by one. Too large: some that msgspec refuses are taken.
 _SHORT, _MOST_BRACKETS = 500, 250
 
 
 def same_for_both(type: pa.DataType) -> bool:
-    """Whether pyarrow.json reads values of this type as msgspec does."""
+    """Whether values of this type can be read by pyarrow.json and ``converted``, and are those of msgspec then."""
     if types.is_struct(type):
         names = [field.name for field in type]
         alike = all(field.nullable and same_for_both(field.type) for field in type)
         return alike and 0 < len(set(names)) == len(names)
     if types.is_list(type):
         return same_for_both(type.value_type)
-    return types.is_integer(type) or types.is_float64(type) or types.is_string(type) or types.is_boolean(type)
+    numbers = types.is_integer(type) or types.is_float32(type) or types.is_float64(type) or types.is_decimal(type)
+    text = types.is_string(type) or types.is_date(type) or types.is_timestamp(type)
+    return numbers or text or types.is_boolean(type)
 
 
 def is_deep(document: bytes) -> bool:
     """Whether there may be more brackets within each other than msgspec takes."""
-    return len(document) > _SHORT and document.count(b"[") + document.count(b"{") > _MOST_BRACKETS
+    return document.count(b"[") + document.count(b"{") > _MOST_BRACKETS
 
 
 def read_objects(text: bytes, count: int, schema: pa.Schema) -> list[pa.Array] | None:
@@ -63,8 +68,10 @@ def read_objects(text: bytes, count: int, schema: pa.Schema) -> list[pa.Array] |
 
 
 class JsonColumns:
-    """``JsonColumns(schema)``: reads lines with an object each. ``of`` answers None if pyarrow reads a type of the
-    schema otherwise than msgspec, or not at all."""
+    """``JsonColumns(schema)``: reads objects, of which the fields of the schema are columns.
+
+    ``of`` answers None if pyarrow reads a type of the schema otherwise than msgspec, or not at all.
+    """
 
     def __init__(self, schema: pa.Schema):
         self.schema = schema
@@ -72,25 +79,36 @@ class JsonColumns:
 
     @classmethod
     def of(cls, schema: pa.Schema) -> "JsonColumns | None":
-        alike = len(schema) > 0 and all(
-            same_for_both(field.type)
-            or types.is_float32(field.type)
-            or types.is_decimal(field.type)
-            or types.is_date(field.type)
-            or types.is_timestamp(field.type)
-            for field in schema
-        )
+        alike = 0 < len(set(schema.names)) == len(schema) and all(same_for_both(field.type) for field in schema)
         return cls(schema) if alike else None
 
     def read(self, text: bytes) -> pa.RecordBatch | None:
-        """The objects of whole lines. None if the lines have to be read one by one."""
+        """The objects of whole lines, one each. None if the lines have to be read one by one."""
         text = text.removesuffix(b"\r")
         if text[:1] != b"{" or text[-1:] != b"}":
             return None
-        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE)
-        if not _between_objects(text, ends) or _any_deep(text, ends):
+        newlines = np.flatnonzero(np.frombuffer(text, np.uint8) == NEWLINE)
+        if not _between_objects(text, newlines):
             return None
-        found = read_objects(text, len(ends) + 1, self._asked)
+        return self._read(text, np.concatenate(([0], newlines + 1)), np.append(newlines, len(text)))
+
+    def documents(self, documents: Sequence[bytes]) -> pa.RecordBatch | None:
+        """The objects of documents, one each. None if they have to be read one by one."""
+        lengths = np.fromiter(map(len, documents), np.int64, len(documents))
+        if not documents or not lengths.all():
+            return None
+        text = b"\n".join(documents)
+        ends = np.cumsum(lengths + 1) - 1
+        codes = np.frombuffer(text, np.uint8)
+        if (codes[ends - lengths] != _BRACE).any() or (codes[ends - 1] != _END_BRACE).any():
+            return None
+        return self._read(text, ends - lengths, ends)
+
+    def _read(self, text: bytes, begins: Any, ends: Any) -> pa.RecordBatch | None:
+        long = np.flatnonzero(ends - begins > _SHORT)
+        if any(is_deep(text[begins[index] : ends[index]]) for index in long):
+            return None
+        found = read_objects(text, len(ends), self._asked)
         if found is None:
             return None
         try:
@@ -111,11 +129,3 @@ def _between_objects(text: bytes, newlines: Any) -> bool:
     if (before == _RETURN).any():
         before = np.where(before == _RETURN, codes[newlines - 2], before)
     return bool((before == _END_BRACE).all() and (codes[newlines + 1] == _BRACE).all())
-
-
-def _any_deep(text: bytes, newlines: Any) -> bool:
-    """Whether a line may have more brackets within each other than msgspec takes."""
-    begins = np.concatenate(([0], newlines + 1))
-    ends = np.append(newlines, len(text))
-    long = np.flatnonzero(ends - begins > _SHORT)
-    return any(is_deep(text[begins[index] : ends[index]]) for index in long)

@@ -21,6 +21,10 @@ _DAYS = (-719_162, 2_932_897)
 
 def read_as(type: pa.DataType) -> pa.DataType:
     """The type that Arrow's reader is asked for, of which ``converted`` makes ``type``."""
+    if types.is_struct(type):
+        return pa.struct([field.with_type(read_as(field.type)) for field in type])
+    if types.is_list(type):
+        return pa.list_(type.value_field.with_type(read_as(type.value_type)))
     if types.is_date(type) or types.is_timestamp(type):
         return pa.string()
     return pa.float64() if types.is_float32(type) else type
@@ -28,6 +32,8 @@ def read_as(type: pa.DataType) -> pa.DataType:
 
 def converted(column: pa.Array, type: pa.DataType) -> pa.Array | None:
     """A column of ``read_as(type)`` as ``type``. Raises ArrowInvalid, or answers None, if a value is not of it."""
+    if types.is_nested(type):
+        return column if column.type == type else _nested(column, type)
     if types.is_date(type):
         return _within(column.cast(type), pa.int32(), _DAYS) if _all_match(column, _DATE) else None
     if types.is_timestamp(type):
@@ -37,6 +43,18 @@ def converted(column: pa.Array, type: pa.DataType) -> pa.Array | None:
     if types.is_decimal(type):
         column.validate(full=True)
     return column
+
+
+def _nested(column: pa.StructArray | pa.ListArray, type: pa.DataType) -> pa.Array | None:
+    """Structs and lists whose values take their types. What a null one holds is null, too, or nothing."""
+    nulls = column.is_null() if column.null_count else None
+    if types.is_struct(type):
+        inner = [converted(column.field(index), field.type) for index, field in enumerate(type)]
+        if any(each is None for each in inner):
+            return None
+        return pa.StructArray.from_arrays(inner, fields=list(type), mask=nulls)
+    values = converted(column.values, type.value_type)
+    return None if values is None else pa.ListArray.from_arrays(column.offsets, values, type, mask=nulls)
 
 
 def _timestamps(column: pa.Array, type: pa.TimestampType) -> pa.Array | None:
@@ -53,7 +71,7 @@ def _timestamps(column: pa.Array, type: pa.TimestampType) -> pa.Array | None:
 
 def _has_zone(column: pa.Array) -> bool:
     """Whether the first value has one: values of both kinds are looked at one by one."""
-    first = next((value.as_py() for value in column if value.is_valid), "")
+    first = "".join(column.drop_null()[:1].to_pylist())
     return first[-1:] == "Z" or first[-6:-5] in ("+", "-")
 
 

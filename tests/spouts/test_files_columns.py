@@ -2,7 +2,6 @@
 
 import gzip
 import itertools
-import json
 import shutil
 import tempfile
 from dataclasses import replace
@@ -20,13 +19,10 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import FilesSpout
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker
+from tests.formats.odd_values import CELLS, CSV_TYPES, JSON_TYPES, VALUES
 from tests.spouts.drive import Driven
 
 ODD = {"files.finished.after": "0s", "failOnDataLoss": "true"}
-TYPES = ["int", "long", "tinyint", "double", "float", "boolean", "string", "date", "timestamp", "timestamp_ntz"]
-TYPES += ["decimal(6,2)", "decimal(38,10)"]
-CSV_TYPES = [*TYPES, "binary"]
-JSON_TYPES = [*TYPES, "array<int>", "struct<x: int, y: array<string>>"]
 
 
 def by_columns(driven, name, start, end):
@@ -109,18 +105,6 @@ def test_lines_are_the_same(text, block, cuts, packed):
     assert_same(data, block, cuts, packed, format="lines", **options)
 
 
-CELLS = ["0", "1", "-7", "127", "128", "2147483648", "9223372036854775807", "9223372036854775808", "007", "-0", "+3"]
-CELLS += ["0x1F", "1_0", " 2 ", "\t2", "\u06632", "1.5", "1.", ".5", "-.5e3", "1e5", "1e400", "1e-400", "3.4028236e38"]
-CELLS += ["1e39", "0.1", "16777217", "NaN", "-inf", "Infinity", "nan(1)", "1.500", "12345.67", "1.234", "99999.99"]
-CELLS += ["1e3", "true", "TRUE", "tRUE", "False", "1 ", "", "NA", " ", "\t", "x", "é", "\0", "\ufeff", "\r", "a\rb"]
-CELLS += ['""', '"NA"', '"1"', '"a"', '"a,b;c\t|"', '"a""b"', '""""', '"""a"', 'a"b', '"a"b', '"', '"x\ny"', ' "a"']
-CELLS += ['"a\r"', '"a\r\nb"', "2024-02-29", "20240229", "2024-W09-4", "0000-01-01", "0001-01-01", "9999-12-31"]
-CELLS += [" 2024-02-29", "2024-02-30", "2024-02-29T12:00:00", "2024-02-29 12:00:00.123456", "2024-02-29 12:00"]
-CELLS += ["2024-02-29T12:00:00Z", "2024-02-29T12:00:00z", "2024-02-29 12:00:00.1+02:00", "2024-02-29T12:00:00-00:00"]
-CELLS += ["2024-02-29T12:00:00.1234567", "2024-02-29T24:00:00", "2024-02-29T23:59:60", "0001-01-01T00:00:00+10:00"]
-CELLS += ["9999-12-31T23:59:59-10:00", "2024-02-29T12:00:00+99:00", "2024-02-29T12:00:00+23:59", "1969-12-31T23:59:59"]
-
-
 @st.composite
 def tables(draw):
     types = draw(st.lists(st.sampled_from(CSV_TYPES), min_size=1, max_size=3))
@@ -144,15 +128,6 @@ def tables(draw):
 def test_csv_is_the_same(table, block, cuts, packed):
     data, options = table
     assert_same(data, block, cuts, packed, format="csv", **options)
-
-
-VALUES = ["null", "0", "1", "-7", "-0", "128", "2147483648", "9223372036854775808", "1.0", "1.5", "1e5", "1E400", "01"]
-VALUES += ["99999999999999999999999", "0.1", "1e39", "3.4028236e38", "123456.78", "1.234", "NaN", "-Inf", "[NaN]"]
-VALUES += ["true", "false", '"true"', '""', '"a"', '"1"', '"1.50"', '"1e9"', '" 1"', '"+1.5"', '"é"', r'"\u00e9\n"']
-VALUES += [r'"\ud800"', r'"\udc00"', r'"\ud834\udd1e"', r'"\u0000"', '"Info"', '": Inf,"', '"}\\n{"', '"a\tb"', "[]"]
-VALUES += ["[1, 2]", "[1, null]", '["x"]', '{"x": 1}', '{"x": 1, "y": ["a", null], "z": 0}', "{}", "[[1]]", "[1", "}"]
-VALUES += [json.dumps(cell) for cell in CELLS if cell[:2] in ("20", "00", "99", " 2", "19")]
-VALUES += ["[" * 600 + "]" * 600, "[" * 1100 + "]" * 1100]
 
 
 @st.composite
