@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from cython_core.arrow.byte_column import all_none
 from pystorm_source.clock import Clock
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts.kafka.client_events import ClientEvents
@@ -105,7 +106,7 @@ class PartitionConsumer:
         while self._position < end:
             messages = self._left or self._consumer.consume(min(CHUNK, end - self._position), WAIT_SECONDS)
             self._left = ()
-            if [None for message in messages if message.error() is not None]:
+            if messages and not all_none(messages, type(messages[0]).error):
                 messages = self._without_events(partition, end, messages)
             offsets = _offsets_of(messages)
             if not offsets:
