@@ -169,6 +169,16 @@ class Decoding:
         self._nulls = options.decode_errors == "null"
         self._logger = logger
 
+    @property
+    def may_fail(self) -> bool:
+        """Whether there are bytes that cannot be decoded."""
+        return bool(self._never_null) or not all(isinstance(each, Bytes) for each in self.decoders.values())
+
+    @property
+    def decodes_many(self) -> bool:
+        """Whether ``decode_arrays`` takes much time by the call besides that by the record."""
+        return any(isinstance(decoder, Json) and decoder.at_once for decoder in self.decoders.values())
+
     def decode_lists(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
         """Values for tuples. ``data``: side → its bytes in each record; ``where(index)`` names a record in messages.
 

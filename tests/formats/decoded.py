@@ -20,18 +20,18 @@ def plain(found: list[Any] | pa.Array, decoder: Decoder) -> list[Any]:
         return found
     assert found.type == decoder.type
     found.validate(full=True)
-    return [_plain(value, found.type) for value in found.to_pylist()]
+    return [as_tuples_have_it(value, found.type) for value in found.to_pylist()]
 
 
-def _plain(value: Any, type: pa.DataType) -> Any:
+def as_tuples_have_it(value: Any, type: pa.DataType) -> Any:
     if value is None:
         return None
     if pa.types.is_struct(type):
-        return {field.name: _plain(value[field.name], field.type) for field in type}
+        return {field.name: as_tuples_have_it(value[field.name], field.type) for field in type}
     if pa.types.is_list(type):
-        return [_plain(item, type.value_type) for item in value]
+        return [as_tuples_have_it(item, type.value_type) for item in value]
     if pa.types.is_map(type):
-        return {_plain(key, type.key_type): _plain(item, type.item_type) for key, item in value}
+        return {as_tuples_have_it(key, type.key_type): as_tuples_have_it(item, type.item_type) for key, item in value}
     if pa.types.is_timestamp(type) and type.tz:
         return value.astimezone(datetime.UTC)
     return value

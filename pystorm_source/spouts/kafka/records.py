@@ -1,20 +1,21 @@
 """Kafka's messages become the fields of a stream: those that the spout declares, in its order."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.formats.decoding import Decoded, Decoding, Undecodable, column_type, shortened
 from pystorm_source.spouts.kafka.options import KafkaOptions
+from pystorm_source.spouts.kafka.taken import SIDES, TakenRecords
 from pystorm_source.spouts.kafka.topics import Partition
 from pystorm_source.types.arrow import field_type, nullable
-
-SIDES = ("key", "value")
 
 TYPES = {
     "key": "binary",
@@ -30,6 +31,12 @@ TYPES = {
 
 FIELDS = [f"{name} {ddl}" for name, ddl in TYPES.items() if name != "headers"]
 HEADERS = f"headers {TYPES['headers']}"
+LISTED = frozenset({*SIDES, "headers", "timestamp", "timestampType"})
+"""The fields that differ from record to record, besides the offset."""
+MOST_AT_ONCE = 4000
+"""Records that are decoded at once if their decoder takes time by the call. Too small: reading JSON by Arrow takes a
+quarter of a millisecond by the call, as much as some hundred records. Too large: they leave the processor's cache, and
+as many dead letters come at once."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _ARROW = {name: field_type(ddl, name) for name, ddl in TYPES.items()}
@@ -86,24 +93,49 @@ class KafkaRecords:
         """The fields that cannot be columns, as nothing says their type."""
         return [side for side, decoder in self._decoding.decoders.items() if decoder.type is None]
 
-    def pairs(
-        self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]
-    ) -> Iterator[tuple[tuple[Any, ...], int]]:
-        """(values, offset) of each message that is decoded. Raises the errors of ``bury``, WorldError if the schema
+    @property
+    def most_at_once(self) -> int | None:
+        """How many records ``batch`` decodes best at once; None: as many as there may be, for it decodes none."""
+        if not self._decoding.may_fail:
+            return None
+        return MOST_AT_ONCE if self._decoding.decodes_many else 1
+
+    def taken(self, columns: bool = False) -> TakenRecords:
+        """A new list of records, for ``pairs`` or, with ``columns``, for ``batch``."""
+        names = {name for name in self._fields if name in LISTED}
+        if self._decoding.may_fail:
+            return TakenRecords(names | {"key"}, False)  # the key names what cannot be decoded
+        return TakenRecords(names, columns)
+
+    def pairs(self, at: Partition, records: TakenRecords) -> Iterator[tuple[tuple[Any, ...], int]]:
+        """(values, offset) of each record that is decoded. Raises the errors of ``bury``, WorldError if the schema
         registry does not answer."""
-        decoded, offsets, messages = self._decoded(self._decoding.decode_lists, at, offsets, messages)
-        columns = [
-            decoded[name] if name in decoded else self._metadata(name, at, offsets, messages) for name in self._fields
-        ]
+        data = {side: records.lists[side] for side in self._decoding.decoders}
+        decoded, kept = self._judged(self._decoding.decode_lists(data, self._where(at, records)), at, records)
+        columns: list[Iterable[Any]] = []
+        for name in self._fields:
+            if name in decoded:
+                columns.append(decoded[name])
+            elif kept is None:
+                columns.append(self._metadata(name, at, records))
+            else:
+                columns.append(map(list(self._metadata(name, at, records)).__getitem__, kept))
+        offsets = records.offsets if kept is None else map(records.offsets.__getitem__, kept)
         return zip(zip(*columns, strict=True), offsets, strict=True)
 
-    def batch(self, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> pa.RecordBatch:
-        """The messages that are decoded as Arrow columns. Raises as ``pairs``."""
-        decoded, offsets, messages = self._decoded(self._decoding.decode_arrays, at, offsets, messages)
-        arrays = [
-            decoded[name] if name in decoded else self._metadata_array(name, at, offsets, messages)
-            for name in self._fields
-        ]
+    def batch(self, at: Partition, records: TakenRecords) -> pa.RecordBatch:
+        """The records that are decoded as Arrow columns. Raises as ``pairs``."""
+        decoded, kept = records.arrays(), None
+        if self._decoding.may_fail:
+            data = {side: records.lists[side] for side in self._decoding.decoders}
+            decoded, kept = self._judged(self._decoding.decode_arrays(data, self._where(at, records)), at, records)
+        arrays = []
+        for name in self._fields:
+            if name in decoded:
+                arrays.append(decoded[name])
+            else:
+                whole = self._metadata_array(name, at, records)
+                arrays.append(whole if kept is None else whole.take(pa.array(kept, pa.int64())))
         return pa.RecordBatch.from_arrays(arrays, names=list(self._fields))
 
     @property
@@ -111,59 +143,49 @@ class KafkaRecords:
         """Keys and values so far that could not be decoded and are null."""
         return self._decoding.nulled
 
-    def _decoded(
-        self, decode: Callable[..., Decoded], at: Partition, offsets: Sequence[int], messages: Sequence[Any]
-    ) -> tuple[dict[str, Any], Sequence[int], Sequence[Any]]:
-        """Decoded keys and values, and the offsets and messages that they are of."""
-        data = {side: _bytes_of(side, messages) for side in self._decoding.decoders}
-        columns, kept, lost = decode(
-            data, lambda index: f"{at}, offset {offsets[index]}, key {shortened(messages[index].key())}"
-        )
-        for each in lost:
-            raw = self._raw(at, offsets[each.record], messages[each.record])
-            self._bury(raw, offsets[each.record], each)
-        if kept is None:
-            return columns, offsets, messages
-        return columns, [offsets[index] for index in kept], [messages[index] for index in kept]
+    def _where(self, at: Partition, records: TakenRecords) -> Callable[[int], str]:
+        return lambda index: f"{at}, offset {records.offsets[index]}, key {shortened(records.lists['key'][index])}"
 
-    def _raw(self, at: Partition, offset: int, message: Any) -> tuple[Any, ...]:
-        """The fields of one message, key and value as they were read."""
-        columns = [
-            _bytes_of(name, [message]) if name in SIDES else self._metadata(name, at, [offset], [message])
+    def _judged(self, found: Decoded, at: Partition, records: TakenRecords) -> tuple[dict[str, Any], list[int] | None]:
+        """Decoded keys and values, and which records they are of, None: all of them. The others are buried."""
+        for each in found.lost:
+            offset = records.offsets[each.record]
+            self._bury(self._raw(at, records, each.record), offset, each)
+        return found.columns, found.kept
+
+    def _raw(self, at: Partition, records: TakenRecords, index: int) -> tuple[Any, ...]:
+        """The fields of one record, key and value as they were read."""
+        return tuple(
+            records.lists[name][index] if name in SIDES else next(iter(self._metadata(name, at, records, index)))
             for name in self._fields
-        ]
-        return next(zip(*columns, strict=True))
+        )
 
-    def _metadata(self, name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> Iterable[Any]:
+    def _metadata(self, name: str, at: Partition, records: TakenRecords, index: int | None = None) -> Iterable[Any]:
+        """Of all records, or of one."""
+        count = len(records) if index is None else 1
         if name == "topic":
-            return [at.topic] * len(messages)
+            return repeat(at.topic, count)
         if name == "partition":
-            return [at.number] * len(messages)
-        if name == "offset":
-            return offsets
-        if name == "headers":
-            return [_headers(message) for message in messages]
-        stamps = [message.timestamp() for message in messages]
+            return repeat(at.number, count)
+        found = records.offsets if name == "offset" else records.lists[name]
+        if index is not None:
+            found = found[index : index + 1]
         if name == "timestampType":
-            return [kind - 1 for kind, _ in stamps]  # -1: none, 0: of the producer, 1: of the broker, as in Java
-        return [EPOCH + timedelta(0, 0, 0, millis) for _, millis in stamps]
-
-    def _metadata_array(self, name: str, at: Partition, offsets: Sequence[int], messages: Sequence[Any]) -> pa.Array:
+            kinds = set(found)
+            if len(kinds) == 1:
+                return repeat(kinds.pop() - 1, count)
+            return [kind - 1 for kind in found]  # -1: none, 0: of the producer, 1: of the broker, as in Java
         if name == "timestamp":
-            millis = [message.timestamp()[1] for message in messages]
-            return pa.array(millis, pa.timestamp("ms", tz="UTC")).cast(_ARROW[name])
-        if name in ("topic", "partition"):
-            only = pa.scalar(at.topic if name == "topic" else at.number, _ARROW[name])
-            return pa.repeat(only, len(messages))
-        return pa.array(self._metadata(name, at, offsets, messages), _ARROW[name])
+            return [EPOCH + timedelta(0, 0, 0, millis) for millis in found]
+        return found
 
-
-def _bytes_of(name: str, messages: Sequence[Any]) -> list[bytes | None]:
-    if name == "key":
-        return [message.key() for message in messages]
-    return [message.value() for message in messages]
-
-
-def _headers(message: Any) -> list[dict[str, Any]] | None:
-    """None if there are none, as in Spark."""
-    return [{"key": key, "value": value} for key, value in message.headers() or ()] or None
+    def _metadata_array(self, name: str, at: Partition, records: TakenRecords) -> pa.Array:
+        if name == "timestamp":
+            millis = pa.array(np.fromiter(records.lists[name], np.int64, len(records)))
+            return millis.view(pa.timestamp("ms", tz="UTC")).cast(_ARROW[name])
+        found = records.offsets if name == "offset" else self._metadata(name, at, records)
+        if isinstance(found, range):
+            return pa.array(np.arange(found.start, found.stop))
+        if isinstance(found, repeat):
+            return pa.repeat(pa.scalar(next(found), _ARROW[name]), len(records))
+        return pa.array(found, _ARROW[name])
