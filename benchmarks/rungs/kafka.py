@@ -1,20 +1,27 @@
 """Records per second from Kafka: 100-byte values, two partitions, two cores, one broker in a JVM beside them.
 
     arrow         KafkaBatchSpout → noop sink                        against spark-arrow and bare
+    arrow-bolt    KafkaBatchSpout → null ArrowBolt → noop sink       against spark-arrow and bare
     arrow-null    KafkaBatchSpout → null bolt → noop sink            against spark-arrow and bare
     tuple         KafkaSpout → null bolt → noop sink                 against spark-plain and bare
     tuple-out     KafkaSpout → noop sink                             against spark-plain
+    json          KafkaBatchSpout, JSON to five columns → noop sink  against spark-json
     arrow-alone   two workers of ours without Spark, KafkaBatchSpout → output         against bare
+    bolt-alone    two workers of ours without Spark, KafkaBatchSpout → null ArrowBolt against bare
+    null-alone    two workers of ours without Spark, KafkaBatchSpout → null bolt      against bare
     tuple-alone   two workers of ours without Spark, KafkaSpout → null bolt           against bare
+    json-alone    two workers of ours without Spark, JSON to five columns → output    against bare-json
     spark-arrow   Spark's Kafka source → Arrow function of Python → noop sink
     spark-plain   Spark's Kafka source → plain function of Python, without Arrow → noop sink
+    spark-json    Spark's Kafka source → from_json with the same five columns → noop sink
     bare          two processes, a confluent-kafka consumer each, that ask every message for its value
+    bare-json     the same, of the topic with JSON
 
-All read the field ``value`` as bytes, and the functions give back what they get. All queries run in one session, in
-turn with the bare consumers, one at a time. A query's first micro-batch starts processes and is thrown away; of the
-others the time is what Spark reports for adding the batch. The bare consumers have the client settings of the spout:
-with librdkafka's own (``bare-defaults``), which pause a second whenever enough is fetched, they are several times
-slower.
+All but those of JSON read the field ``value`` as bytes, and the functions give back what they get. All queries run in
+one session, in turn with the bare consumers, one at a time. A query's first micro-batch starts processes and is thrown
+away; of the others the time is what Spark reports for adding the batch. The bare consumers have the client settings of
+the spout: with librdkafka's own (``bare-defaults``), which pause a second whenever enough is fetched, they are several
+times slower.
 """
 
 import math
@@ -37,18 +44,19 @@ from benchmarks.harness.ladder import Settings
 from benchmarks.harness.peers import SPARK_KAFKA
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
-from pystorm_source import Bolt, Topology
+from pystorm_source import ArrowBolt, Bolt, Topology
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.kafka.consumers import CHUNK, DEFAULTS
 from pystorm_source.spouts.kafka.spout import BATCH_ROWS
+from pystorm_source.types.arrow import field_type
 from pystorm_source.worker.output import OutputPlan, ViewPlan
 from pystorm_source.worker.worker import Worker
 from testbed.kafka_broker import KafkaCluster, kafka_cluster
 from testbed.maven import PeerMissing, java_jars
 from testbed.uncontrolled import UNCONTROLLED
 
-TOPIC = "records"
+TOPIC, JSON_TOPIC = "records", "json"
 PARTITIONS = 2
 VALUE_BYTES = 100
 MEASURED_PER_QUERY = 3
@@ -65,6 +73,15 @@ class NullBolt(Bolt):
         pass
 
 
+class NullArrowBolt(ArrowBolt):
+    """Takes batches and emits nothing."""
+
+    outputs = ["value binary"]
+
+    def process_batch(self, batch: Any) -> None:
+        pass
+
+
 class Batches(Topology):
     records = KafkaBatchSpout.spec(fields=["value binary"])
 
@@ -72,6 +89,11 @@ class Batches(Topology):
 class BatchesToNull(Topology):
     records = KafkaBatchSpout.spec(fields=["value binary"])
     null = NullBolt.spec(inputs=[records])
+
+
+class BatchesToArrowBolt(Topology):
+    records = KafkaBatchSpout.spec(fields=["value binary"])
+    null = NullArrowBolt.spec(inputs=[records])
 
 
 class Tuples(Topology):
@@ -82,6 +104,22 @@ class TuplesToNull(Topology):
     records = KafkaSpout.spec(fields=["value binary"])
     null = NullBolt.spec(inputs=[records])
 
+
+ORDER = "id bigint, item string, price double, sold boolean, at timestamp"
+
+
+class Json(Topology):
+    records = KafkaBatchSpout.spec(fields=[f"value struct<{ORDER}>"], config={"value.format": "json"})
+
+
+ALONE: dict[str, tuple[type[Topology], str]] = {
+    "arrow-alone": (Batches, "records"),
+    "bolt-alone": (BatchesToArrowBolt, "null"),
+    "null-alone": (BatchesToNull, "null"),
+    "tuple-alone": (TuplesToNull, "null"),
+    "json-alone": (Json, "records"),
+}
+"""Topology, and the component whose stream leaves it."""
 
 VERSIONS = {
     "spark": f"pyspark {pyspark.__version__} with {SPARK_KAFKA[0].name} {SPARK_KAFKA[0].version}",
@@ -98,12 +136,17 @@ class Case(NamedTuple):
     against: tuple[tuple[str, float | None], ...] = ()
     """Peer cases, with the ratio asked for."""
 
+    @property
+    def topic(self) -> str:
+        return JSON_TOPIC if "json" in self.name else TOPIC
+
 
 def _ours(topology: type[Topology]) -> Callable[[Any, dict[str, Any]], Any]:
     def load(spark: Any, options: dict[str, Any]) -> Any:
         from pystorm_source import read_stream
 
-        return read_stream(spark, topology, **options, **UNCONTROLLED)
+        frame = read_stream(spark, topology, **options, **UNCONTROLLED)
+        return frame.select("value.*") if topology is Json else frame
 
     return load
 
@@ -115,17 +158,29 @@ def _sparks(decode: Callable[[], Any]) -> Callable[[Any, dict[str, Any]], Any]:
     return load
 
 
+def _sparks_json(spark: Any, options: dict[str, Any]) -> Any:
+    order = functions.from_json(functions.col("value").cast("string"), ORDER)
+    return spark.readStream.format("kafka").options(**options).load().select(order.alias("value")).select("value.*")
+
+
 CASES = (
     Case("spark-arrow", _sparks(lambda: functions.arrow_udf(lambda values: values, "binary"))),
     Case("spark-plain", _sparks(lambda: functions.udf(lambda value: value, "binary", useArrow=False))),
+    Case("spark-json", _sparks_json),
     Case("bare", None),
+    Case("bare-json", None),
     Case("bare-defaults", None),
     Case("arrow-alone", None, (("bare", 0.8),)),
+    Case("bolt-alone", None, (("bare", 0.9),)),
+    Case("null-alone", None, (("bare", 0.8),)),
     Case("tuple-alone", None, (("bare", 0.8),)),
+    Case("json-alone", None, (("bare-json", None),)),
     Case("arrow", _ours(Batches), (("spark-arrow", 1.0), ("bare", 0.8))),
+    Case("arrow-bolt", _ours(BatchesToArrowBolt), (("spark-arrow", 1.0), ("bare", 0.9))),
     Case("arrow-null", _ours(BatchesToNull), (("spark-arrow", 1.0), ("bare", 0.8))),
     Case("tuple", _ours(TuplesToNull), (("spark-plain", 2.0), ("bare", 0.8))),
     Case("tuple-out", _ours(Tuples), (("spark-plain", None), ("bare", None))),
+    Case("json", _ours(Json), (("spark-json", 0.7), ("bare-json", None))),
 )
 
 
@@ -138,7 +193,10 @@ def run(settings: Settings) -> Iterator[Record]:
     rounds = math.ceil(settings.runs_of(2 * MEASURED_PER_QUERY) / MEASURED_PER_QUERY)
     seen: dict[str, list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder, kafka_cluster(Path(folder)) as cluster:
-        fill(cluster, records)
+        value = os.urandom(VALUE_BYTES)
+        fill(cluster, TOPIC, records, lambda _: value)
+        if any(case.topic == JSON_TOPIC for case in cases):
+            fill(cluster, JSON_TOPIC, records, _order)
         with spark_session(jars=jars) as (spark, checkpoints):
             for case in cases * rounds:
                 seen[case.name] += measured(case, spark, cluster.bootstrap, records, checkpoints)
@@ -167,18 +225,25 @@ def _jars_of_spark() -> tuple[Path | None, str | None]:
         return None, str(missing)
 
 
-def fill(cluster: KafkaCluster, records: int) -> None:
+def _order(number: int) -> bytes:
+    sold = "true" if number % 2 else "false"
+    return (
+        f'{{"id": {number}, "item": "item-{number % 1000:04d}", "price": {number / 8}, "sold": {sold}, '
+        f'"at": "2024-02-29T12:00:{number % 60:02d}Z"}}'
+    ).encode()
+
+
+def fill(cluster: KafkaCluster, topic: str, records: int, value_of: Callable[[int], bytes]) -> None:
     """The topic, with so many records."""
-    cluster.create(TOPIC, PARTITIONS)
+    cluster.create(topic, PARTITIONS)
     settings = {"linger.ms": 50, "batch.size": 1_000_000, "queue.buffering.max.messages": 2_000_000, "log_level": 0}
     producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
-    value = os.urandom(VALUE_BYTES)
     for number in range(records):
         if number % 50_000 == 0:
             producer.poll(0)
             if len(producer) > 1_000_000:
                 producer.flush()
-        producer.produce(TOPIC, value, partition=number % PARTITIONS)
+        producer.produce(topic, value_of(number), partition=number % PARTITIONS)
     producer.flush()
 
 
@@ -186,12 +251,13 @@ def measured(case: Case, spark: Any, servers: str, records: int, folder: Path) -
     """Records per second of each micro-batch after the first, or of the bare consumers."""
     if case.load is None:
         if case.name.endswith("-alone"):
-            return [in_two_processes(work, servers, records, case.name)]
-        return [in_two_processes(consume, servers, records, {} if case.name == "bare-defaults" else DEFAULTS)]
+            return [in_two_processes(work, servers, case.topic, records, case.name)]
+        settings = {} if case.name == "bare-defaults" else DEFAULTS
+        return [in_two_processes(consume, servers, case.topic, records, settings)]
     step = records // (1 + MEASURED_PER_QUERY)
     options = {
         "kafka.bootstrap.servers": servers,
-        "subscribe": TOPIC,
+        "subscribe": case.topic,
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": step,
     }
@@ -206,13 +272,13 @@ def measured(case: Case, spark: Any, servers: str, records: int, folder: Path) -
     return [step / progress.durationMs["addBatch"] * 1000 for progress in done[1:]]
 
 
-def in_two_processes(read: Callable[..., None], servers: str, records: int, how: Any) -> float:
+def in_two_processes(read: Callable[..., None], servers: str, topic: str, records: int, how: Any) -> float:
     """Records per second of two processes that ``read`` a partition each, once both have their first message."""
     context = get_context("spawn")
     ready, times = context.Barrier(PARTITIONS), context.Queue()
     share = records // PARTITIONS
     processes = [
-        context.Process(target=read, args=(servers, partition, share, how, ready, times))
+        context.Process(target=read, args=(servers, topic, partition, share, how, ready, times))
         for partition in range(PARTITIONS)
     ]
     for process in processes:
@@ -223,26 +289,30 @@ def in_two_processes(read: Callable[..., None], servers: str, records: int, how:
     return sum(count for _, _, count in spans) / (max(end for _, end, _ in spans) - min(start for start, _, _ in spans))
 
 
-def work(servers: str, partition: int, records: int, case: str, ready: Any, times: Any) -> None:
+def work(servers: str, topic: str, partition: int, records: int, case: str, ready: Any, times: Any) -> None:
     """A process with a worker of ours."""
-    topology, last = (Batches, "records") if case == "arrow-alone" else (TuplesToNull, "null")
-    plan = compile_plan(topology, {"kafka.bootstrap.servers": servers, "subscribe": TOPIC}, any_environment=True)
+    topology, last = ALONE[case]
+    plan = compile_plan(topology, {"kafka.bootstrap.servers": servers, "subscribe": topic}, any_environment=True)
+    value = plan.component(last).stream("default").types[0]
     view = ViewPlan(component=last, stream="default", columns=(0,))
-    worker = Worker(plan, OutputPlan(pa.schema([("value", pa.binary())]), (view,), BATCH_ROWS))
+    output = OutputPlan(pa.schema([("value", field_type(value, "value"))]), (view,), BATCH_ROWS)
+    worker = Worker(plan, output)
     first = 1
-    deque(worker.run("records", f"{TOPIC}-{partition}", 0, first), maxlen=0)
+    deque(worker.run("records", f"{topic}-{partition}", 0, first), maxlen=0)
     ready.wait(60)
     start = time.monotonic()
-    deque(worker.run("records", f"{TOPIC}-{partition}", first, records), maxlen=0)
+    deque(worker.run("records", f"{topic}-{partition}", first, records), maxlen=0)
     times.put((start, time.monotonic(), records - first))
     worker.stop()
 
 
-def consume(servers: str, partition: int, records: int, settings: Mapping[str, Any], ready: Any, times: Any) -> None:
+def consume(
+    servers: str, topic: str, partition: int, records: int, settings: Mapping[str, Any], ready: Any, times: Any
+) -> None:
     """A process with a bare consumer."""
     own = {"bootstrap.servers": servers, "group.id": "bare", "enable.auto.commit": False, "auto.offset.reset": "error"}
     consumer = Consumer({**settings, **own})
-    consumer.assign([TopicPartition(TOPIC, partition, 0)])
+    consumer.assign([TopicPartition(topic, partition, 0)])
     first = len(consumer.consume(1, 60))
     ready.wait(60)
     start = time.monotonic()
