@@ -235,6 +235,6 @@ class PartitionedSpout(Spout):
         return batches
 
     def _pystorm_reads_batches(self, straight: bool) -> bool:
-        """Whether the next range is read by ``next_batch``. ``straight``: nothing but the output takes the rows of the
-        default stream, and it asks no offset of them."""
+        """Whether the next range is read by ``next_batch``. ``straight``: nothing but the output and bolts of batches
+        takes the rows of the default stream, and no offset is asked of them."""
         return self.gives_batches()

@@ -91,12 +91,16 @@ class Wiring:
         """Whether its next range is read by ``next_batch``."""
         router = spout.routers.get("default")
         wanted = self._output.view(spout.component, "default")
+        consumers = [
+            self.plan.component(edge.consumer)
+            for edge in self.plan.edges
+            if (edge.producer, edge.stream) == (spout.component, "default")
+        ]
         straight = (
             router is not None
             and router.captured is None
-            and not router.routes
-            and wanted is not None
-            and wanted.offset_column < 0
+            and all(issubclass(consumer.cls, ArrowBase) for consumer in consumers)
+            and (wanted.offset_column < 0 if wanted is not None else bool(consumers))
         )
         return bool(spout.instance._pystorm_reads_batches(straight))
 

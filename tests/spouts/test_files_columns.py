@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cython_core.executors.executor import ComponentFailed
-from pystorm_source import Bolt, Topology
+from pystorm_source import ArrowBolt, Bolt, Topology
 from pystorm_source.errors import SchemaError, TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.spouts import FilesSpout
@@ -232,6 +232,20 @@ def test_a_bolt_gets_tuples_with_offsets(tmp_path):
     rows, report = through_worker({"lines": lines, "passed": PassBolt.spec(inputs=[lines])})
     assert [row[-1] for row in rows] == ["one", "two é", "", "four"]
     assert report["executed"] >= 4
+
+
+class PassBatch(ArrowBolt):
+    outputs = ["line string"]
+
+    def process_batch(self, batch):
+        self.emit_batch(batch)
+
+
+def test_a_bolt_of_batches_gets_columns(tmp_path):
+    lines = made(tmp_path / "a", "lines")
+    rows, report = through_worker({"lines": lines, "passed": PassBatch.spec(inputs=[lines])})
+    assert rows == [("one",), ("two é",), ("",), ("four",)]
+    assert (report["emitted"], report["executed"], report["acked"]) == (4, 1, 1)
 
 
 def test_an_output_with_offsets_has_those_of_the_lines(tmp_path):

@@ -1,12 +1,17 @@
 import datetime
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from pystorm_source import ArrowBolt, Bolt, Topology
 from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
 from pystorm_source.spouts import RateSpout
+from pystorm_source.types.arrow import schema_of
 from tests.spouts.contract import PartitionedSpoutContract
 from tests.spouts.drive import Driven
+from tests.worker.running import worker_of
 
 NOW = 1_700_000_000.0
 
@@ -91,3 +96,68 @@ def test_without_start_time_what_comes_after_the_first_look_is_read_though_no_of
 def test_wrong_options_are_refused(options):
     with pytest.raises(OptionError, match=next(iter(options))):
         Driven(RateSpout.spec(), options)
+
+
+@given(
+    st.sampled_from([1, 3, 7, 1000, 999_983, 1_000_000_000]),
+    st.integers(1, 5),
+    st.none() | st.integers(0, 2_000_000_000),
+    st.data(),
+)
+@settings(max_examples=60, deadline=None)
+def test_batches_have_the_rows_of_tuples(rate, partitions, start_time, data):
+    driven = Driven(RateSpout.spec(rows_per_second=rate, num_partitions=partitions, start_time=start_time))
+    partition = str(data.draw(st.integers(0, partitions - 1)))
+    start = data.draw(st.integers(0, 1_700_000_000 * rate // partitions))
+    end = start + data.draw(st.integers(0, 30))
+    spout = driven.instance("task")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pystorm_source.spouts.rate.BATCH_ROWS", data.draw(st.integers(1, 12)))
+        spout.open(partition, start, end)
+        found = []
+        while (batch := spout.next_batch()) is not None:
+            assert batch.schema == schema_of(("timestamp", "value"), ("timestamp", "long"))
+            found += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    assert found == [values for _, values in driven.read(partition, start, end, spout)]
+
+
+class NullBolt(Bolt):
+    outputs = ["value long"]
+
+    def process(self, tup):
+        pass
+
+
+class NullArrowBolt(ArrowBolt):
+    outputs = ["value long"]
+
+    def process_batch(self, batch):
+        pass
+
+
+class Seen(RateSpout):
+    def ack(self, tup_id):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("cls", "bolts", "calls"),
+    [
+        (RateSpout, [], 3),
+        (RateSpout, [NullArrowBolt, NullArrowBolt], 3),
+        (RateSpout, [NullArrowBolt, NullBolt], 40_001),
+        (Seen, [NullArrowBolt], 40_001),
+    ],
+)
+def test_rows_are_read_by_column_if_nothing_takes_them_one_by_one(cls, bolts, calls):
+    rate = cls.spec(rows_per_second=5, start_time=0)
+    body = {f"bolt{n}": bolt.spec(inputs=[rate]) for n, bolt in enumerate(bolts)}
+    made = type("Made", (Topology,), {"rate": rate, **body})
+    view = {"columns": (-1, 0)} if not bolts else {"columns": (0,)}
+    worker = worker_of(made, "bolt0" if bolts else "rate", **view)
+    rows = sum(batch.num_rows for batch in worker.run("rate", "0", 0, 40_000))
+    components = worker.report()["components"]
+    worker.stop()
+    assert rows == (0 if bolts else 40_000)
+    assert components["rate"]["executed"] <= calls and components["rate"]["executed"] >= calls - 1
+    assert [components[name]["executed"] for name in body] == [40_000] * len(bolts)

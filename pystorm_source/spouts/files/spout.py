@@ -1,21 +1,21 @@
 """Growing text files, followed."""
 
-import inspect
 import logging
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
 from pystorm_source.api.component_spec import ComponentSpec
-from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import DataLossError, OptionError, WorldError
 from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder, Unreadable
 from pystorm_source.formats.ndjson import NdJson
+from pystorm_source.spouts.either_way import EitherWaySpout
 from pystorm_source.spouts.files.catalog import FileCatalog
 from pystorm_source.spouts.files.follower import FileFollower
 from pystorm_source.spouts.files.identity import FileIdentity
@@ -29,16 +29,16 @@ from pystorm_source.types.arrow import schema_of
 _MOST_UNREAD = 100
 
 
-class FilesSpout(PartitionedSpout):
+class FilesSpout(EitherWaySpout):
     """Follows growing text files: a directory, a file or a glob. Survives rotation, renaming and compression.
 
     A partition is a file, an offset the position of a line's first byte. A line is there once its newline is. Files
     that end in ``.gz`` are read once they are whole, each in one piece; their offsets are positions in the compressed
     file. Names that begin with ``.`` or ``_`` are skipped, as by Spark's file source. docs/FILES.md has the rules.
 
-    If nothing but the output takes its rows, whole blocks of lines become Arrow columns, without a Python object per
-    value: the same rows, quicker. A subclass that defines ``next_tuple``, ``emit``, ``ack`` or ``fail`` is read row by
-    row.
+    If nothing but the output and bolts of batches takes its rows, whole blocks of lines become Arrow columns, without a
+    Python object per value: the same rows, quicker. A subclass that defines ``next_tuple``, ``emit``, ``ack`` or
+    ``fail`` is read row by row.
 
     Raises:
         OptionError: wrong options, when the query is loaded.
@@ -241,16 +241,8 @@ class FilesSpout(PartitionedSpout):
         arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    @classmethod
-    def gives_batches(cls) -> bool:
-        return False
-
-    def _pystorm_reads_batches(self, straight: bool) -> bool:
-        kept = all(inspect.unwrap(getattr(type(self), name)) is getattr(FilesSpout, name) for name in self._by_row)
-        return straight and kept and self._format.schema is not None
-
-    _by_row: ClassVar[tuple[str, ...]] = ("next_tuple", "emit", "ack", "fail")
-    """What a subclass overrides to see each row."""
+    def _has_columns(self) -> bool:
+        return self._format.schema is not None
 
     def _next_block(self) -> Any:
         """Emits the first tuple of the next block that has one; False at the end of the range."""
