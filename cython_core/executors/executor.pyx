@@ -93,6 +93,10 @@ cdef class Executor:
         """1 where emits are pending still and the component may not be called: the executor stalls."""
         if self.pending.count == 0 or self.pending.drain():
             return 0
+        # Order: what the drain has moved on may lie in a batch that is not full. A consumer that does not get it holds
+        # the room that another producer waits for, and that one perhaps the room that is waited for here.
+        if self.flush() or self.pending.count == 0:
+            return 0
         self.stalls += 1
         self.times.stall(DOWNSTREAM_FULL)
         return 1
