@@ -46,6 +46,7 @@ cdef class BroadcastRing:
     cdef void **at(self, uint64_t sequence) noexcept
     cdef uint64_t slowest(self) noexcept
     cdef Py_ssize_t slowest_reader(self) noexcept
+    cdef Py_ssize_t fullest_reader(self, Py_ssize_t rows, Py_ssize_t weight) noexcept
     cdef void drop(self) noexcept
     cdef void release_rows(self, Py_ssize_t place, Py_ssize_t rows, Py_ssize_t weight) noexcept
     cdef uint64_t offer_batch(self, PyObject **objects, uint64_t count) noexcept
@@ -85,13 +86,7 @@ cdef inline uint64_t ring_room(BroadcastRing ring) noexcept:
 
 cdef inline bint ring_takes_rows(BroadcastRing ring, Py_ssize_t rows, Py_ssize_t weight) noexcept:
     # Whether a batch is within the bounds of each reader, which are those of a queue.
-    cdef Py_ssize_t i
-    for i in range(len(ring.names)):
-        if ring.held[i].rows > 0 and (
-            ring.held[i].rows + rows > ps_broadcast_capacity(ring.ring) or ring.held[i].bytes + weight > ring.byte_limit
-        ):
-            return 0
-    return 1
+    return ring.fullest_reader(rows, weight) < 0
 
 
 cdef inline int ring_hold_rows(BroadcastRing ring, Py_ssize_t rows, Py_ssize_t weight) noexcept:

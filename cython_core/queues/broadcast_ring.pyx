@@ -96,6 +96,17 @@ cdef class BroadcastRing:
                 return i
         return 0
 
+    cdef Py_ssize_t fullest_reader(self, Py_ssize_t rows, Py_ssize_t weight) noexcept:
+        """The first reader, in their order, that a batch has to wait for; -1: it is within the bounds of each."""
+        cdef Py_ssize_t i
+        for i in range(len(self.names)):
+            if self.held[i].rows > 0 and (
+                self.held[i].rows + rows > ps_broadcast_capacity(self.ring)
+                or self.held[i].bytes + weight > self.byte_limit
+            ):
+                return i
+        return -1
+
     cdef void drop(self) noexcept:
         """Lets go what all have read, and wakes those that wait for room once half of the ring is free.
 

@@ -30,7 +30,7 @@ from cython_core.primitives.parker cimport (
     ps_parker_write_to,
 )
 from cython_core.queues.batch_inserter cimport BatchInserter, has_room, queue_has_room
-from cython_core.queues.broadcast_ring cimport BroadcastReader
+from cython_core.queues.broadcast_ring cimport BroadcastReader, ring_room
 from cython_core.schedulers.wait_strategy cimport WaitStrategy
 from cython_core.timing.turn_times cimport (
     DOWNSTREAM_FULL, INPUT_EMPTY, MAX_SPOUT_PENDING, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL, StallReason,
@@ -387,9 +387,15 @@ cdef class ExecutorThread:
 
     cdef ExecutorThread slowest_consumer(self, BatchInserter full):
         """The thread that must go on before there is room."""
+        cdef Py_ssize_t reader = -1
         if full.queue is not None:
             return <ExecutorThread>self.run.consumers[full.queue]
-        return <ExecutorThread>self.run.consumers[full.ring, full.ring.names[full.ring.slowest_reader()]]
+        if ring_room(full.ring) > 0 and full.awaited_rows > 0:
+            # Order: not the slowest then. A reader is done with a batch later than it has read it.
+            reader = full.ring.fullest_reader(full.awaited_rows, full.awaited_weight)
+        if reader < 0:
+            reader = full.ring.slowest_reader()
+        return <ExecutorThread>self.run.consumers[full.ring, full.ring.names[reader]]
 
     cdef bint rests(self) noexcept:
         """No call under way, nothing in the queue, no verdict to pass on, nothing pending."""

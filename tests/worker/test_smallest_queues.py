@@ -3,9 +3,10 @@
 from collections import Counter
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from pystorm_source import Bolt, GlobalStreamId, Grouping, ReliableSpout, Spout
+from pystorm_source import ArrowBolt, Bolt, GlobalStreamId, Grouping, ReliableSpout, Spout, Stream
 from tests.worker.running import Numbers, numbers, rows, topology, worker_of
 
 SMALLEST = {"topology.executor.receive.buffer.size": 2, "topology.producer.batch.size": 1}
@@ -74,6 +75,46 @@ def test_a_cycle_of_full_queues_goes_on_and_ends(overrides):
     out = First.spec(name="out", inputs=[c])
     worker = worker_of(topology(s=s, a=a, b=b, c=c, out=out), "out", overrides=overrides)
     assert sorted(numbers(worker.run("s", "p", 0, 500))) == list(range(500))
+    worker.stop()
+
+
+class Copies(Bolt):
+    """Three copies of each number, in a batch, as long as it has not come back three times."""
+
+    outputs = ["n long", "times long"]
+
+    def process(self, tup):
+        n, times = tup.values if len(tup.values) == 2 else (tup.values[0], 0)
+        if times < 3:
+            self.emit_batch(pa.record_batch([pa.array([n] * 3), pa.array([times] * 3)], names=["n", "times"]))
+
+
+class Back(ArrowBolt):
+    outputs = [Stream(["n long", "times long"], name="back"), Stream(["n long"], name="default")]
+
+    def process_batch(self, batch):
+        n, times = batch.columns
+        self.emit_batch(pa.record_batch([n, pc.add(times, 1)], names=["n", "times"]), stream="back")
+        self.emit_batch(pa.record_batch([n], names=["n"]))
+
+
+class BackByRow(Bolt):
+    outputs = Back.outputs
+
+    def process(self, tup):
+        n, times = tup.values
+        self.emit((n, times + 1), stream="back")
+        self.emit((n,))
+
+
+@pytest.mark.parametrize("bolt", [Back, BackByRow])
+def test_a_cycle_of_batches_to_all_tasks_goes_on_and_ends(bolt):
+    """What its producer waits for is the reader that holds rows, not the one that has read least."""
+    s = Numbers.spec()
+    a = Copies.spec(name="a", inputs=[s, GlobalStreamId("b", "back")])
+    b = bolt.spec(name="b", inputs={a: Grouping.ALL}, par=2)
+    worker = worker_of(topology(s=s, a=a, b=b), "b", overrides=SMALLEST)
+    assert Counter(numbers(worker.run("s", "p", 0, 5))) == dict.fromkeys(range(5), 6 + 36 + 216)
     worker.stop()
 
 
