@@ -56,7 +56,8 @@ cdef class AsyncRequest(DelayedOperation):
         self.line.expired.append(self)
 
     cdef object now_or_later(self, str method, tuple arguments):
-        self.has_emitted = self.has_emitted or method == "emit"
+        cdef bint emits = method != "ack"
+        self.has_emitted = self.has_emitted or emits
         if self.line.thread != <unsigned long>PyThread_get_thread_ident():
             raise coded(
                 RuntimeError,
@@ -71,7 +72,7 @@ cdef class AsyncRequest(DelayedOperation):
                 f"{name_of(self.line.collector.instance)}.{method}: the request was given up, as its time was "
                 f"over, its tree has failed or its task ends; Given: {shown(self.tup)}"
             )
-        if self.done and method == "emit":
+        if self.done and emits:
             self.refuse_stray(arguments)
         if self.leads:
             return self.do(method, arguments)
@@ -111,6 +112,8 @@ cdef class AsyncRequest(DelayedOperation):
         try:
             if method == "emit":
                 return BoltBase.emit(collector.instance, *arguments)
+            if method == "emit_batch":
+                return BoltBase.emit_batch(collector.instance, *arguments)
             BoltBase.ack(collector.instance, *arguments)
         finally:
             collector.current = outer
@@ -157,6 +160,19 @@ cdef class AsyncBase(BoltBase):
         if isinstance(tup, list) and not request.leads:
             tup = tuple(tup)  # which the caller may change before it leaves
         return request.now_or_later("emit", (tup, stream, anchors, direct_task, need_task_ids))
+
+    def emit_batch(self, batch, stream=None, anchors=None, direct_task=None):
+        """As ``Bolt.emit_batch``. Inside ``process`` anchored to the tuple of that call, whatever else is under way.
+
+        Raises:
+            ValueError: the call was given up, or ``process`` has returned.
+            RuntimeError: called by another thread than the coroutine's.
+        """
+        cdef AsyncRequest request = request_of(self)
+        if request is None:
+            BoltBase.emit_batch(self, batch, stream, anchors, direct_task)
+        else:
+            request.now_or_later("emit_batch", (batch, stream, anchors, direct_task))
 
     def ack(self, tup):
         """As ``Bolt.ack``. With ordered results behind what the request has emitted so far.
