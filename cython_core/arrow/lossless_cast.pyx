@@ -21,6 +21,11 @@ def conform_array(array, type, bint nullable=True):
     if not nullable and array.null_count:
         row = pc.index(array.is_null(), True).as_py()
         raise Misfit(None, type, f"it may not be null; row {row} of the batch")
+    if types.is_dictionary(array.type) and not types.is_dictionary(type):
+        # Order: first, as the way back makes another dictionary, without the values that no row has.
+        return conform_array(array.dictionary_decode(), type, nullable)
+    if types.is_nested(type) and _has_required(type) and _lacks_required(array, type):
+        raise Misfit(array.type, type, "an item or field of it is null that may not be")
     if array.type == type:
         return array
     if types.is_null(array.type):
@@ -50,6 +55,36 @@ def conform_array(array, type, bint nullable=True):
         pass
     reason = f"{array.type} becomes {type} only where nothing is lost: cast the column in the bolt"
     raise Misfit(value, type, f"{reason}; row {low} of the batch" if high > low else reason)
+
+
+cdef bint _has_required(object type):
+    """Whether something inside of it may not be null. Of a map, that is never its keys alone."""
+    if types.is_struct(type):
+        return any([not field.nullable or _has_required(field.type) for field in type])
+    if types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type):
+        return not type.value_field.nullable or _has_required(type.value_type)
+    return False
+
+
+cdef bint _lacks_required(object array, object type):
+    """Whether something is null inside of the array that may not be, of a type of the same form. A cast of lists does
+    not look at it (pyarrow 26)."""
+    if array.null_count:
+        array = array.drop_null()
+    if types.is_struct(type) and types.is_struct(array.type) and type.num_fields == array.type.num_fields:
+        fields = [(array.field(i), type.field(i)) for i in range(type.num_fields)]
+    elif types.is_struct(type) or types.is_struct(array.type) or not types.is_nested(array.type):
+        return False  # refused for its family
+    elif types.is_nested(type) and not types.is_map(type) and hasattr(array, "flatten"):
+        fields = [(array.flatten(), type.value_field)]
+    else:
+        return False
+    for values, field in fields:
+        if not field.nullable and values.null_count:
+            return True
+        if types.is_nested(field.type) and _lacks_required(values, field.type):
+            return True
+    return False
 
 
 cdef object _compact(object array, Py_ssize_t low, Py_ssize_t high):

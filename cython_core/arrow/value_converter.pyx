@@ -19,7 +19,7 @@ timestamp without zone    naive datetimes only
 duration, time64[ns]      timedelta or int microseconds; naive time or int nanoseconds of the day
 decimal128                Decimal rounded half even to the scale (the one loss, it is PySpark's), NaN is null; ints
 list                      list, tuple, range, array.array, numpy array: of n dimensions for n lists in each other
-map                       any Mapping; keys may not be null
+map                       any Mapping, a list of pairs (as `to_pylist` of Arrow gives it); keys may not be null
 struct                    tuple or Row by position, list by position, Mapping or object with attributes by name, where
                           missing names are null; variant, geometry and geography values of PySpark are such objects
 ========================  ==========================================================================================
@@ -139,10 +139,12 @@ cdef object _map_converter(object type):
     cdef object item_of = converter(type.item_type, type.item_field.nullable)
 
     def convert(value):
-        if not isinstance(value, Mapping):
+        if isinstance(value, Mapping):
+            value = value.items()
+        elif not isinstance(value, list) or not all([isinstance(pair, tuple) and len(pair) == 2 for pair in value]):
             raise Misfit(value, type, "it takes dicts")
         plain = []
-        for key, item in value.items():
+        for key, item in value:
             try:
                 plain.append((key_of(key), item_of(item)))
             except Misfit as misfit:

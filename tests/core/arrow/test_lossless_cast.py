@@ -16,6 +16,7 @@ LOSSLESS = [
     (pa.array([0.5, math.nan, None, math.inf]), pa.float32()),
     (pa.array([1, 2**53]), pa.float64()),
     (pa.array(["a", None, "a"]).dictionary_encode(), pa.string()),
+    (pa.array(["unused", None, "a", "b", "a"]).dictionary_encode().slice(1), pa.string()),
     (pa.array(["a", "é"], pa.large_string()), pa.string()),
     (pa.array([b"a"], pa.binary(1)), pa.binary()),
     (pa.array([1_000, None], pa.timestamp("ns")), pa.timestamp("us")),
@@ -49,6 +50,31 @@ def test_lossless(array, type):
     conformed.validate(full=True)
     assert conformed.type == type
     assert str(conformed.to_pylist()) == str(array.to_pylist()) or conformed.to_pylist() == array.to_pylist()
+
+
+def required(type):
+    return pa.field("item", type, nullable=False)
+
+
+LACKING = [
+    (pa.array([[1], [1, None]]), pa.list_(required(pa.int64()))),
+    (pa.array([[None]], pa.list_(required(pa.int64()))), pa.list_(required(pa.int64()))),
+    (pa.array([{"item": [1]}, {"item": None}]), pa.struct([required(pa.list_(pa.int64()))])),
+    (pa.array([[[1]], [[None]]]), pa.list_(pa.list_(required(pa.int32())))),
+    (pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None])), pa.string()),
+]
+
+
+@pytest.mark.parametrize("array, type", LACKING, ids=lambda v: str(getattr(v, "type", v)))
+def test_a_null_where_none_may_be_is_refused_inside_of_a_column_too(array, type):
+    with pytest.raises(Misfit, match="null"):
+        conform_array(array, type, nullable=False)
+
+
+@pytest.mark.parametrize("array, type", LACKING[:-1], ids=lambda v: str(getattr(v, "type", v)))
+def test_a_null_around_what_may_not_be_null_is_none(array, type):
+    whole = pa.array([None, *[each for each in array.to_pylist() if "None" not in str(each)]], array.type)
+    assert conform_array(whole, type).to_pylist() == whole.to_pylist()
 
 
 @pytest.mark.parametrize("array, type, value", LOSSY, ids=lambda v: str(getattr(v, "type", v)))
