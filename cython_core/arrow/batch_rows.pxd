@@ -24,6 +24,7 @@ cdef class ColumnReader:
     cdef object instant(self, int64_t i)
     cdef object day(self, int64_t i)
     cdef object items(self, int64_t start, int64_t end)
+    cdef object entries(self, int64_t start, int64_t end)
     cdef object members(self, int64_t i)
 
 
@@ -32,5 +33,6 @@ cdef class BatchRows:
     cdef readonly object batch
     cdef list readers
     cdef bint plain             # no value of it refers to others
+    cdef tuple shown(self, Py_ssize_t i)
     cdef int64_t weight(self) except -1
     cdef list between(self, Py_ssize_t start, Py_ssize_t end, const int *places=*, object only=*)

@@ -2,9 +2,9 @@
 
     BatchRows(batch).rows(0, 256)  ≡  list(zip(*[column.to_pylist() for column in batch.columns]))[0:256]
 
-Bool, ints, floats, string, binary, date and timestamp are read from Arrow's buffers as they lie, lists, structs and
-dictionaries of them by their parts. What has another Python form (decimal, time, duration, map, nanoseconds) Arrow
-itself converts. A reader looks up buffers and types once per batch, so that a slice of rows costs what its values cost.
+but for maps, which are dicts as an emit has them. Bool, ints, floats, string, binary, date and timestamp are read from
+Arrow's buffers as they lie, lists, structs, maps and dictionaries of them by their parts. What has another Python form
+(decimal, time, duration, nanoseconds) Arrow itself converts. A reader looks up buffers and types once per batch, so that a slice of rows costs what its values cost.
 """
 
 cimport cython
@@ -29,9 +29,9 @@ cdef enum:
     READ_NULL, READ_OBJECT, READ_BOOL, READ_INT8, READ_INT16, READ_INT32, READ_INT64
     READ_UINT8, READ_UINT16, READ_UINT32, READ_UINT64, READ_FLOAT32, READ_FLOAT64
     READ_STRING, READ_BINARY, READ_LARGE_STRING, READ_LARGE_BINARY, READ_FIXED_BINARY
-    READ_DATE, READ_TIMESTAMP, READ_LIST, READ_LARGE_LIST, READ_STRUCT, READ_DICTIONARY
+    READ_DATE, READ_TIMESTAMP, READ_LIST, READ_LARGE_LIST, READ_STRUCT, READ_DICTIONARY, READ_MAP
 
-cdef frozenset PARTS = frozenset([READ_OBJECT, READ_LIST, READ_LARGE_LIST, READ_STRUCT, READ_DICTIONARY])
+cdef frozenset PARTS = frozenset([READ_OBJECT, READ_LIST, READ_LARGE_LIST, READ_STRUCT, READ_DICTIONARY, READ_MAP])
 
 # Days since 1970 of 0001-01-01 and 9999-12-31, what Python's dates reach.
 cdef int64_t FIRST_DAY = -719162
@@ -60,6 +60,12 @@ cdef dict KINDS = {
         (pa.date32(), (READ_DATE, 4)),
     )
 }
+# pyarrow >= 16 has them.
+cdef dict VIEWS = {
+    getattr(pa, name)().id: like
+    for name, like in (("string_view", pa.large_string()), ("binary_view", pa.large_binary()))
+    if hasattr(pa, name)
+}
 # Their width is that of a value.
 cdef frozenset SIMPLE = frozenset([kind for kind, width in KINDS.values() if width > 0])
 cdef dict UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000}  # nanoseconds: Python has no such type, Arrow decides
@@ -78,6 +84,8 @@ cdef tuple kind_of(object type):
         return READ_LIST, 0
     if types.is_large_list(type):
         return READ_LARGE_LIST, 0
+    if types.is_map(type):
+        return READ_MAP, 0
     if types.is_struct(type) and len({field.name for field in type}) == type.num_fields:
         return READ_STRUCT, 0
     if types.is_dictionary(type) and not types.is_nested(type.value_type):
@@ -109,6 +117,8 @@ cdef ColumnReader reader_of(object array):
         reader.utc = type.tz in ("UTC", "Etc/UTC", "+00:00")
     elif reader.kind == READ_LIST or reader.kind == READ_LARGE_LIST:
         reader.parts = [reader_of(array.values)]
+    elif reader.kind == READ_MAP:
+        reader.parts = [reader_of(array.keys), reader_of(array.items)]
     elif reader.kind == READ_STRUCT:
         reader.names = tuple([field.name for field in type])
         reader.parts = [reader_of(array.field(i)) for i in range(type.num_fields)]
@@ -159,6 +169,9 @@ cdef class ColumnReader:
             return self.items(short_ends[0], short_ends[1])
         if kind == READ_STRUCT:
             return self.members(i)
+        if kind == READ_MAP:
+            short_ends = <const int32_t *>self.values + p
+            return self.entries(short_ends[0], short_ends[1])
         if kind == READ_FLOAT32:
             return <double>(<const float *>self.values)[p]
         if kind == READ_INT16:
@@ -232,6 +245,16 @@ cdef class ColumnReader:
             return part.array.slice(start, end - start).to_pylist()
         return [part.at(i) for i in range(start, end)]
 
+    cdef object entries(self, int64_t start, int64_t end):
+        cdef ColumnReader keys = <ColumnReader>self.parts[0]
+        cdef ColumnReader values = <ColumnReader>self.parts[1]
+        cdef int64_t i
+        cdef list pairs = [(keys.at(i), values.at(i)) for i in range(start, end)]
+        try:
+            return dict(pairs)
+        except TypeError:  # a key that is a list, say
+            return pairs
+
     cdef object members(self, int64_t i):
         cdef dict found = {}
         cdef Py_ssize_t place = 0
@@ -270,6 +293,20 @@ cdef class BatchRows:
             raise IndexError(f"a batch of {self.batch.num_rows} rows is asked for others; Given: {start}, {end}")
         return self.between(start, end)
 
+    cdef tuple shown(self, Py_ssize_t i):
+        """(Row i, field, exception): of the first value that cannot be read, in whose place there is text; None and
+        None if there is none."""
+        cdef list row = []
+        field = cause = None
+        for place, reader in enumerate(self.readers):
+            try:
+                row.append((<ColumnReader>reader).at(i))
+            except Exception as error:
+                row.append(f"<{(<ColumnReader>reader).array.type} that cannot be read>")
+                if field is None:
+                    field, cause = self.batch.schema.field(place), error
+        return tuple(row), field, cause
+
     cdef int64_t weight(self) except -1:
         """Bytes of the batch, about."""
         cdef int64_t weight = 0
@@ -294,7 +331,9 @@ cdef class BatchRows:
         for place in range(width):
             reader = <ColumnReader>self.readers[place]
             skipped = only is not None and place not in only
-            given = objects_of(reader.array, start, count, places) if reader.kind == READ_OBJECT else None
+            given = None
+            if reader.kind == READ_OBJECT and not skipped:
+                given = objects_of(reader.array, start, count, places)
             for i in range(count):
                 if skipped:
                     value = None
@@ -313,4 +352,55 @@ cdef class BatchRows:
 cdef list objects_of(object array, Py_ssize_t start, Py_ssize_t count, const int *places):
     if places is NULL:
         return array.slice(start, count).to_pylist()
-    return array.take(pa.array([places[start + i] for i in range(count)], pa.int32())).to_pylist()
+    return taken(array, pa.array([places[start + i] for i in range(count)], pa.int32())).to_pylist()
+
+
+def batch_at(batch, places):
+    """The rows of a record batch at these places, an int32 array."""
+    try:
+        return batch.take(places)
+    except NotImplementedError:
+        columns = [taken(column, places) for column in batch.columns]
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+cdef object taken(object array, object places):
+    """The values at these places. Workaround (pyarrow 26): it takes none out of views and run-end encoded arrays."""
+    try:
+        return array.take(places)
+    except NotImplementedError:
+        pass
+    type = without_views(array.type)
+    if type != array.type:
+        return array.cast(type).take(places).cast(array.type)
+    # Not of views: each piece would bring all of their buffers.
+    return pa.concat_arrays([array.slice(start, count) for start, count in runs_of(places.to_pylist())])
+
+
+cdef object without_views(object type):
+    """The type of the same values without views of text or bytes."""
+    if type.id in VIEWS:
+        return VIEWS[type.id]
+    if types.is_list(type):
+        return pa.list_(type.value_field.with_type(without_views(type.value_type)))
+    if types.is_large_list(type):
+        return pa.large_list(type.value_field.with_type(without_views(type.value_type)))
+    if types.is_struct(type):
+        return pa.struct([field.with_type(without_views(field.type)) for field in type])
+    return type
+
+
+cdef list runs_of(list places):
+    """(First, how many) of those that follow one another."""
+    cdef list runs = []
+    start = count = 0
+    for place in places:
+        if count > 0 and start + count == place:
+            count += 1
+            continue
+        if count > 0:
+            runs.append((start, count))
+        start, count = place, 1
+    if count > 0:
+        runs.append((start, count))
+    return runs

@@ -21,6 +21,7 @@ cdef class BoltExecutor(Executor):
     cdef Py_ssize_t opened_at             # rows of it that are read
     cdef list opened_rows                 # of these, some that the bolt has not got
     cdef Py_ssize_t opened_next           # the first of them
+    cdef unsigned long long unread        # rows that could not be read
     cdef Py_ssize_t opened_place          # it came by: 0 the queue, else a reader
     cdef BoltOutputCollector collector
     cdef object call                      # bound process, or process_many
@@ -64,6 +65,8 @@ cdef class BoltExecutor(Executor):
     cdef int open_rows(self, PyObject *item) except -1
     cdef int close_rows(self) except -1
     cdef void *poll_row(self) except? NULL
+    cdef int read_rows(self, TupleBatch rows) except -1
+    cdef int fail_unread(self, Tuple tup, object error) except -1
     cdef void *poll_elsewhere(self) except? NULL
     cdef void *poll_any(self) noexcept
     cdef void *poll_ring(self, BroadcastReader reader) noexcept

@@ -16,6 +16,7 @@ from cython_core.executors.spout_executor cimport spouts_at_most
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, ps_incref
 from cython_core.queues.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll, queue_size, release_rows
+from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.bolt_output_collector cimport BoltOutputCollector, anchor_to_tuple
 from cython_core.routing.output_collector cimport refuse_rows, set_current_collector
 from cython_core.routing.tuple_list cimport TupleList, list_of
@@ -27,6 +28,7 @@ from cython_core.tuples.tuple cimport (
     ring_edge, take, take_gathered,
 )
 
+from cython_core.arrow.row_error import RowError
 from cython_core.executors.batching import BatchingBase
 from cython_core.executors.executor import ComponentFailed, logger
 from cython_core.routing.bolt_base import BoltBase
@@ -186,6 +188,7 @@ cdef class BoltExecutor(Executor):
 
     cdef long work(self, long quota) except -1:
         cdef long calls
+        cdef unsigned long long unread
         if timer_is_due(self):
             self.fire_timers()
             self.times.end_prelude()
@@ -193,9 +196,11 @@ cdef class BoltExecutor(Executor):
                 self.flush()
                 return 0
         # A timer is no progress: what it emitted is in the queues, and timers alone must not keep a run going.
+        # A row that could not be read is: who waits for room, or for its verdict, is to be woken.
+        unread = self.unread
         calls = self.consume(quota)
         self.flush()
-        return calls
+        return calls + <long>(self.unread - unread)
 
     cdef long force_feed(self, long quota) except -1:
         """A turn that feeds the bolt although emits may be pending: it breaks a cycle of full queues."""
@@ -271,31 +276,59 @@ cdef class BoltExecutor(Executor):
 
     cdef void *poll_row(self) except? NULL:
         """The next row of the batch that is open, as a tuple of its own; the caller takes over the reference. Behind
-        the last one the batch is closed."""
+        the last one the batch is closed. NULL if it is, as its last rows could not be read."""
         cdef TupleBatch rows = <TupleBatch>self.opened.payload
-        cdef Py_ssize_t end
         cdef Tuple tup
-        if self.opened_rows is None or self.opened_next == len(self.opened_rows):
-            end = min(rows.count, self.opened_at + MOST_READ)
-            try:
-                self.opened_rows = rows.between(self.opened_at, end)
-            except Exception as error:
-                raise ComponentFailed(self.component, self.task, "process", None, self.opened.offset) from error
-            self.opened_at = end
-            self.opened_next = 0
-        values = self.opened_rows[self.opened_next]
-        self.opened_rows[self.opened_next] = None  # so that its values can be named in place
-        self.opened_next += 1
-        tup = new_edge(self.opened.source, values, &self.opened_anchor)
-        if self.opened_at == rows.count and self.opened_next == len(self.opened_rows):
-            self.close_rows()
-        ps_incref(<PyObject *>tup)
-        return <void *>tup
+        while self.opened is not None:
+            if self.opened_rows is None or self.opened_next == len(self.opened_rows):
+                self.read_rows(rows)
+            values = self.opened_rows[self.opened_next]
+            self.opened_rows[self.opened_next] = None  # so that its values can be named in place
+            self.opened_next += 1
+            error = values if isinstance(values, RowError) else None
+            tup = new_edge(self.opened.source, values if error is None else error.row, &self.opened_anchor)
+            if self.opened_at == rows.count and self.opened_next == len(self.opened_rows):
+                self.close_rows()
+            if error is None:
+                ps_incref(<PyObject *>tup)
+                return <void *>tup
+            self.fail_unread(tup, error)
+        return NULL
+
+    cdef int read_rows(self, TupleBatch rows) except -1:
+        """Some more of them; one that cannot be read is its error."""
+        cdef Py_ssize_t end = min(rows.count, self.opened_at + MOST_READ)
+        cdef BatchSlice batch
+        cdef Py_ssize_t i
+        try:
+            self.opened_rows = rows.between(self.opened_at, end)
+        except Exception:
+            batch = <BatchSlice?>rows  # values of Python can be read
+            self.opened_rows = [batch.row_or_error(i, repr(self.opened.source)) for i in range(self.opened_at, end)]
+        self.opened_at = end
+        self.opened_next = 0
+        return 0
+
+    cdef int fail_unread(self, Tuple tup, object error) except -1:
+        """A row that cannot be read counts as one that the bolt has raised for: others of its batch go on."""
+        self.unread += 1
+        take(tup)
+        self.errors += self.exits
+        if self.exits:
+            raise ComponentFailed(self.component, self.task, "process", tup, tup.offset) from error
+        self.survive("process", tup, tup.offset, error)
+        self.collector.fail(tup, "process", error)  # order: whatever auto_fail says, as the bolt does not get it
+        if self.collector.failed is not None:
+            self.raise_tuple_failed("process", error)
+        return 0
 
     cdef void *poll_elsewhere(self) except? NULL:
         """The next row of the batch that is open, else what has come by the queue or the rings."""
+        cdef void *item
         if self.opened is not None:
-            return self.poll_row()
+            item = self.poll_row()
+            if item is not NULL:
+                return item
         return self.poll_any() if self.shares_rings else queue_poll(self.queue)
 
     cdef long consume(self, long quota) except -1:

@@ -420,7 +420,7 @@ cdef class SpoutExecutor(Executor):
     cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2:
         """Seconds before a tuple that has failed is emitted again; below 0: never."""
         if isinstance(values, BatchSlice):
-            values = (<BatchSlice>values).between(0, 1)[0]  # of more than one none is given up
+            values = (<BatchSlice>values).shown(0)  # of more than one none is given up
         if self.retries is not None:
             return self.retries.again(values, None if where is None else where[0], offset, emits, blame)
         if blame is None:

@@ -16,6 +16,7 @@ cdef class BatchSlice(TupleBatch):
     cdef public bint shared     # several tuples carry it
     cdef list kept              # its rows, if it is shared and was read
     cdef set lost               # of a failed tuple: places, in the reader's batch, of the rows that failed; None: all
+    cdef object row_or_error(self, Py_ssize_t i, str label)
     cdef object batch(self)
     cdef BatchSlice part(self, Py_ssize_t start, Py_ssize_t count)
     cdef BatchSlice at(self, array.array places)

@@ -18,7 +18,17 @@ from cython_core.tuples.tuple cimport TupleBatch
 
 import pyarrow as pa
 
-from cython_core.arrow.row_error import coded, shown
+from cython_core.arrow.batch_rows import batch_at
+from cython_core.arrow.row_error import RowError, coded, shown
+
+
+cdef bint in_order(array.array places) except -1:
+    """Whether they are 0, 1, 2, … A custom grouping may send a row twice to a task, and another one elsewhere."""
+    cdef Py_ssize_t i
+    for i in range(len(places)):
+        if places.data.as_ints[i] != i:
+            return False
+    return True
 
 
 cdef BatchSlice slice_of(object batch):
@@ -62,10 +72,10 @@ cdef class BatchSlice(TupleBatch):
         return rows
 
     cdef BatchSlice at(self, array.array places):
-        """The rows at these places of the slice, which it takes over; all of them: the slice itself."""
+        """The rows at these places of the slice, which it takes over; each of them once: the slice itself."""
         cdef BatchSlice rows
         cdef Py_ssize_t i, count = len(places)
-        if count == self.count:
+        if count == self.count and in_order(places):
             return self
         for i in range(count):
             places.data.as_ints[i] = (
@@ -85,7 +95,7 @@ cdef class BatchSlice(TupleBatch):
         return self.start + i if self.places is None else self.places.data.as_ints[i]
 
     cdef BatchSlice losing(self, list mask):
-        """The same rows, of which a bolt has failed some."""
+        """The same rows, of which a bolt has failed some, besides those that it has failed before."""
         cdef BatchSlice rows = BatchSlice.__new__(BatchSlice)
         cdef Py_ssize_t i
         rows.reader = self.reader
@@ -95,6 +105,8 @@ cdef class BatchSlice(TupleBatch):
         rows.weight = self.weight
         rows.whole = self.whole
         rows.lost = {self.place(i) for i in range(self.count) if mask[i]}
+        if self.lost is not None:
+            rows.lost |= self.lost
         return rows
 
     cdef tuple split(self, object failed):
@@ -146,11 +158,29 @@ cdef class BatchSlice(TupleBatch):
             return self.reader.between(start, end, self.places.data.as_ints, only)
         return self.reader.between(self.start + start, self.start + end, NULL, only)
 
+    def shown(self, Py_ssize_t i):
+        """Row i as a message or a dead letter shows it: a value that cannot be read is text that says so."""
+        return self.reader.shown(self.place(i))[0]
+
+    cdef object row_or_error(self, Py_ssize_t i, str label):
+        """Row i as a tuple of Python values, or the RowError that names what cannot be read of it."""
+        row, field, cause = self.reader.shown(self.place(i))
+        if cause is None:
+            return row
+        error = RowError(
+            f"field {field.name!r} ({field.type}) of {label} cannot be read as a value of Python's, in row "
+            f"{self.place(i)} of its batch: {type(cause).__name__}: {cause}. Cast the column before bolts of rows get "
+            f"it, or take it in an ArrowBolt. Given: {shown(row)}",
+            field.name, None, row,
+        )
+        error.__cause__ = cause
+        return error
+
     cdef object batch(self):
         """The rows as a ``pyarrow.RecordBatch``; without a copy if they lie one behind the other."""
         if self.whole is None and self.places is None:
             self.whole = self.reader.batch.slice(self.start, self.count)
         elif self.whole is None:
             places = pa.Array.from_buffers(pa.int32(), self.count, [None, pa.py_buffer(self.places)])
-            self.whole = self.reader.batch.take(places)
+            self.whole = batch_at(self.reader.batch, places)
         return self.whole

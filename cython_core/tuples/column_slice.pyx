@@ -48,9 +48,9 @@ cdef class ColumnSlice(TupleBatch):
         start, end = self.start + start, self.start + end
         return list(zip(*[column[start:end] for column in self.columns]))
 
-    def read(self, Py_ssize_t start, Py_ssize_t end, only):
-        """As ``between``."""
-        return self.between(start, end, only)
+    def shown(self, Py_ssize_t i):
+        """Row i, for a message."""
+        return self.between(i, i + 1)[0]
 
     def __len__(self):
         return self.count

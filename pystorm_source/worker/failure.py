@@ -143,8 +143,8 @@ def place(tup: Any, offset: int) -> str:
     below 0 for none."""
     text = ""
     if tup is not None and isinstance(tup.values, BatchSlice | ColumnSlice):
-        [first] = tup.values.read(0, 1, None)
-        text = f"; a batch of {len(tup.values)} rows, {shortened(first, tup.values.names)} the first,"
+        first = shortened(tup.values.shown(0), tup.values.names)
+        text = f"; a batch of {len(tup.values)} rows, {first} the first,"
     elif tup is not None:
         text = f"; tuple {shortened(tup.values, getattr(tup.values, '_fields', ()))}"
     if tup is not None:

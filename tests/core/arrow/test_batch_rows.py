@@ -126,6 +126,21 @@ def test_a_batch_without_columns_has_rows():
     assert BatchRows(pa.RecordBatch.from_struct_array(struct)).rows(1, 3) == [(), ()]
 
 
+def test_a_map_is_a_dict_as_in_an_emit():
+    inner = pa.map_(pa.string(), pa.date32())
+    day = datetime.date(2000, 1, 1)
+    maps = pa.array([[("x", None)], [("a", day), ("b", None)], None, []], inner)
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 4], pa.int32()), maps)
+    batch = pa.record_batch([maps.slice(2), lists], names=["map", "maps"])
+    a_and_b = {"a": day, "b": None}
+    assert BatchRows(batch).rows(0, 2) == [(None, [{"x": None}]), ({}, [a_and_b, None, {}])]
+
+
+def test_a_map_whose_keys_have_no_hash_is_a_list_of_pairs():
+    maps = pa.array([[([1], "one")]], pa.map_(pa.list_(pa.int32()), pa.string()))
+    assert BatchRows(pa.record_batch([maps], names=["map"])).rows(0, 1) == [([([1], "one")],)]
+
+
 def test_a_struct_of_equal_names_is_refused_as_by_arrow():
     struct = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     with pytest.raises(ValueError, match="duplicate"):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
 from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
 from cython_core.queues.receive_queue import ReceiveQueue
@@ -139,3 +140,43 @@ def test_a_batch_has_a_column_for_each_field():
         spout.emit_batch(pa.record_batch([pa.array([1])], names=["n"]))
     with pytest.raises(TypeError, match="emit_batch takes a pyarrow.RecordBatch; of a table, emit each of its"):
         spout.emit_batch([[1, "a"]])
+
+
+class Twice:
+    """The first task gets even rows twice, the second one the others."""
+
+    def choose_tasks(self, task, values):
+        return [1, 1] if values[0] % 2 == 0 else [2]
+
+
+def test_a_row_that_goes_to_a_task_twice_is_not_taken_for_the_next_one():
+    """The task gets as many rows as the batch has, and not the batch."""
+    queues = [ReceiveQueue(64) for _ in range(2)]
+    inserters = tuple(BatchInserter(each, task, 1) for task, each in enumerate(queues, 1))
+    route = Route("custom", inserters, (), 1, False, Twice())
+    router = StreamRouter(TupleSource("s", "default", 1, ("n", "word")), PendingEmits(), (route,))
+    spout = Emits()
+    spout.collector = SpoutOutputCollector(spout, {"default": router})
+    spout.emit_batch(batch_of(2))
+    assert [numbers_in(each) for each in queues] == [[0, 0], [1]]
+
+
+def test_a_batch_that_has_left_the_pending_emits_is_published_while_others_wait():
+    """It holds room of its queue: its consumer must get it, or the producers of two queues wait for each other."""
+    queues = [ReceiveQueue(64) for _ in range(2)]
+    for each in queues:
+        each.byte_limit = 1
+    pending = PendingEmits()
+    route = Route("shuffle", tuple(BatchInserter(each, task, 2) for task, each in enumerate(queues, 1)), (), 0)
+    router = StreamRouter(TupleSource("s", "default", 1, ("n", "word")), pending, (route,))
+    spout = Emits()
+    executor = SpoutExecutor("s", 1, spout, pending, {"default": router})
+    for start in (0, 2):
+        spout.emit_batch(batch_of(2, start))
+    assert len(pending) == 2  # each queue holds a batch, and waits for its consumer
+    executor.take_turn()
+    assert [numbers_in(each) for each in queues] == [[0], [1]]
+    queues[0].clear()
+    executor.take_turn()
+    assert [numbers_in(each) for each in queues] == [[2], []]
+    assert len(pending) == 1
