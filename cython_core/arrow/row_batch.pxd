@@ -58,8 +58,8 @@ cdef class RowBatchBuilder:
     cdef list converters
 
     cpdef int seal(self) except -1
-    cpdef int add_batch(self, RowSink sink, object record_batch, uint64_t attempt=*) except -1
-    cdef int add_conformed(self, RowSink sink, object record_batch, uint64_t attempt) except -1
+    cpdef int add_batch(self, RowSink sink, object record_batch, uint64_t attempt=*, long long offset=*) except -1
+    cdef int add_conformed(self, RowSink sink, object record_batch, uint64_t attempt, long long offset) except -1
     cpdef int release(self, bint undecided=*) except -1
     cdef int cut(self) except -1
     cdef int finish(self) except -1

@@ -274,12 +274,13 @@ cdef class RowBatchBuilder:
                     raise self.misfit(column, value, "", f"Arrow refuses it: {error}") from error
             raise
 
-    cpdef int add_batch(self, RowSink sink, object record_batch, uint64_t attempt=NO_ATTEMPT) except -1:
+    cpdef int add_batch(self, RowSink sink, object record_batch, uint64_t attempt=NO_ATTEMPT,
+                         long long offset=-1) except -1:
         """Seals, then adds a ready ``RecordBatch``, whose column i is value i of ``sink``, conformed to ``schema``.
 
         Columns of the right type are taken without a copy, others cast if that loses nothing; the rest is filled as for
-        rows, offsets with null. ``attempt``: that its rows belong to. Raises ``RowError`` naming the field,
-        ``ValueError`` for the wrong number of columns.
+        rows. ``attempt``: that its rows belong to; ``offset``: of all of them, below 0 for null. Raises ``RowError``
+        naming the field, ``ValueError`` for the wrong number of columns.
         """
         if sink.builder is not self:
             raise ValueError(f"the sink {sink.label} belongs to another builder. Given: {sink!r}")
@@ -293,12 +294,12 @@ cdef class RowBatchBuilder:
         # Order: as of ``append_odd``: casts let others in.
         self.converting += 1
         try:
-            self.add_conformed(sink, record_batch, attempt)
+            self.add_conformed(sink, record_batch, attempt, offset)
         finally:
             self.converting -= 1
         return self.finish()
 
-    cdef int add_conformed(self, RowSink sink, object record_batch, uint64_t attempt) except -1:
+    cdef int add_conformed(self, RowSink sink, object record_batch, uint64_t attempt, long long offset) except -1:
         cdef int i, source
         cdef int64_t rows = record_batch.num_rows
         cdef list arrays = []
@@ -314,6 +315,8 @@ cdef class RowBatchBuilder:
                     raise self.misfit(i, misfit.value, sink.label, misfit.reason) from misfit
                 continue
             constant = sink.constants[i] if source == PS_SLOT_CONSTANT else None
+            if source == PS_SLOT_OFFSET and offset >= 0:
+                constant = offset
             if constant is None and not field.nullable:
                 raise self.misfit(i, None, sink.label, "it may not be null and a batch brings nothing for it")
             if constant is None:

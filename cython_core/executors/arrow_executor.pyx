@@ -14,17 +14,19 @@ from cython_core.acking.acker cimport NO_ATTEMPT
 from cython_core.arrow.row_batch cimport RowBatchBuilder, RowSink
 from cython_core.executors.bolt_executor cimport BoltExecutor
 from cython_core.executors.executor cimport past_deadline, ps_decref
-from cython_core.queues.batch_inserter cimport PendingEmits
+from cython_core.queues.batch_inserter cimport PendingEmits, ps_incref
 from cython_core.queues.receive_queue cimport ReceiveQueue
 from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
 from cython_core.routing.output_collector cimport set_current_collector
 from cython_core.timing.turn_times cimport end_call
-from cython_core.tuples.tuple cimport OPEN, Tuple, gather, take, take_gathered
+from cython_core.tuples.tuple cimport OPEN, Tuple, gather, take
 
 import pyarrow as pa
 
 from cython_core.arrow.lossless_cast import conform_array
+from cython_core.arrow.row_error import row_error
+from cython_core.arrow.scalar_converter import Misfit
 from cython_core.executors.executor import ComponentFailed
 from cython_core.routing.bolt_base import ArrowBase
 
@@ -46,6 +48,7 @@ cdef class ArrowExecutor(BoltExecutor):
             )
         self.schemas = schemas
         self.sinks = {}
+        self.more = []
         super().__init__(component, task, instance, pending, routers, queue, tick_frequency, readers)
         self.collector.batches = {}
         queue.takes_batches = True
@@ -56,6 +59,7 @@ cdef class ArrowExecutor(BoltExecutor):
 
     def discard(self):
         self.ahead = None
+        self.more = []
         self.collector.batches.clear()
         BoltExecutor.discard(self)
 
@@ -81,7 +85,8 @@ cdef class ArrowExecutor(BoltExecutor):
             if not tups:
                 break
             calls += 1
-            self.process_rows(tups)
+            while tups:
+                tups = self.process_rows(tups)
             if self.times.singly:
                 end_call(self.times)
             if self.by_test_clock:
@@ -119,8 +124,11 @@ cdef class ArrowExecutor(BoltExecutor):
         if tup is not None:
             self.ahead = None
             self.place = self.ahead_place
-            take_gathered(tup)
-            return tup
+            tup.gathered = 0
+            if take(tup):
+                return tup
+            ps_incref(<PyObject *>tup)
+            self.skip(<PyObject *>tup)
         while True:
             item = self.poll_elsewhere()
             if item is NULL:
@@ -132,22 +140,28 @@ cdef class ArrowExecutor(BoltExecutor):
             ps_decref(<PyObject *>item)
             return tup
 
-    cdef int process_rows(self, list tups) except -1:
+    cdef list process_rows(self, list tups):
+        """Gives the bolt a batch of the first of these tuples, most often of all; returns the others."""
+        cdef list others = []
         cdef BoltOutputCollector collector = self.collector
         cdef Tuple first = <Tuple>tups[0]
         cdef bint whole = isinstance(first.payload, BatchSlice)
         cdef Py_ssize_t place = self.place
         cdef unsigned long long emits = collector.emits
-        collector.current = first if whole else None
-        collector.batch = None if whole else tups
-        collector.batch_anchored = False
         batch = None
         try:
-            batch = self.batch_of(tups)
+            batch = self.more.pop(0) if self.more else self.batch_of(tups)
             self.executed += batch.num_rows
-            if id(batch) in collector.batches:  # it came twice, and each has a verdict of its own
+            if not whole and batch.num_rows < len(tups):
+                tups, others = tups[:batch.num_rows], tups[batch.num_rows:]
+            collector.current = first if whole else None
+            collector.batch = None if whole else tups
+            collector.batch_anchored = False
+            # It may have come twice, and each has a verdict of its own. One that the bolt may hold is not that of the
+            # slice, which would keep it for as long as it is known.
+            if id(batch) in collector.batches or not (self.auto_ack and self.auto_fail):
                 batch = batch.slice(0)
-            collector.batches[id(batch)] = (batch, tups)
+            collector.hold_batch(batch, tups)
             answer = self.call(batch)
             error = None if answer is None or collector.emits > emits else collector.lost_by("process_batch", answer)
             if error is not None:
@@ -159,18 +173,18 @@ cdef class ArrowExecutor(BoltExecutor):
         except BaseException as error:
             raise self.interrupted("process_batch", first, first.offset, error)
         finally:
-            if not any_open(tups):
-                collector.batches.pop(id(batch), None)
+            collector.leave_batch(batch, self.auto_ack and not any_open(tups))
             if whole:
                 self.release_at(place, <BatchSlice>first.payload)
             collector.batch = collector.batch_roots = collector.current = None
             collector.batch_anchored = False
         if collector.failed is not None:
             self.raise_tuple_failed("fail", None)
-        return 0
+        return others
 
     cdef object batch_of(self, list tups):
-        """The rows as a batch of the declared types."""
+        """The rows as a batch of the declared types. Of tuples perhaps the first ones only: the others are in
+        ``more``."""
         cdef Tuple first = <Tuple>tups[0]
         schema = self.schemas.get((first.source.component, first.source.stream))
         if not isinstance(first.payload, BatchSlice):
@@ -182,7 +196,7 @@ cdef class ArrowExecutor(BoltExecutor):
             return batch.rename_columns(list(first.source.fields))
         if batch.schema.equals(schema):
             return batch
-        arrays = [conform_array(column, field.type) for column, field in zip(batch.columns, schema)]
+        arrays = [conformed(first, column, field) for column, field in zip(batch.columns, schema)]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     cdef object batch_of_rows(self, list tups):
@@ -207,8 +221,8 @@ cdef class ArrowExecutor(BoltExecutor):
         except BaseException:
             del self.sinks[key]  # with the rows that it holds
             raise
-        done, sink.builder.done = sink.builder.done, []
-        return done[0] if len(done) == 1 else pa.Table.from_batches(done).combine_chunks().to_batches()[0]
+        self.more, sink.builder.done = sink.builder.done, []
+        return self.more.pop(0)
 
     cdef int fail_rows(self, list tups, object cause) except -1:
         """Handles an exception of the bolt, inside its ``except``: fails the rows that it worked on."""
@@ -222,12 +236,25 @@ cdef class ArrowExecutor(BoltExecutor):
                     self.collector.fail(<Tuple>tup, "process_batch", cause)
         if self.exits:
             raise ComponentFailed(self.component, self.task, "process_batch", first, first.offset) from cause
+        if self.collector.failed is not None:
+            self.raise_tuple_failed("process_batch", cause)
         return 0
 
 
 # Beyond what one batch of gathered rows has: they are at most ROWS_PER_CALL times a turn's calls.
 cdef Py_ssize_t MOST_ROWS = 1 << 24
-cdef Py_ssize_t MOST_BYTES = 0x7FFFFFFF
+# Of gathered rows; a batch that has more ends there. More: a copy of so much beside the tuples. Fewer: rows of much text
+# come in small batches. Beyond 2 GiB a column is no array any more.
+cdef Py_ssize_t MOST_BYTES = 64 << 20
+
+
+cdef object conformed(Tuple first, object column, object field):
+    """The column of a batch of this tuple's stream as the declared type. Raises RowError."""
+    try:
+        return conform_array(column, field.type)
+    except Misfit as misfit:
+        label = f"{first.source.component}.{first.source.stream}"
+        raise row_error(field, misfit.path, field.type, misfit.value, label, misfit.reason) from misfit
 
 
 cdef bint of_one_stream(Tuple one, Tuple other) except -1:

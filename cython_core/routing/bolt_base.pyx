@@ -69,7 +69,8 @@ cdef class BoltBase:
         Args:
             batch (pyarrow.RecordBatch): the rows, or what has ``__arrow_c_array__``.
             stream (str): the stream. Defaults to "default".
-            anchors (list[Tuple | str]): as of ``emit``. Defaults to None: what the bolt works on.
+            anchors (list[Tuple | str]): as of ``emit``; of an ``ArrowBolt``, batches too. Defaults to None: what the
+                bolt works on.
             direct_task (int): on a direct stream, the id of the task that gets it. Defaults to None.
 
         Raises:
@@ -265,14 +266,13 @@ cdef class ArrowBase(BoltBase):
         if not isinstance(tup, pa.RecordBatch):
             return BoltBase.ack(self, tup)
         cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
-        collector.settle_batch(tuples_of(collector, "ack", tup), None)
-        del collector.batches[id(tup)]
+        collector.settle_batch(collector.tuples_of("ack", tup), None)
 
     def fail(self, tup, rows=None):
         """Fails rows of a batch: their spout emits them again, or gives them up, each by itself.
 
         What is emitted for a batch belongs to all its rows, so it is taken back if one of them fails. The others then
-        come again, too, which is no attempt of theirs.
+        come again, too, which is no attempt of theirs. May be called several times, with other rows.
 
         Args:
             tup (pyarrow.RecordBatch | Tuple): the batch that ``process_batch`` was given, itself; or a tick.
@@ -285,7 +285,7 @@ cdef class ArrowBase(BoltBase):
         if not isinstance(tup, pa.RecordBatch):
             return BoltBase.fail(self, tup)
         cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
-        cdef list tups = tuples_of(collector, "fail", tup)
+        cdef list tups = collector.tuples_of("fail", tup)
         mask = [True] * tup.num_rows if rows is None else list(rows.to_pylist() if hasattr(rows, "to_pylist") else rows)
         if len(mask) != tup.num_rows:
             raise coded(
@@ -294,21 +294,6 @@ cdef class ArrowBase(BoltBase):
                 f"{name_of(self)}.fail: a mask has a value for each of the {tup.num_rows} rows; Given: {shown(rows)}",
             )
         collector.settle_batch(tups, [bool(failed) for failed in mask])
-        if not any([(<Tuple>each).verdict == OPEN for each in tups]):
-            del collector.batches[id(tup)]
-
-
-cdef list tuples_of(BoltOutputCollector collector, str method, object batch):
-    """What has brought the rows of a batch that the bolt works on."""
-    found = None if collector.batches is None else collector.batches.get(id(batch))
-    if found is None:
-        raise coded(
-            ValueError,
-            "PYSTORM_NOT_A_TUPLE",
-            f"{name_of(collector.instance)}.{method} takes the batch that process_batch was given, itself, once; "
-            f"Given: {shown(batch)}",
-        )
-    return found[1]
 
 
 cdef bint verdict_by_protocol(object component, str method, object given) except -1:

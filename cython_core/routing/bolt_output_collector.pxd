@@ -22,7 +22,7 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef readonly unsigned long long fails
     cdef readonly unsigned long long duplicate_verdicts  # acks and fails of what had a verdict: without effect
     cdef readonly unsigned long long untracked_fails     # of tuples without a message id: no spout can replay them
-    cdef dict batches               # id of a batch that the bolt works on → (batch, its tuples); or None
+    cdef dict batches               # id of a batch that the bolt works on or holds → (it, its tuples); or None
     cdef str component
     cdef int task
     cdef bint between_runs          # no micro-batch is under way
@@ -31,6 +31,10 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef object anchor_to_current(self, anchor_t *anchor)
     cdef object anchor_to_batch(self, anchor_t *anchor)
     cdef object anchor_to(self, object anchors, anchor_t *anchor, bint must_be_open=*)
+    cdef list tuples_behind(self, object anchors)
+    cdef list tuples_of(self, str method, object batch)
+    cdef int hold_batch(self, object batch, list tups) except -1
+    cdef int leave_batch(self, object batch, bint settled) except -1
     cdef object anchor_to_one(self, Tuple tup, anchor_t *anchor, bint must_be_open)
     cdef int begin_batch(self, list batch, bint tracked, long long offset) except -1
     cdef int end_batch(self) except -1

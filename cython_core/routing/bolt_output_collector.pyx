@@ -7,6 +7,9 @@
 Threading law: as OutputCollector.
 """
 
+import weakref
+from functools import partial
+
 cimport cython
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 from cpython.object cimport PyObject
@@ -22,6 +25,7 @@ from cython_core.arrow.row_error import coded, shown
 
 # Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.
 cdef Py_ssize_t MOST_LATE_EMITS = 10
+cdef long long SOMEWHERE = -2  # the offset of a tuple of a range whose place in it is unknown
 
 
 @cython.final
@@ -39,7 +43,7 @@ cdef class BoltOutputCollector(OutputCollector):
         if self.batch is not None:
             roots = self.anchor_to_batch(anchor)
         elif self.current is not None and not (self.batching and self.current.source.task < 0):
-            if self.auto_anchor and self.batches is None:
+            if self.auto_anchor and (self.batches is None or self.current.verdict == ACKED):
                 check_open(self, self.current)
             anchor_to_tuple(anchor, self.current)
             roots = self.current.roots
@@ -55,9 +59,17 @@ cdef class BoltOutputCollector(OutputCollector):
         cdef unsigned long long verdicts = self.acks + self.fails
         if not self.batch_anchored or (self.auto_anchor and self.batch_verdicts != verdicts):
             self.batch_anchor = no_anchor(-1)
+            if self.auto_anchor and self.batches is not None:
+                # What is emitted after a fail is taken back, with what was before it. After an ack it would be lost.
+                for tup in self.batch:
+                    if (<Tuple>tup).verdict == ACKED:
+                        check_open(self, <Tuple>tup)
             self.batch_roots = self.anchor_to(
                 self.batch, &self.batch_anchor, self.auto_anchor and self.batches is None
             )
+            if self.batches is not None and self.batch_anchor.offset >= 0:
+                # Of rows that happened to be gathered it would be that of another one.
+                self.batch_anchor.offset = SOMEWHERE
             self.batch_verdicts = verdicts
             self.batch_anchored = True
         anchor[0] = self.batch_anchor
@@ -75,7 +87,7 @@ cdef class BoltOutputCollector(OutputCollector):
                 "PYSTORM_INVALID_ANCHOR",
                 f"{type(self.instance).__name__}.emit: anchors is a list of Tuples or of ids; Given: {shown(anchors)}"
             )
-        for given in anchors:
+        for given in anchors if self.batches is None else self.tuples_behind(anchors):
             tup = <Tuple>given if isinstance(given, Tuple) else tuple_named(given)
             if tup is None:
                 raise coded(
@@ -97,6 +109,46 @@ cdef class BoltOutputCollector(OutputCollector):
             roots = roots_of(self.acker, list(found.values()), list(found))
             anchor.roots = <PyObject *>roots
         return roots
+
+    cdef list tuples_behind(self, object anchors):
+        """Of a bolt of batches: the anchors, each batch among them as the tuples that have brought its rows."""
+        cdef list found = []
+        for given in anchors:
+            if isinstance(given, pa.RecordBatch):
+                found += self.tuples_of("emit", given)
+            else:
+                found.append(given)
+        return found
+
+    cdef list tuples_of(self, str method, object batch):
+        """What has brought the rows of a batch that ``process_batch`` was given. Raises ValueError for another one."""
+        known = None if self.batches is None else self.batches.get(id(batch))
+        if known is None or (known[0] if isinstance(known[0], pa.RecordBatch) else known[0]()) is not batch:
+            raise coded(
+                ValueError,
+                "PYSTORM_NOT_A_TUPLE",
+                f"{name_of(self.instance)}.{method} takes the batch that process_batch was given, itself, and until "
+                f"that has returned if it acks or fails the rows; Given: {shown(batch)}",
+            )
+        return known[1]
+
+    cdef int hold_batch(self, object batch, list tups) except -1:
+        """The bolt works on a batch, which these tuples have brought."""
+        self.batches[id(batch)] = (batch, tups)
+        return 0
+
+    cdef int leave_batch(self, object batch, bint settled) except -1:
+        """``process_batch`` is over. ``settled``: all rows have their verdict, and get no other one.
+
+        Order: else the batch is known for as long as the bolt keeps it. One that it has thrown away times out, as a
+        tuple does, and must not stay here.
+        """
+        cdef dict batches = self.batches
+        cdef object key = id(batch)
+        known = batches.pop(key, None)
+        if known is not None and not settled:
+            batches[key] = weakref.ref(batch, partial(batches.pop, key)), known[1]
+        return 0
 
     cdef object anchor_to_one(self, Tuple tup, anchor_t *anchor, bint must_be_open):
         if must_be_open:
@@ -167,6 +219,12 @@ cdef class BoltOutputCollector(OutputCollector):
                 if tup.verdict == OPEN:
                     self.acks += rows.count - 1
                     self.ack(tup)
+                return 0
+            if tup.verdict == FAILED and rows.lost is not None:  # some of its rows have failed: these, too
+                lost = len(rows.lost)
+                rows = rows.losing(failed)
+                tup.payload = rows
+                self.fails += len(rows.lost) - lost
                 return 0
             lost = sum(failed)
             if tup.verdict == OPEN and lost > 0:

@@ -342,7 +342,7 @@ cdef class StreamRouter:
             batch = rows.batch()  # order: before, as Arrow lets others in
             attempt = attempt_of_row(anchor)
             if attempt != LOST:
-                self.row_sink.builder.add_batch(self.row_sink, batch, attempt)
+                self.row_sink.builder.add_batch(self.row_sink, batch, attempt, anchor.offset)
             return 0
         rows.shared = len(self.routes) > 1
         for entry in self.routes:
