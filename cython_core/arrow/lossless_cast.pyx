@@ -21,9 +21,9 @@ def conform_array(array, type, bint nullable=True):
     if not nullable and array.null_count:
         row = pc.index(array.is_null(), True).as_py()
         raise Misfit(None, type, f"it may not be null; row {row} of the batch")
-    if types.is_dictionary(array.type) and not types.is_dictionary(type):
-        # Order: first, as the way back makes another dictionary, without the values that no row has.
-        return conform_array(array.dictionary_decode(), type, nullable)
+    if types.is_dictionary(array.type) and array.type != type:
+        # Order: first. Its values are what counts: the way back makes another dictionary, without those no row has.
+        return conform_array(decoded(array), type, nullable)
     if types.is_nested(type) and _has_required(type) and _lacks_required(array, type):
         raise Misfit(array.type, type, "an item or field of it is null that may not be")
     if array.type == type:
@@ -85,6 +85,14 @@ cdef bint _lacks_required(object array, object type):
         if types.is_nested(field.type) and _lacks_required(values, field.type):
             return True
     return False
+
+
+cdef object decoded(object array):
+    """The values of a dictionary array, one for each element."""
+    values = array.dictionary
+    if str(values.type) in ("string_view", "binary_view"):  # pyarrow 26 does not take from views
+        values = values.cast(pa.string() if str(values.type) == "string_view" else pa.binary())
+    return values.take(array.indices)
 
 
 cdef object _compact(object array, Py_ssize_t low, Py_ssize_t high):

@@ -27,4 +27,3 @@ cdef class BatchSlice(TupleBatch):
 
 
 cdef BatchSlice slice_of(object batch)
-cdef BatchSlice batch_given(object batch)

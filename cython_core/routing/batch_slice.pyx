@@ -41,20 +41,6 @@ cdef BatchSlice slice_of(object batch):
     return rows
 
 
-cdef BatchSlice batch_given(object batch):
-    """What ``emit_batch`` was given: a record batch, or what becomes one by Arrow's C interface."""
-    if not isinstance(batch, pa.RecordBatch):
-        if not hasattr(batch, "__arrow_c_array__"):
-            raise coded(
-                TypeError,
-                "PYSTORM_EMIT_NOT_A_LIST",
-                f"emit_batch takes a pyarrow.RecordBatch; of a table, emit each of its to_batches(). "
-                f"Given: {shown(batch)}"
-            )
-        batch = pa.record_batch(batch)
-    return slice_of(batch)
-
-
 @cython.final
 cdef class BatchSlice(TupleBatch):
     """Rows of a batch: ``count`` from one on, or those at some places."""

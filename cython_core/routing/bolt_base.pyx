@@ -4,11 +4,12 @@ Threading law: as spout_base.pyx.
 """
 
 from cython_core.acking.acker cimport anchor_t, no_anchor
-from cython_core.routing.batch_slice cimport BatchSlice, batch_given
+from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
 from cython_core.routing.column_emit cimport check_fields, columns_of, emit_one_by_one, length_of, send_columns
 from cython_core.routing.output_collector cimport (
     OutputCollector, check_columns, collector_of, collector_or_none, emit_by_protocol, name_of, send_by_protocol,
+    slices_given,
 )
 from cython_core.routing.own_emit cimport register_base
 from cython_core.routing.plain_emit cimport try_bolt_emit
@@ -67,7 +68,9 @@ cdef class BoltBase:
         Column i is field i of the stream. A stream that is an output hands the batch on without conversion.
 
         Args:
-            batch (pyarrow.RecordBatch): the rows, or what has ``__arrow_c_array__``.
+            batch (pyarrow.RecordBatch): the rows; or a data frame, whatever has ``__arrow_c_stream__`` or
+                ``__arrow_c_array__``: a pyarrow.Table, Polars', pandas' without its index, a relation of DuckDB. No
+                rows: nothing is emitted.
             stream (str): the stream. Defaults to "default".
             anchors (list[Tuple | str]): as of ``emit``; of an ``ArrowBolt``, batches too. Defaults to None: what the
                 bolt works on.
@@ -79,25 +82,29 @@ cdef class BoltBase:
             RuntimeError: the component is in no running topology, or between two micro-batches.
         """
         cdef BoltOutputCollector collector
-        cdef BatchSlice rows = batch_given(batch)
+        cdef BatchSlice rows
+        cdef list slices = slices_given(self, batch)
         cdef StreamRouter router
         cdef anchor_t anchor = no_anchor(-1)
         cdef object _alive
         if collector_or_none(self) is None:
-            for row in rows.between(0, rows.count):
-                self.emit(row, stream, anchors, direct_task)
+            for rows in slices:
+                for row in rows.between(0, rows.count):
+                    self.emit(row, stream, anchors, direct_task)
             return
         collector = <BoltOutputCollector?>collector_of(self, batch)
         router = collector.router_of(stream)
-        check_columns(router, rows)
+        for rows in slices:
+            check_columns(router, rows)
         if anchors is None:
             _alive = collector.anchor_to_current(&anchor)
         else:
             _alive = collector.anchor_to(anchors, &anchor)
         if collector.between_runs and anchor.root is NULL and anchor.roots is NULL:
             collector.refuse_late(batch)
-        router.route_batch(rows, &anchor, direct_task)
-        collector.emits += rows.count
+        for rows in slices:
+            router.route_batch(rows, &anchor, direct_task)
+            collector.emits += rows.count
 
     def emit_many(self, *columns, stream=None, anchors=None):
         """Emits many tuples in one call, given by the columns: as ``for row in zip(*columns): self.emit(row)``, at a

@@ -21,6 +21,8 @@ from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.output_collector cimport OutputCollector, name_of
 from cython_core.tuples.tuple cimport ACKED, FAILED, OPEN, Tuple, TupleBatch, tuple_named
 
+import pyarrow as pa
+
 from cython_core.arrow.row_error import coded, shown
 
 # Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.

@@ -24,6 +24,7 @@ cdef class OutputCollector:
 
 cdef object fitting(StreamRouter router, object values)
 cdef int check_columns(StreamRouter router, BatchSlice rows) except -1
+cdef list slices_given(object component, object batch)
 cdef int refuse_rows(OutputCollector collector, str method, object answer) except -1
 
 

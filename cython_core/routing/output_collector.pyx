@@ -24,10 +24,13 @@ from cpython.object cimport PyObject_GenericSetAttr
 from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE
 
 from cython_core.acking.acker cimport anchor_t
-from cython_core.routing.batch_slice cimport BatchSlice
+from cython_core.routing.batch_slice cimport BatchSlice, slice_of
 from cython_core.routing.own_emit cimport give_own_emit, is_own_emit, take_own_emit
 from cython_core.routing.stream_router cimport StreamRouter
 
+import pyarrow as pa
+
+from cython_core.arrow.frame_batches import batches_of, is_frame
 from cython_core.arrow.row_error import coded, shown
 
 logger = logging.getLogger("pystorm.worker")
@@ -115,13 +118,14 @@ cdef class OutputCollector:
     cdef object lost_by(self, str method, object answer):
         """A call that has emitted nothing returned this: the exception to raise if it has the look of rows and is to be
         refused; else None, and ``returned`` says it."""
-        if not self.routers or not (isinstance(answer, ROWS) or hasattr(type(answer), "__next__")):
+        if not self.routers or not (isinstance(answer, ROWS) or hasattr(type(answer), "__next__") or is_frame(answer)):
             return None
         if isinstance(answer, ROWS) and not answer:
             return None  # no rows are lost
+        how = "self.emit_batch(...)" if is_frame(answer) else "self.emit([...]) for each of them"
         text = (
-            f"{method}() returned a {type(answer).__name__} and emitted nothing: rows leave by emit alone, "
-            f"self.emit([...]) for each of them. Given: {shown(answer)}"
+            f"{method}() returned a {type(answer).__name__} and emitted nothing: rows leave by emit alone, {how}. "
+            f"Given: {shown(answer)}"
         )
         if self.refuses_returns:
             return coded(TypeError, "PYSTORM_ROWS_RETURNED", text)
@@ -183,6 +187,21 @@ cdef object fitting(StreamRouter router, object values):
             f"{router.source.component!r} declares {list(router.source.fields)}; Given: {shown(values)}"
         )
     return values
+
+
+cdef list slices_given(object component, object batch):
+    """What ``emit_batch`` was given, a record batch or a frame: its rows, in one slice unless they fit into none."""
+    if isinstance(batch, pa.RecordBatch):
+        return [slice_of(batch)]
+    try:
+        return [slice_of(each) for each in batches_of(batch)]
+    except TypeError as error:
+        raise coded(
+            TypeError,
+            "PYSTORM_EMIT_NOT_A_LIST",
+            f"{name_of(component)}.emit_batch takes rows in columns: a pyarrow.RecordBatch or Table, a data frame of "
+            f"Polars, pandas or DuckDB, or what else has __arrow_c_stream__ ({error}). Given: {shown(batch)}"
+        ) from None
 
 
 cdef int check_columns(StreamRouter router, BatchSlice rows) except -1:

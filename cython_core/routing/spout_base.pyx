@@ -6,16 +6,20 @@ Threading law: as OutputCollector.
 from cpython.object cimport PyObject
 
 from cython_core.acking.acker cimport anchor_t, no_anchor
-from cython_core.routing.batch_slice cimport BatchSlice, batch_given
+from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.column_emit cimport (
     check_fields, columns_of, emit_one_by_one, length_of, refill, send_columns,
 )
-from cython_core.routing.output_collector cimport OutputCollector, collector_of, collector_or_none, emit_by_protocol
+from cython_core.routing.output_collector cimport (
+    OutputCollector, collector_of, collector_or_none, emit_by_protocol, name_of, slices_given,
+)
 from cython_core.routing.own_emit cimport register_base
 from cython_core.routing.plain_emit cimport send_rooted, try_spout_emit
 from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, check_range
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.tuples.tuple cimport named_values
+
+from cython_core.arrow.row_error import coded, shown
 
 
 cdef class SpoutBase:
@@ -57,7 +61,9 @@ cdef class SpoutBase:
         Column i is field i of the stream. The rows are one tuple tree: ``ack`` or ``fail`` is called once for all.
 
         Args:
-            batch (pyarrow.RecordBatch): the rows, or what has ``__arrow_c_array__``.
+            batch (pyarrow.RecordBatch): the rows; or a data frame, whatever has ``__arrow_c_stream__`` or
+                ``__arrow_c_array__``: a pyarrow.Table, Polars', pandas' without its index, a relation of DuckDB. No
+                rows: nothing is emitted.
             tup_id (Any): as of ``emit``; of a partitioned spout the offset of the last row. Defaults to None.
             stream (str): the stream. Defaults to "default".
             direct_task (int): on a direct stream, the id of the task that gets it. Defaults to None.
@@ -68,7 +74,16 @@ cdef class SpoutBase:
             RuntimeError: the component is in no running topology.
         """
         cdef SpoutOutputCollector collector
-        cdef BatchSlice rows = batch_given(batch)
+        cdef BatchSlice rows
+        cdef list slices = slices_given(self, batch)
+        if len(slices) > 1:
+            raise coded(
+                ValueError,
+                "PYSTORM_VALUE_DOES_NOT_FIT",
+                f"{name_of(self)}.emit_batch: the rows are one tuple tree, and a column of them is too large for one "
+                f"batch: emit fewer rows a call. Given: {shown(batch)}",
+            )
+        rows = <BatchSlice>slices[0]
         if collector_or_none(self) is None:
             values = rows.between(0, rows.count)
             for i, row in enumerate(values):

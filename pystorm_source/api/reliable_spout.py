@@ -1,10 +1,12 @@
 """Spouts that emit a tuple again when it has failed."""
 
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
+from cython_core.arrow.frame_batches import batches_of, is_frame
 from cython_core.arrow.row_error import coded
 from pystorm_source.api.spout import Spout
 from pystorm_source.errors import given
@@ -89,7 +91,7 @@ class ReliableSpout(Spout):
         """As ``Spout.emit_batch``, and keeps the batch until it is acked. If it is given up, each row is a dead letter.
 
         Args:
-            batch (pyarrow.RecordBatch): the rows, or what has ``__arrow_c_array__``.
+            batch (pyarrow.RecordBatch): the rows, or a data frame, as of ``Spout.emit_batch``.
             tup_id (Any): the message id of all its rows, hashable; required. Defaults to None.
             stream (str): the stream. Defaults to "default".
             direct_task (int): on a direct stream, the id of the task that gets it. Defaults to None.
@@ -99,8 +101,9 @@ class ReliableSpout(Spout):
         """
         if tup_id is None:
             raise self._no_id("emit_batch(batch", tup_id)
-        if not isinstance(batch, pa.RecordBatch) and hasattr(batch, "__arrow_c_array__"):
-            batch = pa.record_batch(batch)  # what may be read once only
+        if not isinstance(batch, pa.RecordBatch) and is_frame(batch):
+            with suppress(TypeError, ValueError):  # the emit says it
+                (batch,) = batches_of(batch)  # what may be read once only
         kept = self.unacked_tuples.get(tup_id)
         self.unacked_tuples[tup_id] = (batch, stream, direct_task, False)
         try:

@@ -1,0 +1,6 @@
+from typing import Any
+
+import pyarrow as pa
+
+def is_frame(value: Any) -> bool: ...
+def batches_of(frame: Any) -> list[pa.RecordBatch]: ...
