@@ -13,7 +13,7 @@ from pystorm_source.errors import TupleFailed, cut, one_line, said, traced
 
 OURS = frozenset(("pystorm_source", "cython_core"))
 _BELOW = OURS | {"pyspark", "py4j"}  # what calls a component
-_COMPONENTS = ("pystorm_source.spouts", "pystorm_source.formats", "pystorm_source.journal")
+_COMPONENTS = ("pystorm_source.bolts", "pystorm_source.spouts", "pystorm_source.formats", "pystorm_source.journal")
 LONGEST_LINE = 200
 """Characters of a source line in a message. Less: one does not see what it does. More: it hides the place."""
 

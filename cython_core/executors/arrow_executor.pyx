@@ -14,6 +14,7 @@ from cython_core.acking.acker cimport NO_ATTEMPT
 from cython_core.arrow.row_batch cimport RowBatchBuilder, RowSink
 from cython_core.executors.bolt_executor cimport BoltExecutor
 from cython_core.executors.executor cimport past_deadline, ps_decref
+from cython_core.executors.held_batches cimport comes_again
 from cython_core.queues.batch_inserter cimport PendingEmits, ps_incref
 from cython_core.queues.receive_queue cimport ReceiveQueue
 from cython_core.routing.batch_slice cimport BatchSlice
@@ -268,16 +269,4 @@ cdef bint any_open(list tups) except -1:
     for tup in tups:
         if tup.verdict == OPEN:
             return True
-    return False
-
-
-cdef bint comes_again(Tuple tup) noexcept:
-    """Whether it is of a tree that was emitted before."""
-    cdef Py_ssize_t i
-    if tup.root is not NULL:
-        return tup.root.emits > 1
-    if tup.roots is not None:
-        for i in range(tup.roots.count):
-            if tup.roots.roots[i].emits > 1:
-                return True
     return False

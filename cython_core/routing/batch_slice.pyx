@@ -19,7 +19,7 @@ from cython_core.tuples.tuple cimport TupleBatch
 import pyarrow as pa
 
 from cython_core.arrow.batch_rows import batch_at
-from cython_core.arrow.row_error import RowError, coded, shown
+from cython_core.arrow.row_error import RowError, shown
 
 
 cdef bint in_order(array.array places) except -1:

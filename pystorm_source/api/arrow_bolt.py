@@ -1,9 +1,13 @@
 """Bolts that process batches of rows, by column."""
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 from cython_core.routing.bolt_base import ArrowBase
 from pystorm_source.api.bolt import Bolt
+from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.stream import Stream
 from pystorm_source.errors import MethodMissingError
 
 
@@ -32,6 +36,20 @@ class ArrowBolt(ArrowBase, Bolt):
         >>> run_topology(Sales).rows("dear")
         [('b', 12.0)]
     """
+
+    @classmethod
+    def check_inputs(cls, spec: ComponentSpec, inputs: Iterable[tuple[str, Stream]]) -> None:
+        """Called once for each component when the topology is compiled: refuses inputs that the bolt cannot work on.
+
+        Does nothing unless overridden.
+
+        Args:
+            spec (ComponentSpec): this component.
+            inputs (Iterable[tuple[str, Stream]]): the streams that it subscribes to, with a name for messages.
+
+        Raises:
+            SchemaError: by an override, columns that the bolt does not work on.
+        """
 
     def process_batch(self, batch: pa.RecordBatch) -> None:
         """Handles one batch. Every subclass defines it.

@@ -121,6 +121,11 @@ def compile_plan(
     edges = []
     for spec in topology.specs:
         _check_component(spec, topology)
+        if issubclass(spec.component_cls, ArrowBolt):
+            inputs = [
+                (f"{each.producer.label}.{each.stream.name}", each.stream) for each in topology.subscriptions(spec)
+            ]
+            spec.component_cls.check_inputs(spec, inputs)
         owns[spec.label] = own_options(spec.label, spec.config, config, engine)
         for producer, stream, grouping in topology.subscriptions(spec):
             edges.append(

@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout
+from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError
-from pystorm_source.spouts.spec_config import spec_config
 
 
 def _check_width(rows: Any, stream: Stream | None) -> None:

@@ -11,10 +11,10 @@ from msgspec import Meta
 
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import Snapshot
+from pystorm_source.api.spec_config import spec_config
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.options import Options, parse
 from pystorm_source.spouts.either_way import EitherWaySpout
-from pystorm_source.spouts.spec_config import spec_config
 
 BATCH_ROWS = 16_384
 """Of a batch. Too small: bolts and Spark take time by the batch. Too large: it leaves the processor's cache."""

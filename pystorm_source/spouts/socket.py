@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.spout import Spout
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError
 from pystorm_source.options import Options, parse
-from pystorm_source.spouts.spec_config import spec_config
 
 logger = logging.getLogger("pystorm.socket")
 

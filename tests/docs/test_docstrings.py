@@ -27,6 +27,7 @@ from pystorm_source import api, errors
 ROOMS = (
     "pystorm_source",
     "pystorm_source.api",
+    "pystorm_source.bolts",
     "pystorm_source.building",
     "pystorm_source.errors",
     "pystorm_source.exceptions",

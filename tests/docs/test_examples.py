@@ -327,6 +327,7 @@ def test_columns():
     """Its topology asserts what it gives."""
     names = run(None, "docs/COLUMNS.md")
     assert issubclass(names["Checked"], ArrowBolt)
+    assert issubclass(names["Clean"], ArrowBolt)
 
 
 def test_every_python_block_belongs_to_a_test():

@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formats": {"types", "options", "top"},
     "journal": {"api", "options", "top", "cython_core"},
     "spouts": {"formats", "types", "api", "options", "top", "cython_core"},
+    "bolts": {"types", "api", "options", "top", "cython_core"},
     "worker": {"plan", "types", "api", "options", "top", "cython_core"},
     "source": {
         "observe",
@@ -66,6 +67,7 @@ _EVERYTHING = {
     "source",
     "worker",
     "journal",
+    "bolts",
     "spouts",
     "formats",
     "types",

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import Snapshot
+from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import DataLossError, OptionError, WorldError
@@ -21,7 +22,6 @@ from pystorm_source.spouts.files.follower import FileFollower
 from pystorm_source.spouts.files.identity import FileIdentity
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.files.range import FileRange
-from pystorm_source.spouts.spec_config import spec_config
 from pystorm_source.types.arrow import schema_of
 
 # Malformed lines of a block after which a batch ends, so that readers of their dead letters get a turn. Too small: tiny

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
+from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError
@@ -17,7 +18,6 @@ from pystorm_source.spouts.kafka.consumers import CHUNK, Chunk, KafkaConsumers
 from pystorm_source.spouts.kafka.options import KafkaOptions, named_by_partition
 from pystorm_source.spouts.kafka.records import FIELDS, HEADERS, KafkaRecords, typed_fields
 from pystorm_source.spouts.kafka.topics import KafkaTopics, Partition
-from pystorm_source.spouts.spec_config import spec_config
 
 # Of a batch that leaves next_batch: rows, and bytes of its columns, beyond which nothing is added. Too small: bolts
 # and Spark take time by the batch. Too large: it leaves the processor's cache, and from a mebibyte on its memory comes

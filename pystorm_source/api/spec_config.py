@@ -1,4 +1,4 @@
-"""The ``config`` of a spout's ``spec``, for options that are also parameters by name."""
+"""The ``config`` of a `spec` of a ready-made component, for options that are also parameters by name."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,6 @@ from typing import Any
 def spec_config(
     own: Mapping[str, Any] | None, config: Mapping[str, Any] | None, given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """``config``, or the spout class's ``own`` if that is None; values of ``given`` that are not None win."""
+    """``config``, or the class's ``own`` if that is None; values of ``given`` that are not None win."""
     chosen = own if config is None else config
     return {**(chosen or {}), **{key: value for key, value in given.items() if value is not None}}

@@ -1,0 +1,7 @@
+"""Ready-made bolts of columns; their work is pyarrow's."""
+
+from pystorm_source.bolts.combiner import CombinerBolt
+from pystorm_source.bolts.filter import FilterBolt
+from pystorm_source.bolts.project import ProjectBolt
+
+__all__ = ["CombinerBolt", "FilterBolt", "ProjectBolt"]
