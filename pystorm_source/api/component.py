@@ -3,7 +3,7 @@
 import logging
 import os
 from numbers import Real
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Never, NoReturn
 
 from cython_core.routing.own_emit import has_subclass
 from cython_core.tuples.tuple import Tuple
@@ -74,7 +74,12 @@ class Component:
     _pystorm_options: EngineOptions | None = None  # of the plan
 
     def __init__(
-        self, input_stream: Any = None, output_stream: Any = None, rdb_signal: Any = None, serializer: str = "json"
+        self,
+        input_stream: Any = None,
+        output_stream: Any = None,
+        rdb_signal: Any = None,
+        serializer: str = "json",
+        **others: Never,
     ):
         """Takes streamparse's arguments and ignores them: values travel in memory, through no pipe.
 
@@ -83,10 +88,19 @@ class Component:
             output_stream (Any): ignored.
             rdb_signal (Any): ignored.
             serializer (str): ignored, but one that streamparse knows. Defaults to 'json'.
+            others (Never): none.
 
         Raises:
             ArgumentError: a serializer other than json and msgpack.
+            ArgumentTypeError: any other keyword, such as ``inputs``, which ``spec`` takes.
         """
+        if others:
+            name = type(self).__name__
+            raise ArgumentTypeError(
+                f"{name}(...) makes an instance and takes no {', '.join(others)}: in a topology write "
+                f"{name}.spec({', '.join(f'{key}=...' for key in others)}). Given: {given(others)}",
+                code="PYSTORM_WRONG_TYPE",
+            )
         if serializer not in SERIALIZERS:
             raise ArgumentError(
                 f"a serializer is one of {', '.join(SERIALIZERS)}, and none is used here: leave it out. "

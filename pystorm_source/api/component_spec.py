@@ -191,8 +191,10 @@ class ComponentSpec:
     @staticmethod
     def _checked_name(name: Any) -> str | None:
         if name is not None and (not isinstance(name, str) or not name):
+            hint = "" if isinstance(name, str) else ", and inputs come by keyword: spec(inputs=[...])"
             raise ArgumentTypeError(
-                f"the name of a component must be a non-empty str. Given: {given(name)}", code="PYSTORM_WRONG_TYPE"
+                f"the name of a component must be a non-empty str{hint}. Given: {given(name)}",
+                code="PYSTORM_WRONG_TYPE",
             )
         if name is not None and name.startswith("__"):
             raise TopologyError(

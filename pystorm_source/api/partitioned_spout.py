@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from pystorm_source.api.spout import Spout
-from pystorm_source.errors import MethodMissingError, TopologyError
+from pystorm_source.errors import MethodMissingError, TopologyError, given
 
 
 class Snapshot(NamedTuple):
@@ -135,8 +135,18 @@ class PartitionedSpout(Spout):
 
         Returns:
             Snapshot: what there is now.
+
+        Raises:
+            TopologyError: ``partitions`` returned one str, not a list of them.
         """
-        return Snapshot({name: (self.earliest(name), self.latest(name)) for name in self.partitions()}, state)
+        names: Any = self.partitions()
+        if isinstance(names, str):  # each of its letters would be a partition
+            raise TopologyError(
+                f"partitions() of {type(self).__name__} must return a list of names; write [{names!r}]. "
+                f"Given: {given(names)}",
+                code="PYSTORM_INVALID_ANSWER",
+            )
+        return Snapshot({name: (self.earliest(name), self.latest(name)) for name in names}, state)
 
     def align(self, partition: str, start: int, end: int) -> int:
         """Driver. Where a micro-batch may end that admission control wants to end at ``end``.

@@ -108,7 +108,8 @@ class Stream:
             return ()
         if isinstance(outputs, str) or not isinstance(outputs, (list, tuple)):
             raise ArgumentTypeError(
-                f"outputs of {given_by} must be a list or tuple of field names and Streams. Given: {given(outputs)}",
+                f"outputs of {given_by} must be a list or tuple of field names and Streams, such as "
+                f"['word string', 'n long']. Given: {given(outputs)}",
                 code="PYSTORM_WRONG_TYPE",
             )
         streams: list[Stream] = []

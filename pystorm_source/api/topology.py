@@ -114,7 +114,23 @@ class Topology:
                     specs[attribute] = value.named(attribute)
                 else:  # a subclass that sets it to something else removes the component
                     specs.pop(attribute, None)
+        cls._refuse_classes([spec.component_cls for spec in specs.values()])
         return tuple(specs.values())
+
+    @classmethod
+    def _refuse_classes(cls, used: list[type[Any]]) -> None:
+        """``words = Split`` makes no component. A class that a spec is made of, or that is written in the body of the
+        topology, is no mistake."""
+        for attribute, value in vars(cls).items():
+            if not isinstance(value, type) or not issubclass(value, Component):
+                continue
+            if value not in used and value.__qualname__ != f"{cls.__qualname__}.{attribute}":
+                inputs = "" if issubclass(value, Spout) else "inputs=[...]"
+                raise ArgumentTypeError(
+                    f"{cls.__name__}.{attribute} is a class, which is no component: write "
+                    f"{value.__name__}.spec({inputs}). Given: {given(value)}",
+                    code="PYSTORM_WRONG_TYPE",
+                )
 
     @classmethod
     def _check(cls) -> None:

@@ -21,6 +21,7 @@ from pystorm_source import (
     Tuple,
 )
 from pystorm_source.api.component import Component
+from pystorm_source.errors import TopologyError
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 
@@ -285,6 +286,15 @@ def test_components_in_other_languages_are_refused_by_name(kind):
 def test_what_must_be_defined_says_so(call, name):
     with pytest.raises(NotImplementedError, match=f"must define.*{name}"):
         call()
+
+
+def test_one_name_in_the_place_of_the_list_of_partitions_is_no_partition_for_each_letter():
+    class One(PartitionedSpout):
+        def partitions(self):
+            return "orders"
+
+    with pytest.raises(TopologyError, match=r"partitions\(\) of One must return a list of names; write \['orders'\]"):
+        One().snapshot({}, {})
 
 
 def test_hooks_that_may_stay_undefined_do_nothing():

@@ -271,6 +271,38 @@ def test_a_name_that_is_nearly_right_is_told():
     assert unknown.value.code == "PYSTORM_STREAM_NOT_DECLARED" and "\\" not in str(unknown.value)
 
 
+def test_a_component_that_is_made_in_the_place_of_its_spec_names_the_spec():
+    with pytest.raises(TypeError, match=r"no inputs: in a topology write Words.spec\(inputs=...\). Given: ") as refused:
+        Words(inputs=[Lines.spec()])
+    assert refused.value.code == "PYSTORM_WRONG_TYPE"
+
+
+def test_inputs_in_the_place_of_the_name_are_told_to_be_a_keyword():
+    with pytest.raises(TypeError, match=r"by keyword: spec\(inputs=\[...\]\). Given: <Lines spec"):
+        Words.spec(Lines.spec())
+
+
+def test_a_class_without_spec_is_no_component_and_is_not_left_out_silently():
+    with pytest.raises(TypeError, match=r"T.words is a class, .* write Words.spec\(inputs=\[...\]\). Given: "):
+
+        class T(Topology):
+            lines = Lines.spec()
+            words = Words
+
+
+def test_a_class_in_the_body_of_a_topology_is_no_mistake_if_it_is_written_or_used_there():
+    class T(Topology):
+        class Written(Words):
+            pass
+
+        used = Words
+        lines = Lines.spec()
+        words = Words.spec(inputs=[lines])
+        written = Written.spec(inputs=[lines])
+
+    assert [spec.name for spec in T.specs] == ["lines", "words", "written"]
+
+
 def test_instances_are_no_specs():
     with pytest.raises(TypeError, match=r"T.lines is an instance; write Lines.spec\(\). Given: "):
 
