@@ -39,8 +39,11 @@ class FailureBlock(NamedTuple):
         cause = failed.__cause__
         line = users_line(cause) if cause is not None else ""
         frames = shown(cause) if cause is not None else ""
+        what = one_line(str(failed.what or failed.args[0]))
+        if "\n" not in frames and frames in what:
+            frames = ""  # no traceback, and the message stands above already
         return cls(
-            one_line(str(failed.what or failed.args[0])),
+            what,
             one_line(failed.place) or "none",
             line,
             failed.remedy,

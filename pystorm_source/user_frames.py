@@ -6,7 +6,7 @@ import os
 import sysconfig
 import traceback
 from collections.abc import Iterable, Iterator
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 
 from cython_core.executors.executor import ComponentFailed
 from pystorm_source.errors import TupleFailed, cut, one_line, said, traced
@@ -57,10 +57,19 @@ def users_line(error: BaseException) -> str:
         package = _package_of(kept[0])
         own = [trace for trace in kept if _package_of(trace) == package]
     if not own:
-        return ""
+        return _line_of_method(getattr(error, "method_code", None))
     frame = traceback.extract_tb(own[-1], limit=1)[0]
     source = f": {cut(frame.line, LONGEST_LINE)}" if frame.line else ""
     return f'File "{frame.filename}", line {frame.lineno}, in {frame.name}{source}'
+
+
+def _line_of_method(code: object) -> str:
+    """Where the method begins that a call was judged by: of an error that was raised for what it returned."""
+    if not isinstance(code, CodeType):
+        return ""
+    file, line = code.co_filename, code.co_firstlineno
+    source = cut(linecache.getline(file, line).strip(), LONGEST_LINE)
+    return f'File "{file}", line {line}, in {code.co_name}{f": {source}" if source else ""}'
 
 
 def users_frames(error: BaseException) -> list[str]:

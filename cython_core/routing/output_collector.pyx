@@ -108,9 +108,9 @@ cdef class OutputCollector:
             raise coded(
                 ValueError,
                 "PYSTORM_UNKNOWN_STREAM",
-                f"Unknown stream ID: {type(self.instance).__name__} declares the streams "
-                f"{', '.join(repr(name) for name in self.routers) or 'none'} in `outputs`; declare the fields, such as "
-                f"{example_of(stream)}. "
+                f"Unknown stream ID: {type(self.instance).__name__} declares "
+                f"{'the streams ' + ', '.join(map(repr, self.routers)) if self.routers else 'no stream'} in `outputs`; "
+                f"declare the fields, such as {example_of(stream)}. "
                 f"Given: {shown('default' if stream is None else stream)}"
             )
         return router
@@ -128,7 +128,10 @@ cdef class OutputCollector:
             f"Given: {shown(answer)}"
         )
         if self.refuses_returns:
-            return coded(TypeError, "PYSTORM_ROWS_RETURNED", text)
+            error = coded(TypeError, "PYSTORM_ROWS_RETURNED", text)
+            # Nothing was raised in the component, so no traceback leads to it: the method says where it is.
+            error.method_code = getattr(getattr(type(self.instance), method, None), "__code__", None)
+            return error
         if self.returned is None:
             self.returned = text
         return None

@@ -6,6 +6,7 @@ import pytest
 
 from pystorm_source import AsyncBolt, BatchingBolt, Bolt, Spout
 from pystorm_source.errors import TupleFailed
+from pystorm_source.failure_block import FailureBlock
 from pystorm_source.testing import run_topology
 from tests.testing.topologies import scripted
 from tests.worker.running import Numbers, rows, topology, worker_of
@@ -61,6 +62,16 @@ def test_rows_that_a_bolt_returns_are_refused(bolt, method, what):
         run_topology(made)
     assert caught.value.__cause__.code == "PYSTORM_ROWS_RETURNED"
     assert "self.emit([...])" in str(caught.value)
+
+
+def test_the_method_that_returned_rows_is_the_line_of_the_failure():
+    made = scripted(["the cow"], bolts=lambda words: {"mine": Returns.spec(inputs=[words])})
+    with pytest.raises(TupleFailed) as caught:
+        run_topology(made)
+    block = FailureBlock.of(caught.value)
+    first = Returns.process.__code__.co_firstlineno
+    assert block.line == f'File "{__file__}", line {first}, in process: def process(self, tup):'
+    assert block.frames == ""  # there are none: the exception is not said twice
 
 
 def test_rows_that_a_spout_returns_are_refused():

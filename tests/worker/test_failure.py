@@ -108,6 +108,18 @@ def test_emits_that_are_refused_name_who_emitted(values, stream, words):
     assert "; tuple (7,) of s.default; offset 7; in partition 'p'" in str(caught.value)
 
 
+def test_an_emit_without_any_outputs_says_that_none_are_declared():
+    class Undeclared(Pass):
+        outputs = None
+
+        def process(self, tup):
+            self.emit([1])
+
+    s = Numbers.spec()
+    with pytest.raises(TupleFailed, match="Unknown stream ID: Undeclared declares no stream in `outputs`; declare the"):
+        rows(worker_of(topology(s=s, b=Undeclared.spec(inputs=[s])), "b").run("s", "p", 7, 9))
+
+
 def test_a_spout_names_the_last_offset_that_it_said():
     class Stops(Numbers):
         def next_tuple(self):
