@@ -38,7 +38,7 @@ def check_picklable(plan: Plan, dumps: Dumps) -> None:
                 f"component {component.name!r} ({component.cls.__name__}) cannot travel to Spark's tasks: "
                 f"{described(found)}. Given: {without_credentials(given(found.value))}",
                 code="PYSTORM_CANNOT_PICKLE",
-            ) from found.error
+            ) from None  # the message says it; the tracebacks of each try of a pickle say no more, in 60 lines
 
 
 def described(found: Culprit) -> str:

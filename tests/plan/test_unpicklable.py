@@ -30,6 +30,7 @@ def refused(bolt):
     assert error.code == "PYSTORM_CANNOT_PICKLE"
     assert error.message.startswith(f"component 'counted' ({bolt.__name__}) cannot travel to Spark's tasks: ")
     assert ". Given: <" in error.message and "\n" not in error.message
+    assert error.__cause__ is None and error.__suppress_context__  # no tracebacks of each try of a pickle above it
     return error.message
 
 
