@@ -23,6 +23,11 @@ _CONDITION = re.compile(r"\[[A-Z][A-Z_0-9.]{3,}\] .*")
 _INSTEAD_OF_NONE = ": query.exception() is None if it has not failed, so give the query, explain(query)"
 _OF_PYTHON = re.compile(r"^(?!org\.|java|scala\.)(?:\w+\.)*(\w+(?:Error|Exception|Failed): .+)", re.MULTILINE)
 """The last line of a traceback of Python's, which Spark's messages hold somewhere within."""
+_NO_ANSWER = "Python worker failed to connect back"
+_NO_ANSWER_REMEDY = (
+    "The Python that Spark started did not answer in time, or could not start: start the job again; if it comes back, "
+    "`pystorm-source check` measures that Python and names the remedy"
+)
 _HEADER = re.compile(r"^.*?terminated with exception: ", re.DOTALL)
 
 
@@ -101,7 +106,8 @@ def _explained(text: str) -> Explanation:
     own: Any = _OWN.search(text)
     if own is not None:
         return Explanation(own[1].strip())
-    return Explanation(f"no error of pystorm-source is in it. It says: {reason_in(text)}")
+    remedy = f"\n  remedy: {_NO_ANSWER_REMEDY}" if _NO_ANSWER in text else ""
+    return Explanation(f"no error of pystorm-source is in it. It says: {reason_in(text)}{remedy}")
 
 
 def reason_in(text: str) -> str:

@@ -119,6 +119,12 @@ def test_of_a_failure_of_python_that_is_not_ours_the_last_line_is_told():
     assert explain(text) == "no error of pystorm-source is in it. It says: KeyError: 'n'"
 
 
+def test_a_python_that_did_not_answer_is_told_with_a_remedy():
+    said, remedy = explain(f"Job aborted: Python worker failed to connect back.{JAVA}").splitlines()
+    assert said == "no error of pystorm-source is in it. It says: Job aborted: Python worker failed to connect back."
+    assert remedy.startswith("  remedy: ") and "start the job again" in remedy and "`pystorm-source check`" in remedy
+
+
 @pytest.mark.parametrize("given", [5, None, object, ["text"]])
 def test_what_is_no_failure_is_refused(given):
     with pytest.raises(TypeError, match="explain takes a streaming query.*Given: ") as refused:
