@@ -21,6 +21,8 @@ from pystorm_source.worker import OutputPlan
 from pystorm_source.worker.failure import AGAIN
 from pystorm_source.worker.local_run import LocalRun
 
+logger = logging.getLogger("pystorm.run")
+
 FIRST_RANGE = 128
 ALL_READ = "all input is read"
 NOTHING_READ = "there was nothing to read"
@@ -30,6 +32,9 @@ INTERRUPTED_STATUS = 130  # 128 + SIGINT, as shells have it
 QUIET_SECONDS = 5.0
 """How long spouts may have nothing new until those that have never grown, and whose classes do not say that they may,
 are taken to be finite. Less: a slow source looks finite. More: one that is finite keeps its user waiting."""
+ENDLESS_SECONDS = 10.0
+"""With ``--once``: how long spouts without offsets may go on before the log says that they have no end. Less: it is
+said of those that only need a while. More: their user wonders why nothing ends."""
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -112,6 +117,7 @@ def follow(
 
     most = FIRST_RANGE
     read_last = clock.monotonic()
+    wonder_at = read_last + ENDLESS_SECONDS if once and listens else float("inf")
     while (began := clock.monotonic()) < end:
         unread = local.unread.look()
         idle = True
@@ -130,6 +136,14 @@ def follow(
         beat()
         if once and idle and not unread:
             return all_read()
+        if began >= wonder_at:
+            wonder_at = float("inf")
+            logger.warning(
+                "--once ends when %s had nothing in a turn, and in %.0f s there always was something: end it by Ctrl-C "
+                "or with --for 10s",
+                " and ".join(map(repr, local.without_offsets)),
+                ENDLESS_SECONDS,
+            )
     return TIME_OVER
 
 

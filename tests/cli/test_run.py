@@ -402,6 +402,25 @@ def test_once_ends_with_what_was_there():
     assert [value for _, value in local.rows["rate", "default"]] == list(range(10))
 
 
+class Endless(Spout):
+    """Always has something."""
+
+    outputs = ["n"]
+    clock = ManualClock()
+
+    def next_tuple(self):
+        self.clock.advance(0.01)
+        self.emit([1])
+
+
+def test_once_with_a_spout_that_has_no_end_says_so_once(caplog):
+    clock = Endless.clock = ManualClock()
+    local = LocalRun(compile_plan(type("Made", (Topology,), {"one": Endless.spec(), "two": Endless.spec()})), clock)
+    assert follow(local, clock, end=40.0, once=True, beat=lambda: None) == "the time of --for is over"
+    (said,) = caplog.messages
+    assert said.startswith("--once ends when 'one' and 'two' had nothing in a turn") and "Ctrl-C" in said
+
+
 class Waiting(Spout):
     """Never has anything, and remembers when it was asked."""
 
