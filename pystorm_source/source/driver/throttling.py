@@ -88,12 +88,14 @@ class ThrottleLog:
 
     def log(self, throttling: Throttling, backlog: int) -> None:
         """One line, or none. ``backlog``: offsets that wait."""
-        limit, now = throttling.limit, self._clock.monotonic()
+        # A limit that the user has set is no news to them, and if nothing waits nothing is held back.
+        own = throttling.reason in (Reason.NONE, Reason.USER_LIMIT)
+        limit, now = None if own else throttling.limit, self._clock.monotonic()
         if throttling.budget is None or not _is_notable(self._said, limit) or now < self._quiet_until:
             return
         self._said, self._quiet_until = limit, now + QUIET_SECONDS
         if limit is None:
-            logger.info("micro-batches are not throttled any more: all that waits is read")
+            logger.info("micro-batches are not throttled any more: all that waits is read, up to limits of your own")
         else:
             logger.info(
                 "micro-batches read at most %d offsets (%s): pressure %d %%, %d offsets wait, target %d ms (the words: "

@@ -134,6 +134,14 @@ def test_a_change_of_the_limit_is_said_once(endless, caplog):
     assert "first batch" in said[0]
 
 
+def test_a_limit_of_the_users_own_is_no_news(endless, caplog):
+    caplog.set_level(logging.INFO, "pystorm.source")
+    query = Query(endless, maxOffsetsPerTrigger=10)
+    assert [query.plan(seconds=0.01) for _ in range(3)] == [10, 10, 10]
+    assert query.report["reason"] == "user limit"
+    assert not [message for message in caplog.messages if "micro-batches" in message]
+
+
 def test_a_controller_that_fails_ends_no_query(endless, monkeypatch, caplog):
     query = Query(endless)
     query.plan()
