@@ -43,7 +43,7 @@ def verify_bolt(
     Raises:
         ContractBroken: a law is broken; names law, tuple, what was expected and found, and the remedy.
         TupleFailed: the bolt raised although it was run over the rows in one go; its cause is the bolt's own exception.
-        TopologyError: it is no bolt, or the fields of its rows are unknown.
+        TopologyError: it is no bolt, the fields of its rows are unknown, or a row does not have them.
         ArgumentError: ``state`` is none of these, or there are no rows.
 
     Example:
@@ -67,8 +67,10 @@ def verify_bolt(
         raise ArgumentError(
             f"verify_bolt needs some rows, or it finds nothing. Given: {given(rows)}", code="PYSTORM_INVALID_ARGUMENT"
         )
+    declared = list(fields or _fields_of(spec))
+    _check_rows(rows, declared)
     with TimeLimit(spec.component_cls.__name__, timeout) as limit:
-        trial = BoltTrial(spec, list(rows), list(fields or _fields_of(spec)), dict(config or {}), state, limit)
+        trial = BoltTrial(spec, list(rows), declared, dict(config or {}), state, limit)
         for law in LAWS:
             limit.call(partial(trial.judge, law))
 
@@ -92,3 +94,17 @@ def _fields_of(spec: ComponentSpec) -> list[Stream]:
             code="PYSTORM_INVALID_TEST",
         )
     return list(sources[0].streams)
+def _check_rows(rows: Sequence[Any], fields: Sequence[Any]) -> None:
+    """A row of the test's that does not fit is no emit of the bolt's, so it breaks none of the bolt's laws."""
+    streams = {stream.name: stream.fields for stream in Stream.all_of(fields, given_by="the rows")}
+    for number, row in enumerate(rows, 1):
+        stream, values = (row.stream, row.values) if isinstance(row, ON) else ("default", row)
+        names = streams.get(stream)
+        if isinstance(values, (list, tuple)) and names is not None and len(values) != len(names):
+            raise TopologyError(
+                f"row {number} of verify_bolt is to have a value for each field that the bolt's input declares on "
+                f"stream {stream!r}, {list(names)}. Given: {given(values)}",
+                code="PYSTORM_INVALID_TEST",
+            )
+
+

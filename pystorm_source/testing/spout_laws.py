@@ -57,8 +57,9 @@ def _check_snapshot(trial: SpoutTrial) -> None:
 @law_of(
     LAWS,
     "a snapshot is a function of known and state",
-    "Compute heads and state from the source, `known` and `state`, not from attributes that an earlier call has left; "
-    "the source must stand still meanwhile, so take the time from self.clock",
+    "Compute heads and state from the source, `known` and `state`, and partitions() and latest() from the source alone, "
+    "not from attributes that an earlier call has left; the source must stand still meanwhile, so take the time from "
+    "self.clock",
 )
 def _check_snapshot_is_pure(trial: SpoutTrial) -> None:
     driver = trial.driven.driver
@@ -72,8 +73,12 @@ def _check_snapshot_is_pure(trial: SpoutTrial) -> None:
 
 
 def _same_answer(trial: SpoutTrial, call: str, expected: Any, found: Any) -> None:
-    if found != expected:
-        trial.broken(call, given(expected), given(found))
+    if found == expected:
+        return
+    if trial.driven.cls.snapshot is PartitionedSpout.snapshot:  # the author knows only the methods that it calls
+        call = call.replace("snapshot()", "partitions() and latest()")
+        expected, found = ({name: latest for name, (_, latest) in answer.heads.items()} for answer in (expected, found))
+    trial.broken(call, given(expected), given(found))
 
 
 @law_of(

@@ -404,6 +404,8 @@ def test_what_cannot_be_run_is_refused():
         verify_bolt(Spout, WORDS)
     with pytest.raises(TopologyError, match="needs the fields of the rows"):
         verify_bolt(Split, LINES)
+    with pytest.raises(TopologyError, match=r"row 2 .* stream 'default', \['a'\]. Given: \['x', 'y'\]"):
+        verify_bolt(Split, [["x"], ["x", "y"]], fields=["a string"])
     with pytest.raises(ValueError, match="needs some rows"):
         verify_bolt(Split, [], fields=["line"])
     with pytest.raises(ValueError, match="Given: 'some'"):

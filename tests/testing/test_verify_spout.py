@@ -251,6 +251,13 @@ def test_a_planted_bug_is_found(spout, law):
     assert law in text and error.remedy in text and text.endswith(f"Given: {error.found}")
 
 
+def test_an_author_of_latest_alone_is_not_told_of_snapshots():
+    with pytest.raises(ContractBroken) as caught:
+        verify_spout(Counts, timeout=20)
+    assert caught.value.place == "a second call of partitions() and latest()"
+    assert "Snapshot" not in caught.value.expected + caught.value.found
+
+
 def test_place_and_cause_are_named():
     with pytest.raises(
         ContractBroken, match=r"at partition 'a', offsets \[0, 61\).*expected offsets|at least"
