@@ -7,12 +7,9 @@ lives on in it, or turn out to be a copy of a file that is still there (``copies
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from pystorm_source.api.partitioned_spout import Snapshot
-from pystorm_source.errors import DataLossError, WorldError
-from pystorm_source.spouts.files import departed
 from pystorm_source.spouts.files.answer import Answer
 from pystorm_source.spouts.files.cache import FileCache
 from pystorm_source.spouts.files.catalog import FileEntry
@@ -22,6 +19,7 @@ from pystorm_source.spouts.files.head import FileHead
 from pystorm_source.spouts.files.heirs import Heirs
 from pystorm_source.spouts.files.identity import PREFIX_BYTES, FileIdentity, birth_mark, quoted
 from pystorm_source.spouts.files.known import Known, KnownFiles, Orphan
+from pystorm_source.spouts.files.losses import Losses
 from pystorm_source.spouts.files.notes import Gone, Notes
 from pystorm_source.spouts.files.originals import Originals
 from pystorm_source.spouts.files.retirement import FollowedFile
@@ -39,8 +37,7 @@ _SAME_BIRTH_NS = 1_000_000_000
 class Round:
     """``Round(cache, files, known, state, now_ns)``. ``files``: as they were listed.
 
-    ``is_doubtful``: whether it saw what a second listing must confirm. Raises FileNotFoundError if files are not as
-    they were listed.
+    Raises FileNotFoundError if files are not as they were listed.
     """
 
     def __init__(
@@ -51,11 +48,11 @@ class Round:
         state: Mapping[str, int | str],
         now_ns: int,
     ):
-        self.is_doubtful = False
-        self._warnings: dict[str, list[str]] = defaultdict(list)
+        self._doubtful = False
         self._cache = cache
         self._catalog = cache.catalog
         self._options = cache.options
+        self._losses = Losses(cache.options, cache.by_path)
         self._files = files
         self._now_ns = now_ns
         self._notes = Notes(state)
@@ -71,10 +68,12 @@ class Round:
     @property
     def warnings(self) -> list[str]:
         """What is to be logged if a second listing confirms this round: a message for each cause."""
-        return [
-            messages[0] if len(messages) == 1 else f"{messages[0]} (The same holds for {len(messages) - 1} others.)"
-            for messages in self._warnings.values()
-        ]
+        return self._losses.warnings
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether it saw what a second listing must confirm."""
+        return self._doubtful or self._losses.found
 
     @property
     def where(self) -> dict[str, tuple[FileEntry, int]]:
@@ -94,11 +93,7 @@ class Round:
         self._answer.keep_unlisted()
         snapshot = self._answer.snapshot(self._folders.notes())
         if self._answer.notes.forgotten:
-            self._warn(
-                "forgotten",
-                f"more than {departed.MOST} files below {self._catalog.root!r} have vanished of late: those that "
-                f"vanished first are forgotten, and are read again if they return",
-            )
+            self._losses.forgotten(self._catalog.root)
         return snapshot
 
     def is_as_listed(self) -> bool:
@@ -153,7 +148,7 @@ class Round:
                 self._cache.heads.look(self._cache.key(file), file, self._is_finished(file), crc, offset)
         except FileNotFoundError:
             self._went.add((file.name, file.device, file.inode))
-            self.is_doubtful = True
+            self._doubtful = True
             return True
         return False
 
@@ -186,7 +181,7 @@ class Round:
         finished = self._is_finished(file)
         head = self._cache.heads.look(self._cache.key(file), file, finished, identity.crc, offset)
         if file.size < offset or head.covered == 0:
-            self.is_doubtful = True
+            self._doubtful = True
             if which.gone is not None:
                 self._orphans.append(Orphan(which))
                 return False
@@ -200,14 +195,7 @@ class Round:
         if self._cache.number(file) in self._notes.inodes:
             self._answer.waited(file)
         if head.between:
-            self._lose(
-                "cut",
-                f"offset {offset} of {file.path!r} lies inside a line. The file was truncated and written anew (let "
-                f"rotation rename files); or its last line was read without its end, because the file had not changed "
-                f"for files.finished.after={self._options.finished_after}, and grew later (raise that); or "
-                f"startingOffsets named an offset at which no line begins. With failOnDataLoss=false reading goes on "
-                f"with the next line.",
-            )
+            self._losses.inside_a_line(file, offset)
         renamed = self._stronger(file, which, head) if matches else None
         if renamed is not None:
             self._answer.retired.add(partition)
@@ -268,7 +256,7 @@ class Round:
         if not self._cache.by_path:
             rest = self._not_found(rest)
         self._orphans += map(Orphan, [*rest, *gone])
-        self.is_doubtful |= bool(rest)
+        self._doubtful |= bool(rest)
 
     def _not_found(self, rest: list[Known]) -> list[Known]:
         found = self._catalog.find_all({one.identity.inode: one.identity.hint for one in rest}) if rest else {}
@@ -312,7 +300,7 @@ class Round:
         which = orphan.which
         _, waits, unclear = self._heirs.find(orphan, Place.BELOW)
         if unclear is not None:
-            self._refuse(
+            self._losses.unclear(
                 unclear,
                 which.identity.hint,
                 f"begins as {which.identity.hint!r} did, which is away, and has the end of a line at offset "
@@ -334,7 +322,8 @@ class Round:
         elif which.gone is not None:
             self._answer.notes.gone[which.partition] = which.gone
         elif orphan.file is not None:
-            self._truncated(orphan.file, which)
+            self._losses.truncated(orphan.file, which)
+            self._answer.retired.add(which.partition)
         else:
             self._vanished(which)
         self._begin_anew(orphan)
@@ -349,20 +338,6 @@ class Round:
         """Whether it is neither known nor done: thousands may be, and thousands of others may vanish at once."""
         return file.changed_ns > self._notes.watermark and self._cache.key(file) not in self._claimed
 
-    def _refuse(self, file: FileEntry, hint: str, likeness: str, given: str, by_birth: bool = False) -> None:
-        """A file may be what a known one has become, or another one of the same text. ``by_birth``: birth times would
-        tell.
-        """
-        why = "The file system tells no birth times, which would say it. "
-        remedy = f"call it {hint + '.gz'!r}" if file.gzipped else "remove it"
-        remedy = f"{why if by_birth else ''}If it is the same, {remedy}; if not"
-        self._lose(
-            "unclear",
-            f"{file.path!r} {likeness}. It may be the same file, which rotation has renamed or copied, or a new one of "
-            f"the same text: its name does not say which. {remedy}, let failOnDataLoss=false read it as a new file. "
-            f"Given: {given!r}",
-        )
-
     def _inherit(self, which: Known, heirs: list[FileEntry]) -> None:
         first = heirs[0]
         for other in heirs[1:]:
@@ -376,51 +351,20 @@ class Round:
             if is_same and is_beside:
                 self._hold(other, length)
             elif length < which.offset:
-                self._lose(
-                    "several",
-                    f"{first.path!r} and {other.path!r} may both be what {which.identity.hint!r} has become, and they "
-                    f"differ behind offset {length}, before offset {which.offset}, up to which that was read: remove "
-                    f"the wrong one. With failOnDataLoss=false the first one is read. Given: {which.partition!r}",
-                )
-        self.is_doubtful = True
+                self._losses.several(first, other, which, length)
+        self._doubtful = True
         if which.gone is None:
             self._answer.retired.add(which.partition)
         file = self._catalog.listed_again(first)
         head = self._cache.heads.look(self._cache.key(file), file, self._is_finished(file))
         self._new(file, head, 0, which.offset)
 
-    def _truncated(self, file: FileEntry, which: Known) -> None:
-        self._lose(
-            "truncated",
-            f"{file.path!r} was truncated or written anew: it was read up to offset {which.offset}, now it has "
-            f"{file.size} bytes, or begins with other ones, and no copy of what it was is beside it; what was written "
-            f"to it after that offset may be lost. {self._no_birth_times(which)}Let rotation rename files (logrotate: "
-            f"create instead of copytruncate), or keep the copies for longer. With failOnDataLoss=false reading goes "
-            f"on with the new content.",
-        )
-        self._answer.retired.add(which.partition)
-
-    def _no_birth_times(self, which: Known) -> str:
-        """What else it may be if the file system tells no birth times."""
-        if self._cache.by_path or which.identity.born is not None:
-            return ""
-        return (
-            "Or it was removed, and a new file of the same name got its inode, which cannot be told apart as the file "
-            "system tells no birth times: give new files new names. "
-        )
-
     def _vanished(self, which: Known) -> None:
         """A known partition whose file is gone. It is over if all that was ever seen of it was read."""
         hint = which.identity.hint
         path = self._folders.lacking(hint, self._lost)
         if path is not None:
-            self._lose(
-                f"folder {path}",
-                f"the directory {path!r} is not there, or is empty and another one than before: was it renamed, or is "
-                f"it not mounted? Files in it were being read; bring it back, or let the query go on without them by "
-                f"failOnDataLoss=false. Given: {which.partition!r}",
-                mounted=False,
-            )
+            self._losses.folder(path, which)
         since = self._folders.changed_ns(hint) or self._now_ns
         self._answer.notes.gone[which.partition] = Gone(which.offset, which.seen, since)
         if which.seen <= which.offset:
@@ -437,14 +381,7 @@ class Round:
             return
         born = self._cache.born(file)
         if read_elsewhere is None and born is not None and born <= self._notes.watermark:
-            self._lose(
-                "returned",
-                f"{file.path!r} changed after it was finished: it had not changed for files.finished.after="
-                f"{self._options.finished_after} and had left the offset; or an old file was moved here. How much of "
-                f"it was read is not known. Raise files.finished.after above any pause of its writer; copy old files "
-                f"instead of moving them. With failOnDataLoss=false it is read again as a whole if it was written to "
-                f"since, else passed over.",
-            )
+            self._losses.returned(file)
             if file.modified_ns <= self._notes.watermark:
                 self._answer.followed.append(FollowedFile(file.changed_ns, self._is_finished(file), None, "", None))
                 return
@@ -453,11 +390,7 @@ class Round:
             return
         head = self._cache.heads.look(self._cache.key(file), file, self._is_finished(file))
         if head.is_gzip and not file.gzipped:
-            self._warn(
-                "gzip",
-                f"{file.path!r} is a gzip file by its first bytes and is not called *.gz: it is not read under this "
-                f"name. Rename it, or give a glob that leaves it out.",
-            )
+            self._losses.misnamed_gzip(file)
             self._answer.wait(file, born, self._is_finished(file))
             return
         length, unclear = self._originals.length_if_copy(file)
@@ -470,7 +403,7 @@ class Round:
             self._hold(file, length)
         else:
             if unclear is not None:
-                self._refuse(
+                self._losses.unclear(
                     file, unclear.name, f"has the same text as {unclear.path!r} as far as it goes", unclear.path
                 )
             self._new(file, head, 0, abs(read_elsewhere or 0) if unclear is None else 0)
@@ -487,7 +420,7 @@ class Round:
         self._answer.followed.append(FollowedFile(file.changed_ns, False, None, self._answer.note(file), born))
         if head.crc is None or head.head == 0:
             return
-        self.is_doubtful = True
+        self._doubtful = True
         inode = 0 if self._cache.by_path else file.inode
         mark = birth_mark(born) if inode else None
         identity = FileIdentity(file.name, inode, mark, head.crc, generation, skip if file.gzipped else 0)
@@ -501,18 +434,6 @@ class Round:
         self._answer.give(file, partition, offset, max(head.head, offset), earliest)
         if not file.gzipped:
             self._originals.add(file, head.prefix)
-
-    def _lose(self, cause: str, message: str, mounted: bool = True) -> None:
-        """``cause``: thousands of files may share one; ``mounted``: else the files may come back."""
-        if self._options.fail_on_data_loss:
-            if mounted:
-                raise DataLossError(message, code="PYSTORM_DATA_LOST")
-            raise WorldError(message, code="PYSTORM_FILE_UNREADABLE")
-        self.is_doubtful = True
-        self._warn(cause, message)
-
-    def _warn(self, cause: str, message: str) -> None:
-        self._warnings[cause].append(message)
 
 
 def _is_same(identity: FileIdentity, born: int | None) -> bool:
