@@ -52,6 +52,8 @@ def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
     seconds = sum(each.seconds for each in topologies)
     components = tuple(_component(each.name, topologies) for each in topologies[-1].components)
     reasons = Counter(record.reason for record in chosen)
+    # What waited when they began counts, too: the last micro-batch of a run that has read all leaves nothing.
+    waited = [record.backlog for record in every[: len(every) - len(chosen)][-1:] + chosen]
     return Observed(
         components=components,
         seconds=seconds,
@@ -59,7 +61,7 @@ def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
         scheduler=topologies[-1].scheduler,
         tuples=sum(each.batch.emitted for each in components if each.name in spouts),
         micro_batches=tuple(batch for record in chosen if (batch := _micro_batch(record)) is not None),
-        backlog=round(median(record.backlog for record in chosen)),
+        backlog=round(median(waited)),
         target=last.target,
         reason=reasons.most_common(1)[0][0],
     )

@@ -28,6 +28,16 @@ def test_the_slowed_bolt_is_named(tmp_path):
     )
 
 
+@pytest.mark.parametrize("batches", [2, 3, 5])
+def test_a_run_that_has_read_all_was_held_back_all_the_same(tmp_path, batches):
+    """As under Trigger.AvailableNow, whose last micro-batch leaves no backlog."""
+    every = [samples.progress(batch, slow="bolt3") for batch in range(batches)]
+    drained = [*every[:-1], replace(every[-1], backlog=0)]
+    assert "bolt3" in [each.component for each in findings(observed_of(drained, cores=4))]
+    kept_up = [replace(each, backlog=0) for each in every]
+    assert findings(observed_of(kept_up, cores=4)) == []
+
+
 def test_the_last_line_of_a_micro_batch_counts_and_a_cut_one_does_not(tmp_path):
     first, last = samples.progress(0), samples.progress(0, seed=9)
     begin = json.dumps({"kind": "begin", "topology": "Sample", "run": "1", "began": 0.0})
