@@ -13,7 +13,8 @@ Threading law: as the executor.
 cimport cython
 
 from cython_core.routing.batch_slice cimport BatchSlice
-from cython_core.routing.output_collector cimport BoltOutputCollector, collector_of, tuples_of
+from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
+from cython_core.routing.output_collector cimport collector_of
 from cython_core.tuples.tuple cimport OPEN, Tuple, gather, is_lost, take_gathered
 
 import pyarrow as pa
@@ -36,14 +37,14 @@ cdef class HeldBatches:
 
     def hold(self, batch):
         """Keeps the batch that ``process_batch`` was given. Raises ValueError for another one."""
-        cdef list tups = tuples_of(<BoltOutputCollector?>collector_of(self.component), "hold", batch)
+        cdef list tups = (<BoltOutputCollector?>collector_of(self.component)).tuples_of("hold", batch)
         for tup in tups:
             gather(<Tuple>tup)
         self.held.append((batch, tups))
 
     def comes_again(self, batch):
         """Whether its rows were emitted before, and have failed. Raises ValueError as ``hold``."""
-        tups = tuples_of(<BoltOutputCollector?>collector_of(self.component), "hold", batch)
+        tups = (<BoltOutputCollector?>collector_of(self.component)).tuples_of("hold", batch)
         return comes_again(<Tuple>tups[0])
 
     def process(self, make):

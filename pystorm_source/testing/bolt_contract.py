@@ -94,6 +94,8 @@ def _fields_of(spec: ComponentSpec) -> list[Stream]:
             code="PYSTORM_INVALID_TEST",
         )
     return list(sources[0].streams)
+
+
 def _check_rows(rows: Sequence[Any], fields: Sequence[Any]) -> None:
     """A row of the test's that does not fit is no emit of the bolt's, so it breaks none of the bolt's laws."""
     streams = {stream.name: stream.fields for stream in Stream.all_of(fields, given_by="the rows")}
@@ -106,5 +108,3 @@ def _check_rows(rows: Sequence[Any], fields: Sequence[Any]) -> None:
                 f"stream {stream!r}, {list(names)}. Given: {given(values)}",
                 code="PYSTORM_INVALID_TEST",
             )
-
-

@@ -57,9 +57,9 @@ def _check_snapshot(trial: SpoutTrial) -> None:
 @law_of(
     LAWS,
     "a snapshot is a function of known and state",
-    "Compute heads and state from the source, `known` and `state`, and partitions() and latest() from the source alone, "
-    "not from attributes that an earlier call has left; the source must stand still meanwhile, so take the time from "
-    "self.clock",
+    "Compute heads and state from the source, `known` and `state`, and partitions() and latest() from the source "
+    "alone, not from attributes that an earlier call has left; the source must stand still meanwhile, so take the time "
+    "from self.clock",
 )
 def _check_snapshot_is_pure(trial: SpoutTrial) -> None:
     driver = trial.driven.driver
