@@ -3,6 +3,8 @@
 spout-id        rows/s of PairSpout → PairIdBolt → output through Spark with reports, the record file, a listener
                 with Prometheus' metrics and lines of JSON, and the page drawn anew for every micro-batch; against
                 the same query with ``feedback=off`` and no listener, in turn
+spout-id-work   the same by processor time of all its processes, Spark's JVM among them: a busy machine changes
+                little of it; rows a second of a processor, over the micro-batches after the first
 report-bytes    of a task's report, for a spout and a bolt; the peer is the same report without its components
 report-micros   to count, encode, send, receive and decode one; the same peer
 progress-bytes  of the section ``topology``: a chain of 100 components, 10,000 reported ranges
@@ -15,7 +17,9 @@ import os
 import shutil
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -64,7 +68,9 @@ def run(settings: Settings) -> Iterator[Record]:
     if settings.wants("page-paint"):
         yield page_paint(settings.runs_of(9))
     if settings.wants("spout-id"):
-        yield from through_spark(settings)
+        yield from through_spark(settings, "spout-id", micro_batches)
+    if settings.wants("spout-id-work"):
+        yield from through_spark(settings, "spout-id-work", rows_by_work)
 
 
 def chain(length: int) -> type[Topology]:
@@ -243,7 +249,43 @@ class Watch:
         View.of(self._records).to_json()
 
 
-def through_spark(settings: Settings) -> Iterator[Record]:
+def processor_seconds() -> float:
+    """Of this process and of all that it has started, and these: those that have ended included, if they were waited
+    for."""
+    ticks, children = {}, defaultdict(list)
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = path.read_text().rpartition(")")[2].split()
+            process = int(path.parent.name)
+            ticks[process] = sum(map(int, fields[11:15]))
+            children[int(fields[1])].append(process)
+    found, mine = 0, [os.getpid()]
+    while mine:
+        process = mine.pop()
+        found += ticks.get(process, 0)
+        mine += children[process]
+    return found / os.sysconf("SC_CLK_TCK")
+
+
+def rows_by_work(spark: Any, case: Case, step: int, measured: int, folder: Path) -> list[float]:
+    """Rows per processor second of so many micro-batches together, after one that is not counted."""
+    checkpoint = tempfile.mkdtemp(prefix=case.name, dir=folder)
+    frame = case.load(spark, Load(step, step * (1 + measured)))
+    query = frame.writeStream.format("noop").option("checkpointLocation", checkpoint).start()
+    try:
+        while query.lastProgress is None and query.isActive:
+            time.sleep(0.01)
+        began = processor_seconds()
+        query.processAllAvailable()
+        return [step * measured / (processor_seconds() - began)]
+    finally:
+        query.stop()
+
+
+Measure = Callable[[Any, Case, int, int, Path], list[float]]
+
+
+def through_spark(settings: Settings, case: str, measure: Measure) -> Iterator[Record]:
     """Rows per second with all of it on, against off."""
     from pystorm_source import PystormProgressListener
 
@@ -257,13 +299,13 @@ def through_spark(settings: Settings) -> Iterator[Record]:
             step = int(max(micro_batches(spark, off, off.trial_step, 2, folder)) * MICRO_BATCH_SECONDS) // 2 * 2
         wanted = settings.runs_of(12)
         while len(seen["on"]) < wanted:
-            seen["off"] += micro_batches(spark, off, step, 2, folder)
+            seen["off"] += measure(spark, off, step, 2, folder)
             spark.streams.addListener(listener)
-            seen["on"] += micro_batches(spark, on, step, 2, folder)
+            seen["on"] += measure(spark, on, step, 2, folder)
             spark.streams.removeListener(listener)
     yield record(
         "observe",
-        "spout-id",
+        case,
         seen["on"],
         "rows/s",
         peer="feedback=off",
