@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.listener import JStreamingQueryListener, QueryProgressEvent, StreamingQueryListener
 
 from pystorm_source.records.from_spark import reads_ours, records_of
 from pystorm_source.records.record import PystormProgress
@@ -50,6 +50,16 @@ class PystormProgressListener(StreamingQueryListener):
         self._callback = callback
         self._records: deque[PystormProgress] = deque(maxlen=keep)
         self._runs: dict[str, RunRecords] = {}
+
+    @property
+    def _jlistener(self) -> Any:
+        """What the driver's JVM calls; not asked for under Spark Connect. Workaround for PySpark 4.0 to 4.3."""
+        from pyspark import SparkContext
+
+        if not hasattr(self, "_jlistenerobj"):
+            jvm: Any = SparkContext._jvm
+            self._jlistenerobj = jvm.PythonStreamingQueryListenerWrapper(_FromJson(self))
+        return self._jlistenerobj
 
     @property
     def records(self) -> list[PystormProgress]:
@@ -130,3 +140,16 @@ class PystormProgressListener(StreamingQueryListener):
             self._records.append(record)
             if self._callback is not None:
                 self._callback(record)
+
+
+class _FromJson(JStreamingQueryListener):
+    """Makes the event of a progress from its JSON, as Spark Connect does: one call of the JVM. PySpark's own class asks
+    for each field, in a hundred calls and more, which cost a micro-batch more than all that is counted of it."""
+
+    def onQueryProgress(self, jevent: Any) -> None:
+        try:
+            event = QueryProgressEvent.fromJson({"progress": json.loads(jevent.progress().json())})
+        except Exception:
+            logger.debug("the event of a progress is not made from its JSON", exc_info=True)
+            event = QueryProgressEvent.fromJObject(jevent)
+        self.pylistener.onQueryProgress(event)

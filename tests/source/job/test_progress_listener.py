@@ -1,8 +1,12 @@
 """What a query's progress says of admission and tasks arrives in records."""
 
+import json
+
 import pytest
+from pyspark.sql.streaming.listener import QueryProgressEvent
 
 from pystorm_source import PystormProgressListener, read_stream
+from pystorm_source.source.job.progress_listener import _FromJson
 from tests.source.queries import Query
 from tests.source.topologies import Numbers
 
@@ -47,3 +51,63 @@ def test_a_query_tells_of_its_admission(spark, world, tmp_path):
     assert {record.tasks.failed for record in seen[1:]} == {0}
     assert {record.reason for record in seen[1:]} <= {"rate", "probing", "overrun", "overhead", "none"}
     assert '"admission": {"numbers": {"common":' in (query.checkpoint / "offsets" / "1").read_text()
+
+
+class Called:
+    """An object of the JVM that knows what it was asked."""
+
+    def __init__(self, text):
+        self.text = text
+        self.asked = []
+
+    def progress(self):
+        return self
+
+    def json(self):
+        self.asked.append("json")
+        return self.text
+
+    def __getattr__(self, name):
+        self.asked.append(name)
+        raise AttributeError(name)
+
+
+def test_the_event_of_a_progress_is_made_by_one_call_of_the_jvm():
+    seen = []
+
+    class Listener(PystormProgressListener):
+        def onQueryProgress(self, event):
+            seen.append(event.progress)
+
+    progress = {
+        "id": "11111111-1111-1111-1111-111111111111",
+        "runId": "22222222-2222-2222-2222-222222222222",
+        "name": None,
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "batchId": 7,
+        "batchDuration": 1200,
+        "numInputRows": 5,
+        "durationMs": {"triggerExecution": 1200},
+        "stateOperators": [],
+        "sources": [],
+        "sink": {"description": "noop", "numOutputRows": -1},
+    }
+    event = Called(json.dumps(progress))
+    _FromJson(Listener()).onQueryProgress(event)
+    (found,) = seen
+    assert (found.batchId, found.numInputRows, found.durationMs) == (7, 5, {"triggerExecution": 1200})
+    assert json.loads(found.json) == progress
+    assert event.asked == ["json"]
+
+
+def test_a_progress_that_has_another_form_is_made_as_pyspark_makes_it(monkeypatch):
+    seen = []
+
+    class Listener(PystormProgressListener):
+        def onQueryProgress(self, event):
+            seen.append(event)
+
+    monkeypatch.setattr(QueryProgressEvent, "fromJObject", lambda jevent: ("as PySpark makes it", jevent))
+    event = Called("{}")
+    _FromJson(Listener()).onQueryProgress(event)
+    assert seen == [("as PySpark makes it", event)]
