@@ -1,5 +1,7 @@
 /* The acker against a naive model: every tree a set of edges, all looked through from one end to the other. */
 #include "cython_core/acking/acker.h"
+#include "cython_core/acking/tree_roots.h"
+#include "cython_core/acking/tree_times.h"
 
 #include "check.h"
 
