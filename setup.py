@@ -9,6 +9,8 @@ import os
 import platform
 import re
 import runpy
+import shutil
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -106,6 +108,13 @@ def remove_orphans(folder: str) -> None:
             compiled.unlink()
 
 
+def strip_symbols(folder: str) -> None:
+    """Takes the names of C functions out of compiled modules: 6 % of a wheel, for profilers of C alone."""
+    tool = shutil.which("strip") if platform.system() == "Linux" else None
+    for compiled in Path(folder).glob("cython_core/**/*.so") if tool else ():
+        subprocess.run([tool, "--strip-all", compiled], check=True)
+
+
 class build_core(build_ext):
     """Compiles what is out of date, over all cores, with a line of progress for each module.
 
@@ -126,6 +135,8 @@ class build_core(build_ext):
             remove_orphans(folder)
         self._write_c(annotate=False)
         super().run()
+        if not self.inplace and not DEBUG and "-g" not in COMPILE_ARGS:
+            strip_symbols(self.build_lib)
         flags.parent.mkdir(parents=True, exist_ok=True)
         flags.write_text(now)
 
