@@ -6,6 +6,7 @@
     batches-10  ten times as many rows in one micro-batch
     spout       the same behind ``emit`` of a spout and the acks; the peer is that of ``rows``
     replay      tuples of Python read back from a journal; the peer is ``pyarrow.ipc.open_stream`` and ``to_pylist``
+    replay-out  a micro-batch that is run again by a worker, journaled spout → output; the peer is the same by tuple
 
 A micro-batch is 100,000 rows of a word and a number, 2.9 MB. Ours and the peer's take turns; both wait for the disk
 once per file (``fsync`` of the data; ours of the manifest and the folder, too).
@@ -17,6 +18,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ import pyarrow as pa
 
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.record import Record, record
-from pystorm_source.api import Spout
+from pystorm_source.api import Spout, Topology
 from pystorm_source.clock import SystemClock
 from pystorm_source.journal.log import Journal
 from pystorm_source.journal.manifest import BatchRange
@@ -33,6 +35,10 @@ from pystorm_source.journal.rows import JournalRows
 from pystorm_source.journal.segment import StreamBatch
 from pystorm_source.journal.spout import JournaledSpout
 from pystorm_source.journal.writer import BatchWriter
+from pystorm_source.options import SourceOptions, parse
+from pystorm_source.plan import compile_plan
+from pystorm_source.source.journaled import journaled
+from pystorm_source.worker import OutputPlan, Worker
 
 ASKED = 0.8
 ID = "f" * 32
@@ -98,6 +104,7 @@ def run(settings: Settings) -> Iterator[Record]:
             ("batches-10", size * 10, lambda: _batches(many, filled * 10), lambda: _raw(folder, filled * 10), ASKED),
             ("spout", size, spout, lambda: _raw(folder, _arrays(rows)), None),
             ("replay", size, replay, _raw_replay(folder, filled), None),
+            ("replay-out", size, _replay_out(folder, rows, JournaledSpout), _replay_out(folder, rows, ByTuple), None),
         ):
             if settings.wants(case):
                 mine, theirs = _in_turn(ours, peer, rounds)
@@ -106,8 +113,8 @@ def run(settings: Settings) -> Iterator[Record]:
                     case,
                     [count / seconds for seconds in mine],
                     "rows/s",
-                    peer="pyarrow.ipc",
-                    peer_version=pa.__version__,
+                    peer="by tuple" if case == "replay-out" else "pyarrow.ipc",
+                    peer_version=None if case == "replay-out" else pa.__version__,
                     peer_values=[count / seconds for seconds in theirs],
                     asked=asked,
                     rows=count,
@@ -223,6 +230,43 @@ def _replay(journals: Journals, rows: list[tuple[str, int]]) -> Callable[[], flo
         assert read == len(rows)
         return time.perf_counter() - began
 
+    return once
+
+
+class WordCounts(Topology):
+    """The spout → output."""
+
+    words = WordSpout.spec()
+
+
+class ByTuple(JournaledSpout):
+    """The same, a tuple at a time."""
+
+    def _pystorm_reads_batches(self, straight: bool) -> bool:
+        return super()._pystorm_reads_batches(False)
+
+
+def _replay_out(folder: Path, rows: list[tuple[str, int]], wrapper: type[JournaledSpout]) -> Callable[[], float]:
+    """Runs a micro-batch, then again and again."""
+    WordSpout.rows = rows
+    options = {"journal.path": str(folder / wrapper.__name__), "batch.target.millis": "600000"}
+    plan = compile_plan(WordCounts, options, any_environment=True)
+    source = parse(SourceOptions, {**options, "topology": "words", "maxOffsetsPerTrigger": str(len(rows))})
+    plan = journaled(plan, source)
+    plan = replace(plan, components=tuple(replace(each, wrapper=wrapper) for each in plan.components))
+    component = plan.component("words")
+    driver = component.instance()
+    driver._start(plan.conf_of(component), plan.context_of("words", component.tasks[0], "driver"))
+    (id,) = driver.snapshot({}, {}).heads
+    worker = Worker(plan, OutputPlan.typed(plan))
+
+    def once() -> float:
+        began = time.perf_counter()
+        read = sum(batch.num_rows for batch in worker.run("words", id, 0, len(rows)))
+        assert read == len(rows)
+        return time.perf_counter() - began
+
+    once()  # polls the spout and commits what it emits
     return once
 
 

@@ -22,6 +22,9 @@ from pystorm_source.journal.segment import STREAM, Group, StreamBatch
 # whole or not at all, is lost whole with a torn tail, and a reader holds more in memory.
 MOST_ROWS = 1 << 16
 MOST_BYTES = 16 << 20
+MOST_EMITTED = 1 << 14
+"""Rows that are emitted at once. Too small: bolts and Spark take time by the batch. Too large: a bolt that fails has
+as many sent again."""
 UNTYPED = b"pystorm.untyped"
 """Key in a field's metadata: its values are MessagePack."""
 _POSITION, _TASK = "_position", "_task"
@@ -61,6 +64,11 @@ class JournalRows:
         additional columns; else None."""
         appender = self._appenders.get("default")
         return appender.straight if appender is not None and len(self._appenders) == 1 else None
+
+    @property
+    def are_columns(self) -> bool:
+        """Whether a batch has the fields of the default stream, as they are, and nothing else."""
+        return self.straight is not None and bool(self._fields["default"])
 
     def append(self, values: Sequence[Any], stream: str, task: int | None, position: int) -> None:
         """Takes a tuple. Raises ValueError for a stream that is not there, RowError for a value that does not fit its
@@ -107,6 +115,12 @@ class JournalRows:
             return chain.from_iterable(self._emits(each) for each in batches)
         rows = [row for each in batches for row in zip(self._positions(each), self._emits(each), strict=True)]
         return (emit for _, emit in sorted(rows, key=lambda row: row[0]))
+
+    def batches(self, group: Group | Sequence[StreamBatch]) -> Iterator[pa.RecordBatch]:
+        """The tuples of a group as batches of the default stream, if they ``are_columns``."""
+        for each in group.batches if isinstance(group, Group) else group:
+            for start in range(0, each.batch.num_rows, MOST_EMITTED):
+                yield each.batch.slice(start, MOST_EMITTED)
 
     def _positions(self, each: StreamBatch) -> list[int]:
         return _values(each.batch.column(len(self._fields_of(each))))

@@ -7,7 +7,8 @@
 A micro-batch asks for offsets [start, end), tuple i of the batch has offset ``start + i``. A task polls first: the
 spout is asked until ``batch.target.millis`` have passed or it has emitted ``end - start`` tuples. Then the batch is
 committed (``writer``): one attempt's tuples are its tuples for ever. Only then does the first of them enter the
-topology, read back from Arrow, so that a replay cannot differ from the first run. This is the order of the LMAX
+topology, read back from Arrow, so that a replay cannot differ from the first run. If nothing but the output and bolts
+of batches takes them, they enter as the batches that they are. This is the order of the LMAX
 Disruptor's journaler: consumers wait behind its barrier. The barrier is the manifest, and it comes at the end of the
 batch, for before it another attempt may still be first; so nothing runs beside the writing, and no ring is needed.
 
@@ -37,6 +38,7 @@ from pystorm_source.journal.manifest import BatchRange, Manifest
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.journal.orphans import orphaned_segments
 from pystorm_source.journal.rows import Emit, JournalRows
+from pystorm_source.journal.segment import Group, StreamBatch
 from pystorm_source.journal.writer import BatchWriter
 from pystorm_source.options import Options, parse
 
@@ -84,6 +86,8 @@ class JournaledSpout(PartitionedSpout):
         self._batch: BatchRange | None = None
         self._writer: BatchWriter | None = None  # while the spout is polled
         self._emits: Iterator[Emit] = iter(())
+        self._batches: Iterator[pa.RecordBatch] = iter(())  # of the same tuples: one of both is read
+        self._by_column = False
         self._count = 0
         self._ids: list[Any] = []
         self._early: list[tuple[Sequence[Any], Any, str, int | None]] = []
@@ -157,7 +161,7 @@ class JournaledSpout(PartitionedSpout):
             self.close()  # of a run that broke off without it
         self._journal = self._journal_of(partition)
         self._batch = BatchRange(start, end)
-        self._emits = iter(())
+        self._read(iter(()))
         self._next, self._last = start, end - 1
         manifest = self._journal.opened(self._batch, self._shares, self._plan.fail_on_data_loss)
         if manifest is not None:
@@ -179,6 +183,8 @@ class JournaledSpout(PartitionedSpout):
         """Polls the spout, at most 20 ms long; once the batch is committed, emits one of its tuples."""
         if self._writer is not None and not self._poll():
             return None
+        if self._by_column:
+            return self._emit_batch()
         for values, stream, task in self._emits:
             # Tuples of one call beyond the last permit share the last offset.
             offset = min(self._next, self._last)
@@ -190,6 +196,18 @@ class JournaledSpout(PartitionedSpout):
             return None
         return False
 
+    def _emit_batch(self) -> Any:
+        for batch in self._batches:
+            self._next += batch.num_rows
+            self.emit_batch(batch, min(self._next - 1, self._last))
+            return None
+        return False
+
+    def _pystorm_reads_batches(self, straight: bool) -> bool:
+        # Polled it is by ``next_tuple`` in any case, which may return without a tuple, as ``next_batch`` may not.
+        self._by_column = straight and self._rows.are_columns
+        return False
+
     def activate(self) -> None:
         self._spout.activate()
 
@@ -199,7 +217,7 @@ class JournaledSpout(PartitionedSpout):
     def close(self) -> None:
         """If the run broke off while the spout was polled, nothing of it counts, and the spout is notified."""
         writer, self._writer = self._writer, None
-        self._emits = iter(())
+        self._read(iter(()))
         if writer is not None:
             writer.give_up()
             self._notify("fail")
@@ -250,7 +268,7 @@ class JournaledSpout(PartitionedSpout):
         winner = self._writer.commit()
         writer, self._writer = self._writer, None
         if winner is None:
-            self._emits = chain.from_iterable(map(self._rows.emits, writer.groups))
+            self._read(iter(writer.groups))
             self._notify("ack")
         else:
             self._notify("fail")
@@ -258,8 +276,11 @@ class JournaledSpout(PartitionedSpout):
 
     def _follow(self, manifest: Manifest) -> None:
         assert self._journal is not None
-        groups = self._journal.read(manifest, self._rows, self._plan.fail_on_data_loss)
+        self._read(self._journal.read(manifest, self._rows, self._plan.fail_on_data_loss))
+
+    def _read(self, groups: Iterator[Group | Sequence[StreamBatch]]) -> None:
         self._emits = chain.from_iterable(map(self._rows.emits, groups))
+        self._batches = chain.from_iterable(map(self._rows.batches, groups))
 
     def _flush(self, now: float) -> None:
         assert self._writer is not None

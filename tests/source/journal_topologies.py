@@ -4,7 +4,7 @@ import json
 import uuid
 from pathlib import Path
 
-from pystorm_source.api import Bolt, Grouping, ReliableSpout, Spout, Stream, Topology
+from pystorm_source.api import ArrowBolt, Bolt, Grouping, ReliableSpout, Spout, Stream, Topology
 from pystorm_source.spouts import SocketSpout
 
 
@@ -67,6 +67,25 @@ class StumblingBolt(Bolt):
 class Stumbling(Topology):
     messages = BrokerSpout.spec()
     through = StumblingBolt.spec(inputs=[messages])
+
+
+class StumblingBatchBolt(ArrowBolt):
+    """The same for a batch with 3 in it."""
+
+    outputs = ["n long", "delivery string"]
+    exit_on_exception = False
+    initialize = StumblingBolt.initialize
+
+    def process_batch(self, batch):
+        if 3 in batch.column(0).to_pylist() and self.stone.exists():
+            self.stone.unlink()
+            raise ZeroDivisionError("three")
+        self.emit_batch(batch)
+
+
+class InBatches(Topology):
+    messages = BrokerSpout.spec()
+    through = StumblingBatchBolt.spec(inputs=[messages])
 
 
 class LooseSpout(Spout):

@@ -10,6 +10,7 @@ import pytest
 from pystorm_source.errors import CheckpointError, OptionError, TupleFailed
 from pystorm_source.journal import store
 from pystorm_source.journal.manifest import Manifest
+from pystorm_source.journal.rows import JournalRows
 from pystorm_source.journal.writer import BatchWriter
 from pystorm_source.source.request import ReadRequest
 from tests.journal.object_store import ObjectsInMemory
@@ -90,6 +91,23 @@ def test_a_micro_batch_that_is_run_again_has_the_same_rows(journaled):
     Run(options, checkpoint).trigger()
     assert checkpoint.rows[0] == rows
     assert numbers(checkpoint) == list(range(10))
+
+
+@pytest.mark.parametrize("topology", ["Messages", "InBatches"])
+def test_what_nothing_takes_one_by_one_enters_the_topology_as_batches(journaled, topology, monkeypatch):
+    monkeypatch.setattr("pystorm_source.journal.rows.MOST_EMITTED", 3)
+    monkeypatch.setattr(JournalRows, "emits", lambda *group: pytest.fail("tuples are made"))
+    journaled.messages(10)
+    (journaled.world / "stumble").touch()
+    options, checkpoint = journaled.options(topology), Checkpoint()
+    assert Run(options, checkpoint).trigger()
+    rows = unfinished(checkpoint)
+    assert sorted(row[0] for row in rows) == list(range(7))
+    run = Run(options, checkpoint)
+    run.trigger()
+    assert sorted(checkpoint.rows[0]) == sorted(rows)
+    assert sorted(numbers(checkpoint)) == list(range(10))
+    assert sorted(journaled.acked()) == list(range(10))
 
 
 def test_offsets_name_the_journal_and_count_what_was_asked_for(journaled):
