@@ -247,9 +247,11 @@ class KafkaBatchSpout(_Kafka):
             size += batch.nbytes
             if self._yields:
                 break
-        if not batches:
-            return None
-        return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        if len(batches) < 2:
+            return batches[0] if batches else None
+        # pyarrow has no concat_batches before 19.
+        columns = [pa.concat_arrays(parts) for parts in zip(*(batch.columns for batch in batches), strict=True)]
+        return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
     def _decoded(self) -> pa.RecordBatch | None:
         """The next records. Twice as many each time, up to ``_most``, while all of them can be decoded; then readers
