@@ -196,7 +196,7 @@ cdef class BoltExecutor(Executor):
                 self.flush()
                 return 0
         # A timer is no progress: what it emitted is in the queues, and timers alone must not keep a run going.
-        # A row that could not be read is: who waits for room, or for its verdict, is to be woken.
+        # A row that could not be read is progress: threads that wait for its room, or its verdict, are to be woken.
         unread = self.unread
         calls = self.consume(quota)
         self.flush()
