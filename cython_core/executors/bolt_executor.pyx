@@ -5,6 +5,7 @@ Threading law: as every executor.
 
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_CheckExact
 from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport Acker, Roots, ack_edge, ps_acker_take_late
@@ -28,7 +29,6 @@ from cython_core.tuples.tuple cimport (
     ring_edge, take, take_gathered,
 )
 
-from cython_core.arrow.row_error import RowError
 from cython_core.executors.batching import BatchingBase
 from cython_core.executors.executor import ComponentFailed, logger
 from cython_core.routing.bolt_base import BoltBase
@@ -285,7 +285,7 @@ cdef class BoltExecutor(Executor):
             values = self.opened_rows[self.opened_next]
             self.opened_rows[self.opened_next] = None  # so that its values can be named in place
             self.opened_next += 1
-            error = values if isinstance(values, RowError) else None
+            error = None if PyTuple_CheckExact(values) else values
             tup = new_edge(self.opened.source, values if error is None else error.row, &self.opened_anchor)
             if self.opened_at == rows.count and self.opened_next == len(self.opened_rows):
                 self.close_rows()
