@@ -48,6 +48,7 @@ venv: ## virtual environment .venv with all requirements (and a Java, if the mac
 
 build: ## compile the core in place, install the checkout and what tests need into .venv
 	$(SETUP) $(VENV)/.installed $(VENV)/.test java-inner
+	@echo "ready: . $(VENV)/bin/activate"
 
 demo: ## a streaming query that is slowed down and hurt, and stays exact; installs no more than that needs
 	$(SETUP) $(VENV)/.installed java-inner
