@@ -3,6 +3,7 @@
 map          TestingSource in batches of 1000 → map → sink that only counts
 map-ready    the same from a source of ready lists of 1000: bytewax's best case, no call per item at the source
 word-count   TestingSource of sentences in batches of 100 → flat_map → key_on → stateful_map (running counts) → sink
+text         the lines of files in batches of 1000 → flat_map → count_final → sink; prints ``counts``, too
 """
 
 import json
@@ -33,6 +34,21 @@ class CountingPartition(StatelessSinkPartition):
 
     def write_batch(self, items):
         self.sink.items += len(items)
+
+
+class KeepingSink(CountingSink):
+    def __init__(self):
+        super().__init__()
+        self.counts = {}
+
+    def build(self, step_id, worker_index, worker_count):
+        return KeepingPartition(self)
+
+
+class KeepingPartition(CountingPartition):
+    def write_batch(self, items):
+        super().write_batch(items)
+        self.sink.counts.update(items)
 
 
 class ReadySource(DynamicSource):
@@ -82,6 +98,19 @@ def word_count_flow(source, sink):
     return flow
 
 
+def text_flow(source, sink):
+    flow = Dataflow("text")
+    words = op.flat_map("split", op.input("in", flow, source), str.split)
+    op.output("out", op.count_final("count", words, same), sink)
+    return flow
+
+
+def lines_of(paths):
+    for path in paths:
+        with open(path) as file:
+            yield from file
+
+
 def flow_of(name, items, sentences, sink):
     if name == "map":
         return map_flow(TestingSource(repeat(ROW, items), 1000), sink)
@@ -89,15 +118,19 @@ def flow_of(name, items, sentences, sink):
         return map_flow(ReadySource(items, 1000), sink)
     if name == "word-count":
         return word_count_flow(TestingSource(islice(cycle(sentences), items), 100), sink)
+    if name == "text":
+        return text_flow(TestingSource(lines_of(sentences), 1000), sink)
     raise SystemExit(f"no such flow: {name}")
 
 
 if __name__ == "__main__":
     name, items = sys.argv[1], int(sys.argv[2])
-    sentences = json.load(sys.stdin) if name == "word-count" else []
-    run_main(flow_of(name, min(items, 2000), sentences, CountingSink()))
-    sink = CountingSink()
+    sentences = json.load(sys.stdin) if name in ("word-count", "text") else []
+    if name != "text":
+        run_main(flow_of(name, min(items, 2000), sentences, CountingSink()))
+    sink = KeepingSink() if name == "text" else CountingSink()
     flow = flow_of(name, items, sentences, sink)
     began = time.perf_counter()
     run_main(flow)
-    print(json.dumps({"items": sink.items, "seconds": time.perf_counter() - began}))
+    answer = {"items": sink.items, "seconds": time.perf_counter() - began}
+    print(json.dumps(answer | ({"counts": sink.counts} if name == "text" else {})))

@@ -1,0 +1,270 @@
+"""Words of a text counted through Spark, to exact counts of all words; bytes of text per second.
+
+    arrow     FilesSpout → split (pyarrow) → CombinerBolt → Spark's groupBy(word).sum
+    rows      FilesSpout by tuple → split → count until the last tick → the same        a fraction of the text
+    spark     Spark's source ``text`` → explode(split) → groupBy(word).count
+    bytewax   a source of lines → flat_map → count_final, one worker                    a fraction of the text
+
+The text lies in files of a temporary folder, the same ones each time: lines of ten words, of a vocabulary whose words
+are the rarer the later they come (Zipf). All sides with Spark are a streaming query that reads all files in one
+micro-batch, in complete mode into memory; time is what Spark reports for adding the batch, after one query that is not
+counted. What each side counts is compared, word by word, with counts that were made with the text.
+
+The row form and bytewax read the first file only; their figure is per byte, so that it stands beside the others'.
+``processor_ratio`` compares processor time per byte, of all processes of a side: on a machine that others use as
+well it counts for more than time.
+"""
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark
+
+from benchmarks.harness.ladder import Settings
+from benchmarks.harness.peers import BYTEWAX, PROGRAMS, PeerMissing
+from benchmarks.harness.record import Record, record, rounded
+from benchmarks.harness.spark_session import spark_session
+from pystorm_source.api import ArrowBolt, Bolt, Topology, Tuple
+from pystorm_source.bolts import CombinerBolt
+from pystorm_source.spouts import FilesSpout
+from testbed.uncontrolled import UNCONTROLLED
+
+FILES = 8
+WORDS_PER_LINE = 10
+VOCABULARY = 50_000
+TEXT_BYTES, QUICK_BYTES = 1_000_000_000, 2_000_000
+SMALL_FILES = 1
+"""Of FILES, what the row form and bytewax read. More: they take most of the time. Fewer: there are none."""
+ASKED_OVER_SPARK, ASKED_OVER_BYTEWAX, ASKED_OVER_ROWS = 0.7, 10.0, 4.0
+
+
+class SplitColumns(ArrowBolt):
+    """The words of the lines of a batch."""
+
+    outputs = ["word string"]
+
+    def process_batch(self, batch: pa.RecordBatch) -> None:
+        words = pc.list_flatten(pc.split_pattern(batch["line"], " "))
+        self.emit_batch(pa.RecordBatch.from_arrays([words], names=["word"]))
+
+
+class ArrowWords(Topology):
+    """Lines as columns, the words of a batch, a count of each word and micro-batch."""
+
+    lines = FilesSpout.spec()
+    words = SplitColumns.spec(inputs=[lines])
+    counts = CombinerBolt.spec(inputs=[words], by=["word"], aggregates={"n": "count"})
+
+
+class SplitRows(Bolt):
+    """The words of lines."""
+
+    outputs = ["word string"]
+
+    def process_many(self, tups: list[Tuple]) -> None:
+        words: list[str] = []
+        for tup in tups:
+            words += tup.values.line.split()
+        self.emit_many(words)
+
+
+class CountRows(Bolt):
+    """A count of each word and micro-batch."""
+
+    outputs = ["word string", "n long"]
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.counts: Counter[str] = Counter()
+
+    def process_many(self, tups: list[Tuple]) -> None:
+        self.counts.update([tup.values.word for tup in tups])
+
+    def process_tick(self, tup: Tuple) -> None:
+        if self.is_final_tick(tup):
+            self.emit_many(self.counts.keys(), self.counts.values())
+            self.counts.clear()
+
+
+class RowWords(Topology):
+    """The same by tuple, as docs/RUNTIME.md has it."""
+
+    lines = FilesSpout.spec()
+    words = SplitRows.spec(inputs=[lines])
+    counts = CountRows.spec(inputs=[words])
+
+
+class Text(NamedTuple):
+    """Files, and how often they have each word."""
+
+    paths: list[Path]
+    counts: list[Counter[str]]
+
+    def part(self, files: int) -> "Text":
+        return Text(self.paths[:files], self.counts[:files])
+
+    @property
+    def bytes(self) -> int:
+        return sum(path.stat().st_size for path in self.paths)
+
+    @property
+    def total(self) -> dict[str, int]:
+        return dict(sum(self.counts, Counter()))
+
+
+def written(folder: Path, size: int) -> Text:
+    """About so many bytes, in as many files as there are to be."""
+    draws = np.random.default_rng(1)
+    words = np.array([f"{'abcdefghij'[n % 10]}word{n}" for n in range(VOCABULARY)], object)
+    weights = 1 / np.arange(1, VOCABULARY + 1)
+    ends = np.cumsum(weights / weights.sum())
+    text = Text([], [])
+    for number in range(FILES):
+        path = folder / f"part-{number}.txt"
+        counts = np.zeros(VOCABULARY, np.int64)
+        left = size // FILES
+        with path.open("w") as file:
+            while left > 0:
+                places = np.searchsorted(ends, draws.random((10_000, WORDS_PER_LINE)))
+                counts += np.bincount(places.ravel(), minlength=VOCABULARY)
+                left -= file.write("".join(f"{' '.join(line)}\n" for line in words[places].tolist()))
+        text.paths.append(path)
+        text.counts.append(Counter({words[n]: int(counts[n]) for n in np.flatnonzero(counts)}))
+    return text
+
+
+def run(settings: Settings) -> Iterator[Record]:
+    """All sides in turn."""
+    seen: dict[str, list[float]] = defaultdict(list)
+    processor: dict[str, list[float]] = defaultdict(list)
+
+    def note_down(name: str, text: Text, took: Took) -> None:
+        seen[name].append(text.bytes / took.seconds)
+        processor[name].append(text.bytes / took.processor)
+
+    note = None
+    with spark_session() as (spark, folder):
+        data = folder / "data"
+        data.mkdir()
+        text = written(data, QUICK_BYTES if settings.quick else TEXT_BYTES)
+        small = folder / "small"
+        small.mkdir()
+        part = text.part(SMALL_FILES)
+        for path in part.paths:
+            (small / path.name).hardlink_to(path)
+        sides = {"arrow": (_arrow, data, text), "spark": (_sparks, data, text), "rows": (_rows, small, part)}
+        for side in sides.values():
+            _counted(spark, *side, folder)  # starts processes, and warms the JVM up
+        for _ in range(settings.runs_of(3)):
+            for name, side in sides.items():
+                note_down(name, side[2], _counted(spark, *side, folder))
+            if settings.peers and note is None:
+                try:
+                    note_down("bytewax", part, _bytewax(part))
+                except PeerMissing as missing:
+                    note = str(missing)
+    for peer, asked, version in (
+        ("spark", ASKED_OVER_SPARK, f"pyspark {pyspark.__version__}"),
+        ("bytewax", ASKED_OVER_BYTEWAX, BYTEWAX.version),
+        ("rows", ASKED_OVER_ROWS, None),
+    ):
+        yield record(
+            "word_count",
+            f"arrow / {peer}",
+            seen["arrow"],
+            "bytes/s",
+            peer=peer,
+            peer_version=version,
+            peer_values=seen[peer],
+            asked=asked,
+            processor_ratio=rounded(median(processor["arrow"]) / median(processor[peer])) if processor[peer] else None,
+            megabytes=round(text.bytes / 1e6) if not settings.quick else None,
+            peer_megabytes=round(part.bytes / 1e6) if peer != "spark" and not settings.quick else None,
+            note=note if peer == "bytewax" else None,
+        )
+
+
+def _arrow(spark: Any, folder: Path) -> Any:
+    from pyspark.sql import functions as f
+
+    from pystorm_source import read_stream
+
+    frame = read_stream(spark, ArrowWords, path=str(folder), **UNCONTROLLED)
+    return frame.groupBy("word").agg(f.sum("n").alias("n"))
+
+
+def _rows(spark: Any, folder: Path) -> Any:
+    from pystorm_source import read_stream
+
+    return read_stream(spark, RowWords, path=str(folder), **UNCONTROLLED).groupBy("word").sum("n")
+
+
+def _sparks(spark: Any, folder: Path) -> Any:
+    from pyspark.sql import functions as f
+
+    words = spark.readStream.text(str(folder)).select(f.explode(f.split("value", " ")).alias("word"))
+    return words.groupBy("word").count()
+
+
+class Took(NamedTuple):
+    """Seconds of a side, by the clock and of the processor."""
+
+    seconds: float
+    processor: float
+
+
+def processor_seconds() -> float:
+    """What this process and those below it have used, and those of them that have ended."""
+    parents, used = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        pid = int(stat.parent.name)
+        parents[pid] = int(fields[1])
+        used[pid] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    return sum(used.get(pid, 0.0) for pid in ours)
+
+
+def _counted(spark: Any, load: Any, folder: Path, text: Text, work: Path) -> Took:
+    """The micro-batch that reads all files. Raises RuntimeError for other counts than the text's."""
+    name = f"words_{time.monotonic_ns()}"
+    checkpoint = tempfile.mkdtemp(prefix="words", dir=work)
+    writer = load(spark, folder).writeStream.format("memory").queryName(name).outputMode("complete")
+    before = processor_seconds()
+    query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query.awaitTermination()
+    processor = processor_seconds() - before
+    progress = [each for each in query.recentProgress if each.numInputRows > 0]
+    found = {row[0]: row[1] for row in spark.table(name).collect()}
+    spark.catalog.dropTempView(name)
+    if found != text.total:
+        raise RuntimeError(f"{load.__name__}: {len(found)} words with other counts than the text's {len(text.total)}")
+    return Took(sum(each.durationMs["addBatch"] for each in progress) / 1000, processor)
+
+
+def _bytewax(text: Text) -> Took:
+    """Raises PeerMissing, and RuntimeError for other counts than the text's."""
+    command = [str(BYTEWAX.python()), str(PROGRAMS / "bytewax_flows.py"), "text", "0"]
+    paths = json.dumps([str(path) for path in text.paths])
+    before = processor_seconds()
+    answer = subprocess.run(command, input=paths, capture_output=True, text=True, check=True)
+    processor = processor_seconds() - before
+    seen = json.loads(answer.stdout)
+    if seen["counts"] != text.total:
+        raise RuntimeError("bytewax: other counts than the text's")
+    return Took(float(seen["seconds"]), processor)
