@@ -470,4 +470,4 @@ def test_a_batch_that_has_its_verdict_is_no_anchor():
 
     source = spouts_of([("a", 1)], [], Cut)
     result = run_topology(topology(s=source, late=Late.spec(inputs=[source])), errors="collect")
-    assert "emit takes the batch that process_batch was given" in str(result.errors[-1].__cause__)
+    assert "after ack/fail: emit first, then ack" in str(result.errors[-1].__cause__)

@@ -131,10 +131,23 @@ def said_alike(seen):
 
 @pytest.mark.parametrize("order", [*ORDERS, "emit raise", "ack late", "emit fail", "fail late", "odd raise", "none"])
 @pytest.mark.parametrize("kind", ["Obey", "ObeySurviving", "ObeyByHand"])
-def test_each_order_is_followed_as_by_the_twin(twins, order, kind):
+def test_each_order_is_followed_as_by_the_twin(twins, order, kind, scheduler):
     rows = [["emit", 1], [order, 2], ["twice", 3]]
     ours, theirs = (outcome(each, rows, config=DROP) for each in (getattr(twins, kind), globals()[kind]))
+    if scheduler == "threads":
+        ours, theirs = without_the_end(ours), without_the_end(theirs)
     assert ours == theirs or said_alike(ours) == said_alike(theirs)
+
+
+def without_the_end(seen):
+    """Without how far the spout's thread had come when an exception ended the run: that differs from run to run."""
+    return [
+        {
+            name: {**counts, "spout": None} if name in COUNTS and each["errors"] else counts
+            for name, counts in each.items()
+        }
+        for each in seen
+    ]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -128,7 +128,7 @@ def test_a_component_without_a_default_stream(kind):
 @BOTH
 def test_a_component_without_streams(kind):
     error = refused(lambda c: c.emit(("x",), **with_id(kind)), streams={}, kind=kind)
-    assert "declares the streams none" in str(error)
+    assert "declares no stream in `outputs`" in str(error)
     assert "declare the fields, such as outputs = ['word', 'count']. Given: 'default'" in str(error)
 
 
