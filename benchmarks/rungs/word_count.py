@@ -105,17 +105,18 @@ class RowWords(Topology):
 
 
 class Text(NamedTuple):
-    """Files, and how often they have each word."""
+    """Files, their bytes, and how often they have each word."""
 
     paths: list[Path]
+    sizes: list[int]
     counts: list[Counter[str]]
 
     def part(self, files: int) -> "Text":
-        return Text(self.paths[:files], self.counts[:files])
+        return Text(self.paths[:files], self.sizes[:files], self.counts[:files])
 
     @property
     def bytes(self) -> int:
-        return sum(path.stat().st_size for path in self.paths)
+        return sum(self.sizes)
 
     @property
     def total(self) -> dict[str, int]:
@@ -128,7 +129,7 @@ def written(folder: Path, size: int) -> Text:
     words = np.array([f"{'abcdefghij'[n % 10]}word{n}" for n in range(VOCABULARY)], object)
     weights = 1 / np.arange(1, VOCABULARY + 1)
     ends = np.cumsum(weights / weights.sum())
-    text = Text([], [])
+    text = Text([], [], [])
     for number in range(FILES):
         path = folder / f"part-{number}.txt"
         counts = np.zeros(VOCABULARY, np.int64)
@@ -139,6 +140,7 @@ def written(folder: Path, size: int) -> Text:
                 counts += np.bincount(places.ravel(), minlength=VOCABULARY)
                 left -= file.write("".join(f"{' '.join(line)}\n" for line in words[places].tolist()))
         text.paths.append(path)
+        text.sizes.append(path.stat().st_size)
         text.counts.append(Counter({words[n]: int(counts[n]) for n in np.flatnonzero(counts)}))
     return text
 
@@ -188,8 +190,8 @@ def run(settings: Settings) -> Iterator[Record]:
             peer_values=seen[peer],
             asked=asked,
             processor_ratio=rounded(median(processor["arrow"]) / median(processor[peer])) if processor[peer] else None,
-            megabytes=round(text.bytes / 1e6) if not settings.quick else None,
-            peer_megabytes=round(part.bytes / 1e6) if peer != "spark" and not settings.quick else None,
+            megabytes=round(text.bytes / 1e6, 1),
+            peer_megabytes=round(part.bytes / 1e6, 1) if peer != "spark" else None,
             note=note if peer == "bytewax" else None,
         )
 
