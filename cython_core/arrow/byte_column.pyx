@@ -10,9 +10,7 @@ The bytes are copied once, to where Arrow reads them: no list holds them between
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.object cimport PyObject
 from libc.stdint cimport INT32_MAX, int64_t
-from libc.string cimport memset
 
 from cython_core.arrow.column_memory cimport ColumnMemory, ps_column
 
