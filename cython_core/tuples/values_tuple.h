@@ -116,7 +116,8 @@ static int ps_tuple_has_values(PyObject *tuple_class, PyObject *probe, PyObject 
  * shared, of another type or empty. */
 static inline int ps_values_rename(PyObject *payload, PyObject *values_class) {
     PyTypeObject *type = Py_TYPE(payload);
-    if (Py_REFCNT(payload) != 1 || PyTuple_GET_SIZE(payload) == 0) return 0;
+    /* Order: the type first, as only a tuple has a size here. A batch of rows is none. */
+    if (!PyTuple_Check(payload) || Py_REFCNT(payload) != 1 || PyTuple_GET_SIZE(payload) == 0) return 0;
     if (type->tp_dealloc == ps_values_dealloc) {
         Py_DECREF(type);
     } else if (type != &PyTuple_Type) {

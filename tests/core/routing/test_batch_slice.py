@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
 from cython_core.queues.broadcast_ring import BroadcastReader, BroadcastRing
 from cython_core.queues.receive_queue import ReceiveQueue
 from cython_core.routing.batch_slice import BatchSlice
+from cython_core.routing.bolt_base import BoltBase
 from cython_core.routing.spout_base import SpoutBase
 from cython_core.routing.spout_output_collector import SpoutOutputCollector
 from cython_core.routing.stream_router import Route, StreamRouter
@@ -180,3 +182,20 @@ def test_a_batch_that_has_left_the_pending_emits_is_published_while_others_wait(
     executor.take_turn()
     assert [numbers_in(each) for each in queues] == [[2], []]
     assert len(pending) == 1
+
+
+class Reads(BoltBase):
+    def process(self, tup):
+        self.found.append(tuple(tup.values))
+
+
+def test_a_bolt_of_rows_reads_a_batch_that_nothing_else_holds():
+    """In a debug build, with its assertions: a batch is no tuple, whose type could be changed in place."""
+    spout, queues, _ = wired("shuffle", 1)
+    bolt = Reads()
+    bolt.found = []
+    executor = BoltExecutor("b", 1, bolt, PendingEmits(), {}, queues[0])
+    spout.emit_batch(batch_of(3))
+    executor.take_turn()
+    assert bolt.found == [(0, "w0"), (1, "w1"), (2, "w2")]
+    assert queues[0].held_rows == 0
