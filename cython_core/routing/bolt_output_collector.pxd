@@ -1,4 +1,5 @@
 cimport cython
+from cpython.object cimport PyObject
 
 from cython_core.acking.acker cimport Roots, anchor_t
 from cython_core.routing.output_collector cimport OutputCollector
@@ -44,4 +45,10 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef int refuse_late(self, object values) except -1
 
 
-cdef int anchor_to_tuple(anchor_t *anchor, Tuple tup) noexcept
+cdef inline int anchor_to_tuple(anchor_t *anchor, Tuple tup) noexcept:
+    # What an emit for this tuple alone is an edge of.
+    anchor.root = tup.root  # hot
+    anchor.attempt = tup.attempt  # hot
+    anchor.roots = NULL if tup.roots is None else <PyObject *>tup.roots
+    anchor.offset = tup.offset  # hot
+    return 0

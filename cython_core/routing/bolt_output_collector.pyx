@@ -270,14 +270,6 @@ cdef class BoltOutputCollector(OutputCollector):
         raise error
 
 
-cdef int anchor_to_tuple(anchor_t *anchor, Tuple tup) noexcept:
-    anchor.root = tup.root
-    anchor.attempt = tup.attempt
-    anchor.roots = NULL if tup.roots is None else <PyObject *>tup.roots
-    anchor.offset = tup.offset
-    return 0
-
-
 cdef int add_roots(dict found, Tuple tup) except -1:
     """Adds the roots of an anchor, as attempt → address, each once, in order.
 

@@ -255,7 +255,9 @@ def test_the_first_paint_of_50_components_and_1000_partitions_takes_less_than_a_
     paints = []
     for _ in range(3):
         with opened(browser, address) as page:
-            paints.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+            found = "performance.getEntriesByName('first-contentful-paint')"
+            page.wait_for_function(f"{found}.length > 0")  # what is drawn may not be noted yet
+            paints.append(page.evaluate(f"{found}[0].startTime"))
     print(f"first paint: {min(paints):.0f} ms")
     assert min(paints) < 1000
 
