@@ -4,7 +4,8 @@
 
 but for maps, which are dicts as an emit has them. Bool, ints, floats, string, binary, date and timestamp are read from
 Arrow's buffers as they lie, lists, structs, maps and dictionaries of them by their parts. What has another Python form
-(decimal, time, duration, nanoseconds) Arrow itself converts. A reader looks up buffers and types once per batch, so that a slice of rows costs what its values cost.
+(decimal, time, duration, nanoseconds) Arrow itself converts. A reader looks up buffers and
+types once per batch, so that a slice of rows costs what its values cost.
 """
 
 cimport cython

@@ -244,8 +244,8 @@ cdef class ArrowExecutor(BoltExecutor):
 
 # Beyond what one batch of gathered rows has: they are at most ROWS_PER_CALL times a turn's calls.
 cdef Py_ssize_t MOST_ROWS = 1 << 24
-# Of gathered rows; a batch that has more ends there. More: a copy of so much beside the tuples. Fewer: rows of much text
-# come in small batches. Beyond 2 GiB a column is no array any more.
+# Of gathered rows; a batch that has more ends there. More: a copy of so much beside the tuples. Fewer: rows of much
+# text come in small batches. Beyond 2 GiB a column is no array any more.
 cdef Py_ssize_t MOST_BYTES = 64 << 20
 
 
