@@ -275,7 +275,7 @@ cdef class RowBatchBuilder:
             raise
 
     cpdef int add_batch(self, RowSink sink, object record_batch, uint64_t attempt=NO_ATTEMPT,
-                          long long offset=-1) except -1:
+                        long long offset=-1) except -1:
         """Seals, then adds a ready ``RecordBatch``, whose column i is value i of ``sink``, conformed to ``schema``.
 
         Columns of the right type are taken without a copy, others cast if that loses nothing; the rest is filled as for
