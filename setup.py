@@ -60,6 +60,19 @@ COMPILE_ARGS += ["-O1", "-g", "-UNDEBUG", "-DPYSTORM_DEBUG=1"] if DEBUG else ["-
 if platform.system() == "Windows":
     COMPILE_ARGS = ["/std:c11", "/O2"]
 COMPILE_ARGS += os.environ.get("PYSTORM_CFLAGS", "").split()
+
+# Compiled for size, to two thirds of it: they run once per component, batch or error, or wait for Python in each call.
+# A module that works per tuple does not belong here: it would be slower.
+SMALL = {
+    "cython_core.arrow.frame_batches",
+    "cython_core.arrow.lossless_cast",
+    "cython_core.arrow.row_error",
+    "cython_core.arrow.scalar_converter",
+    "cython_core.executors.held_batches",
+    "cython_core.routing.own_emit",
+    "cython_core.schedulers.wait_strategy",
+}
+SMALL_ARGS = [] if DEBUG or platform.system() == "Windows" else ["-Os"]
 LINK_ARGS = os.environ.get("PYSTORM_LDFLAGS", "").split()
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -85,7 +98,7 @@ def extension(path: str) -> Extension:
         include_dirs=["."],  # headers include each other by "cython_core/…"
         depends=[VERSION_FILE, DIGEST_FILE, *map(str, SOURCES)] if is_build_info else [],
         define_macros=[("PYSTORM_CORE", "1"), *(BUILD_INFO_MACROS if is_build_info else [])],
-        extra_compile_args=COMPILE_ARGS,
+        extra_compile_args=[*COMPILE_ARGS, *(SMALL_ARGS if name in SMALL else [])],
         extra_link_args=LINK_ARGS,
     )
 
@@ -131,7 +144,7 @@ class build_core(build_ext):
             kind = f"{self.plat_name}-{sys.implementation.cache_tag}"
             self.build_temp, self.build_lib = f"build/temp.{kind}", f"build/lib.{kind}"
         flags = Path(self.build_temp, "flags")
-        now = " ".join([os.environ.get("CC", ""), *COMPILE_ARGS, *LINK_ARGS])
+        now = " ".join([os.environ.get("CC", ""), *COMPILE_ARGS, *LINK_ARGS, *SMALL_ARGS, *sorted(SMALL)])
         if not flags.is_file() or flags.read_text() != now:
             self.force = True  # no module of other flags stays
             flags.unlink(missing_ok=True)  # written when all is done: a build that breaks off is begun anew
