@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -248,6 +248,10 @@ class Watch:
         self._records.append(progress)
         View.of(self._records).to_json()
 
+    def close(self) -> None:
+        """Takes the metrics out of the process's registry: another one may come."""
+        self._metrics.close()
+
 
 def processor_seconds() -> float:
     """Of this process and of all that it has started, and these: those that have ended included, if they were waited
@@ -291,8 +295,8 @@ def through_spark(settings: Settings, case: str, measure: Measure) -> Iterator[R
 
     off, on = (Case(name, _query(name == "on"), 1_000_000) for name in ("off", "on"))
     seen: dict[str, list[float]] = {"off": [], "on": []}
-    with spark_session() as (spark, folder):
-        listener = PystormProgressListener(Watch(Path(tempfile.mkdtemp(dir=folder))))
+    with spark_session() as (spark, folder), closing(Watch(Path(tempfile.mkdtemp(dir=folder)))) as watch:
+        listener = PystormProgressListener(watch)
         step = off.trial_step // 10
         if not settings.quick:
             micro_batches(spark, off, off.trial_step, 1, folder)  # warms the JVM up

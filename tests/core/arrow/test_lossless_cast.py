@@ -73,6 +73,8 @@ def test_a_null_where_none_may_be_is_refused_inside_of_a_column_too(array, type)
 
 @pytest.mark.parametrize("array, type", LACKING[:-1], ids=lambda v: str(getattr(v, "type", v)))
 def test_a_null_around_what_may_not_be_null_is_none(array, type):
+    if pa.types.is_struct(type) and int(pa.__version__.split(".")[0]) < 16:
+        pytest.skip("pyarrow 15 does not cast to a struct whose field may not be null")
     whole = pa.array([None, *[each for each in array.to_pylist() if "None" not in str(each)]], array.type)
     assert conform_array(whole, type).to_pylist() == whole.to_pylist()
 
