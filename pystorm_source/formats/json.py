@@ -4,12 +4,9 @@ msgspec decodes a document straight into the declared type. Confluent's ``JSONDe
 checks it against a JSON schema, takes 40 times as long.
 """
 
-import datetime
-import decimal
 from collections.abc import Sequence
 from itertools import count
-from types import GenericAlias
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -17,15 +14,13 @@ from pyarrow import types
 
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.json_columns import JsonColumns
+from pystorm_source.formats.json_kinds import KEPT, kind_or_null
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.formats.values import form_of
 from pystorm_source.types.arrow import ddl_of
-from pystorm_source.types.families import integer_bounds
 
 FRAME = 5
 """Bytes before the text that Confluent's JSON serializer writes: 0, and the id of a schema in four bytes."""
-
-KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
 
 
 class Json:
@@ -36,8 +31,8 @@ class Json:
     numbers or strings, binary as base64. Anything else cannot be decoded. The frame of Confluent's JSON serializer is
     passed over. Raises OptionError for a type that JSON does not have.
 
-    msgspec says what can be decoded. Arrow columns of numbers, text, booleans, dates, timestamps, decimals, and lists
-    and structs of these come from pyarrow.json at once, which is quicker, if all documents are such that both agree.
+    Columns of numbers, text, booleans, dates, timestamps, decimals, and lists and structs of these are made of many
+    documents at once.
     """
 
     def __init__(self, type: pa.DataType | None, side: str):
@@ -47,7 +42,7 @@ class Json:
         self._fields = list(type) if isinstance(type, pa.StructType) else []
         self._columns = JsonColumns.of(pa.schema(self._fields))
         try:
-            self._decode = msgspec.json.Decoder(Any if type is None else _or_null(type, count())).decode
+            self._decode = msgspec.json.Decoder(Any if type is None else kind_or_null(type, count())).decode
         except TypeError as error:
             raise OptionError(
                 f"{side}.format json needs a type that JSON can be read as: {error}. Given: {ddl_of(type)!r}",
@@ -67,7 +62,7 @@ class Json:
         return pa.array(self.values(data, bad), self.type) if found is None else found
 
     def _read_at_once(self, data: Sequence[bytes | None]) -> pa.Array | None:
-        """The documents as one array by pyarrow.json; None if they have to be looked at one by one."""
+        """The documents as one array; None if they have to be looked at one by one."""
         if self._columns is None:
             return None
         documents = [each for each in data if each is not None]
@@ -91,52 +86,3 @@ class Json:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Malformed) as error:
             bad[index] = str(error)
             return None
-
-
-def _or_null(type: pa.DataType, numbers: "count[int]") -> Any:
-    return None if types.is_null(type) else kind_of(type, numbers) | None
-
-
-def kind_of(type: pa.DataType, numbers: "count[int]") -> Any:
-    """What msgspec checks values of this type by; ``numbers`` tells structs apart. Raises TypeError."""
-    if types.is_struct(type):
-        return _struct_of(type, numbers)
-    if types.is_list(type):
-        return GenericAlias(list, (_or_null(type.value_type, numbers),))
-    if types.is_map(type):
-        if types.is_nested(type.key_type):
-            raise TypeError(f"no object has {ddl_of(type.key_type)} for its names")
-        return GenericAlias(dict, (kind_of(type.key_type, numbers), _or_null(type.item_type, numbers)))
-    if types.is_integer(type):
-        low, high = integer_bounds(type)
-        return Annotated[int, msgspec.Meta(ge=low, le=high)]
-    if types.is_decimal(type):
-        return decimal.Decimal
-    if types.is_timestamp(type):
-        return datetime.datetime if type.tz is not None else Annotated[datetime.datetime, msgspec.Meta(tz=False)]
-    if types.is_time(type):
-        return Annotated[datetime.time, msgspec.Meta(tz=False)]
-    return _KINDS[type]
-
-
-_KINDS: dict[pa.DataType, Any] = {
-    pa.bool_(): bool,
-    pa.float32(): float,
-    pa.float64(): float,
-    pa.string(): str,
-    pa.binary(): bytes,
-    pa.date32(): datetime.date,
-    pa.duration("us"): datetime.timedelta,
-    pa.null(): None,
-}
-
-
-def _struct_of(type: pa.StructType, numbers: "count[int]") -> Any:
-    fields: list[Any] = []
-    for index, field in enumerate(type):
-        if field.nullable:
-            fields.append((f"f{index}", _or_null(field.type, numbers), None))
-        else:
-            fields.append((f"f{index}", kind_of(field.type, numbers)))
-    renamed = {f"f{index}": field.name for index, field in enumerate(type)}
-    return msgspec.defstruct(f"Struct{next(numbers)}", fields, rename=renamed, kw_only=True)

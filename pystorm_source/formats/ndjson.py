@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyarrow import types as arrow
 
 from pystorm_source.errors import OptionError
-from pystorm_source.formats.json import KEPT, kind_of
 from pystorm_source.formats.json_columns import JsonColumns
+from pystorm_source.formats.json_kinds import KEPT, kind_of
 from pystorm_source.formats.lines import (
     Faults,
     LineFormat,

@@ -1,0 +1,67 @@
+"""What msgspec checks the values of a document by, for each type of a column."""
+
+import datetime
+import decimal
+from itertools import count
+from types import GenericAlias
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+from pyarrow import types
+
+from pystorm_source.types.arrow import ddl_of
+from pystorm_source.types.families import integer_bounds
+
+KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time, datetime.timedelta)
+"""What ``msgspec.to_builtins`` leaves as it is when it makes dicts of structs."""
+
+
+def kind_or_null(type: pa.DataType, numbers: "count[int]") -> Any:
+    """As ``kind_of``, of a value that may be null."""
+    return None if types.is_null(type) else kind_of(type, numbers) | None
+
+
+def kind_of(type: pa.DataType, numbers: "count[int]") -> Any:
+    """What msgspec checks values of this type by; ``numbers`` tells structs apart. Raises TypeError."""
+    if types.is_struct(type):
+        return _struct_of(type, numbers)
+    if types.is_list(type):
+        return GenericAlias(list, (kind_or_null(type.value_type, numbers),))
+    if types.is_map(type):
+        if types.is_nested(type.key_type):
+            raise TypeError(f"no object has {ddl_of(type.key_type)} for its names")
+        return GenericAlias(dict, (kind_of(type.key_type, numbers), kind_or_null(type.item_type, numbers)))
+    if types.is_integer(type):
+        low, high = integer_bounds(type)
+        return Annotated[int, msgspec.Meta(ge=low, le=high)]
+    if types.is_decimal(type):
+        return decimal.Decimal
+    if types.is_timestamp(type):
+        return datetime.datetime if type.tz is not None else Annotated[datetime.datetime, msgspec.Meta(tz=False)]
+    if types.is_time(type):
+        return Annotated[datetime.time, msgspec.Meta(tz=False)]
+    return _KINDS[type]
+
+
+_KINDS: dict[pa.DataType, Any] = {
+    pa.bool_(): bool,
+    pa.float32(): float,
+    pa.float64(): float,
+    pa.string(): str,
+    pa.binary(): bytes,
+    pa.date32(): datetime.date,
+    pa.duration("us"): datetime.timedelta,
+    pa.null(): None,
+}
+
+
+def _struct_of(type: pa.StructType, numbers: "count[int]") -> Any:
+    fields: list[Any] = []
+    for index, field in enumerate(type):
+        if field.nullable:
+            fields.append((f"f{index}", kind_or_null(field.type, numbers), None))
+        else:
+            fields.append((f"f{index}", kind_of(field.type, numbers)))
+    renamed = {f"f{index}": field.name for index, field in enumerate(type)}
+    return msgspec.defstruct(f"Struct{next(numbers)}", fields, rename=renamed, kw_only=True)
