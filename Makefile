@@ -12,6 +12,9 @@ ifneq ($(filter environment% command% override,$(origin PYTHON)),)
 ASKED_PYTHON := $(PYTHON)
 endif
 
+# Where no bytecode is kept, each of the thousand Python processes of the tests compiles the sources anew: 0.3 s of a core.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYX := $(wildcard cython_core/*.pyx cython_core/*/*.pyx)
 # The core carries the version, and a digest of its sources: it refuses to run beside others.
 CORE_SOURCES := $(PYX) $(wildcard cython_core/*/*.pxd cython_core/*/*.h) setup.py pystorm_source/version.py \
