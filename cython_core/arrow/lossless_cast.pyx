@@ -7,7 +7,6 @@ anything.
 """
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from cython_core.arrow.scalar_converter import Misfit
@@ -19,6 +18,8 @@ def conform_array(array, type, bint nullable=True):
     Raises ``Misfit`` with the first value that does not fit, or with the array's type if none of its values could.
     """
     if not nullable and array.null_count:
+        from pyarrow import compute as pc  # not above: its import takes 50 ms
+
         row = pc.index(array.is_null(), True).as_py()
         raise Misfit(None, type, f"it may not be null; row {row} of the batch")
     if types.is_dictionary(array.type) and array.type != type:
@@ -113,6 +114,8 @@ cdef object _cast(object array, object type):
         return there
     if not types.is_floating(array.type):
         return None
+    from pyarrow import compute as pc
+
     same = pc.or_(pc.equal(back, array), pc.and_(pc.is_nan(back), pc.is_nan(array)))
     return there if pc.all(same, min_count=0).as_py() else None
 

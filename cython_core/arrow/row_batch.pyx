@@ -29,7 +29,6 @@ from cython_core.acking.acker cimport LOST, NO_ATTEMPT, Acker, ps_acker_forget
 from cython_core.arrow.column_memory cimport ColumnMemory, kind_and_width, ps_column
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cython_core.arrow.lossless_cast import conform_array
 from cython_core.arrow.row_error import RowError, coded, row_error, shown  # no-cython-lint: callers import RowError from here
@@ -229,6 +228,8 @@ cdef class RowBatchBuilder:
         ]
         if not failed:
             return batch
+        from pyarrow import compute as pc  # not above: its import takes 50 ms of each Python process of Spark's
+
         memory = pa.foreign_buffer(<size_t>cut.attempts, cut.rows * sizeof(uint64_t), cut)
         attempts = pa.UInt64Array.from_buffers(pa.uint64(), cut.rows, [None, memory])
         kept = batch.filter(pc.invert(pc.is_in(attempts, pa.array(failed, pa.uint64()))))
