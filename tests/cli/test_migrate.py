@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from pystorm_source.cli.main import app
 from tests.cli.streamparse_projects import quickstart, snapshot, typed
+from tests.cli.strict_types import strict
 from tests.oracle.conftest import their_tests  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,7 +130,7 @@ def test_what_it_makes_is_formatted_and_typed(word_count):
     for check in (["check", "--ignore", "I"], ["format", "--check"]):
         done = python(made, "-m", "ruff", *check, "--no-cache", *config, "job.py", "tests")
         assert done.returncode == 0, done.stdout
-    done = python(made, "-m", "mypy", "--strict", "--no-incremental", "job.py")
+    done = strict(python, made, "job.py")
     assert done.returncode == 0, done.stdout
     project = tomllib.loads((made / "pyproject.toml").read_text())
     assert project["project"]["dependencies"] == ["pystorm-source"]

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from pystorm_source.cli.main import app
 from pystorm_source.cli.quickstart import make_project
+from tests.cli.strict_types import strict
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -130,7 +131,7 @@ def test_the_other_commands_of_its_readme_work(project):
 
 def test_it_is_typed_and_formatted(each_project):
     pytest.importorskip("mypy", reason="requirements/dev.txt has mypy and ruff")
-    done = python(each_project, "-m", "mypy", "--strict", "--no-incremental", "word_tally", "tests")
+    done = strict(python, each_project, "word_tally", "tests")
     assert done.returncode == 0, done.stdout
     config = ["--config", str(ROOT / "pyproject.toml")]
     for check in (["check", "--ignore", "I"], ["format", "--check"]):

@@ -22,7 +22,7 @@ def test_a_log_rotated_under_the_running_query_is_read_exactly_once(spark, tmp_p
     query = (
         spark.readStream.format("pystorm")
         .option("topology", "tests.e2e.jobs.lines_topology:Lines")
-        .option("maxOffsetsPerTrigger", "3000")
+        .option("maxOffsetsPerTrigger", "12000")
         .load(str(folder))
         .writeStream.format("parquet")
         .option("path", str(out))

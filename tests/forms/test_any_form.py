@@ -14,7 +14,7 @@ from tests.forms.check import check
 from tests.forms.drawn import FORMS, GROUPINGS, case_of
 from tests.sizes import sized
 
-EXAMPLES = int(os.environ.get("PYSTORM_FORMS_EXAMPLES", sized(300)))
+EXAMPLES = int(os.environ.get("PYSTORM_FORMS_EXAMPLES", sized(150)))
 BY_MACHINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
 
 
@@ -25,7 +25,7 @@ def test_rows_do_not_depend_on_their_form(case, scheduler):
 
 
 @pytest.mark.inline
-@pytest.mark.parametrize("first", range(0, sized(750), 50))
+@pytest.mark.parametrize("first", range(0, sized(250), 50))
 def test_rows_of_the_first_cases_of_the_campaign(first):
     for seed in range(first, first + 50):
         check(case_of(Seeded(seed)), "inline")
