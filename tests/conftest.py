@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from testbed.spark_classes import submit_options
 from tests.side_by_side import (  # noqa: F401
+    pytest_collection_finish,
     pytest_collection_modifyitems,
     pytest_configure_node,
     pytest_deselected,
@@ -51,7 +52,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", submit_options())
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """The one Spark session of this run: two cores, three attempts per task, no UI, all files in a temporary folder.
+    """The Spark session of this process: two cores, three attempts per task, no UI, all files in a temporary folder.
 
     With PYSTORM_SPARK_CONNECT=1 it is a client of Spark Connect, whose server runs on this machine.
     """

@@ -4,12 +4,14 @@ Processes are pytest-xdist's (``make test`` says ``-n 3``, one more than the sma
 time tests wait, for Spark, a broker, a time-out). One process takes a file of tests as a whole, with these
 exceptions:
 
-- The tests that need the Spark session of a run are one group, and so are those that need a broker alone: one process
-  takes the group, thus a run starts one session and one broker.
+- The tests that need the Spark session are two groups, and those that need a broker alone are one: a process takes a
+  group as a whole, thus a run starts two sessions. In one they would last longer than all other tests together in two
+  processes, for most of a query's time is spent waiting.
 - No other test runs while a test marked ``quiet`` does.
 """
 
 import fcntl
+import gc
 import json
 import os
 import re
@@ -22,8 +24,11 @@ from typing import Any
 
 import pytest
 
-GROUPS = ("spark", "kafka")
-"""Fixtures of the session that are expensive to start. The first one that a test uses names its group."""
+GROUPS = ("spark", "kafka", "queries")
+"""The first two are fixtures of the session that are expensive to start: the first one that a test uses names its
+group, but for ``queries``, which is half of those of ``spark``."""
+QUERIES, JOBS = "tests/source/", ("tests/source/job/", "tests/source/reports/")
+"""The files of that half, and what of them is left to the other: each lasts about as long as the other."""
 
 TURN, RUNNING = 0, 1
 """The bytes of the file that are locked: to be the next one to start, and to run."""
@@ -59,17 +64,27 @@ def shared_folder(config: pytest.Config) -> Path | None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The groups come first: they last longest, and the files fill what is left beside them."""
-    groups = {}
-    for item in items:
-        used = [name for name in GROUPS if name in getattr(item, "fixturenames", ())]
-        if used:
-            groups[item.nodeid] = used[0]
+    groups = {item.nodeid: group for item in items if (group := group_of(item))}
     items.sort(key=lambda item: GROUPS.index(groups[item.nodeid]) if item.nodeid in groups else len(GROUPS))
     if folder := shared_folder(config):
         # The process that distributes the tests has collected none. All others write the same.
         written = folder / f"groups-{os.getpid()}"
         written.write_text(json.dumps(groups))
         written.rename(folder / "groups")
+
+
+def group_of(item: pytest.Item) -> str | None:
+    """The group of a test; None if it is of no group."""
+    used = next((name for name in GROUPS[:2] if name in getattr(item, "fixturenames", ())), None)
+    halved = used == "spark" and item.nodeid.startswith(QUERIES) and not item.nodeid.startswith(JOBS)
+    return "queries" if halved else used
+
+
+def pytest_collection_finish() -> None:
+    """The collector passes over ten thousand tests and all modules from here on: else a test that collects by itself
+    takes a third of a second each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
