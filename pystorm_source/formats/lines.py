@@ -136,16 +136,19 @@ def line_offsets(lines: Sequence[str] | Sequence[bytes], offset: int, fixed: boo
 
 
 class Unreadable(NamedTuple):
-    """A malformed line: of which file, at which byte, as it was read, and why."""
+    """A malformed line: of which file, at which byte, as it was read, and why. ``unit``: what a format has
+    instead of lines.
+    """
 
     path: str
     offset: int
     line: bytes
     reason: str
+    unit: str = "line"
 
     @property
     def message(self) -> str:
-        return f"malformed line in {self.path!r} at byte {self.offset}: {self.reason}"
+        return f"malformed {self.unit} in {self.path!r} at byte {self.offset}: {self.reason}"
 
     def error(self) -> SchemaError:
         """The error that fails the task."""
@@ -158,19 +161,20 @@ class Unreadable(NamedTuple):
 
 class Faults:
     """The fate of malformed lines, by ``files.malformed``: they raise; or are counted, the first of each range logged,
-    and the sum; or go to ``bury``, which returns whether it made a row, and may raise.
+    and the sum; or go to ``bury``, which returns whether it made a row, and may raise. ``unit``: as in ``Unreadable``.
     """
 
-    def __init__(self, policy: str, logger: logging.Logger, bury: Callable[[Unreadable], bool]):
+    def __init__(self, policy: str, logger: logging.Logger, bury: Callable[[Unreadable], bool], unit: str = "line"):
         self.path = ""
         self.skipped = 0
         self._policy = policy
         self._logger = logger
         self._bury = bury
+        self._unit = unit
 
     def take(self, reason: object, line: bytes, offset: int) -> bool:
         """Whether a row is made of it now. Raises SchemaError, naming file, byte offset and line, if it is to fail."""
-        lost = Unreadable(self.path, offset, line, str(reason)[:SHOWN])
+        lost = Unreadable(self.path, offset, line, str(reason)[:SHOWN], self._unit)
         if self._policy == "dead-letter":
             return self._bury(lost)
         if self._policy == "fail":
@@ -183,7 +187,7 @@ class Faults:
     def sum_up(self) -> None:
         """Logs how many lines of the range were skipped, and begins anew."""
         if self.skipped:
-            self._logger.warning("%d malformed lines in %r were skipped", self.skipped, self.path)
+            self._logger.warning("%d malformed %ss in %r were skipped", self.skipped, self._unit, self.path)
             self.skipped = 0
 
 
