@@ -33,7 +33,7 @@ ReadOptions = TypedDict(
         "files.malformed": Literal["fail", "dead-letter", "skip"] | None,
         "files.null": str | None,
         "files.recursive": bool | None,
-        "format": Literal["lines", "ndjson", "csv"] | None,
+        "format": Literal["lines", "ndjson", "csv", "parquet"] | None,
         "groupIdPrefix": str | None,
         "host": str | None,
         "includeHeaders": bool | None,

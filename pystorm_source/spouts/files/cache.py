@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pystorm_source.spouts.files.catalog import FileCatalog, FileEntry
 from pystorm_source.spouts.files.head import HeadFinder
 from pystorm_source.spouts.files.options import FilesOptions
+from pystorm_source.spouts.files.whole import WholeFiles
 
 _FOREVER = 1 << 62
 
@@ -23,7 +24,8 @@ class Compared(NamedTuple):
 
 
 class FileCache:
-    """``FileCache(options, catalog)``. ``by_path``: files are known by their names.
+    """``FileCache(options, catalog)``. ``by_path``: files are known by their names. ``whole``: they never grow, so
+    rotation makes no copies of them.
 
     ``compared``: (copy, original) → how much of their text is known to be equal.
     """
@@ -31,7 +33,10 @@ class FileCache:
     def __init__(self, options: FilesOptions, catalog: FileCatalog):
         self.options = options
         self.by_path = options.identity == "path"
-        self.heads = HeadFinder(2 if options.header and options.format == "csv" else 1)
+        self.whole = options.whole
+        self.heads: HeadFinder | WholeFiles = (
+            WholeFiles() if self.whole else HeadFinder(2 if options.header and options.format == "csv" else 1)
+        )
         self.compared: dict[tuple[object, object], Compared] = {}
         self.catalog = catalog
         self._births: dict[object, tuple[int, int | None]] = {}

@@ -39,6 +39,7 @@ class FileFollower:
         self._logger = logger
         self._said: set[str] = set()
         self._where: dict[str, tuple[FileEntry, int]] = {}
+        self._cuts: dict[str, list[int]] = {}  # of Parquet files that are not wholly planned
 
     def snapshot(self, known: Mapping[str, int], state: Mapping[str, int | str]) -> Snapshot:
         """As PartitionedSpout.snapshot. Raises DataLossError, WorldError; OptionError for foreign partitions."""
@@ -64,6 +65,7 @@ class FileFollower:
             for message in found.warnings:
                 self.say(message)
             self._where = found.where
+            self._cuts = {name: self._cuts[name] for name in self._cuts.keys() & answer.heads.keys()}
             return answer
         self.say(
             f"files below {self._catalog.root!r} were renamed, packed or removed quicker than they could be looked at, "
@@ -75,6 +77,8 @@ class FileFollower:
     def align(self, partition: str, start: int, end: int) -> int:
         """The begin of a line near ``end``; of a gzip file nothing but the whole."""
         identity = FileIdentity.parse(partition)
+        if self._cache.whole:
+            return self._row_group_after(identity, partition, start, end)
         if identity.gzipped:
             return start
         # If the file cannot be opened right now nothing is cut: a guess might lie inside of a line.
@@ -93,6 +97,27 @@ class FileFollower:
             self._where[partition] = (file, head)
             return cut
         return start
+
+    def _row_group_after(self, identity: FileIdentity, partition: str, start: int, end: int) -> int:
+        """The begin of a row group near ``end``; if the file cannot be read, the whole: the task says why."""
+        from pystorm_source.spouts.files.parquet_file import ParquetFile, is_damage
+
+        if partition not in self._cuts:
+            file = self._catalog.find(identity.inode, identity.hint)
+            if file is None:
+                return start
+            try:
+                with ParquetFile(file.path, identity.inode, identity.crc) as opened:
+                    self._cuts[partition] = opened.cuts()
+            except FileNotFoundError:
+                return start
+            except Exception as error:
+                if not is_damage(error):
+                    raise
+                return start
+        cuts = self._cuts[partition]
+        before = [cut for cut in cuts if start < cut <= end]
+        return before[-1] if before else next((cut for cut in cuts if cut > end), start)
 
     def say(self, message: str) -> None:
         """Logs once."""

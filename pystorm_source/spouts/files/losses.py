@@ -72,6 +72,15 @@ class Losses:
             f"on with the new content.",
         )
 
+    def written_anew(self, file: FileEntry, which: Known) -> None:
+        """Of a file that is read once it is whole."""
+        self._lose(
+            "written anew",
+            f"{file.path!r} was written anew: it was read up to offset {which.offset} of {which.seen}, and the rest of "
+            f"what it was is gone. {self._no_birth_times(which)}Write new files under new names. With "
+            f"failOnDataLoss=false reading goes on with the new content.",
+        )
+
     def _no_birth_times(self, which: Known) -> str:
         """What else it may be if the file system tells no birth times."""
         if self._by_path or which.identity.born is not None:

@@ -22,8 +22,11 @@ class FilesOptions(Options, frozen=True, kw_only=True):
         str, Meta(min_length=1, description="Directory, file or glob (** crosses directories) that FilesSpout follows.")
     ]
     format: Annotated[
-        Literal["lines", "ndjson", "csv"],
-        Meta(description="lines: one field, the line; ndjson: a JSON object per line; csv: a record per line."),
+        Literal["lines", "ndjson", "csv", "parquet"],
+        Meta(
+            description="lines: one field, the line; ndjson: a JSON object per line; csv: a record per line; parquet: "
+            "columns of whole files, by name."
+        ),
     ] = "lines"
     recursive: Annotated[
         bool, Meta(description="Whether subdirectories of a followed directory are followed, too.")
@@ -41,9 +44,9 @@ class FilesOptions(Options, frozen=True, kw_only=True):
     malformed: Annotated[
         Literal["fail", "dead-letter", "skip"],
         Meta(
-            description="A line that the format cannot read. fail: the task fails and names file and byte offset. "
-            "dead-letter: topology.dead.letter decides. skip: the line is counted and logged, whatever "
-            "that option says."
+            description="A line, or row of Parquet, that the format cannot read. fail: the task fails and names file "
+            "and byte offset. dead-letter: topology.dead.letter decides. skip: the line is counted and logged, "
+            "whatever that option says."
         ),
     ] = msgspec.field(name="files.malformed", default="fail")
     header: Annotated[
@@ -98,6 +101,11 @@ class FilesOptions(Options, frozen=True, kw_only=True):
     def of(cls, conf: dict[str, Any]) -> "FilesOptions":
         """Raises OptionError, with key, value and remedy."""
         return parse(cls, conf)
+
+    @property
+    def whole(self) -> bool:
+        """Whether a file is read once it is whole, and never grows."""
+        return self.format == "parquet"
 
     @property
     def finished_after_ns(self) -> int:

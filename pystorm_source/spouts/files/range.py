@@ -23,7 +23,8 @@ _ATTEMPTS = 20
 class FileRange:
     """``FileRange(catalog, partition, start, end, header)``. ``header``: the first line is no record.
 
-    ``path``: where the file was found. ``first_line``: of the file, read if ``header``. Raises DataLossError if the
+    ``path``: where the file was found. ``first_line``: of the file, read if ``header``. ``fixed``: all lines of a block
+    have its offset. Raises DataLossError if the
     file is gone or was truncated, WorldError if it cannot be read.
     """
 
@@ -31,6 +32,7 @@ class FileRange:
         self._catalog = catalog
         self._identity = identity = FileIdentity.parse(partition)
         self.gzipped = identity.gzipped
+        self.fixed = identity.gzipped
         self.start = start
         self.end = end
         self.first_line = b""

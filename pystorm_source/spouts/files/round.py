@@ -83,7 +83,8 @@ class Round:
     def run(self) -> Snapshot:
         unknown = [file for file in self._files if not self._is_followed(file) and not self._has_gone(file)]
         self._look_for_missing()
-        self._heirs = Heirs(self._cache, self._orphans, unknown, self._folders.beside, self._is_free, self._is_finished)
+        heirs, beside = ([], _nothing) if self._cache.whole else (unknown, self._folders.beside)
+        self._heirs = Heirs(self._cache, self._orphans, heirs, beside, self._is_free, self._is_finished)
         self._lost = [orphan.which for orphan in self._orphans if orphan.which.gone is None]
         self._hand_over(unknown)
         # Originals first: what is a copy is told by them.
@@ -322,7 +323,10 @@ class Round:
         elif which.gone is not None:
             self._answer.notes.gone[which.partition] = which.gone
         elif orphan.file is not None:
-            self._losses.truncated(orphan.file, which)
+            if not self._cache.whole:
+                self._losses.truncated(orphan.file, which)
+            elif which.seen > which.offset:
+                self._losses.written_anew(orphan.file, which)
             self._answer.retired.add(which.partition)
         else:
             self._vanished(which)
@@ -393,7 +397,7 @@ class Round:
             self._losses.misnamed_gzip(file)
             self._answer.wait(file, born, self._is_finished(file))
             return
-        length, unclear = self._originals.length_if_copy(file)
+        length, unclear = (None, None) if self._cache.whole else self._originals.length_if_copy(file)
         if unclear is not None and not file.gzipped and not self._is_finished(file):
             self._answer.wait(file, born, False)  # it may grow into a text of its own
             return
@@ -439,6 +443,11 @@ class Round:
 def _is_same(identity: FileIdentity, born: int | None) -> bool:
     """Whether a file of this identity's inode was born when it was, as far as both are known."""
     return born is None or identity.born in (None, born)
+
+
+def _nothing(hint: str) -> list[FileEntry]:
+    """What may go on with a file that never grows."""
+    return []
 
 
 def _is_derived(file: FileEntry) -> bool:

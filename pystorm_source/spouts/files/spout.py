@@ -1,4 +1,4 @@
-"""Growing text files, followed."""
+"""Growing text files, and whole Parquet files, followed."""
 
 import logging
 import os
@@ -12,7 +12,7 @@ from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.errors import DataLossError, OptionError, WorldError
+from pystorm_source.errors import DataLossError, OptionError, SchemaError, WorldError
 from pystorm_source.formats.csv import Csv
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, Pairs, TextDecoder, Unreadable
 from pystorm_source.formats.ndjson import NdJson
@@ -21,6 +21,8 @@ from pystorm_source.spouts.files.catalog import FileCatalog
 from pystorm_source.spouts.files.follower import FileFollower
 from pystorm_source.spouts.files.identity import FileIdentity
 from pystorm_source.spouts.files.options import FilesOptions
+from pystorm_source.spouts.files.parquet_range import ParquetRange
+from pystorm_source.spouts.files.parquet_rows import ParquetRows
 from pystorm_source.spouts.files.range import FileRange
 from pystorm_source.types.arrow import schema_of
 
@@ -30,11 +32,12 @@ _MOST_UNREAD = 100
 
 
 class FilesSpout(EitherWaySpout):
-    """Follows growing text files: a directory, a file or a glob. Survives rotation, renaming and compression.
+    """Follows growing text files and folders of Parquet files. Survives rotation, renaming and compression.
 
     A partition is a file, an offset the position of a line's first byte. A line is there once its newline is. Files
     that end in ``.gz`` are read once they are whole, each in one piece; their offsets are positions in the compressed
-    file. Names that begin with ``.`` or ``_`` are skipped, as by Spark's file source. docs/FILES.md has the rules.
+    file. Names that begin with ``.`` or ``_`` are skipped, as by Spark's file source. Parquet files are read once they
+    are whole, and the declared fields alone; a row has the offset of its row group. docs/FILES.md has the rules.
 
     If nothing but the output and bolts of batches takes its rows, whole blocks of lines become Arrow columns, without a
     Python object per value: the same rows, quicker. A subclass that defines ``next_tuple``, ``emit``, ``ack`` or
@@ -81,7 +84,7 @@ class FilesSpout(EitherWaySpout):
             par (int | dict[str, int]): as in ``Spout.spec``.
             config (dict): as in ``Spout.spec``; further options such as ``{"files.header": True}``.
             path (str | os.PathLike): directory, file or glob. Defaults to the reader's: ``.load("/var/log/app")``.
-            format (str): lines, ndjson or csv. Defaults to lines.
+            format (str): lines, ndjson, csv or parquet. Defaults to lines.
             fields (list[str]): names and types, as in ``outputs``. Defaults to ``["line string"]``, for lines.
 
         Returns:
@@ -119,12 +122,12 @@ class FilesSpout(EitherWaySpout):
         options = self._options = FilesOptions.of(conf)
         self._catalog = self.made_catalog(options)
         self._log = self.logger or logging.getLogger(f"pystorm.component.{type(self).__name__}")
-        self._faults = Faults(options.malformed, self._log, self._bury)
+        self._faults = Faults(options.malformed, self._log, self._bury, "row" if options.whole else "line")
         self._format = self._made_format(conf.get("files.fields", self.outputs))
         self._header = options.header and options.format == "csv"
-        self._range: FileRange | None = None
+        self._range: FileRange | ParquetRange | None = None
         self._pairs: Pairs = iter(())
-        self._blocks: Iterator[tuple[bytes, int]] = iter(())
+        self._blocks: Iterator[tuple[Any, int]] = iter(())
         self._follower = FileFollower(options, self._catalog, self.clock, self._log)
 
     def made_catalog(self, options: FilesOptions) -> FileCatalog:
@@ -136,9 +139,10 @@ class FilesSpout(EitherWaySpout):
         Returns:
             FileCatalog: a new one.
         """
-        return FileCatalog(options.path, options.recursive, options.gzip == "read", options.identity == "path")
+        gzip = options.gzip == "read" and not options.whole
+        return FileCatalog(options.path, options.recursive, gzip, options.identity == "path")
 
-    def _made_format(self, outputs: Any) -> LineFormat:
+    def _made_format(self, outputs: Any) -> LineFormat | ParquetRows:
         options = self._options
         stream = next(
             (s for s in Stream.all_of(outputs, given_by=type(self).__name__) if s.name == "default"), Stream()
@@ -159,6 +163,8 @@ class FilesSpout(EitherWaySpout):
                 f"'item string'], ...), or `outputs` of a subclass. Given: {outputs!r}",
                 code="PYSTORM_FORMAT_MISMATCH",
             )
+        if options.whole:
+            return ParquetRows(stream.fields, stream.types, self._faults)
         if options.format == "ndjson":
             return NdJson(stream.fields, stream.types, self._faults)
         return Csv(stream.fields, stream.types, options.header, options.delimiter, options.null, decoder, self._faults)
@@ -186,12 +192,16 @@ class FilesSpout(EitherWaySpout):
         self._pairs = iter(())
         self._blocks = iter(())
         try:
-            self._range = FileRange(self._catalog, partition, start, end, self._header)
-        except WorldError as error:
+            if isinstance(self._format, ParquetRows):
+                whole = self._range = ParquetRange(self._catalog, partition, start, end, self._format)
+                self._blocks = whole.blocks(self._pass_over)
+                return
+            lines = self._range = FileRange(self._catalog, partition, start, end, self._header)
+        except (WorldError, SchemaError) as error:
             self._pass_over(error)
             return
-        self._blocks = self._range.blocks()
-        self._format.begin(self._range.path, self._range.first_line)
+        self._blocks = lines.blocks()
+        self._format.begin(lines.path, lines.first_line)
 
     def next_tuple(self) -> Any:
         for pair in self._pairs:
@@ -214,10 +224,10 @@ class FilesSpout(EitherWaySpout):
                 if block is None:
                     return None
                 data, offset = block
-                gzipped = self._range.gzipped  # type: ignore[union-attr]
-                batch = self._format.batch(data, offset, gzipped)
+                fixed = self._range.fixed  # type: ignore[union-attr]
+                batch = self._format.batch(data, offset, fixed)
                 if batch is None:
-                    self._pairs = self._format.pairs(data, offset, gzipped)
+                    self._pairs = self._format.pairs(data, offset, fixed)
                     batch = self._gathered()
         except WorldError as error:
             self._pass_over(error)
@@ -248,7 +258,7 @@ class FilesSpout(EitherWaySpout):
         """Emits the first tuple of the next block that has one; False at the end of the range."""
         try:
             for data, offset in self._blocks:
-                self._pairs = self._format.pairs(data, offset, self._range.gzipped)  # type: ignore[union-attr]
+                self._pairs = self._format.pairs(data, offset, self._range.fixed)  # type: ignore[union-attr]
                 for pair in self._pairs:
                     if pair is not None:
                         values, at = pair
@@ -258,7 +268,7 @@ class FilesSpout(EitherWaySpout):
             self._pass_over(error)
         return False
 
-    def _pass_over(self, error: WorldError) -> None:
+    def _pass_over(self, error: WorldError | SchemaError) -> None:
         """Logs the error that is being handled, or raises it where options do not allow to go on."""
         if self._options.fail_on_data_loss if isinstance(error, DataLossError) else self._options.malformed != "skip":
             raise error
@@ -268,7 +278,8 @@ class FilesSpout(EitherWaySpout):
         """Makes a dead letter of a malformed line; whether it is a row. Raises SchemaError where it fails the task."""
         if self._pystorm_retries is None:
             raise lost.error()
-        values = (_text_of(lost.line, "utf-8" if self._options.format == "ndjson" else self._options.encoding),)
+        encoding = "utf-8" if self._options.format in ("ndjson", "parquet") else self._options.encoding
+        values = (_text_of(lost.line, encoding),)
         return self._pystorm_retries.give_up_unread(values, lost.offset, lost.message, lost.error)
 
     def close(self) -> None:

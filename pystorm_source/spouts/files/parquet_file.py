@@ -1,0 +1,84 @@
+"""One Parquet file, open, and where its row groups are."""
+
+import io
+import zlib
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pystorm_source.errors import PystormError
+from pystorm_source.spouts.files.text import FileText
+from pystorm_source.spouts.files.whole import mark_of
+
+if TYPE_CHECKING:
+    pass
+
+# Of a column chunk that are read at once. Too small: more reads. Too large: a row group of many columns fills memory.
+_BUFFER = 1 << 20
+_DAMAGE = (pa.ArrowException, OSError, ValueError)
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether pyarrow raises this for a file that is no Parquet, or is damaged; not for want of memory, or if the file
+    system does not answer.
+    """
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
+        return False
+    return isinstance(error, _DAMAGE) and not isinstance(error, PystormError)
+
+
+class ParquetFile:
+    """``ParquetFile(path, inode, crc)``: an open file, if it has that mark. Use it as a context manager.
+
+    ``reader``: pyarrow's. ``size`` in bytes. Raises FileNotFoundError if it is another file, or has another content; if
+    it is no Parquet, what ``is_damage`` knows.
+    """
+
+    def __init__(self, path: str, inode: int, crc: int):
+        import pyarrow.parquet as pq  # takes 0.1 s, and few need it
+
+        self._text = FileText(path, inode)
+        self.path = path
+        self.size = self._text.size
+        self._crc = crc
+        try:
+            if not self.is_same():
+                raise FileNotFoundError(f"{path!r} was written anew")
+            source = io.BufferedReader(io.FileIO(self._text.fd, closefd=False))
+            self.reader: pq.ParquetFile = pq.ParquetFile(source, buffer_size=_BUFFER, coerce_int96_timestamp_unit="us")
+        except BaseException:
+            self.close()
+            raise
+
+    def is_same(self) -> bool:
+        """Whether it has the mark still: what was read of it before is of the content that was planned."""
+        return self._text.size == self.size and zlib.crc32(mark_of(self._text.fd, self.size)) == self._crc
+
+    def row_groups(self) -> list[tuple[int, int]]:
+        """(offset, number) of each: where those before it end, by their sizes, which add up to that of the file.
+
+        Workaround (pyarrow 26): their true positions stand with their columns, and to ask a damaged footer for a
+        column may end the process.
+        """
+        metadata = self.reader.metadata
+        sizes = [max(0, metadata.row_group(number).total_byte_size) for number in range(metadata.num_row_groups)]
+        total = max(1, sum(sizes))
+        before = accumulate(sizes[:-1], initial=0)
+        # Inside of the file, whatever the footer says, so that a range has it.
+        return [(min(self.size * at // total, self.size - 1), number) for number, at in enumerate(before)][: len(sizes)]
+
+    def cuts(self) -> list[int]:
+        """Where a range may end: where a row group begins but the first, before which nothing lies, and at the end of
+        the file.
+        """
+        return sorted({self.size, *(offset for offset, _ in self.row_groups() if offset > 0)})
+
+    def close(self) -> None:
+        self._text.close()
+
+    def __enter__(self) -> "ParquetFile":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.close()

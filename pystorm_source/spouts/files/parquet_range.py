@@ -1,0 +1,127 @@
+"""The row groups of a byte range of one Parquet file, read in a task: by batches, of the declared columns alone.
+
+find the file ─► is it the one that was planned? ─► read a batch ─► is it still? ─► its rows are emitted
+"""
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.spouts.files.catalog import FileCatalog
+from pystorm_source.spouts.files.identity import FileIdentity
+from pystorm_source.spouts.files.parquet_file import ParquetFile, is_damage
+from pystorm_source.spouts.files.parquet_rows import MisfitRow, ParquetRows
+
+# Rows of a batch, and bytes that the row group has for them. Too small: bolts and Spark take time by the batch. Too
+# large: rows of much text fill memory.
+_ROWS, _BYTES = 16_384, 16 << 20
+# As in ``range``.
+_ATTEMPTS = 20
+
+
+class ParquetRange:
+    """``ParquetRange(catalog, partition, start, end, rows)``: the row groups that begin in [start, end).
+
+    ``path``: where the file was found. ``fixed``: all rows of a block have its offset. Raises DataLossError if the file
+    is gone or was written anew, WorldError if it cannot be read, SchemaError if it does not have the fields.
+    """
+
+    fixed = True
+
+    def __init__(self, catalog: FileCatalog, partition: str, start: int, end: int, rows: ParquetRows):
+        self._catalog = catalog
+        self._identity = FileIdentity.parse(partition)
+        self._start = start
+        self._end = end
+        self._rows = rows
+        self._file = self._opened()
+        self.path = self._file.path
+        try:
+            self._columns = rows.begin(self.path, self._file.reader, self._identity.hint)
+        except BaseException:
+            self.close()
+            raise
+
+    def blocks(self, pass_over: Callable[[WorldError], None]) -> Iterator[tuple[pa.RecordBatch | MisfitRow, int]]:
+        """(rows, offset of their row group) in order. ``pass_over`` is told of a row group that cannot be read, and
+        raises if that is an error; what is left of it is no row.
+        """
+        for offset, number in self._file.row_groups():
+            if self._start <= offset < self._end:
+                try:
+                    yield from ((block, offset) for block in self._blocks_of(number))
+                except Exception as error:
+                    if not is_damage(error):
+                        raise
+                    self._check()
+                    pass_over(self._unreadable(error))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _blocks_of(self, number: int) -> Iterator[pa.RecordBatch | MisfitRow]:
+        group = self._file.reader.metadata.row_group(number)
+        width = max(1, group.total_byte_size // max(1, group.num_rows))
+        size = max(1, min(_ROWS, _BYTES // width))
+        first = 0
+        if not self._columns:  # all fields are named by directories
+            for first in range(0, group.num_rows, size):
+                rows = min(size, group.num_rows - first)
+                yield from self._rows.blocks(pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""]), first)
+            return
+        for batch in self._file.reader.iter_batches(size, [number], self._columns, use_threads=False):
+            self._check()
+            if batch.num_rows:
+                yield from self._rows.blocks(batch, first)
+            first += batch.num_rows
+
+    def _check(self) -> None:
+        """Raises DataLossError if what was read is not of the content that was planned."""
+        if not self._file.is_same():
+            raise self._lost(self.path)
+
+    def _opened(self) -> ParquetFile:
+        changed = ""
+        for _ in range(_ATTEMPTS):
+            file = self._catalog.find(self._identity.inode, self._identity.hint)
+            if file is None:
+                break
+            try:
+                return ParquetFile(file.path, self._identity.inode, self._identity.crc)
+            except FileNotFoundError:
+                changed = file.path  # or renamed since it was listed
+            except Exception as error:
+                if not is_damage(error):
+                    raise
+                self.path = file.path
+                raise self._unreadable(error) from error
+        raise self._lost(changed)
+
+    def _unreadable(self, error: BaseException) -> WorldError:
+        return WorldError(
+            f"{self.path!r} is no whole Parquet file, or is damaged ({error}): repair or remove it; "
+            f"files.malformed=skip takes what can be read. Given: [{self._start}, {self._end})",
+            code="PYSTORM_FILE_UNREADABLE",
+        )
+
+    def _lost(self, changed: str) -> WorldError:
+        path, folder, _ = self._catalog.folder(self._identity.hint)
+        if folder is None:
+            return WorldError(
+                f"the directory {path!r} is not there: mount it on every executor, under the same path. Given: "
+                f"{str(self._identity)!r}",
+                code="PYSTORM_FILE_UNREADABLE",
+            )
+        if changed:
+            return DataLossError(
+                f"{changed!r} was written anew before it was read: write new files under new names, or set "
+                f"failOnDataLoss=false. Given: {str(self._identity)!r}",
+                code="PYSTORM_DATA_LOST",
+            )
+        return DataLossError(
+            f"the file first seen as {self._identity.hint!r} under {self._catalog.root!r} is gone before it was read: "
+            f"keep files for longer than the query may lag or stand still, and mount the directory on every executor; "
+            f"or set failOnDataLoss=false. Given: {str(self._identity)!r}",
+            code="PYSTORM_DATA_LOST",
+        )

@@ -1,0 +1,245 @@
+"""The rows of Parquet files as the declared fields have them: a block is a batch of them, or one that does not fit."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyarrow import types
+
+from cython_core.arrow.batch_rows import BatchRows
+from cython_core.arrow.lossless_cast import conform_array
+from cython_core.arrow.scalar_converter import Misfit
+from pystorm_source.errors import SchemaError
+from pystorm_source.formats.lines import SHOWN, Faults, Pairs
+from pystorm_source.types.arrow import ddl_of, field_type, nullable, schema_of
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+# What Python says to a value that it does not have: a date beyond the year 9999.
+_NO_VALUE = (OverflowError, ValueError, ArithmeticError, pa.ArrowException)
+
+
+class MisfitRow(NamedTuple):
+    """A row that the declared fields do not hold. ``number``: in its row group; ``text``: its values, as JSON."""
+
+    number: int
+    reason: str
+    text: bytes
+
+
+class _Field(NamedTuple):
+    """``type`` is None if none is declared."""
+
+    name: str
+    type: pa.DataType | None
+    nullable: bool
+
+
+class ParquetRows:
+    """``ParquetRows(fields, types, faults)``. Fields are columns of the file, by name; others are not read.
+
+    A declared type takes what Arrow has for it, if nothing is lost; INT96 is a timestamp in UTC. A field that is no
+    column may be a directory ``field=value`` above the file. ``schema`` as in ``LineFormat``, whose ``pairs`` and
+    ``batch`` it has.
+    """
+
+    def __init__(self, fields: Sequence[str], ddls: Sequence[str | None], faults: Faults):
+        self.schema = schema_of(fields, ddls)
+        self._faults = faults
+        self._fields = [
+            _Field(name, None, True)
+            if ddl is None
+            else _Field(name, field_type(ddl, f"field {name!r}"), nullable(ddl, name))
+            for name, ddl in zip(fields, ddls, strict=True)
+        ]
+
+    def begin(self, path: str, file: "pq.ParquetFile", hint: str) -> list[str]:
+        """The columns to read of this file; ``hint``: where it was first seen. Raises SchemaError if a field is none
+        of its columns, or has a type of which no value is one of the declared type.
+        """
+        self._faults.path = path
+        found = file.schema_arrow
+        self._instants = _instants(file)
+        self._constants: dict[str, pa.Scalar] = {}
+        columns = []
+        for field in self._fields:
+            indices = found.get_all_field_indices(field.name)
+            if len(indices) == 1:
+                columns.append(field.name)
+                _check(field, self._instants.get(field.name, found.field(indices[0]).type), path)
+            else:
+                self._constants[field.name] = _constant(field, path, hint, found.names)
+        return columns
+
+    def blocks(self, batch: pa.RecordBatch, first: int) -> Iterator[pa.RecordBatch | MisfitRow]:
+        """The rows of a batch of the file; ``first``: the number of its first row in the row group."""
+        try:
+            yield self._conformed(batch)
+        except Misfit as misfit:
+            count = batch.num_rows
+            if count > 1:
+                yield from self.blocks(batch.slice(0, count // 2), first)
+                yield from self.blocks(batch.slice(count // 2), first + count // 2)
+            else:
+                yield MisfitRow(first, str(misfit), _text_of(batch))
+
+    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        columns = []
+        for field in self._fields:
+            constant = self._constants.get(field.name)
+            if constant is not None:
+                columns.append(pa.repeat(constant, batch.num_rows))
+                continue
+            column = batch.column(field.name)
+            instant = self._instants.get(field.name)
+            if instant is not None and instant != column.type:
+                column = column.cast(instant)
+            if field.type is not None:
+                try:
+                    column = conform_array(column, field.type, field.nullable)
+                except Misfit as misfit:
+                    value = str(misfit.value)[:SHOWN]
+                    misfit.args = (f"field {field.name!r}: {value} of type {column.type} does not fit {_ddl(field)}",)
+                    raise
+            if _has_text(column.type) and not _is_ascii(column):
+                try:
+                    column = _valid_text(column)
+                except pa.ArrowInvalid as error:
+                    raise Misfit(None, column.type, f"field {field.name!r}: {error}") from None
+            columns.append(column)
+        if self.schema is not None:
+            return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        return pa.RecordBatch.from_arrays(columns, names=[field.name for field in self._fields])
+
+    def batch(self, block: pa.RecordBatch | MisfitRow, offset: int, fixed: bool) -> pa.RecordBatch | None:
+        return block if isinstance(block, pa.RecordBatch) else None
+
+    def pairs(self, block: pa.RecordBatch | MisfitRow, offset: int, fixed: bool) -> Pairs:
+        """The tuples of a block, which is at ``offset``."""
+        if isinstance(block, MisfitRow):
+            if self._faults.take(f"row {block.number} of its row group: {block.reason}", block.text, offset):
+                yield None
+            return
+        try:
+            rows = BatchRows(block).rows(0, block.num_rows)
+        except _NO_VALUE:
+            for number in range(block.num_rows):
+                one = block.slice(number, 1)
+                try:
+                    (row,) = BatchRows(one).rows(0, 1)
+                except _NO_VALUE as error:
+                    if self._faults.take(f"Python has no such value: {error}", _text_of(one), offset):
+                        yield None
+                else:
+                    yield row, offset
+            return
+        for row in rows:
+            yield row, offset
+
+
+def _ddl(field: _Field) -> str:
+    ddl = ddl_of(field.type)
+    return ddl if field.nullable else f"{ddl} not null"
+
+
+def _has_text(type: pa.DataType) -> bool:
+    if types.is_nested(type):
+        return any(_has_text(type.field(number).type) for number in range(type.num_fields))
+    return types.is_string(type) or types.is_large_string(type)
+
+
+def _is_ascii(column: pa.Array) -> bool:
+    """Whether it is seen at once that all its text is: a tenth of the time that a look at each value takes."""
+    if types.is_nested(column.type):
+        return False
+    data = column.buffers()[2]
+    return data is None or data.to_pybytes().isascii()
+
+
+def _valid_text(column: pa.Array) -> pa.Array:
+    """The column. Raises ArrowInvalid for bytes that are no UTF-8, which pyarrow reads as text."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        if not types.is_nested(column.type):
+            raise
+        column = column.take(pa.array(range(len(column)), pa.int64()))  # without what lies beside a slice
+        column.validate(full=True)
+    return column
+
+
+def _check(field: _Field, type: pa.DataType, path: str) -> None:
+    """Raises SchemaError if no value of this type is one of the field's."""
+    try:
+        if field.type is not None:
+            conform_array(pa.array([], type), field.type)
+    except (Misfit, *_NO_VALUE):
+        raise SchemaError(
+            f"column {field.name!r} of {path!r} is {type}, of which field {field.name!r} {_ddl(field)} takes nothing: "
+            f"declare the type that it has, or let files.malformed=skip leave such files out. Given: {str(type)!r}",
+            code="PYSTORM_FORMAT_MISMATCH",
+        ) from None
+
+
+def _constant(field: _Field, path: str, hint: str, columns: list[str]) -> pa.Scalar:
+    """The value of a field that the directories above the file name, as Spark's writers do: ``day=2024-02-29/``."""
+    folders = dict(part.split("=", 1) for part in hint.split("/")[:-1] if "=" in part)
+    text = next((value for name, value in folders.items() if unquote(name) == field.name), None)
+    if text is None or field.name in columns:  # more than one of them
+        raise SchemaError(
+            f"{path!r} has no column {field.name}, or several: name the fields as the file does; files.malformed=skip "
+            f"leaves such files out. Given: {columns!r}",
+            code="PYSTORM_FORMAT_MISMATCH",
+        )
+    value = None if text == _NULL else unquote(text)
+    try:
+        constant = pa.scalar(value, pa.string()).cast(field.type or pa.string())
+        if value is None and not field.nullable:
+            raise ValueError("it may not be null")
+    except (pa.ArrowException, ValueError) as error:
+        raise SchemaError(
+            f"field {field.name!r} of {path!r}, which its directory names, is no {_ddl(field)}: {error}. Declare it "
+            f"as string, or let files.malformed=skip leave such files out. Given: {text!r}",
+            code="PYSTORM_FORMAT_MISMATCH",
+        ) from None
+    return constant
+
+
+def _instants(file: "pq.ParquetFile") -> dict[str, pa.DataType]:
+    """The types of columns with INT96, which Spark writes for an instant and Arrow reads as local time."""
+    schema = file.metadata.schema
+    kinds = [schema.column(number).physical_type for number in range(len(schema))]
+    if "INT96" not in kinds:
+        return {}
+    leaves = iter(kinds)
+    found = {field.name: _instant(field.type, leaves) for field in file.schema_arrow}
+    return {field.name: found[field.name] for field in file.schema_arrow if found[field.name] != field.type}
+
+
+def _instant(type: pa.DataType, leaves: Iterator[str]) -> pa.DataType:
+    """``leaves``: the kinds of the columns inside of it, in their order, which are taken out."""
+    if isinstance(type, pa.BaseExtensionType):
+        type = type.storage_type
+    if types.is_struct(type):
+        return pa.struct([field.with_type(_instant(field.type, leaves)) for field in type])
+    if types.is_list(type) or types.is_large_list(type) or types.is_fixed_size_list(type):
+        value = _instant(type.value_type, leaves)
+        return type if value == type.value_type else pa.list_(type.value_field.with_type(value))
+    if types.is_map(type):
+        return pa.map_(_instant(type.key_type, leaves), type.item_field.with_type(_instant(type.item_type, leaves)))
+    is_instant = next(leaves) == "INT96" and types.is_timestamp(type) and type.tz is None
+    return pa.timestamp(type.unit, "UTC") if is_instant else type
+
+
+def _text_of(row: pa.RecordBatch) -> bytes:
+    """The only row of a batch as JSON."""
+    values: Mapping[str, Any] = {}
+    try:
+        (values,) = row.to_pylist()
+    except _NO_VALUE:
+        values = {field.name: str(column) for field, column in zip(row.schema, row.columns, strict=True)}
+    return json.dumps(values, default=str, ensure_ascii=False).encode("utf-8", "backslashreplace")
