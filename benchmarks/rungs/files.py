@@ -1,16 +1,18 @@
-"""Rows/s of files: blocks of lines as Arrow columns, against the same spout by tuple, and against Spark's own source.
+"""Rows/s of files: blocks as Arrow columns, against the same spout by tuple, and against Spark's own source.
 
     lines           log lines of 100 bytes
     csv             60 bytes of five typed columns: integer, text, double, boolean, timestamp
     ndjson          objects of 200 bytes, five of whose values are typed columns, the others passed over
     ndjson-spark    the same, eight files, through Spark, against Spark's source ``json`` with the same schema
+    parquet         the five typed columns of a file that has a sixth, a text of 100 bytes; row groups of 100,000
+    parquet-spark   the same, eight files, through Spark, against Spark's source ``parquet`` with the same schema
 
 A worker reads a whole file, planned as a micro-batch is, and its record batches are dropped, as a sink ``noop`` drops
 them. The peer is the same spout by ``next_tuple``, as it reads for bolts of rows. Both in turn; the file is in the
 page cache. Time is that of the process, so that what else the machine does counts less.
 
-``ndjson-spark`` is a streaming query into the sink ``noop`` that reads all files in one micro-batch, two cores, both
-sides in turn, each once before it counts. Time is what Spark reports for adding the batch.
+``…-spark`` is a streaming query into the sink ``noop`` that reads all files in one micro-batch, two cores, both sides
+in turn, each once before it counts. Time is what Spark reports for adding the batch.
 """
 
 import json
@@ -21,6 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark
 
 from benchmarks.harness.ladder import Settings
@@ -36,6 +40,8 @@ ASKED = 3.0
 ASKED_OVER_SPARK = 1.5
 FILES = 8
 ROWS_PER_FILE = 150_000
+ROWS_PER_WHOLE_FILE = 1_000_000
+ROWS_PER_GROUP = 100_000
 ROWS, QUICK_ROWS = 400_000, 2_000
 TEXT = "a message of some words " * 4
 
@@ -48,11 +54,11 @@ class RowsSpout(FilesSpout):
 
 
 class Case(NamedTuple):
-    """A format and its file."""
+    """A format and its file: ``write(path, numbers)`` makes it."""
 
     format: str
     fields: list[str]
-    line: Callable[[int], str]
+    write: Callable[[Path, range], Any]
     asked: float | None
 
 
@@ -71,24 +77,53 @@ def _object(n: int) -> str:
     return json.dumps(values | {"text": "x" * (200 - len(json.dumps(values)))})
 
 
+def _text(line: Callable[[int], str]) -> Callable[[Path, range], Any]:
+    return lambda path, numbers: path.write_text("".join(f"{line(n)}\n" for n in numbers))
+
+
+def _columns(path: Path, numbers: range) -> None:
+    columns = {
+        "id": list(numbers),
+        "item": [f"item-{n % 1000:04d}" for n in numbers],
+        "price": [n / 8 for n in numbers],
+        "sold": [n % 2 == 0 for n in numbers],
+        "at": pa.array([1_709_208_000_000_000 + n for n in numbers], pa.timestamp("us", "UTC")),
+        "text": [f"{n:09d} {TEXT}"[:100] for n in numbers],
+    }
+    pq.write_table(pa.table(columns), path, row_group_size=ROWS_PER_GROUP)
+
+
+TYPED = ["id long", "item string", "price double", "sold boolean", "at timestamp"]
 CASES = {
-    "lines": Case("lines", ["line string"], _log_line, ASKED),
-    "csv": Case("csv", ["id long", "item string", "price double", "sold boolean", "at timestamp"], _record, ASKED),
-    "ndjson": Case("ndjson", ["id long", "item string", "price double", "sold boolean", "at timestamp"], _object, None),
+    "lines": Case("lines", ["line string"], _text(_log_line), ASKED),
+    "csv": Case("csv", TYPED, _text(_record), ASKED),
+    "ndjson": Case("ndjson", TYPED, _text(_object), None),
+    "parquet": Case("parquet", TYPED, _columns, None),
 }
+THROUGH_SPARK = {"ndjson": ("json", ROWS_PER_FILE, ASKED_OVER_SPARK), "parquet": ("parquet", ROWS_PER_WHOLE_FILE, None)}
 
 
 class NdjsonFiles(Topology):
     """A folder of them → output."""
 
-    lines = FilesSpout.spec(format="ndjson", fields=CASES["ndjson"].fields)
+    lines = FilesSpout.spec(format="ndjson", fields=TYPED)
+
+
+class ParquetFiles(Topology):
+    """As ``NdjsonFiles``."""
+
+    lines = FilesSpout.spec(format="parquet", fields=TYPED)
+
+
+TOPOLOGIES = {"ndjson": NdjsonFiles, "parquet": ParquetFiles}
 
 
 def run(settings: Settings) -> Iterator[Record]:
     """One record per case."""
     yield from over_tuples(settings)
-    if settings.wants("ndjson-spark"):
-        yield over_spark(settings)
+    for name in THROUGH_SPARK:
+        if settings.wants(f"{name}-spark"):
+            yield over_spark(settings, name)
 
 
 def over_tuples(settings: Settings) -> Iterator[Record]:
@@ -99,7 +134,7 @@ def over_tuples(settings: Settings) -> Iterator[Record]:
             if not settings.wants(name):
                 continue
             path = Path(folder, name)
-            path.write_text("".join(f"{case.line(n)}\n" for n in range(rows)))
+            case.write(path, range(rows))
             readers = [_reader(cls, path, case, rows) for cls in (FilesSpout, RowsSpout)]
             columns, tuples = in_turn(readers, settings.runs_of(9))
             yield record(
@@ -148,43 +183,45 @@ def in_turn(readers: list[Callable[[], float]], rounds: int) -> list[list[float]
     return times
 
 
-def over_spark(settings: Settings) -> Record:
-    """Objects through Spark, by our source and by its own."""
-    rows = QUICK_ROWS if settings.quick else ROWS_PER_FILE
+def over_spark(settings: Settings, name: str) -> Record:
+    """Files of a format through Spark, by our source and by its own."""
+    theirs, rows, asked = THROUGH_SPARK[name]
+    if settings.quick:
+        rows = QUICK_ROWS
     seen: dict[str, list[float]] = defaultdict(list)
     with spark_session() as (spark, folder):
         data = folder / "data"
         data.mkdir()
-        lines = "".join(f"{_object(n)}\n" for n in range(1, rows))
         for number in range(FILES):
-            # Its first line is its own: files that are alike may be one file that was renamed.
-            Path(data, f"part-{number}.json").write_text(f"{_object(number * rows)}\n{lines}")
-        for number in range(1 + settings.runs_of(5)):
-            for name, load in (("ours", _ours), ("spark", _sparks)):
+            # Other rows in each: text files that are alike may be one file that was renamed.
+            CASES[name].write(Path(data, f"part-{number}"), range(number * rows, (number + 1) * rows))
+        loads = (("ours", _ours(name)), ("spark", _sparks(theirs)))
+        for run in range(1 + settings.runs_of(5)):
+            for side, load in loads:
                 rate = _through_spark(load(spark, str(data)), FILES * rows, folder)
-                if number > 0:
-                    seen[name].append(rate)
+                if run > 0:
+                    seen[side].append(rate)
     return record(
         "files",
-        "ndjson-spark",
+        f"{name}-spark",
         seen["ours"],
         "rows/s",
-        peer="Spark's json source",
+        peer=f"Spark's {theirs} source",
         peer_version=f"pyspark {pyspark.__version__}",
         peer_values=seen["spark"],
-        asked=ASKED_OVER_SPARK,
+        asked=asked,
         rows=FILES * rows,
     )
 
 
-def _ours(spark: Any, path: str) -> Any:
+def _ours(name: str) -> Callable[[Any, str], Any]:
     from pystorm_source import read_stream
 
-    return read_stream(spark, NdjsonFiles, path=path, **UNCONTROLLED)
+    return lambda spark, path: read_stream(spark, TOPOLOGIES[name], path=path, **UNCONTROLLED)
 
 
-def _sparks(spark: Any, path: str) -> Any:
-    return spark.readStream.schema(", ".join(CASES["ndjson"].fields)).json(path)
+def _sparks(format: str) -> Callable[[Any, str], Any]:
+    return lambda spark, path: spark.readStream.schema(", ".join(TYPED)).format(format).load(path)
 
 
 def _through_spark(frame: Any, rows: int, folder: Path) -> float:
