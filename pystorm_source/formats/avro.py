@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from fastavro import schemaless_reader
+from pyarrow import types
 
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.avro_schema import AvroSchema
@@ -48,25 +49,68 @@ class Avro:
             type = _fitting(self._reader, type, side)
         self.type = type
         self._form: Form | None = None if type is None else form_of(type, whole=False)
+        self._parts: list[tuple[str, Form | None, pa.Field]] = []
+        if type is not None and types.is_struct(type):
+            self._parts = [(field.name, form_of(field.type, whole=False), field) for field in type]
         self._schemas: dict[int, Any] = {}
 
     def values(self, data: Sequence[bytes | None], bad: dict[int, str]) -> list[Any]:
+        return self._shaped(self._read_all(data, bad), bad)
+
+    def array(self, data: Sequence[bytes | None], bad: dict[int, str]) -> pa.Array:
+        found = self._read_all(data, bad)
+        if self._parts:
+            try:
+                return self._struct_of(found)
+            except Malformed:  # of one of them, which has to be named
+                pass
+        return pa.array(self._shaped(found, bad), self.type)
+
+    def _read_all(self, data: Sequence[bytes | None], bad: dict[int, str]) -> list[Any]:
+        """The values as fastavro reads them."""
         unknown: dict[int, str] = {}
         found: list[Any] = []
         for index, each in enumerate(data):
             value = None
             if each is not None:
                 try:
-                    value = self._value(each, unknown)
+                    value = self._read(each, unknown)
                 except Malformed as error:
                     bad[index] = str(error)
             found.append(value)
         return found
 
-    def array(self, data: Sequence[bytes | None], bad: dict[int, str]) -> pa.Array:
-        return pa.array(self.values(data, bad), self.type)
+    def _shaped(self, found: list[Any], bad: dict[int, str]) -> list[Any]:
+        """These values in their form."""
+        if self._form is None:
+            return found
+        shaped: list[Any] = []
+        for index, each in enumerate(found):
+            value = None
+            if each is not None:
+                try:
+                    value = self._form(each)
+                except Malformed as error:
+                    bad[index] = str(error)
+            shaped.append(value)
+        return shaped
 
-    def _value(self, data: bytes, unknown: dict[int, str]) -> Any:
+    def _struct_of(self, records: list[dict[str, Any] | None]) -> pa.StructArray:
+        """Records as a column, field by field: that spares a dict for each. Raises Malformed if one does not fit."""
+        nulls = [each is None for each in records]
+        filled = [each or {} for each in records] if any(nulls) else records
+        columns = []
+        for name, form, field in self._parts:
+            column = [each.get(name) for each in filled]  # type: ignore[union-attr]
+            if not field.nullable and None in column:
+                raise Malformed("it may not be null")
+            if form is not None:
+                column = [None if each is None else form(each) for each in column]
+            columns.append(pa.array(column, field.type))
+        mask = pa.array(nulls) if any(nulls) else None
+        return pa.StructArray.from_arrays(columns, fields=list(self.type), mask=mask)  # type: ignore[arg-type]
+
+    def _read(self, data: bytes, unknown: dict[int, str]) -> Any:
         if data[:1] != b"\0" or len(data) < _FRAME:
             raise Malformed(
                 "it does not begin with a zero byte and the id of a schema, as Confluent's serializers write"
@@ -82,7 +126,7 @@ class Avro:
             raise Malformed(f"{type(error).__name__}: {error}") from None
         if rest.tell() != len(data):
             raise Malformed(f"{len(data) - rest.tell()} bytes are left over after the value")
-        return value if self._form is None or value is None else self._form(value)
+        return value
 
     def _schema(self, id: int, unknown: dict[int, str]) -> Any:
         """The schema for records of this id. ``unknown``: ids without one, and why; the registry is asked again with
