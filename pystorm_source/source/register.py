@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +17,7 @@ from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.request import ReadRequest
-from pystorm_source.source.worker_python import ensure_worker_python, quick_python
+from pystorm_source.source.worker_python import ensure_worker_python, is_default_python, quick_python
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -308,13 +309,14 @@ def _source_named(name: str) -> type[PystormDataSource]:
 
 
 def _use_this_python(spark: "SparkSession") -> None:
-    """If the user chose no Python and all runs on this machine, the session runs this one instead of ``python3`` of
-    PATH."""
-    if "PYSPARK_PYTHON" not in ensure_worker_python():
+    """If the user chose no Python and all runs on this machine, the session runs this one, as it starts quickest,
+    instead of ``python3`` of PATH. ``prepare_spark()`` before the session is no choice: it cannot know the master."""
+    ensure_worker_python()
+    if not is_default_python():
         return
     try:
         context = spark.sparkContext
     except Exception:  # Spark Connect has none; the server chooses
         return
-    if (context.master or "").startswith("local") and context.pythonExec == "python3":
+    if (context.master or "").startswith("local") and context.pythonExec in ("python3", sys.executable):
         context.pythonExec = quick_python()

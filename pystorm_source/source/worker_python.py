@@ -7,6 +7,9 @@ from pathlib import Path
 QUICK = "pystorm-python"
 """A script of this package, installed beside the interpreter."""
 
+_set_by_default: str | None = None
+"""What ``ensure_worker_python`` has put into ``PYSPARK_PYTHON`` because the user had chosen none."""
+
 
 def quick_python() -> str:
     """The program that starts this interpreter with pyspark from site-packages, for ``PYSPARK_PYTHON``.
@@ -36,11 +39,18 @@ def ensure_worker_python(wanted: str = "") -> dict[str, str]:
     Returns:
         The variables that were set by this call.
     """
+    global _set_by_default
     chosen = os.environ.get("PYSPARK_PYTHON") or wanted or sys.executable
     added = {}
     if not os.environ.get("PYSPARK_PYTHON"):
         added["PYSPARK_PYTHON"] = chosen
+        _set_by_default = None if wanted else chosen
     if not os.environ.get("PYSPARK_DRIVER_PYTHON"):
         added["PYSPARK_DRIVER_PYTHON"] = chosen
     os.environ.update(added)
     return added
+
+
+def is_default_python() -> bool:
+    """Whether ``PYSPARK_PYTHON`` is what ``ensure_worker_python`` has set for want of a choice."""
+    return _set_by_default is not None and os.environ.get("PYSPARK_PYTHON") == _set_by_default

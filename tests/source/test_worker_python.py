@@ -7,11 +7,13 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyspark
 import pytest
 
+from pystorm_source.source.register import _use_this_python
 from pystorm_source.source.worker_python import ensure_worker_python, quick_python
 
 SCRIPT = Path(__file__).resolve().parents[2] / "pystorm_source" / "source" / "pystorm-python"
@@ -20,6 +22,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "pystorm_source" / "source" / "py
 @pytest.fixture(autouse=True)
 def unset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setattr("pystorm_source.source.worker_python._set_by_default", None)
     os.environ.pop("PYSPARK_PYTHON", None)
     os.environ.pop("PYSPARK_DRIVER_PYTHON", None)
 
@@ -45,6 +48,29 @@ def test_the_quick_program_is_this_python_unless_it_is_not_installed(monkeypatch
     assert quick_python() == str(tmp_path / "pystorm-python")
     assert ensure_worker_python(quick_python())["PYSPARK_PYTHON"] == str(tmp_path / "pystorm-python")
     assert ensure_worker_python() == {}
+
+
+def session(master: str, python: str) -> Any:
+    return SimpleNamespace(sparkContext=SimpleNamespace(master=master, pythonExec=python))
+
+
+@pytest.mark.parametrize("before", ["python3", sys.executable])
+def test_a_local_session_takes_the_quick_program_though_the_default_was_set_before(monkeypatch, before):
+    monkeypatch.setattr("pystorm_source.source.register.quick_python", lambda: "/env/bin/pystorm-python")
+    if before == sys.executable:
+        ensure_worker_python()  # as prepare_spark() does, before there is a session whose master it could ask
+    local, cluster = session("local[2]", before), session("spark://host:7077", before)
+    _use_this_python(local)
+    _use_this_python(cluster)
+    assert (local.sparkContext.pythonExec, cluster.sparkContext.pythonExec) == ("/env/bin/pystorm-python", before)
+
+
+def test_a_local_session_keeps_the_python_that_was_chosen(monkeypatch):
+    monkeypatch.setattr("pystorm_source.source.register.quick_python", lambda: "/env/bin/pystorm-python")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    local = session("local[2]", sys.executable)
+    _use_this_python(local)
+    assert local.sparkContext.pythonExec == sys.executable
 
 
 def imported_from(program: Path, path: str) -> dict[str, Any]:
