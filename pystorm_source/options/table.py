@@ -4,7 +4,6 @@
 objects: ``Plan`` and ``ReadRequest`` carry them.
 """
 
-import difflib
 import functools
 import typing
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,7 @@ from msgspec import Meta
 
 from pystorm_source.errors import LONGEST_GIVEN, OptionError, cut, given
 from pystorm_source.options.accepted import accepted
+from pystorm_source.options.near_key import near_key
 from pystorm_source.redaction import redacted
 
 
@@ -29,6 +29,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The keys that end a batch read: a stream refuses them."""
     common: ClassVar[tuple[str, ...]] = ()
     """The keys that most jobs look at, in the order in which the pages show them, before all others."""
+    usual: ClassVar[tuple[str, ...]] = ()
+    """Keys out of its families that most users know: proposed if a key is near to one of them."""
     takes_json: ClassVar[frozenset[str]] = frozenset()
     """The keys whose text may be JSON: ``read_stream`` takes a dict for them."""
 
@@ -114,12 +116,13 @@ def declared_by(component: type) -> tuple[type[Options], ...]:
 def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Iterable[str] = ()) -> None:
     """Raises OptionError for the first key that neither a table nor ``also`` has, with the nearest known one. Case does
     not count."""
+    tables, also = tuple(tables), tuple(also)
     named = {key.lower(): key for table in tables for key in fields_of(table)}
     known = {key.lower(): key for key in also} | named
     for key in given:
         if key.lower() not in known and family_of(key, named.values()) is None:
-            near = difflib.get_close_matches(key.lower(), known, n=1)
-            remedy = f"did you mean {known[near[0]]!r}?" if near else f"known are: {', '.join(sorted(named.values()))}."
+            near = near_key(key, [*named.values(), *(usual for table in tables for usual in table.usual)], also)
+            remedy = f"did you mean {near!r}?" if near else f"known are: {', '.join(sorted(named.values()))}."
             raise OptionError(
                 f"unknown option {key!r}: {remedy} A key of your own goes into option 'config' or into "
                 f"Topology.config. Given: {key!r}",

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -17,6 +17,8 @@ from pystorm_source.spouts.kafka.properties import client_properties
 
 class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
     """Options of the Kafka spouts: set by ``KafkaSpout.spec``, in a config, or as options of the reader."""
+
+    usual: ClassVar[tuple[str, ...]] = ("kafka.bootstrap.servers", "kafka.group.id", "kafka.isolation.level")
 
     client: Annotated[
         dict[str, Any] | None,
