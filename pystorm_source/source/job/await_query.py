@@ -10,7 +10,7 @@ from pystorm_source.errors import ArgumentError, ArgumentTypeError, given
 from pystorm_source.source.hold import held
 from pystorm_source.source.job.explain import explain
 from pystorm_source.source.job.signals import STATUS, Signals
-from pystorm_source.source.job.standing import name_of, standing
+from pystorm_source.source.job.standing import REPLACED, is_replaced, name_of, standing
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
@@ -34,7 +34,8 @@ def await_query(
     finished first, within ``stop_timeout`` seconds; a second signal breaks it off at once. One or two lines on
     standard error say where each query stands. Started again with its checkpoint it goes on there.
 
-    If a query fails, the others are stopped in the same way, and ``explain`` says why.
+    If a query fails, the others are stopped in the same way, and ``explain`` says why. If Spark has stopped one because
+    another one was started with its checkpoint, a line on standard error says so.
 
     Exit status of a script: 0 if the queries have ended by themselves, 1 if one has failed, 130 after SIGINT, 143
     after SIGTERM. Under spark-submit it is that of spark-submit, too.
@@ -80,6 +81,8 @@ def await_query(
     with Signals(gateway) as signals:
         while not signals.count and all(query.isActive or query.exception() is None for query in waiting):
             if not any(query.isActive for query in waiting):
+                for query in filter(is_replaced, waiting):
+                    _say(f"{name_of(query)} {REPLACED}; {standing(query)}")
                 return
             signals.wait(POLL_SECONDS)
         if signals.count:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.errors import ArgumentTypeError, PystormError, TupleFailed, cut, given
 from pystorm_source.failure_block import FailureBlock
-from pystorm_source.source.job.standing import name_of, standing
+from pystorm_source.source.job.standing import REPLACED, is_replaced, name_of, standing
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryTerminatedEvent
@@ -23,11 +23,17 @@ _CONDITION = re.compile(r"\[[A-Z][A-Z_0-9.]{3,}\] .*")
 _INSTEAD_OF_NONE = ": query.exception() is None if it has not failed, so give the query, explain(query)"
 _OF_PYTHON = re.compile(r"^(?!org\.|java|scala\.)(?:\w+\.)*(\w+(?:Error|Exception|Failed): .+)", re.MULTILINE)
 """The last line of a traceback of Python's, which Spark's messages hold somewhere within."""
-_NO_ANSWER = "Python worker failed to connect back"
-_NO_ANSWER_REMEDY = (
-    "The Python that Spark started did not answer in time, or could not start: start the job again; if it comes back, "
-    "`pystorm-source check` measures that Python and names the remedy"
+_OWN_CHECKPOINT = (
+    "another query runs with the same checkpointLocation, perhaps in another process: stop it, or give each query a "
+    "checkpointLocation of its own. What this one has not committed is read by the other one"
 )
+_REMEDIES = {
+    "Python worker failed to connect back": "The Python that Spark started did not answer in time, or could not start: "
+    "start the job again; if it comes back, `pystorm-source check` measures that Python and names the remedy",
+    "[CONCURRENT_STREAM_LOG_UPDATE]": _OWN_CHECKPOINT,
+    "[CONCURRENT_QUERY]": _OWN_CHECKPOINT,
+}
+"""What stands in a failure that is not ours → what to do about it."""
 _HEADER = re.compile(r"^.*?terminated with exception: ", re.DOTALL)
 
 
@@ -95,7 +101,10 @@ def _of_query(query: "StreamingQuery") -> Explanation:
     error = query.exception()
     if error is not None:
         return _explained(str(error))
-    state = "runs" if query.isActive else "was stopped, or has read all; it has not failed"
+    if query.isActive:
+        state = "runs"
+    else:
+        state = REPLACED if is_replaced(query) else "was stopped, or has read all; it has not failed"
     return Explanation(f"{name_of(query)} {state}; {standing(query)}")
 
 
@@ -106,8 +115,8 @@ def _explained(text: str) -> Explanation:
     own: Any = _OWN.search(text)
     if own is not None:
         return Explanation(own[1].strip())
-    remedy = f"\n  remedy: {_NO_ANSWER_REMEDY}" if _NO_ANSWER in text else ""
-    return Explanation(f"no error of pystorm-source is in it. It says: {reason_in(text)}{remedy}")
+    remedies = (f"\n  remedy: {remedy}" for said, remedy in _REMEDIES.items() if said in text)
+    return Explanation(f"no error of pystorm-source is in it. It says: {reason_in(text)}{next(remedies, '')}")
 
 
 def reason_in(text: str) -> str:

@@ -13,10 +13,29 @@ if TYPE_CHECKING:
 MOST_PARTITIONS = 3
 """Partitions whose offsets are shown, of each spout. More: the line is not read."""
 
+REPLACED = (
+    "was stopped by Spark, for another query was started with the same checkpointLocation: give each query one of its "
+    "own; with spark.sql.streaming.stopActiveRunOnRestart=false the second one is refused instead"
+)
+"""What is said of a query that ``is_replaced``."""
+
 
 def name_of(query: "StreamingQuery") -> str:
     """Its name, or the begin of its id."""
     return f"query {query.name!r}" if query.name else f"query {str(query.id).partition('-')[0]}"
+
+
+def is_replaced(query: "StreamingQuery") -> bool:
+    """Whether Spark has stopped it because its session runs another query with the same checkpoint."""
+    if query.isActive:
+        return False
+    if hasattr(query, "_jsq"):
+        from pyspark.sql.streaming.query import StreamingQueryManager
+
+        manager = StreamingQueryManager(query._jsq.sparkSession().streams())
+    else:  # Spark Connect
+        manager = query._session.streams  # type: ignore[attr-defined]
+    return any(str(other.id) == str(query.id) and str(other.runId) != str(query.runId) for other in manager.active)
 
 
 def standing(query: "StreamingQuery") -> str:

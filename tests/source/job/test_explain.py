@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from pystorm_source import explain
+from pystorm_source import await_query, explain
 from pystorm_source.errors import OptionError
 from pystorm_source.source.job.explain import Explanation
 from tests.source import failing
@@ -87,15 +87,25 @@ def test_a_batch_read_wrong_options_and_what_is_not_ours(spark):
 
 @pytest.mark.spark
 @pytest.mark.timeout(180)
-def test_a_query_that_has_not_failed(spark, world):
+def test_a_query_that_has_not_failed(spark, world, tmp_path, capsys):
     world.put(a=5)
     frame = spark.readStream.format("pystorm").options(**world.options()).load()
-    query = frame.writeStream.format("noop").queryName("healthy").start()
+    writer = frame.writeStream.format("noop").queryName("healthy").option("checkpointLocation", str(tmp_path / "c"))
+    query = writer.start()
     try:
         query.processAllAvailable()
         assert explain(query) == (
             "query 'healthy' runs; last micro-batch 0, 5 rows; read up to numbers: 'a' 5; backlog 0 offsets"
         )
+        other = writer.queryName("other").start()  # Spark stops the first one, which has not failed
+        try:
+            assert query.exception() is None and other.isActive
+            assert explain(query).startswith("query 'healthy' was stopped by Spark, for another query was started with")
+            await_query(query)
+            said = capsys.readouterr().err
+            assert "query 'healthy' was stopped by Spark" in said and "checkpointLocation: give each" in said
+        finally:
+            other.stop()
     finally:
         query.stop()
     assert explain(query).startswith(
@@ -123,6 +133,13 @@ def test_a_python_that_did_not_answer_is_told_with_a_remedy():
     said, remedy = explain(f"Job aborted: Python worker failed to connect back.{JAVA}").splitlines()
     assert said == "no error of pystorm-source is in it. It says: Job aborted: Python worker failed to connect back."
     assert remedy.startswith("  remedy: ") and "start the job again" in remedy and "`pystorm-source check`" in remedy
+
+
+@pytest.mark.parametrize("condition", ["CONCURRENT_STREAM_LOG_UPDATE", "CONCURRENT_QUERY"])
+def test_two_queries_with_one_checkpoint_are_told_with_a_remedy(condition):
+    said, remedy = explain(f"[{condition}] Multiple streaming jobs detected for 0.{JAVA}").splitlines()
+    assert said.endswith(f"It says: [{condition}] Multiple streaming jobs detected for 0.")
+    assert remedy.startswith("  remedy: another query runs with the same checkpointLocation") and "stop it" in remedy
 
 
 @pytest.mark.parametrize("given", [5, None, object, ["text"]])
