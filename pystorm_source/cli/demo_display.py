@@ -11,9 +11,21 @@ from pystorm_source.cli.demo_query import MicroBatch
 
 HEAD = f"{'micro-batch':>11}  {'took':>6}  {'target':>6}  {'budget':>7}  {'backlog':>8}  {'pressure':>8}  reason"
 LEGEND = (
-    "-> each micro-batch is to take its target, so it may read its budget. pressure: the work that waits, 100 % fills "
-    "one micro-batch; reason: why it reads no more (docs/ADMISSION.md)"
+    "-> each micro-batch is to take its target, so it may read its budget. pressure: the work that waits, 1 x fills "
+    "one micro-batch, 10 x fills ten; reason: why it reads no more (docs/ADMISSION.md)"
 )
+_REASONS = {
+    "none": "none: all that waits is read",
+    "first batch": "first batch: nothing is measured yet",
+    "rate": "rate: there is no time for more",
+    "probing": "probing: it finds out what goes",
+    "failures": "failures: tuples failed",
+    "overhead": "overhead: much time goes to the sink",
+    "overrun": "overrun: it took longer than its tasks",
+    "no report": "no report: its tasks told nothing",
+    "user limit": "user limit: as you have set it",
+}
+"""The words of docs/ADMISSION.md, each with a few of its meaning: the table is read before that page."""
 
 
 class Silence:
@@ -48,10 +60,10 @@ class Lines(Silence):
             self.line(LEGEND)
             self.line(HEAD)
             self._headed = True
-        target, pressure = _known(done.target, "{:.1f} s"), _known(done.pressure, "{} %")
+        target, reason = _known(done.target, "{:.1f} s"), _REASONS.get(done.reason, done.reason)
         self.line(
             f"{done.number:>11}  {done.seconds:>4.1f} s  {target:>6}  {kilobytes(done.budget):>7}  "
-            f"{kilobytes(done.backlog):>8}  {pressure:>8}  {done.reason}".rstrip()
+            f"{kilobytes(done.backlog):>8}  {micro_batches(done.pressure):>8}  {reason}".rstrip()
         )
 
 
@@ -79,6 +91,11 @@ class Terminal(Lines):
 def kilobytes(number: int | None) -> str:
     """A number of bytes for people; - if it is not known."""
     return _known(None if number is None else number / 1000, "{:,.0f} KB")
+
+
+def micro_batches(percent: int | None) -> str:
+    """A pressure as the number of micro-batches that the work fills, 413 x; - if it is not known."""
+    return _known(None if percent is None else percent / 100, "{:,.0f} x" if (percent or 0) >= 1000 else "{:.1f} x")
 
 
 def _known(value: float | None, form: str) -> str:

@@ -14,12 +14,13 @@ import pytest
 
 from pystorm_source.cli.demo import remedy
 from pystorm_source.cli.demo_acts import Kill, Slowdown, set_service
-from pystorm_source.cli.demo_display import Lines
+from pystorm_source.cli.demo_display import Lines, micro_batches
 from pystorm_source.cli.demo_proof import Proof
 from pystorm_source.cli.demo_query import MicroBatch
 from pystorm_source.cli.demo_text import PROSE, GrowingFiles, gather
 from pystorm_source.cli.word_count import WordCount
 from pystorm_source.errors import WorldError
+from pystorm_source.source.admission import Reason
 from pystorm_source.testing import run_topology
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -285,7 +286,7 @@ def test_on_a_terminal_lines_stay_above_one_that_lives():
     assert process.returncode == 0, seen
     text = seen.decode()
     assert "[red]first[/]\r\n" in text and "this goes on" in text
-    assert re.search(r"micro-batch +took .*\r\n", text) and re.search(r"3 +1\.2 s .* 210 % +rate *\r\n", text)
+    assert re.search(r"micro-batch +took .*\r\n", text) and re.search(r"3 +1\.2 s .* 2\.1 x +rate: .*\r\n", text)
 
 
 def test_a_spark_that_says_little_of_a_source_is_shown_with_dashes(capsys):
@@ -295,6 +296,24 @@ def test_a_spark_that_says_little_of_a_source_is_shown_with_dashes(capsys):
     assert head.split() == ["micro-batch", "took", "target", "budget", "backlog", "pressure", "reason"]
     assert line.split() == ["3", "1.2", "s", "-", "-", "-", "-"]
     assert micro_batch(1, None).allowed == 7
+
+
+@pytest.mark.parametrize(
+    ("percent", "shown"),
+    [(None, "-"), (0, "0.0 x"), (21, "0.2 x"), (210, "2.1 x"), (41_322, "413 x"), (10**6, "10,000 x")],
+)
+def test_pressure_is_the_number_of_micro_batches_that_the_work_fills(percent, shown):
+    assert micro_batches(percent) == shown
+
+
+def test_each_reason_is_shown_with_its_meaning(capsys):
+    shown = Lines()
+    for number, reason in enumerate(Reason):
+        shown.micro_batch(MicroBatch(number, 0.0, 12.5, 10, 5_000, 9_000, 10.5, 70_000, 90_000, 10**6, reason.text))
+    _, head, *lines = capsys.readouterr().out.splitlines()
+    for reason, line in zip(Reason, lines, strict=True):
+        word, _, meaning = line[head.index("reason") :].partition(": ")
+        assert word == reason.text and len(meaning) > 8 and len(line) <= 100
 
 
 def test_an_error_is_one_line_with_a_remedy(monkeypatch):

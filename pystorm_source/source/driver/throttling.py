@@ -98,12 +98,12 @@ class ThrottleLog:
             logger.info("micro-batches are not throttled any more: all that waits is read, up to limits of your own")
         else:
             logger.info(
-                "micro-batches read at most %d offsets (%s): pressure %d %%, %d offsets wait, target %d ms (the words: "
-                "docs/ADMISSION.md, Reading the progress)",
+                "micro-batches read at most %d offsets (%s): the %d that wait fill %s micro-batches of %d ms (the "
+                "words: docs/ADMISSION.md, Reading the progress)",
                 limit,
                 throttling.reason.text,
-                throttling.pressure,
                 backlog,
+                f"{(throttling.pressure or 0) / 100:,.1f}",
                 throttling.target_millis,
             )
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 
 import pytest
 
@@ -131,7 +132,7 @@ def test_a_change_of_the_limit_is_said_once(endless, caplog):
         query.plan(seconds=0.5)
     said = [record.getMessage() for record in caplog.records if "micro-batches read at most" in record.getMessage()]
     assert len(said) == 1
-    assert "first batch" in said[0]
+    assert re.search(r"\(first batch\): the \d+ that wait fill [\d.,]+ micro-batches of \d+ ms \(", said[0])
 
 
 def test_a_limit_of_the_users_own_is_no_news(endless, caplog):
