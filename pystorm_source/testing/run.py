@@ -10,6 +10,7 @@ from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
 from pystorm_source.errors import ArgumentError, TopologyError, TopologyTimeoutError, TupleFailed, given
 from pystorm_source.plan import Plan, check_meetings, compile_plan
+from pystorm_source.testing.inner_types import InnerTypes
 from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
 from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call, interrupted_threads, watched_clock
@@ -54,18 +55,19 @@ def run_topology(
         together (bool): one worker runs all spouts at once, as Storm does and Spark does not. Defaults to False.
         errors (str): "raise", or "collect": what ends the run is in ``Result.errors``, too, and its micro-batch has no
             rows. Defaults to 'raise'.
-        check_types (bool): a value of an open stream that does not fit its declared type fails its emit, as in Spark.
-            Defaults to True.
+        check_types (bool): a value of an open stream that does not fit its declared type fails its emit, as in Spark;
+            one of an inner stream fails the run after its micro-batch, though Spark would pass it on. Defaults to True.
 
     Returns:
         Result: rows, counts and errors.
 
     Raises:
-        TupleFailed: a component raised, or a tuple was given up; its cause is the component's own exception.
+        TupleFailed: a component raised, or a tuple was given up; its cause is the component's own exception. A value
+            does not fit its declared type.
         TopologyTimeoutError: the run took longer than ``timeout``; it names what was still running.
         TopologyError: it cannot run as it is declared, or Spark's reader would refuse it, as its spouts are to meet.
         OptionError: a wrong option.
-        SchemaError: a declared type of an open stream is none.
+        SchemaError: a declared type is none.
         ArgumentError: ``errors`` is neither "raise" nor "collect".
 
     Example:
@@ -119,6 +121,7 @@ def run_watched(
                 plays[spout].repeat()
 
     output = OutputPlan.typed(plan) if check_types else None
+    inner_types = InnerTypes(plan) if check_types else None
     streams = [(component.name, stream.name) for component in plan.components for stream in plan.streams_of(component)]
     run = LocalRun(plan, watched, seed, streams, clock, give_plays, together, output)
     for play in plays.values():
@@ -129,7 +132,7 @@ def run_watched(
     try:
         with Watchdog(timeout):
             try:
-                _run_to_the_end(run, plays)
+                _run_to_the_end(run, plays, inner_types)
             except TupleFailed as error:
                 ended_by = error
             except TooLong as error:
@@ -172,7 +175,7 @@ def _plays_of(plan: Plan, clock: Clock) -> dict[str, Play]:
     return plays
 
 
-def _run_to_the_end(run: LocalRun, plays: Mapping[str, Play]) -> None:
+def _run_to_the_end(run: LocalRun, plays: Mapping[str, Play], inner_types: InnerTypes | None) -> None:
     unread = run.unread.next_ranges if run.together else run.unread.all_ranges
     run.unread.look()
     ranges = unread()
@@ -182,6 +185,8 @@ def _run_to_the_end(run: LocalRun, plays: Mapping[str, Play]) -> None:
         for play in plays.values():
             play.begin()
         run.round(ranges, listens_to=[spout for spout in run.without_offsets if run.together or spout not in over])
+        if inner_types is not None:
+            inner_types.check(run.rows)
         ranges = unread()
         over = {spout for spout, play in plays.items() if play.done}
         begins = False

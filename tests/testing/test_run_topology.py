@@ -608,6 +608,51 @@ def test_values_of_open_streams_fit_their_types():
     assert run_topology(made).emitted["words"] == 1
 
 
+class Typed(Bolt):
+    outputs = ["at long not null", "tags array<int>", "any"]
+    value = (1, [2], object())
+
+    def process(self, tup):
+        self.emit(self.value)
+
+
+class Shortened(Bolt):
+    outputs = ["text string"]
+
+    def process(self, tup):
+        self.emit([str(tup.values[0])])
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (("5", [2], 0), r"field 'at' \(int64\) of typed.default can not hold a value of type str.*Given: '5'$"),
+        ((1.5, None, 0), r"field 'at' \(int64\) of typed.default can not hold a value of type float.*Given: 1.5$"),
+        ((None, [], 0), r"field 'at' \(int64\) of typed.default can not hold None: it may not be null"),
+        ((2**63, [], 0), r"field 'at' .*Given: 9223372036854775808$"),
+        ((1, [3, "x"], 0), r"field 'tags.*of typed.default can not hold a value of type str.*Given: 'x'$"),
+    ],
+)
+@pytest.mark.parametrize("scheduler", ["inline", "threads"])
+def test_values_of_inner_streams_fit_their_types(value, what, scheduler):
+    lines = ScriptedSpout.of(["line string"], ["a"]).spec()
+
+    def of(given):
+        typed = type("Given", (Typed,), {"value": given}).spec(inputs=[lines])
+        members = {"lines": lines, "typed": typed, "shortened": Shortened.spec(inputs=[typed])}
+        return type("Made", (Topology,), members)
+
+    with pytest.raises(TupleFailed, match=what) as caught:
+        run_topology(of(value), scheduler=scheduler)
+    assert caught.value.code == caught.value.__cause__.code == "PYSTORM_VALUE_DOES_NOT_FIT"
+    assert caught.value.component == "typed" and "component 'typed' has emitted" in str(caught.value)
+    (error,) = run_topology(of(value), scheduler=scheduler, errors="collect").errors
+    assert str(error) == str(caught.value)
+    made = run_topology(of(value), scheduler=scheduler, check_types=False)
+    assert made.rows("shortened") == [(str(value[0]),)]
+    assert run_topology(of(Typed.value), scheduler=scheduler).rows("shortened") == [("1",)]
+
+
 def test_a_declared_type_that_is_none_is_told():
     lines = ScriptedSpout.of(["line strong"], ["a"]).spec()
     with pytest.raises(SchemaError, match="field 'line' of lines.default.*'strong'"):
