@@ -53,6 +53,10 @@ build: ## compile the core in place, install the checkout and what tests need in
 	$(SETUP) $(VENV)/.installed $(VENV)/.test java-inner
 	@echo "ready: . $(VENV)/bin/activate"
 
+use: ## less than build: what a project of your own needs, which is the source, Spark and pytest
+	$(SETUP) $(VENV)/.installed $(VENV)/.use java-inner
+	@echo "ready: . $(VENV)/bin/activate"
+
 demo: ## a streaming query that is slowed down and hurt, and stays exact; installs no more than that needs
 	$(SETUP) $(VENV)/.installed java-inner
 	@$(VENV)/bin/pystorm-source demo
@@ -96,9 +100,12 @@ $(VENV)/.created: $(if $(VENV_WORKS),,FORCE)
 	@.ci/make-venv $(VENV) "$(ASKED_PYTHON)"
 	@touch $@
 
-# Each stamp adds to the one before: what the demo needs, what tests need, all.
+# Each stamp adds to the one before: what the demo needs, what users or our own tests need, all.
 $(VENV)/.demo: $(VENV)/.created $(REQUIREMENTS)
 	$(call install,demo, (Spark is 450 MB: a minute or more$(comma) once))
+
+$(VENV)/.use: $(VENV)/.demo
+	$(call install,use)
 
 $(VENV)/.test: $(VENV)/.demo
 	$(call install,test)

@@ -1,5 +1,6 @@
 """``make build`` notices what the core is made of."""
 
+import re
 import runpy
 import subprocess
 from pathlib import Path
@@ -26,6 +27,17 @@ def test_the_module_that_holds_the_version_depends_on_it(monkeypatch):
     extension = runpy.run_path("setup.py")["extension"]
     assert "pystorm_source/version.py" in extension("cython_core/build_info.pyx").depends
     assert extension("cython_core/tuples/tuple.pyx").depends == []
+
+
+def test_a_user_installs_what_a_project_needs_and_not_what_our_tests_need():
+    def printed(target):
+        command = ["make", "--dry-run", "--always-make", target]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    assert " .venv/.installed .venv/.use java-inner\n" in printed("use")
+    assert re.findall(r"install.py (\S+)", printed(".venv/.use")) == ["requirements/demo.txt", "requirements/use.txt"]
+    asked = [line for line in (ROOT / "requirements/use.txt").read_text().splitlines() if not line.startswith("#")]
+    assert asked and set(asked) <= set((ROOT / "requirements/test.txt").read_text().splitlines())
 
 
 @pytest.fixture
