@@ -46,7 +46,7 @@ cdef class SpoutExecutor(Executor):
     cdef double delay_of(self, object values, object where, long long offset, uint32_t emits, object blame) except? -2
     cdef int rest(self, object values, object tup_id, object where, uint32_t emits, double seconds) except -1
     cdef int emit_again(self, object values, object tup_id, object where, uint32_t emits) except -1
-    cdef int next_batch(self) except -1
+    cdef bint next_batch(self) except -1
     cdef int send_slice(self, long quota) except -1
     cdef long work(self, long quota) except -1
     cdef long ask(self, long quota, uint64_t until) except -1

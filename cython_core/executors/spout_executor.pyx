@@ -468,8 +468,8 @@ cdef class SpoutExecutor(Executor):
     cdef long ask_batch(self, long quota) except -1:
         """Sends a slice of the batch that was not wholly sent, or else asks for the next one."""
         try:
-            if self.rows is None:
-                self.next_batch()
+            if self.rows is None and not self.next_batch():
+                return 0
             if self.rows is not None:
                 self.send_slice(quota)
         except Exception as error:
@@ -478,19 +478,23 @@ cdef class SpoutExecutor(Executor):
             raise self.interrupted("next_batch", None, -1, error)
         return not self.exhausted
 
-    cdef int next_batch(self) except -1:
-        """Asks for a batch: it goes to the output as it is, or is kept to be sent to bolts."""
+    cdef bint next_batch(self) except -1:
+        """Asks for a batch: it goes to the output as it is, or is kept to be sent to bolts. Whether there was an answer
+        other than that the spout waits for its world."""
         cdef StreamRouter router = self.collector.router_of("default")
         batch = self.call()
         if batch is None:
             self.exhausted = True
-            return 0
+            return True
         if not isinstance(batch, pa.RecordBatch):
             raise coded(
                 TypeError,
                 "PYSTORM_INVALID_RETURN_VALUE",
                 f"next_batch() returns a pyarrow.RecordBatch, None at the end; Given: {shown(batch)}",
             )
+        if batch.num_rows == 0 and getattr(self.instance, "_pystorm_waits", False):
+            self.times.stall(NOTHING_TO_EMIT)
+            return False
         self.executed += 1
         if router.row_sink is not None and router.capture is None:
             router.row_sink.builder.add_batch(router.row_sink, batch)
@@ -498,7 +502,7 @@ cdef class SpoutExecutor(Executor):
         elif batch.num_rows > 0:
             self.rows = slice_of(batch)
             self.sent = 0
-        return 0
+        return True
 
     cdef int send_slice(self, long quota) except -1:
         """The next rows of the batch: one tree. At most ``quota`` if a bolt takes them one by one, for one of them that
