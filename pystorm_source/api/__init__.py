@@ -11,6 +11,7 @@ from pystorm_source.api.component_log import LogStream, StormHandler
 from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
 from pystorm_source.api.foreign_components import JavaBolt, JavaSpout, ShellBolt, ShellSpout
 from pystorm_source.api.grouping import Grouping
+from pystorm_source.api.input import Input
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
@@ -27,6 +28,7 @@ __all__ = [
     "ComponentSpec",
     "GlobalStreamId",
     "Grouping",
+    "Input",
     "JavaBolt",
     "JavaSpout",
     "LogStream",

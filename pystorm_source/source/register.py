@@ -12,6 +12,7 @@ from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, T
 from pystorm_source.options import shown
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
+from pystorm_source.plan.inputs import refuse_input
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
@@ -109,7 +110,7 @@ def read_stream(
     """
     _check_order(spark, topology, "read_stream")
     plan, name = _planned(topology)
-    texts = _texts(keywords, options or {})
+    texts = option_texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(spark, plan, name, texts, schema).check_streaming()
     name = _registered(spark, plan, name)
@@ -152,7 +153,7 @@ def read(
     """
     _check_order(spark, topology, "read")
     plan, name = _planned(topology)
-    texts = _texts(keywords, options or {})
+    texts = option_texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(spark, plan, name, texts, schema).check_batch()
     name = _registered(spark, plan, name)
@@ -173,7 +174,8 @@ def _planned(topology: type[Topology] | str, name: str | None = None) -> tuple[P
     """The plan, and the name of its format."""
     cls = load_topology(topology) if isinstance(topology, str) else topology
     plan = compile_plan(cls, any_environment=True)  # the reader's options choose
-    _refuse_tables_of_main(plan)
+    refuse_input(plan)
+    refuse_tables_of_main(plan)
     name = f"{PREFIX}{cls.__name__.lower()}" if name is None else name
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name):
         raise OptionError(
@@ -185,12 +187,12 @@ def _planned(topology: type[Topology] | str, name: str | None = None) -> tuple[P
 
 def _registered(spark: "SparkSession", plan: Plan, name: str) -> str:
     source = _source_of(plan, name)
-    _use_this_python(spark)
+    use_this_python(spark)
     spark.dataSource.register(source)
     return name
 
 
-def _texts(keywords: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, str]:
+def option_texts(keywords: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, str]:
     """The options as Spark hands them on; keys as they were typed, which Spark does not keep.
 
     Raises OptionError for a key that is in both.
@@ -246,7 +248,7 @@ def _loaded(reader: Any, schema: "StructType | str | None", texts: Mapping[str, 
     return (reader if schema is None else reader.schema(schema)).options(**texts).load()
 
 
-def _refuse_tables_of_main(plan: Plan) -> None:
+def refuse_tables_of_main(plan: Plan) -> None:
     # Workaround: cloudpickle (3.1) loses the fields of a msgspec.Struct that it has to take along by value.
     for component in plan.components:
         table = getattr(component.cls, "Options", None)
@@ -308,7 +310,7 @@ def _source_named(name: str) -> type[PystormDataSource]:
     return type(f"PystormDataSource_{name}", (_Registered,), {"format_name": name, "__module__": __name__})
 
 
-def _use_this_python(spark: "SparkSession") -> None:
+def use_this_python(spark: "SparkSession") -> None:
     """If the user chose no Python and all runs on this machine, the session runs this one, as it starts quickest,
     instead of ``python3`` of PATH. ``prepare_spark()`` before the session is no choice: it cannot know the master."""
     ensure_worker_python()

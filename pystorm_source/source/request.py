@@ -36,6 +36,7 @@ from pystorm_source.options.duration import parse_duration
 from pystorm_source.options.presets import preset_file, preset_names
 from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.plan import Plan, check_meetings, compile_plan, load_topology
+from pystorm_source.plan.inputs import refuse_input
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.offsets.positions import EARLIEST, LATEST, Positions
@@ -68,11 +69,11 @@ class ReadRequest:
         Raises OptionError, TopologyError or SchemaError with key, value and remedy.
         """
         options = parse(SourceOptions, given)
-        config = _config_of(options.config)
+        config = config_of(options.config)
         if plan is None:
             topology = load_topology(_topology_of(options, given))
-            tables = _tables_of(spec.component_cls for spec in topology.specs)
-            config |= _conf_given(given, options, tables)
+            tables = tables_of(spec.component_cls for spec in topology.specs)
+            config |= conf_given(given, options, tables)
             plan = compile_plan(topology, config, any_environment=True)
         else:
             if options.topology:
@@ -82,13 +83,14 @@ class ReadRequest:
                     f"Given: {options.topology!r}",
                     code="PYSTORM_OPTIONS_CONFLICT",
                 )
-            tables = _tables_of(component.cls for component in plan.components)
-            config |= _conf_given(given, options, tables)
+            tables = tables_of(component.cls for component in plan.components)
+            config |= conf_given(given, options, tables)
             plan = plan.configured({**dict(plan.config), **config})
+        refuse_input(plan)
         plan = plan.in_environment(plan.options.environment)
         plan.check_dead_letters()
         check_meetings(plan)
-        for_batches = _declared(plan)
+        for_batches = declared(plan)
         journal = parse(JournalOptions, dict(plan.config))
         plan = _guaranteed(plan, options, journal)
         Rows(plan, options)
@@ -213,7 +215,7 @@ def _topology_of(options: SourceOptions, given: Mapping[str, str]) -> str:
     raise OptionError(f"option 'topology' is needed: {remedy}. Given: {sorted(given)!r}", code="PYSTORM_MISSING_OPTION")
 
 
-def _config_of(text: str) -> dict[str, Any]:
+def config_of(text: str) -> dict[str, Any]:
     """Reads ``config``: a JSON object, a preset, or the path of a file. Messages do not repeat its content."""
     if not text.strip():
         return {}
@@ -258,7 +260,7 @@ def _config_of(text: str) -> dict[str, Any]:
         ) from None
 
 
-def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[type[Options], ...]) -> dict[str, Any]:
+def conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[type[Options], ...]) -> dict[str, Any]:
     """The options' part of the topology's configuration, in the spelling of the tables.
 
     Raises OptionError for an unknown key.
@@ -275,11 +277,11 @@ def _conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[
     return conf
 
 
-def _tables_of(components: Iterable[type]) -> tuple[type[Options], ...]:
+def tables_of(components: Iterable[type]) -> tuple[type[Options], ...]:
     return tuple(dict.fromkeys(table for component in components for table in declared_by(component)))
 
 
-def _declared(plan: Plan) -> tuple[tuple[str, Any], ...]:
+def declared(plan: Plan) -> tuple[tuple[str, Any], ...]:
     """Reads the options that components declare; of the spouts, those that were given and are for batch reads.
 
     Raises OptionError for a wrong one.

@@ -10,6 +10,7 @@ from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
 from pystorm_source.errors import ArgumentError, TopologyError, TopologyTimeoutError, TupleFailed, given
 from pystorm_source.plan import Plan, check_meetings, compile_plan
+from pystorm_source.testing.input_rows import with_rows
 from pystorm_source.testing.inner_types import InnerTypes
 from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
@@ -29,6 +30,7 @@ def run_topology(
     together: bool = False,
     errors: Literal["raise", "collect"] = "raise",
     check_types: bool = True,
+    rows: Any = None,
 ) -> Result:
     """Runs a topology in this process until its spouts have nothing more, and all of it has passed through.
 
@@ -57,6 +59,8 @@ def run_topology(
             rows. Defaults to 'raise'.
         check_types (bool): a value of an open stream that does not fit its declared type fails its emit, as in Spark;
             one of an inner stream fails the run after its micro-batch, though Spark would pass it on. Defaults to True.
+        rows (list | pyarrow.RecordBatch | pyarrow.Table): what the topology's ``Input`` gets: lists, tuples or dicts
+            of values. Defaults to None, for topologies without an ``Input``.
 
     Returns:
         Result: rows, counts and errors.
@@ -68,7 +72,7 @@ def run_topology(
         TopologyError: it cannot run as it is declared, or Spark's reader would refuse it, as its spouts are to meet.
         OptionError: a wrong option.
         SchemaError: a declared type is none.
-        ArgumentError: ``errors`` is neither "raise" nor "collect".
+        ArgumentError: ``errors`` is neither "raise" nor "collect"; rows without an ``Input``, or the reverse.
 
     Example:
         >>> from pystorm_source.spouts import MemorySpout
@@ -88,7 +92,7 @@ def run_topology(
         raise ArgumentError(f"errors is 'raise' or 'collect'. Given: {given(errors)}", code="PYSTORM_INVALID_ARGUMENT")
     if scheduler is not None:
         config = {**(config or {}), "topology.scheduler": scheduler}
-    return run_watched(topology, config, clock, seed, timeout, together, errors == "raise", check_types)
+    return run_watched(topology, config, clock, seed, timeout, together, errors == "raise", check_types, rows=rows)
 
 
 def run_watched(
@@ -101,10 +105,11 @@ def run_watched(
     raises: bool = True,
     check_types: bool = True,
     on_worker: Callable[[Worker], None] | None = None,
+    rows: Any = None,
 ) -> Result:
     """As ``run_topology``. ``on_worker`` is called with every new worker, before it starts."""
     __tracebackhide__ = True
-    plan = compile_plan(topology, config)
+    plan = with_rows(compile_plan(topology, config), rows)
     if not together:
         check_meetings(plan)
     watched = watched_clock(clock or ManualClock(), timeout)
