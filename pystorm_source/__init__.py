@@ -1,8 +1,9 @@
 """Storm-style topologies in Python as a streaming data source for Spark.
 
 Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
-Importing this package imports no pyspark; ``register``, ``read_stream``, ``read``, ``await_query``, ``explain``,
-``progress``, ``show_progress``, ``stacks``, ``ui`` and ``PystormProgressListener`` do when they are first used.
+Importing this package imports no pyspark; ``apply``, ``register``, ``read_stream``, ``read``, ``await_query``,
+``explain``, ``progress``, ``show_progress``, ``stacks``, ``ui`` and ``PystormProgressListener`` do when they are first
+used.
 """
 
 import importlib
@@ -24,6 +25,7 @@ else:
         ComponentSpec,
         GlobalStreamId,
         Grouping,
+        Input,
         JavaBolt,
         JavaSpout,
         PartitionedSpout,
@@ -54,6 +56,7 @@ else:
     Topology.drawn_by(Drawing(_svg_of, _html_of))
 
 if TYPE_CHECKING:
+    from pystorm_source.operator.apply import apply
     from pystorm_source.source.job.await_query import await_query
     from pystorm_source.source.job.explain import explain
     from pystorm_source.source.job.progress import progress
@@ -72,6 +75,7 @@ __all__ = [
     "ComponentSpec",
     "GlobalStreamId",
     "Grouping",
+    "Input",
     "JavaBolt",
     "JavaSpout",
     "PartitionedSpout",
@@ -88,6 +92,7 @@ __all__ = [
     "Tuple",
     "TupleList",
     "__version__",
+    "apply",
     "await_query",
     "explain",
     "progress",
@@ -112,6 +117,10 @@ def __getattr__(name: str) -> Any:
         from pystorm_source.source import register as door
 
         return getattr(door, name)
+    if name == "apply":
+        from pystorm_source.operator.apply import apply
+
+        return apply
     if name in ("await_query", "explain", "progress", "show_progress", "stacks", "ui"):
         return getattr(importlib.import_module(f"pystorm_source.source.job.{name}"), name)
     if name == "PystormProgressListener":

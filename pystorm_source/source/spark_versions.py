@@ -11,6 +11,9 @@ from pyspark.sql.types import StructType
 from pystorm_source.source.admission import UNBOUNDED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 else:
     try:
@@ -21,7 +24,7 @@ else:
             """Stands in for Spark's mixin if there is none."""
 
 
-__all__ = ["SupportsTriggerAvailableNow", "arrow_schema", "default_read_limit"]
+__all__ = ["SupportsTriggerAvailableNow", "arrow_schema", "default_read_limit", "map_in_arrow"]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -48,3 +51,22 @@ def default_read_limit(
     if least is not None:
         return ReadMinRows(least)
     return ReadMaxRows(UNBOUNDED) if controlled or per_partition is not None else ReadAllAvailable()
+
+
+def map_in_arrow(
+    df: "DataFrame", function: "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]", schema: StructType
+) -> "DataFrame":
+    """``df.mapInArrow(function, schema)`` that needs no pandas.
+
+    Workaround: PySpark (4.0 to 4.3) makes its function by ``pandas_udf``, which asks for pandas on the driver, and uses
+    none. Connect's client needs pandas for all that it does.
+    """
+    if not hasattr(df, "_jdf"):
+        return df.mapInArrow(function, schema)
+    from pyspark.sql import DataFrame
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    made = UserDefinedFunction(function, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = made(*(df[f"`{name.replace('`', '``')}`"] for name in df.columns))
+    return DataFrame(df._jdf.mapInArrow(column._jc, False, None), df.sparkSession)

@@ -176,6 +176,11 @@ class Worker:
         shares = self._shares(spouts, partition, start, end)
         yield from self._drive(lambda: self._open(partition, shares), None)
 
+    def run_input(self, component: str, partition: str) -> Iterator[pa.RecordBatch]:
+        """As ``run``, of an Input: the rows that its feed gives, until that has come to its end."""
+        spouts = self._begin(component, partition, f"partition {partition!r} of input {component!r}")
+        yield from self._drive(lambda: self._open(partition, [(spouts[0], (0, _UNLIMITED))]), None)
+
     def _shares(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> _Shares:
         """The share of each task in a range; if a range has fewer offsets than there are tasks, the last tasks get
         none."""

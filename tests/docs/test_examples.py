@@ -330,6 +330,13 @@ def test_columns():
     assert issubclass(names["Clean"], ArrowBolt)
 
 
+@on_spark
+def test_operator(spark):
+    """Its blocks as one: the test kit's is asserted by itself."""
+    checked = run(spark, "docs/OPERATOR.md")["checked"]
+    assert Counter(map(tuple, checked.collect())) == Counter([(1, "a.example", 200), (2, "b.example", 200)])
+
+
 def test_every_python_block_belongs_to_a_test():
     tested = {
         "README.md",
@@ -342,6 +349,7 @@ def test_every_python_block_belongs_to_a_test():
         "TESTING.md",
         "COUNTERS.md",
         "COLUMNS.md",
+        "OPERATOR.md",
         "PIPELINE.md",  # test_pipeline
         "COOKBOOK.md",  # test_cookbook, test_connect_recipes
     }

@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "top",
         "cython_core",
     },
+    "operator": {"source", "worker", "journal", "types", "plan", "api", "options", "top", "cython_core"},
     "stages": {"source", "worker", "journal", "spouts", "types", "plan", "api", "options", "top", "cython_core"},
     "state": {"top"},
     "records": {"top"},
@@ -42,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": {"worker", "plan", "spouts", "types", "api", "options", "top", "cython_core"},
     "shim": {"source"},
 }
-MAY_IMPORT_PYSPARK = {"source", "stages", "shim"}
+MAY_IMPORT_PYSPARK = {"source", "operator", "stages", "shim"}
 
 # The modules that users import from, streamparse's and one of ours: faces of the package as __init__ is one.
 FACES = {"bolt", "compat", "component", "dsl", "environment", "spout", "storm", "thrift"}
@@ -59,6 +60,7 @@ ROOM_OF_FILE = {
 }
 
 _EVERYTHING = {
+    "operator",
     "stages",
     "state",
     "observe",

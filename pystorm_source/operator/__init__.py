@@ -1,0 +1,12 @@
+"""A topology as an operator over a DataFrame.
+
+::
+
+    apply          driver: plan, columns, schema ──► Spark's mapInArrow
+    task           task: batches in ──► ReadAhead ──► Input ──► a worker ──► record batches out
+    read_ahead     reads the batches by a thread of its own, within bounds
+
+There is no engine here: the worker runs the plan as it runs those of a source.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,42 @@
+"""The task's function without Spark: iterators of record batches in, rows out."""
+
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from pystorm_source.operator import apply as door
+from pystorm_source.operator.task import OperatorPlan, task_function
+from pystorm_source.options import SourceOptions, parse
+from pystorm_source.source.rows import Rows
+
+
+def function_of(topology, **options):
+    """What Spark calls in a task, as apply() makes it."""
+    asked = door.option_texts(options, {})
+    found = parse(SourceOptions, asked)
+    plan, rows_of = door._planned(topology, asked, found)
+    rows = Rows(plan, found)
+    return task_function(
+        OperatorPlan(plan, rows.output(rows.schema()), rows_of.name, door._types(rows_of), "in a test")
+    )
+
+
+def batches(count: int, rows: int = 1_000, read: list | None = None) -> Iterator[pa.RecordBatch]:
+    """``count`` batches of ids, in order. ``read``: gets the number of each as it is read."""
+    for i in range(count):
+        if read is not None:
+            read.append(i)
+        yield pa.RecordBatch.from_arrays([pa.array(range(i * rows, (i + 1) * rows), pa.int64())], names=["id"])
+
+
+def rows_of(batches) -> list[tuple]:
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+def reading_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "pystorm-read-ahead"]
+
+
+schedulers = pytest.mark.parametrize("scheduler", ["inline", "threads"])

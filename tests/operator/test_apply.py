@@ -1,0 +1,43 @@
+"""apply() on a real Spark."""
+
+import sys
+
+import pytest
+
+from pystorm_source import apply
+from tests.operator import topologies
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.spark40
+def test_a_batch_through_bolts_of_rows_and_of_batches(spark, monkeypatch):
+    """Without pandas; with LIMIT, which closes the iterator."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    frame = spark.range(0, 20_000, 1, 2).selectExpr("concat('t', id) AS text", "id AS ID", "1 AS `other.column`")
+    evens = apply(frame, topologies.Evens)
+    assert evens.columns == ["id", "text"]
+    doubled = apply(evens, topologies.Doubles)
+    assert doubled.selectExpr("count(*)", "sum(twice)").first() == (10_000, 2 * sum(range(0, 20_000, 2)))
+    assert len(doubled.limit(5).collect()) == 5
+
+
+def test_a_stream(spark, tmp_path):
+    spark.range(0, 3_000, 1, 3).write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema("id long").option("maxFilesPerTrigger", 2).parquet(str(tmp_path / "in"))
+    query = (
+        apply(stream, topologies.Doubles)
+        .writeStream.format("parquet")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(tmp_path / "out"))
+    )
+    assert query.awaitTermination(60)
+    found = spark.read.parquet(str(tmp_path / "out"))
+    assert found.selectExpr("count(*)", "count(DISTINCT id)", "sum(twice)").first() == (3_000, 3_000, 2_999 * 3_000)
+
+
+def test_an_exception_names_the_component(spark):
+    with pytest.raises(Exception, match="seven") as raised:
+        apply(spark.range(0, 10, 1, 1), topologies.Breaks).collect()
+    assert "odd" in str(raised.value)
