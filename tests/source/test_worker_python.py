@@ -13,7 +13,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from pystorm_source.source.register import _use_this_python
+from pystorm_source.source.register import use_this_python
 from pystorm_source.source.worker_python import ensure_worker_python, quick_python
 
 SCRIPT = Path(__file__).resolve().parents[2] / "pystorm_source" / "source" / "pystorm-python"
@@ -60,8 +60,8 @@ def test_a_local_session_takes_the_quick_program_though_the_default_was_set_befo
     if before == sys.executable:
         ensure_worker_python()  # as prepare_spark() does, before there is a session whose master it could ask
     local, cluster = session("local[2]", before), session("spark://host:7077", before)
-    _use_this_python(local)
-    _use_this_python(cluster)
+    use_this_python(local)
+    use_this_python(cluster)
     assert (local.sparkContext.pythonExec, cluster.sparkContext.pythonExec) == ("/env/bin/pystorm-python", before)
 
 
@@ -69,7 +69,7 @@ def test_a_local_session_keeps_the_python_that_was_chosen(monkeypatch):
     monkeypatch.setattr("pystorm_source.source.register.quick_python", lambda: "/env/bin/pystorm-python")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     local = session("local[2]", sys.executable)
-    _use_this_python(local)
+    use_this_python(local)
     assert local.sparkContext.pythonExec == sys.executable
 
 
