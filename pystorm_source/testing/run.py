@@ -10,8 +10,8 @@ from pystorm_source.api import Topology
 from pystorm_source.clock import Clock, ManualClock
 from pystorm_source.errors import ArgumentError, TopologyError, TopologyTimeoutError, TupleFailed, given
 from pystorm_source.plan import Plan, check_meetings, compile_plan
-from pystorm_source.testing.input_rows import with_rows
 from pystorm_source.testing.inner_types import InnerTypes
+from pystorm_source.testing.input_rows import with_rows
 from pystorm_source.testing.result import Result, counted
 from pystorm_source.testing.script import Play, ScriptedSpout
 from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call, interrupted_threads, watched_clock
