@@ -57,7 +57,7 @@ def apply(
         DataFrame: the rows of the open stream; a streaming DataFrame if ``df`` is one.
 
     Raises:
-        ArgumentTypeError: ``df`` is no DataFrame.
+        ArgumentTypeError: ``df`` is no DataFrame, or one of Spark Connect.
         TopologyError: the topology cannot run as it is declared, or does not begin with one ``Input``.
         OptionError: an unknown option, one of sources alone, or a wrong value.
         SchemaError: ``df`` lacks a column or has it in another type, or the open stream declares no types.
@@ -78,6 +78,13 @@ def apply(
     if not hasattr(df, "schema") or not hasattr(df, "mapInArrow"):
         raise ArgumentTypeError(
             f"the DataFrame comes first: apply(df, Words). Given: apply({given(df)}, {given(topology)})",
+            code="PYSTORM_WRONG_TYPE",
+        )
+    if not hasattr(df, "_jdf"):
+        raise ArgumentTypeError(
+            "apply() takes DataFrames of a classic session, and this one is of Spark Connect: call it in a job of "
+            "spark-submit, or read the rows by a source (pystorm_source.read_stream), which runs with Connect. "
+            f"Given: apply({given(df)}, {given(topology)})",
             code="PYSTORM_WRONG_TYPE",
         )
     asked = option_texts(keywords, options or {})

@@ -56,13 +56,11 @@ def default_read_limit(
 def map_in_arrow(
     df: "DataFrame", function: "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]", schema: StructType
 ) -> "DataFrame":
-    """``df.mapInArrow(function, schema)`` that needs no pandas.
+    """``df.mapInArrow(function, schema)`` that needs no pandas, of a classic session.
 
     Workaround: PySpark (4.0 to 4.3) makes its function by ``pandas_udf``, which asks for pandas on the driver, and uses
-    none. Connect's client needs pandas for all that it does.
+    none.
     """
-    if not hasattr(df, "_jdf"):
-        return df.mapInArrow(function, schema)
     from pyspark.sql import DataFrame
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType

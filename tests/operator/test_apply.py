@@ -41,3 +41,16 @@ def test_an_exception_names_the_component(spark):
     with pytest.raises(Exception, match="seven") as raised:
         apply(spark.range(0, 10, 1, 1), topologies.Breaks).collect()
     assert "odd" in str(raised.value)
+
+
+def test_inside_of_foreach_batch(spark, tmp_path):
+    spark.range(5).write.parquet(str(tmp_path / "in"))
+    found = []
+
+    def each(frame, number):
+        found.append((number, sorted(row.twice for row in apply(frame, topologies.Doubles).collect())))
+
+    stream = spark.readStream.schema("id long").parquet(str(tmp_path / "in"))
+    query = stream.writeStream.foreachBatch(each).trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+    assert found == [(0, [0, 2, 4, 6, 8])]

@@ -13,6 +13,8 @@ from tests.operator.topologies import Double, Doubles, Evens
 class Frame:
     """A DataFrame as far as apply() looks at it before it refuses."""
 
+    _jdf = None
+
     def __init__(self, **columns):
         self.schema = StructType([StructField(name, kind) for name, kind in columns.items()])
 
@@ -38,6 +40,12 @@ class TwoInputs(Topology):
 def test_what_is_no_data_frame():
     with pytest.raises(ArgumentTypeError, match=r"apply\(df, Words\)"):
         apply(Doubles, IDS)
+
+
+def test_a_frame_of_spark_connect(monkeypatch):
+    monkeypatch.delattr(Frame, "_jdf")
+    with pytest.raises(ArgumentTypeError, match="Spark Connect"):
+        apply(IDS, Doubles)
 
 
 def test_a_topology_of_a_source():
