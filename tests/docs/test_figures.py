@@ -73,7 +73,27 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
     "records per second": {
         "`KafkaBatchSpout`, all rows to Spark": peer("kafka", "arrow / spark-arrow"),
         "`KafkaSpout`, tuples into a null bolt": peer("kafka", "tuple / spark-plain"),
+        "`KafkaBatchSpout`, JSON to five columns, to Spark": peer("kafka", "json / spark-json"),
         "`KafkaBatchSpout`, all rows to Spark, again": peer("kafka", "arrow / bare"),
+        "`KafkaBatchSpout` into a null `ArrowBolt`": peer("kafka", "arrow-bolt / bare"),
+        "`KafkaBatchSpout` into a null bolt of rows": peer("kafka", "arrow-null / bare"),
+    },
+    "rows in columns, per second": {
+        "Arrow spout → filter → output, through Spark": peer("columns", "filter / bare"),
+        "the same, again": peer("columns", "filter / rate"),
+        "batches of 200 before a bolt of rows": peer("columns", "batches-200"),
+        "batches of 800 before it": peer("columns", "batches-800"),
+        "batches of 10,000 before it": peer("columns", "batches-10000"),
+        "`FilesSpout`, lines → output": peer("files", "lines"),
+        "`FilesSpout`, CSV → output": peer("files", "csv"),
+    },
+    "compiled components": {
+        NULL: peer("compiled", "null"),
+        ID_NULL: peer("compiled", "id-null"),
+        WORDS: peer("compiled", "word-count"),
+        "the first one with acking": peer("compiled", "null-acked"),
+        "the second one with acking": peer("compiled", "id-null-acked"),
+        "the third one with acking": peer("compiled", "word-count-acked"),
     },
     "tuples per second": {
         NULL: [Cell("core", "const-null"), Cell("core", "const-null", "floor_ns", per_second)],
