@@ -68,9 +68,12 @@ SMALL = {
     "cython_core.arrow.lossless_cast",
     "cython_core.arrow.row_error",
     "cython_core.arrow.scalar_converter",
+    "cython_core.executors.async_request",
     "cython_core.executors.held_batches",
+    "cython_core.primitives.parker",
     "cython_core.routing.own_emit",
     "cython_core.schedulers.wait_strategy",
+    "cython_core.timing.timer_service",
 }
 SMALL_ARGS = [] if DEBUG or platform.system() == "Windows" else ["-Os"]
 LINK_ARGS = os.environ.get("PYSTORM_LDFLAGS", "").split()

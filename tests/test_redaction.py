@@ -17,6 +17,7 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.journal.options import JournalOptions
+from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, parse, shown
 from pystorm_source.plan import compile_plan
 from pystorm_source.redaction import redacted, without_credentials
@@ -25,6 +26,7 @@ from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.tuning.sweep import Sweep
 from pystorm_source.tuning.trial import TrialRunner
+from pystorm_source.worker import OutputPlan
 
 SECRET = "hunter2"
 CONFIG = {
@@ -72,6 +74,7 @@ HOLDERS: dict[Any, Any] = {
     "TrialRunner": lambda: TrialRunner(plan()),
     "ComponentPlan": lambda: plan().components[0],
     "ReadRequest": request,
+    "OperatorPlan": lambda: OperatorPlan(plan(), OutputPlan.typed(plan()), "rows", (), "in a test"),
     "SourceOptions": lambda: parse(SourceOptions, {"config": CONFIG["as.text"], "path": CONFIG["address"]}),
     "KafkaOptions": lambda: KafkaOptions(
         client={"bootstrap.servers": "shown:9092", **CLIENT}, subscribe="t", registry_client=CLIENT

@@ -5,12 +5,13 @@ The engine passes such values on as they are, and checks only what leaves the to
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
 from cython_core.arrow.row_error import row_error
 from cython_core.arrow.value_converter import Misfit, converter
+from pystorm_source.error_conditions import Code
 from pystorm_source.errors import TupleFailed
 from pystorm_source.plan import Plan
 from pystorm_source.types.arrow import field_type, nullable
@@ -66,7 +67,7 @@ def _check(each: _Field, row: tuple[Any, ...], component: str, stream: str) -> N
         error = TupleFailed(
             f"component {component!r} has emitted a value that does not fit its declared type: emit one of that type, "
             f"or declare another type; run_topology(check_types=False) does not look. {cause}",
-            code="PYSTORM_VALUE_DOES_NOT_FIT",
+            code=cast("Code", cause.code),
         )
         error.component = component
         raise error from cause
