@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from pystorm_source.formats.json_kinds import KEPT, kind_of, kind_or_null
-from pystorm_source.formats.line_columns import NEWLINE
+from pystorm_source.formats.json_kinds import KEPT, struct_of
+from pystorm_source.formats.line_columns import MOST_BYTES, NEWLINE
 from pystorm_source.formats.text_columns import converted, read_as
 
 _BRACE, _END_BRACE, _RETURN = b"{}\r"
@@ -41,17 +41,8 @@ class JsonColumns:
     def __init__(self, schema: pa.Schema):
         self.schema = schema
         self._asked = [read_as(field.type) for field in schema]
-        members: list[Any] = []
-        numbers = count()
-        for index, (field, type) in enumerate(zip(schema, self._asked, strict=True)):
-            if field.nullable:
-                members.append((f"f{index}", kind_or_null(type, numbers), None))
-            else:
-                members.append((f"f{index}", kind_of(type, numbers)))
-        renamed = {f"f{index}": field.name for index, field in enumerate(schema)}
-        # gc: a tree of JSON has no circles, and the collector would look through every block that is read.
-        line = msgspec.defstruct("Object", members, rename=renamed, kw_only=True, gc=False)
-        self._decode = msgspec.json.Decoder(line).decode_lines
+        kind = struct_of([field.with_type(type) for field, type in zip(schema, self._asked, strict=True)], count())
+        self._decode = msgspec.json.Decoder(kind).decode_lines
         # By the attribute's own name in the code: attrgetter takes three times as long.
         self._values_of = [eval(f"lambda rows: [row.f{index} for row in rows]") for index in range(len(schema))]
 
@@ -84,6 +75,8 @@ class JsonColumns:
         """Each of so many objects begins with a brace and ends with one, and neither in a string nor elsewhere in an
         object does JSON have ``}`` newline ``{``: so the border between two of them is one between two objects, and as
         many objects as there are to be are one each."""
+        if len(text) > MOST_BYTES:
+            return None
         try:
             rows = self._decode(text)
             if len(rows) != objects:

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from collections.abc import Sequence
 from itertools import count
 from types import GenericAlias
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ def kind_or_null(type: pa.DataType, numbers: "count[int]") -> Any:
 def kind_of(type: pa.DataType, numbers: "count[int]") -> Any:
     """What msgspec checks values of this type by; ``numbers`` tells structs apart. Raises TypeError."""
     if types.is_struct(type):
-        return _struct_of(type, numbers)
+        return struct_of(list(type), numbers)
     if types.is_list(type):
         return GenericAlias(list, (kind_or_null(type.value_type, numbers),))
     if types.is_map(type):
@@ -56,12 +57,14 @@ _KINDS: dict[pa.DataType, Any] = {
 }
 
 
-def _struct_of(type: pa.StructType, numbers: "count[int]") -> Any:
-    fields: list[Any] = []
-    for index, field in enumerate(type):
+def struct_of(fields: Sequence[pa.Field], numbers: "count[int]") -> Any:
+    """The class of objects with these fields, the attributes ``f0``, ``f1``, … of it."""
+    members: list[Any] = []
+    for index, field in enumerate(fields):
         if field.nullable:
-            fields.append((f"f{index}", kind_or_null(field.type, numbers), None))
+            members.append((f"f{index}", kind_or_null(field.type, numbers), None))
         else:
-            fields.append((f"f{index}", kind_of(field.type, numbers)))
-    renamed = {f"f{index}": field.name for index, field in enumerate(type)}
-    return msgspec.defstruct(f"Struct{next(numbers)}", fields, rename=renamed, kw_only=True)
+            members.append((f"f{index}", kind_of(field.type, numbers)))
+    renamed = {f"f{index}": field.name for index, field in enumerate(fields)}
+    # gc: a tree of JSON has no circles, and the collector would look through every block that is read.
+    return msgspec.defstruct(f"Struct{next(numbers)}", members, rename=renamed, kw_only=True, gc=False)
