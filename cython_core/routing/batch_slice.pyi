@@ -1,15 +1,11 @@
 from collections.abc import Iterator
 from typing import Any, final
 
-import pyarrow as pa
-
 from cython_core.tuples.tuple import TupleBatch
 
 @final
 class BatchSlice(TupleBatch):
     shared: bool
-    @staticmethod
-    def of(batch: pa.RecordBatch) -> BatchSlice: ...
     @property
     def names(self) -> list[str]: ...
     def __len__(self) -> int: ...

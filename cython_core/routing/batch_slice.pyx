@@ -138,11 +138,6 @@ cdef class BatchSlice(TupleBatch):
             return self.kept[start:end]
         return self.read(start, end, only)
 
-    @staticmethod
-    def of(batch):
-        """All rows of a ``pyarrow.RecordBatch``."""
-        return slice_of(batch)
-
     def read(self, Py_ssize_t start, Py_ssize_t end, only):
         """As ``between``, from Arrow's memory."""
         if self.places is not None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cython_core.routing.batch_slice import BatchSlice
+from cython_core.arrow.batch_rows import BatchRows
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.stream import Stream
@@ -40,7 +40,7 @@ class Input(PartitionedSpout):
     bounded = True
     # The engine's: what gives the batches of a task, by take(); None outside of a run.
     _pystorm_feed: Any = None
-    _batch: BatchSlice | None = None  # whose rows from _at on were not emitted
+    _batch: BatchRows | None = None  # whose rows from _at on were not emitted
     _at = 0
     _offset = 0
     # The engine reads it: the empty batch that was given last says that there is nothing now.
@@ -102,15 +102,16 @@ class Input(PartitionedSpout):
                 return False
             if batch.num_rows == 0:
                 return None
-            self._batch, self._at = BatchSlice.of(batch), 0
+            self._batch, self._at = BatchRows(batch), 0
         emit, offset = self.emit, self._offset
-        rows = self._batch.read(self._at, min(self._at + self._rows_of_call, len(self._batch)), None)
+        end = min(self._at + self._rows_of_call, self._batch.batch.num_rows)
+        rows = self._batch.rows(self._at, end)
         for row in rows:
             emit(row, offset)
             offset += 1
         self._offset = offset
-        self._at += len(rows)
-        if self._at == len(self._batch):
+        self._at = end
+        if end == self._batch.batch.num_rows:
             self._batch = None
         return True
 
