@@ -18,7 +18,7 @@ from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.interned import pickled
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
-from pystorm_source.source.request import conf_given, config_of, declared, tables_of
+from pystorm_source.source.request import config_of, in_its_environment, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import map_in_arrow
 from pystorm_source.types.arrow import field_type
@@ -117,12 +117,7 @@ def _planned(topology: type[Topology] | str, asked: Mapping[str, str], found: So
             code="PYSTORM_INVALID_TOPOLOGY",
         )
     refuse_tables_of_main(plan)
-    tables = tables_of(component.cls for component in plan.components)
-    config = config_of(found.config) | conf_given(asked, found, tables)
-    plan = plan.configured({**dict(plan.config), **config})
-    plan = plan.in_environment(plan.options.environment)
-    plan.check_dead_letters()
-    declared(plan)
+    plan, _ = in_its_environment(with_options(plan, config_of(found.config), asked, found))
     return plan, rows_of
 
 

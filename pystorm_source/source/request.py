@@ -72,8 +72,7 @@ class ReadRequest:
         config = config_of(options.config)
         if plan is None:
             topology = load_topology(_topology_of(options, given))
-            tables = tables_of(spec.component_cls for spec in topology.specs)
-            config |= conf_given(given, options, tables)
+            config |= _conf_given(given, options, (spec.component_cls for spec in topology.specs))
             plan = compile_plan(topology, config, any_environment=True)
         else:
             if options.topology:
@@ -83,14 +82,9 @@ class ReadRequest:
                     f"Given: {options.topology!r}",
                     code="PYSTORM_OPTIONS_CONFLICT",
                 )
-            tables = tables_of(component.cls for component in plan.components)
-            config |= conf_given(given, options, tables)
-            plan = plan.configured({**dict(plan.config), **config})
+            plan = with_options(plan, config, given, options)
         refuse_input(plan)
-        plan = plan.in_environment(plan.options.environment)
-        plan.check_dead_letters()
-        check_meetings(plan)
-        for_batches = declared(plan)
+        plan, for_batches = in_its_environment(plan)
         journal = parse(JournalOptions, dict(plan.config))
         plan = _guaranteed(plan, options, journal)
         Rows(plan, options)
@@ -260,11 +254,32 @@ def config_of(text: str) -> dict[str, Any]:
         ) from None
 
 
-def conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[type[Options], ...]) -> dict[str, Any]:
+def with_options(plan: Plan, config: Mapping[str, Any], given: Mapping[str, str], options: SourceOptions) -> Plan:
+    """The plan under ``config``, which ``config_of`` has read, and under the options of its engine and components.
+
+    Raises OptionError for an unknown key.
+    """
+    conf = _conf_given(given, options, (component.cls for component in plan.components))
+    return plan.configured({**dict(plan.config), **config, **conf})
+
+
+def in_its_environment(plan: Plan) -> tuple[Plan, tuple[tuple[str, Any], ...]]:
+    """The plan of the environment that it names, checked, and what ``_declared`` finds in it.
+
+    Raises OptionError or TopologyError.
+    """
+    plan = plan.in_environment(plan.options.environment)
+    plan.check_dead_letters()
+    check_meetings(plan)
+    return plan, _declared(plan)
+
+
+def _conf_given(given: Mapping[str, str], options: SourceOptions, components: Iterable[type]) -> dict[str, Any]:
     """The options' part of the topology's configuration, in the spelling of the tables.
 
     Raises OptionError for an unknown key.
     """
+    tables = dict.fromkeys(table for component in components for table in declared_by(component))
     known: tuple[type[Options], ...] = (EngineOptions, JournalOptions, *tables)
     keys = {key.lower(): key for key in STORM_KEYS}
     keys |= {key.lower(): key for table in known for key in fields_of(table)}
@@ -277,11 +292,7 @@ def conf_given(given: Mapping[str, str], options: SourceOptions, tables: tuple[t
     return conf
 
 
-def tables_of(components: Iterable[type]) -> tuple[type[Options], ...]:
-    return tuple(dict.fromkeys(table for component in components for table in declared_by(component)))
-
-
-def declared(plan: Plan) -> tuple[tuple[str, Any], ...]:
+def _declared(plan: Plan) -> tuple[tuple[str, Any], ...]:
     """Reads the options that components declare; of the spouts, those that were given and are for batch reads.
 
     Raises OptionError for a wrong one.
