@@ -3,16 +3,12 @@
 import io
 import zlib
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pystorm_source.errors import PystormError
 from pystorm_source.spouts.files.text import FileText
 from pystorm_source.spouts.files.whole import mark_of
-
-if TYPE_CHECKING:
-    pass
 
 # Of a column chunk that are read at once. Too small: more reads. Too large: a row group of many columns fills memory.
 _BUFFER = 1 << 20

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from pystorm_source.errors import DataLossError, WorldError
+from pystorm_source.errors import WorldError
 from pystorm_source.spouts.files.catalog import FileCatalog
 from pystorm_source.spouts.files.identity import FileIdentity
 from pystorm_source.spouts.files.parquet_file import ParquetFile, is_damage
 from pystorm_source.spouts.files.parquet_rows import MisfitRow, ParquetRows
+from pystorm_source.spouts.files.range import ATTEMPTS, lost_file
 
 # Rows of a batch, and bytes that the row group has for them. Too small: bolts and Spark take time by the batch. Too
 # large: rows of much text fill memory.
 _ROWS, _BYTES = 16_384, 16 << 20
-# As in ``range``.
-_ATTEMPTS = 20
 
 
 class ParquetRange:
@@ -83,7 +82,7 @@ class ParquetRange:
 
     def _opened(self) -> ParquetFile:
         changed = ""
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             file = self._catalog.find(self._identity.inode, self._identity.hint)
             if file is None:
                 break
@@ -106,22 +105,8 @@ class ParquetRange:
         )
 
     def _lost(self, changed: str) -> WorldError:
-        path, folder, _ = self._catalog.folder(self._identity.hint)
-        if folder is None:
-            return WorldError(
-                f"the directory {path!r} is not there: mount it on every executor, under the same path. Given: "
-                f"{str(self._identity)!r}",
-                code="PYSTORM_FILE_UNREADABLE",
-            )
-        if changed:
-            return DataLossError(
-                f"{changed!r} was written anew before it was read: write new files under new names, or set "
-                f"failOnDataLoss=false. Given: {str(self._identity)!r}",
-                code="PYSTORM_DATA_LOST",
-            )
-        return DataLossError(
-            f"the file first seen as {self._identity.hint!r} under {self._catalog.root!r} is gone before it was read: "
-            f"keep files for longer than the query may lag or stand still, and mount the directory on every executor; "
-            f"or set failOnDataLoss=false. Given: {str(self._identity)!r}",
-            code="PYSTORM_DATA_LOST",
+        anew = (
+            f"{changed!r} was written anew before it was read: write new files under new names, or set "
+            "failOnDataLoss=false"
         )
+        return lost_file(self._catalog, self._identity, anew if changed else "", "files")

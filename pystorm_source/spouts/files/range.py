@@ -17,15 +17,14 @@ from pystorm_source.spouts.files.text import FileText, equal_part
 
 # Too small: a file that is renamed again and again while its directory is listed counts as gone. Too large: it takes
 # longer to say so.
-_ATTEMPTS = 20
+ATTEMPTS = 20
 
 
 class FileRange:
     """``FileRange(catalog, partition, start, end, header)``. ``header``: the first line is no record.
 
     ``path``: where the file was found. ``first_line``: of the file, read if ``header``. ``fixed``: all lines of a block
-    have its offset. Raises DataLossError if the
-    file is gone or was truncated, WorldError if it cannot be read.
+    have its offset. Raises DataLossError if the file is gone or was truncated, WorldError if it cannot be read.
     """
 
     def __init__(self, catalog: FileCatalog, partition: str, start: int, end: int, header: bool = False):
@@ -63,7 +62,7 @@ class FileRange:
 
     def _read(self, count: int, at: int) -> bytes:
         """The text of the file that was planned; where that is changes when it is truncated meanwhile."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             try:
                 data = self._text.read(count, at)
             except (EOFError, zlib.error) as error:
@@ -96,7 +95,7 @@ class FileRange:
         identity, catalog = self._identity, self._catalog
         around: object = None
         changed = ""
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             try:
                 file = catalog.find(identity.inode, identity.hint)
                 if file is not None:
@@ -164,26 +163,29 @@ class FileRange:
             return False
 
     def _lost(self, changed: str) -> WorldError:
-        path, folder, _ = self._catalog.folder(self._identity.hint)
-        if folder is None:
-            return WorldError(
-                f"the directory {path!r} is not there: mount it on every executor, under the same path. Given: "
-                f"{str(self._identity)!r}",
-                code="PYSTORM_FILE_UNREADABLE",
-            )
-        if changed:
-            return DataLossError(
-                f"{changed!r} was truncated or written anew before it was read. Let rotation rename files (logrotate: "
-                f"create instead of copytruncate), keep the copies for longer, or set failOnDataLoss=false. Given: "
-                f"{str(self._identity)!r}",
-                code="PYSTORM_DATA_LOST",
-            )
-        return DataLossError(
-            f"the file first seen as {self._identity.hint!r} under {self._catalog.root!r} is gone before it was read: "
-            f"keep rotated files for longer than the query may lag or stand still, and mount the directory on every "
-            f"executor; or set failOnDataLoss=false. Given: {str(self._identity)!r}",
-            code="PYSTORM_DATA_LOST",
+        anew = (
+            f"{changed!r} was truncated or written anew before it was read. Let rotation rename files (logrotate: "
+            "create instead of copytruncate), keep the copies for longer, or set failOnDataLoss=false"
         )
+        return lost_file(self._catalog, self._identity, anew if changed else "", "rotated files")
+
+
+def lost_file(catalog: FileCatalog, identity: FileIdentity, changed: str, kept: str) -> WorldError:
+    """The error of a file that is not there as it was planned. ``changed``: what has become of it and what to do, ""
+    if it is gone; ``kept``: which files are to be kept then."""
+    path, folder, _ = catalog.folder(identity.hint)
+    if folder is None:
+        return WorldError(
+            f"the directory {path!r} is not there: mount it on every executor, under the same path. Given: "
+            f"{str(identity)!r}",
+            code="PYSTORM_FILE_UNREADABLE",
+        )
+    gone = (
+        f"the file first seen as {identity.hint!r} under {catalog.root!r} is gone before it was read: keep {kept} for "
+        "longer than the query may lag or stand still, and mount the directory on every executor; or set "
+        "failOnDataLoss=false"
+    )
+    return DataLossError(f"{changed or gone}. Given: {str(identity)!r}", code="PYSTORM_DATA_LOST")
 
 
 def _without_first_line(blocks: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
