@@ -69,31 +69,11 @@ class Avro:
     def _read_all(self, data: Sequence[bytes | None], bad: dict[int, str]) -> list[Any]:
         """The values as fastavro reads them."""
         unknown: dict[int, str] = {}
-        found: list[Any] = []
-        for index, each in enumerate(data):
-            value = None
-            if each is not None:
-                try:
-                    value = self._read(each, unknown)
-                except Malformed as error:
-                    bad[index] = str(error)
-            found.append(value)
-        return found
+        return _each(data, lambda each: self._read(each, unknown), bad)
 
     def _shaped(self, found: list[Any], bad: dict[int, str]) -> list[Any]:
         """These values in their form."""
-        if self._form is None:
-            return found
-        shaped: list[Any] = []
-        for index, each in enumerate(found):
-            value = None
-            if each is not None:
-                try:
-                    value = self._form(each)
-                except Malformed as error:
-                    bad[index] = str(error)
-            shaped.append(value)
-        return shaped
+        return found if self._form is None else _each(found, self._form, bad)
 
     def _struct_of(self, records: list[dict[str, Any] | None]) -> pa.StructArray:
         """Records as a column, field by field: that spares a dict for each. Raises Malformed if one does not fit."""
@@ -162,6 +142,20 @@ class Avro:
         if self._reader is None and self.type is not None:
             schema.check_fits(self.type)
         return schema.parsed
+
+
+def _each(values: Sequence[Any], form: Form, bad: dict[int, str]) -> list[Any]:
+    """The form of each value. Of None, and of one that is malformed, which goes into ``bad``, it is None."""
+    shaped: list[Any] = []
+    for index, each in enumerate(values):
+        value = None
+        if each is not None:
+            try:
+                value = form(each)
+            except Malformed as error:
+                bad[index] = str(error)
+        shaped.append(value)
+    return shaped
 
 
 def reader_schema(text: str, side: str) -> AvroSchema:
