@@ -54,6 +54,10 @@ RULES: Mapping[str, Rule] = {
     "task-fixed-test": Rule(
         "a rate that drifts is tested for such a cost by reading less", ((rate_estimator, "DRIFTED", NEVER),)
     ),
+    "moving-rates": Rule(
+        "a micro-batch in which rates changed is no basis for such a cost",
+        ((rate_estimator.RateEstimator, "_is_surprised", lambda *given: False),),
+    ),
     "exact-schedule": Rule("few tasks are scheduled exactly", ((task_schedule, "EXACT_TASKS", 0),)),
     "rotation": Rule(
         "which task goes on to the end changes",

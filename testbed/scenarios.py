@@ -44,7 +44,9 @@ class Scenario:
     ``changes``: seconds at which rates change. ``batch_cost``: seconds that a micro-batch takes besides its tasks;
     ``cold``: how many more the first one takes, to start processes. ``slots_at``: seconds → slots, if their number
     changes. ``fragile``: tuples of partition 3 that a micro-batch may have; what is beyond fails, and takes FRAGILE
-    times as long. ``hiccups``: share of the tasks that take HICCUP seconds more (new processes, collected garbage).
+    times as long. ``slow_from``, ``slow_by``: from that offset of each partition on an offset takes so many times as
+    long, which begins in the middle of a micro-batch. ``hiccups``: share of the tasks that take HICCUP seconds more
+    (new processes, collected garbage).
     ``downstream``: seconds of further stages per second of tasks. ``task_fixed``: seconds that each task takes besides
     its offsets, and reports (a flush, a seek), always or by the seconds since the start. ``sources``: so many share the
     partitions, in equal parts, with a controller each. ``watched``: the partitions of which fairness is told; None:
@@ -63,6 +65,8 @@ class Scenario:
     cold: float = 0.0
     slots_at: Callable[[float], int] | None = None
     fragile: int = 0
+    slow_from: int = ENDLESS
+    slow_by: float = 1.0
     hiccups: float = 0.0
     noise: float = 0.05
     waiting: Ints | int = ENDLESS
@@ -159,6 +163,9 @@ def scenarios() -> Iterator[Scenario]:
     yield Scenario("step-2", 2, 2, stepping(np.full(2, 5_000.0), 30, (1, 4, 1, 0.25)), **steps)
     yield Scenario("step-16", 16, 2, stepping(even, 30, (1, 4, 1, 0.25)), **steps)
     yield Scenario("step-300", 300, 16, stepping(np.full(300, 5_000.0), 30, (1, 4, 1, 0.25)), **steps)
+    for slow_from in (20_000, 21_000, 22_000, 23_000):
+        yield Scenario(f"slow-from-{slow_from}", 2, 2, constant(even[:2]), slow_from=slow_from, slow_by=8.0)
+        yield Scenario(f"quick-from-{slow_from}", 2, 2, constant(even[:2]), slow_from=slow_from, slow_by=0.125)
     yield Scenario("sine", 16, 2, waving(even, 60, 4), seconds=240)
     yield Scenario("bursts", 16, 2, stepping(even, 1.7, (1, 1, 1, 0.3, 1)), seconds=120)
     yield Scenario("slow-one", 16, 2, slowed(even, 3, 20, 50), changes=(0.0, 20.0))

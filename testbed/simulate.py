@@ -127,7 +127,12 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
         if sizes.any():
             rates = scenario.rates(began - start)
             slots = scenario.slots if scenario.slots_at is None else scenario.slots_at(began - start)
-            duration = sizes / rates * np.exp(chance.normal(0, scenario.noise, scenario.partitions))
+            slow = ends - np.clip(scenario.slow_from, at, ends)
+            duration = (
+                (sizes + slow * (scenario.slow_by - 1))
+                / rates
+                * np.exp(chance.normal(0, scenario.noise, scenario.partitions))
+            )
             failed = np.zeros(scenario.partitions, np.int64)
             if scenario.fragile:
                 failed[3] = max(0, sizes[3] - scenario.fragile)

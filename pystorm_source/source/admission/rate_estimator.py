@@ -135,8 +135,9 @@ class RateEstimator:
     ``rate``: offsets per second of a task; ``measured``: whether a task has reported; ``splits``: tasks into which the
     partition was split; ``share``: of the rate that is used, less than 1 while tuples fail; ``reason``: Reason.
     ``offsets``, ``seconds``: of a task of the partition, the last time. ``task_fixed``: reported seconds of a task that
-    do not depend on its offsets. ``common``: spout → rate of its partitions without measurements; ``saved``: spout →
-    partition → rate, restored from an offset, of partitions that were not seen yet.
+    do not depend on its offsets. ``is_moving``: whether the last micro-batch took notably more or less time than
+    estimated: then rates changed in the middle of it. ``common``: spout → rate of its partitions without measurements;
+    ``saved``: spout → partition → rate, restored from an offset, of partitions that were not seen yet.
     """
 
     names: Names = field(default_factory=dict)
@@ -149,6 +150,7 @@ class RateEstimator:
     seconds: Floats = field(default_factory=_floats)
     task_fixed: float = 0.0
     drift: Drift = field(default_factory=Drift)
+    is_moving: bool = False
     common: Mapping[str, float] = field(default_factory=dict)
     saved: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -189,7 +191,7 @@ class RateEstimator:
         rows = np.flatnonzero(seen.reported)
         tasks = seen.reported[rows]
         task_offsets, task_seconds = seen.offsets[rows] / tasks, seen.seconds[rows] / tasks
-        found = self._task_fixed(rows, task_offsets, task_seconds)
+        found = None if self.is_moving else self._task_fixed(rows, task_offsets, task_seconds)
         task_fixed = self.task_fixed if found is None else found
         sample = task_offsets / np.maximum(task_seconds - task_fixed, LEAST_SHARE * task_seconds)
         rate, splits, share, reason = self.rate.copy(), self.splits.copy(), self.share.copy(), self.reason.copy()
@@ -222,7 +224,21 @@ class RateEstimator:
             seconds=seconds,
             task_fixed=task_fixed,
             drift=drift,
+            is_moving=not self.is_moving and self._is_surprised(rows, task_offsets, task_seconds),
         )._with_common()
+
+    def _is_surprised(self, rows: npt.NDArray[np.intp], offsets: Floats, seconds: Floats) -> bool:
+        """Whether the median partition took notably more or less time than estimated.
+
+        If rates change in the middle of a micro-batch, that one is part quick, part slow, and the next one reads less
+        and takes hardly less time: like a fixed cost. Taken for one, it would make the rate many times too high. So
+        such a micro-batch is no basis for a fixed cost. The next one is in any case: a fixed cost that has grown
+        surprises again and again."""
+        known = self.offsets[rows] > 0
+        if not known.any():
+            return False
+        estimated = offsets[known] / self.rate[rows][known] + self.task_fixed
+        return abs(float(np.log(np.median(seconds[known] / estimated)))) > np.log(NOISE)
 
     def _task_fixed(self, rows: npt.NDArray[np.intp], offsets: Floats, seconds: Floats) -> float | None:
         """Seconds that did not change with the number of offsets, by the median partition; None if the number changed

@@ -313,6 +313,21 @@ def test_steps_of_capacity_are_followed_within_five_micro_batches(lost):
     assert told["overshoot"] < 0.25
 
 
+@pytest.mark.parametrize("slow_from", range(19_000, 25_000, 500))
+@pytest.mark.parametrize("partitions", [1, 2, 16])
+def test_rates_that_fall_in_the_middle_of_a_micro_batch_are_no_fixed_cost(partitions, slow_from):
+    rates = constant(np.full(partitions, 5_000.0))
+    slots = min(partitions, 2)
+    slow = Scenario(
+        "slow", partitions, slots, rates, initial=5_000.0, slow_from=slow_from * slots // partitions, slow_by=8.0
+    )
+    seen = run(slow)
+    missed = [at for at, took in enumerate(seen.took) if took > 1.25]
+    assert 1 <= len(missed) <= 2  # the one in which they fall, and the one behind it, if that is mostly quick
+    assert max(seen.took) < 9
+    assert figures(slow, seen)["late"] < 1.25
+
+
 KNOWN = {scenario.name: scenario for scenario in scenarios()}
 
 
