@@ -56,7 +56,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "moving-rates": Rule(
         "a micro-batch in which rates changed is no basis for such a cost",
-        ((rate_estimator.RateEstimator, "_is_surprised", lambda *given: False),),
+        ((rate_estimator.RateEstimator, "_deviates", lambda *given: False),),
     ),
     "exact-schedule": Rule("few tasks are scheduled exactly", ((task_schedule, "EXACT_TASKS", 0),)),
     "rotation": Rule(

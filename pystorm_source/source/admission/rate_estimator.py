@@ -224,16 +224,16 @@ class RateEstimator:
             seconds=seconds,
             task_fixed=task_fixed,
             drift=drift,
-            is_moving=not self.is_moving and self._is_surprised(rows, task_offsets, task_seconds),
+            is_moving=not self.is_moving and self._deviates(rows, task_offsets, task_seconds),
         )._with_common()
 
-    def _is_surprised(self, rows: npt.NDArray[np.intp], offsets: Floats, seconds: Floats) -> bool:
+    def _deviates(self, rows: npt.NDArray[np.intp], offsets: Floats, seconds: Floats) -> bool:
         """Whether the median partition took notably more or less time than estimated.
 
         If rates change in the middle of a micro-batch, that one is part quick, part slow, and the next one reads less
         and takes hardly less time: like a fixed cost. Taken for one, it would make the rate many times too high. So
         such a micro-batch is no basis for a fixed cost. The next one is in any case: a fixed cost that has grown
-        surprises again and again."""
+        deviates again and again."""
         known = self.offsets[rows] > 0
         if not known.any():
             return False
