@@ -79,7 +79,10 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     ] = msgspec.field(name="maxOffsetsPerPartition", default=None)
     min_partitions: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Wanted number of Spark partitions of a micro-batch; larger ranges are split to reach it."),
+        Meta(
+            description="Wanted number of Spark partitions of a micro-batch; larger ranges are split to reach it. "
+            "Unset, neighbouring ranges with little work share one; 1 gives each range its own."
+        ),
     ] = msgspec.field(name="minPartitions", default=None)
     max_records_per_partition: Annotated[
         Annotated[int, Meta(ge=1)] | None,

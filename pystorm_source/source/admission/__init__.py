@@ -6,21 +6,24 @@ and ``batch_budget``. ``saved_state`` is the controller's state in an offset.
 """
 
 from pystorm_source.source.admission.batch_budget import BatchBudget
-from pystorm_source.source.admission.controller import AdmissionController
+from pystorm_source.source.admission.controller import AdmissionController, AdmissionState, initial_rates
 from pystorm_source.source.admission.limits import UNBOUNDED, Align, Limits, admit, limits_of
-from pystorm_source.source.admission.rate_estimator import Reason
+from pystorm_source.source.admission.rate_estimator import RateEstimator, Reason
 from pystorm_source.source.admission.rate_samples import Report
 from pystorm_source.source.admission.saved_state import section_of, state_of
 
 __all__ = [
     "UNBOUNDED",
     "AdmissionController",
+    "AdmissionState",
     "Align",
     "BatchBudget",
     "Limits",
+    "RateEstimator",
     "Reason",
     "Report",
     "admit",
+    "initial_rates",
     "limits_of",
     "section_of",
     "state_of",

@@ -240,6 +240,12 @@ def _reasons(reasons: Ints, overhead: Overhead, target: Target, tasks: float) ->
     return np.where((reasons == Reason.RATE) | (reasons == Reason.PROBING), common, reasons)
 
 
+def initial_rates(plan: Plan, options: SourceOptions) -> dict[str, float]:
+    """Offsets per second of a partition before anything is measured, for the spouts that have offsets of their own."""
+    own = [spout for spout in plan.spouts if spout.is_partitioned and spout.wrapper is None]
+    return {spout.name: float(options.initial_rate or spout.runs_as.initial_rate) for spout in own}  # type: ignore[attr-defined]
+
+
 class AdmissionController:
     """For one run of a query. ``state``: restored from the offset when a query restarts."""
 
@@ -254,14 +260,12 @@ class AdmissionController:
         cls, plan: Plan, options: SourceOptions, clock: Clock, state: AdmissionState | None = None
     ) -> "AdmissionController | None":
         """A controller for the spouts of a plan that have offsets of their own; None if there are none."""
-        controlled = [spout for spout in plan.spouts if spout.is_partitioned and spout.wrapper is None]
-        if not controlled:
+        initial = initial_rates(plan, options)
+        if not initial:
             return None
-        given = options.initial_rate
-        initial = {spout.name: float(given or spout.runs_as.initial_rate) for spout in controlled}  # type: ignore[attr-defined]
         millis = options.batch_target_millis
         target = millis / 1000 if millis is not None else None
-        return cls(Settings(target, initial, is_timed=len(controlled) == len(plan.spouts)), clock, state)
+        return cls(Settings(target, initial, is_timed=len(initial) == len(plan.spouts)), clock, state)
 
     @property
     def waited(self) -> bool:

@@ -11,9 +11,11 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pystorm_source.errors import DataLossError, OptionError
 from pystorm_source.plan import lint
+from pystorm_source.source.admission import RateEstimator, initial_rates
 from pystorm_source.source.driver.partitions import partitions_of
 from pystorm_source.source.driver.snapshot_reader import SnapshotReader
 from pystorm_source.source.driver.spouts import DriverSpouts
+from pystorm_source.source.driver.task_packing import estimates, packed
 from pystorm_source.source.offsets.micro_batch import waiting
 from pystorm_source.source.offsets.offsets import Key, Offsets, ranges
 from pystorm_source.source.request import ReadRequest
@@ -63,9 +65,11 @@ class PystormBatchReader(DataSourceReader):
             found = ranges(at, upto)
             planned = PlannedBatch.of(found, request.fingerprint, uuid.uuid4().hex)
             options = request.options
-            return list(
-                partitions_of(found, planned, spouts, options.min_partitions, options.max_records_per_partition)
-            )
+            made = partitions_of(found, planned, spouts, options.min_partitions, options.max_records_per_partition)
+            if options.min_partitions is not None:
+                return list(made)
+            initial = initial_rates(request.plan, options)
+            return list(packed(made, *estimates(made, initial, RateEstimator()), slots=0))
         finally:
             spouts.cleanup()
 

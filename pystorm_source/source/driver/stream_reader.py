@@ -31,9 +31,11 @@ from pystorm_source.errors import DataLossError
 from pystorm_source.plan import lint
 from pystorm_source.source.admission import (
     AdmissionController,
+    AdmissionState,
     BatchBudget,
     Limits,
     admit,
+    initial_rates,
     limits_of,
     section_of,
     state_of,
@@ -44,6 +46,7 @@ from pystorm_source.source.driver.run_outline import begin_of
 from pystorm_source.source.driver.run_recorder import RunRecorder
 from pystorm_source.source.driver.snapshot_reader import SnapshotReader
 from pystorm_source.source.driver.spouts import DriverSpouts, Terminated
+from pystorm_source.source.driver.task_packing import estimates, packed
 from pystorm_source.source.driver.throttling import ThrottleLog, Throttling
 from pystorm_source.source.driver.trigger_delay import TriggerDelay
 from pystorm_source.source.hold import is_held
@@ -60,7 +63,7 @@ from pystorm_source.source.reports.task_report import TaskReport
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.spark_versions import SupportsTriggerAvailableNow, default_read_limit
-from pystorm_source.source.task.range_partition import PlannedBatch, RangePartition
+from pystorm_source.source.task.range_partition import JoinedRanges, PlannedBatch, RangePartition
 from pystorm_source.source.task.read_range import TaskReader
 from pystorm_source.worker.output import OutputPlan
 
@@ -202,7 +205,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._snapshots.freeze()
 
     @spark_border()
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangePartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[RangePartition | JoinedRanges]:
         """The ranges between two offsets. Pure: a replay after a restart calls this first.
 
         Raises CheckpointError for offsets that are not ours or go backwards.
@@ -217,7 +220,11 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         made = partitions_of(ranges, planned, self._spouts, options.min_partitions, options.max_records_per_partition)
         self._counts.begin(planned.batch, len(made))
         self._recorder.begun(planned.batch, len(made))
-        return made
+        if options.min_partitions is not None:
+            return made
+        known = self._controller.state if self._controller is not None else AdmissionState()
+        initial = initial_rates(self._request.plan, options)
+        return packed(made, *estimates(made, initial, known.rates), known.slots)
 
     @spark_border()
     def commit(self, end: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The message from the driver to a task: one range of one spout's partition."""
+"""The message from the driver to a task: one range of one spout's partition, or several short ones."""
 
 import hashlib
 import pickle
@@ -96,6 +96,29 @@ class RangePartition(InputPartition):
                 f"application so that all processes load the same code. Given: {self!r}",
                 code="PYSTORM_CODE_DIFFERS",
             )
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class JoinedRanges(InputPartition):
+    """Ranges of one planned micro-batch that one task reads, one after the other. Not to be changed."""
+
+    ranges: tuple[RangePartition, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        places = [(each.component, each.partition, each.start, each.end) for each in self.ranges]
+        return _joined, (places, self.ranges[0].planned.pickled)
+
+
+def ranges_of(partition: InputPartition) -> tuple[RangePartition, ...]:
+    """What a task reads; nothing if the partition is Spark's own, for a batch read that plans nothing."""
+    if isinstance(partition, JoinedRanges):
+        return partition.ranges
+    return (partition,) if isinstance(partition, RangePartition) else ()
+
+
+def _joined(places: list[tuple[str, str, int, int]], planned: bytes) -> JoinedRanges:
+    common = pickle.loads(planned)
+    return JoinedRanges(tuple(RangePartition(*place, common) for place in places))
 
 
 def _unpickled(component: str, partition: str, start: int, end: int, planned: bytes) -> RangePartition:

@@ -1,4 +1,5 @@
-"""The task's side: a range in, record batches of exactly Spark's schema out, and a report to the runner at its end."""
+"""The task's side: ranges in, record batches of exactly Spark's schema out; at the end of each range a report to the
+runner."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -11,7 +12,7 @@ from pystorm_source.clock import SystemClock
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.task.range_partition import RangePartition
+from pystorm_source.source.task.range_partition import RangePartition, ranges_of
 from pystorm_source.source.task.range_reporter import RangeReporter
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
@@ -28,28 +29,27 @@ class TaskReader:
         return _task_reader, (self._request, pickled(self._output))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one range, as ``read_range`` gives them."""
-        return read_range(self._request, self._output, partition)
+        """The rows of a task's ranges, as ``read_ranges`` gives them."""
+        return read_ranges(self._request, self._output, partition)
 
 
 def _task_reader(request: ReadRequest, output: bytes) -> TaskReader:
     return TaskReader(request, interned(output))
 
 
-def read_range(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The rows of one range, from a warm worker of this process and this run of the query if there is one.
+def read_ranges(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The rows of a task's ranges, from a warm worker of this process and this run of the query if there is one.
 
-    The worker is kept for the next range only if this one came to its end. An exception, or a reader that stops early
+    The worker is kept for the next range only if one came to its end. An exception, or a reader that stops early
     (LIMIT closes the iterator: GeneratorExit), stops it; of these only the exception is reported. Raises UsageError if
     driver and executor differ in version or plan, TupleFailed, whose message is a FailureBlock, if a component does.
     """
     with spark_border():
-        yield from _rows(request, output, partition)
+        for each in ranges_of(partition):
+            yield from _rows(request, output, each)
 
 
-def _rows(request: ReadRequest, output: OutputPlan, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    if not isinstance(partition, RangePartition):
-        return  # Spark's own partition for a batch read that plans nothing
+def _rows(request: ReadRequest, output: OutputPlan, partition: RangePartition) -> Iterator[pa.RecordBatch]:
     partition.check(request.plan.name, request.fingerprint)
     component = request.plan.component(partition.component)
     reporter = RangeReporter(request.plan, partition, SystemClock())

@@ -16,6 +16,7 @@ from pystorm_source.source.driver.run_outline import begin_of
 from pystorm_source.source.driver.run_recorder import QUIET_SECONDS, RunRecorder
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.task.range_partition import ranges_of
 from tests.source.reports.test_summary import arrived
 
 pytest.importorskip("pyspark.sql.streaming.datasource", reason="4.0 and 4.1 ask without a limit")
@@ -43,9 +44,9 @@ class Reader:
         end = self.reader.latestOffset(self.at, self.reader.getDefaultReadLimit())
         if end == self.at:
             return []
-        ranges = self.reader.partitions(self.at, end)
+        tasks = self.reader.partitions(self.at, end)
         self.at = end
-        return ranges
+        return [each for task in tasks for each in ranges_of(task)]
 
     def report(self, *ranges, seconds=0.5, broken_off=False):
         for each in ranges:

@@ -60,6 +60,24 @@ def test_every_range_is_reported_before_the_next_batch_is_planned(world, query, 
     assert [each["batch"] for each in found] == sorted((each["batch"] for each in found), key=batches.index)
 
 
+def test_ranges_that_share_a_task_report_one_by_one(world, query, spied, spark):
+    names = [f"p{at:02}" for at in range(40)]
+    world.put(**dict.fromkeys(names, 5))
+    frame = spied(world.options("Doubled"))
+    tasks = []
+    running = (
+        frame.writeStream.foreachBatch(lambda batch, _: tasks.append((batch.rdd.getNumPartitions(), batch.count())))
+        .option("checkpointLocation", str(query.checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert running.awaitTermination(90) and running.exception() is None
+    assert sum(rows for _, rows in tasks) == 200
+    assert max(count for count, _ in tasks) <= 20
+    found = {(each["partition"], each["start"], each["end"], each["rows"]) for each in reported(world, 40)}
+    assert {(name, end - start, rows) for name, start, end, rows in found} == {(name, 5, 5) for name in names}
+
+
 def test_a_task_that_failed_reports_its_error_and_its_next_attempt_what_it_has_read(world, query, spied):
     world.put(a=20, b=20)
     query.run(spied(world.options("FailsOnce")))
