@@ -20,6 +20,7 @@ cdef extern from "cython_core/acking/acker.h" nogil:
     ctypedef struct ps_root:
         uint64_t attempt
         uint64_t failed_with_group
+        ps_root *next
         uint32_t waiting
         PyObject *id
         PyObject *values
@@ -39,6 +40,8 @@ cdef extern from "cython_core/acking/acker.h" nogil:
     ctypedef struct ps_acker:
         ps_root **slabs
         size_t slab_count
+        ps_root **window
+        uint64_t mask
         uint64_t oldest
         uint64_t next
         uint64_t now

@@ -51,6 +51,7 @@ cdef class RowBatchBuilder:
     cdef int converting         # rows that are made of values now
     cdef bint forced            # what is undecided leaves, too
     cdef readonly Acker acker   # that knows which attempts have failed; None: rows belong to none
+    cdef unsigned long long rows_cut          # that have left `batch`
     cdef readonly unsigned long long masked   # rows of failed attempts, which did not leave
     # what is being built: buffers, and per column its object list (None for native types) and value converter
     cdef ps_batch batch
@@ -82,6 +83,7 @@ cdef class RowSink:
     cdef int arity
     cdef int partition_column
     cdef bint has_objects
+    cdef bint of_one_tree       # a row of several trees has no offset
 
     cdef int append(self, object values, long long offset, uint64_t attempt) except -1
     cdef int append_odd(self, object values, long long offset, uint64_t attempt) except -1

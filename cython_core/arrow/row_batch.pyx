@@ -126,6 +126,11 @@ cdef class RowBatchBuilder:
         return self.batch.rows
 
     @property
+    def rows_put(self):
+        """Rows that were ever put, those of failed attempts included."""
+        return self.rows_cut + self.batch.rows
+
+    @property
     def bytes(self):
         """Bytes collected since the last seal, estimated for nested and decimal columns."""
         return self.batch.bytes
@@ -157,6 +162,7 @@ cdef class RowBatchBuilder:
             self.batch.columns[i].heap_capacity = 0
             if self.batch.columns[i].objects is not NULL:
                 self.batch.columns[i].objects = <PyObject *>fresh[i]
+        self.rows_cut += cut.rows
         cut.attempts = self.batch.attempts
         self.batch.attempts = NULL
         self.batch.rows = self.batch.capacity = self.batch.bytes = 0
@@ -333,6 +339,7 @@ cdef class RowBatchBuilder:
             cut.ready = ready
             if self.batch.tracks and attempt != NO_ATTEMPT:
                 cut.attempts = attempts_of(rows, attempt)
+            self.rows_cut += rows
             self.pending.append(cut)
         return 0
 
@@ -356,13 +363,14 @@ cdef class RowSink:
     """One producer task's stream, seen from an output. Value i goes to column ``columns[i]``, or nowhere if that is -1.
 
     ``constants`` maps output columns to values of this task. ``offset_column`` (int64) takes a row's offset, null where
-    it is negative; ``partition_column`` what ``set_partition`` said last. All other columns are null. ``label`` names
+    it is negative, and with ``of_one_tree`` where the row belongs to several trees, while else it is that of the first;
+    ``partition_column`` what ``set_partition`` said last. All other columns are null. ``label`` names
     the stream in errors, such as ``count.default``. Raises ``ValueError`` where these do not fit, ``RowError`` if
     a constant does not fit its column or a column that may not be null gets nothing.
     """
 
     def __cinit__(self, RowBatchBuilder builder not None, columns, constants=None, int offset_column=-1,
-                  int partition_column=-1, str label=""):
+                  int partition_column=-1, str label="", bint of_one_tree=False):
         cdef int width = builder.batch.width
         cdef int i
         self.builder = builder
@@ -370,6 +378,7 @@ cdef class RowSink:
         self.label = label
         self.arity = len(self.columns)
         self.partition_column = partition_column
+        self.of_one_tree = of_one_tree
         self.constants = [None] * width
         self.slots = <ps_row_slot *>PyMem_Calloc(width + 1, sizeof(ps_row_slot))
         if self.slots is NULL:

@@ -27,6 +27,7 @@ cdef class SpoutExecutor(Executor):
     cdef unsigned long long discarded     # trees without a verdict when the worker was given up
     cdef public unsigned long long max_pending     # open trees beyond which it is not asked; 0: any number
     cdef public object retries            # decides over failed tuples of a range; None: the first one fails the run
+    cdef long long replayed               # offset of the tuple that is between two attempts; -1: none is
     cdef readonly unsigned long long fails   # trees that have failed
     cdef readonly unsigned long long timed_out   # of these, trees whose time was over
     cdef public unsigned long long pending_high_mark   # most open trees at the end of a turn, since it was last set

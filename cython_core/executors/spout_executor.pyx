@@ -9,7 +9,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from cython_core.acking.acker cimport (
     PS_ROOT_ACKED, PS_ROOT_EMIT_RAISED, PS_ROOT_FAILED, PS_ROOT_FAILED_WITH_GROUP, PS_ROOT_RETRY_DUE, PS_ROOT_TIMED_OUT,
-    Acker, anchor_t, no_anchor, ps_acker_begin_turn, ps_acker_edge, ps_acker_end_turn,
+    Acker, anchor_t, no_anchor, ps_acker, ps_acker_begin_turn, ps_acker_edge, ps_acker_end_turn,
     ps_acker_keep_settled, ps_acker_keeps_time, ps_acker_release, ps_acker_rest, ps_acker_take_settled, ps_root,
     ps_verdict, release_root,
 )
@@ -43,6 +43,7 @@ cdef extern from "Python.h":
 cdef double STANDSTILL_SECONDS = 10
 cdef int MOST_RAISES = 100    # in a row, of a spout that goes on, before it counts as having nothing
 cdef int MOST_REPLAYS = 8
+cdef long long NO_OFFSET = 1 << 62
 cdef long long SOMEWHERE = -2  # the offset of a tuple of a range whose place in it is unknown
 
 
@@ -64,6 +65,7 @@ cdef class SpoutExecutor(Executor):
         self.collector.roots.complete = &self.collector.complete
         self.note_overrides()
         self.exhausted = True
+        self.replayed = -1
 
     def ready(self):
         Executor.ready(self)
@@ -158,6 +160,23 @@ cdef class SpoutExecutor(Executor):
     @tracks.setter
     def tracks(self, bint tracks):
         self.collector.tracks = tracks and self.collector.acker is not None
+
+    @property
+    def lowest_offset(self):
+        """The lowest offset of a tree without a verdict, or with one that the spout has not heard of; -1: there is
+        none. Any thread may ask."""
+        cdef ps_acker *acker = &self.collector.acker.acker
+        cdef ps_root *root = self.collector.roots.first
+        cdef long long lowest = self.replayed if self.replayed >= 0 else NO_OFFSET
+        cdef uint64_t attempt
+        while root is not NULL:
+            lowest = min(lowest, root.offset)
+            root = root.next
+        for attempt in range(acker.oldest, acker.next):
+            root = acker.window[attempt & acker.mask]
+            if root is not NULL:
+                lowest = min(lowest, root.offset)
+        return -1 if lowest == NO_OFFSET else lowest
 
     @property
     def acks(self):
@@ -376,10 +395,15 @@ cdef class SpoutExecutor(Executor):
         cdef long long offset = root.offset
         cdef uint32_t emits = root.emits
         cdef ps_verdict verdict = root.verdict
-        self.release(root)
-        if isinstance(values, BatchSlice) and verdict in (PS_ROOT_FAILED, PS_ROOT_TIMED_OUT):
-            return self.replay_rows(<BatchSlice>values, tup_id, where, offset, emits, blame, verdict)
-        return self.replay_values(values, tup_id, where, offset, emits, blame, verdict)
+        # Order: before the release, or another thread may see neither attempt.
+        self.replayed = offset
+        try:
+            self.release(root)
+            if isinstance(values, BatchSlice) and verdict in (PS_ROOT_FAILED, PS_ROOT_TIMED_OUT):
+                return self.replay_rows(<BatchSlice>values, tup_id, where, offset, emits, blame, verdict)
+            return self.replay_values(values, tup_id, where, offset, emits, blame, verdict)
+        finally:
+            self.replayed = -1
 
     cdef int replay_rows(self, BatchSlice values, object tup_id, object where, long long offset, uint32_t emits,
                          object blame, ps_verdict verdict) except -1:
@@ -449,7 +473,7 @@ cdef class SpoutExecutor(Executor):
     def emit_dead_letter(self, tuple row not None):
         """A row of the stream ``__dead_letter``, in no tree, in a turn of the spout; whether anything takes it."""
         cdef StreamRouter router = self.routers["__dead_letter"]
-        cdef anchor_t anchor = no_anchor(-1)
+        cdef anchor_t anchor = no_anchor(self.replayed)
         router.route(row, &anchor, None)
         return len(router.routes) > 0 or router.row_sink is not None or router.capture is not None
 

@@ -21,7 +21,7 @@ from cython_core.acking.acker cimport LOST, Roots, anchor_t, attempt_of_row, ps_
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, insert_rows
 from cython_core.routing.stream_router cimport (
     GROUPING_ALL, GROUPING_CUSTOM, GROUPING_DIRECT, GROUPING_FIELDS, GROUPING_GLOBAL, GROUPING_PARTIAL_KEY, Route,
-    StreamRouter, transfer,
+    StreamRouter, offset_of_row, transfer,
 )
 from cython_core.tuples.column_slice cimport columns_slice
 from cython_core.tuples.tuple cimport Tuple, TupleSource, new_edge, new_tuple, values_of
@@ -268,7 +268,7 @@ cdef int put_out_all(StreamRouter router, tuple columns, list row, Py_ssize_t ro
         refill(row, columns, i)
         attempt = attempt_of_row(anchor) if i == 0 or anchor.roots is NULL else attempt_of_next(<Roots>anchor.roots)
         if attempt != LOST:  # hot
-            router.row_sink.append(row, anchor.offset, attempt)
+            router.row_sink.append(row, offset_of_row(router.row_sink, anchor), attempt)
         emits[0] += 1  # hot
     return 0
 

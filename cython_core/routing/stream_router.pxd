@@ -77,6 +77,10 @@ cdef class StreamRouter:
     cdef int send_direct(self, object values, const anchor_t *anchor, object task) except -1
 
 
+cdef inline long long offset_of_row(RowSink sink, const anchor_t *anchor) noexcept:
+    return -1 if sink.of_one_tree and anchor.roots is not NULL else anchor.offset
+
+
 cdef inline int transfer(PendingEmits pending, BatchInserter inserter, Tuple tup) except -1:
     if pending.count == 0 and insert(inserter, tup):  # hot
         return 0  # hot

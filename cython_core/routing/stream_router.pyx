@@ -243,7 +243,7 @@ cdef class StreamRouter:
         """An emit becomes a row of the output, unless the attempt that it belongs to has failed already."""
         cdef uint64_t attempt = attempt_of_row(anchor)
         if attempt != LOST:
-            self.row_sink.append(values, anchor.offset, attempt)
+            self.row_sink.append(values, offset_of_row(self.row_sink, anchor), attempt)
         return 0
 
     cdef int route_to_all(self, object payload, const anchor_t *anchor, list task_ids) except -1:
@@ -342,7 +342,7 @@ cdef class StreamRouter:
             batch = rows.batch()  # order: before, as Arrow lets others in
             attempt = attempt_of_row(anchor)
             if attempt != LOST:
-                self.row_sink.builder.add_batch(self.row_sink, batch, attempt, anchor.offset)
+                self.row_sink.builder.add_batch(self.row_sink, batch, attempt, offset_of_row(self.row_sink, anchor))
             return 0
         rows.shared = len(self.routes) > 1
         for entry in self.routes:

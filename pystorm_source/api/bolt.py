@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from cython_core.arrow.row_error import coded
 from cython_core.routing.bolt_base import BoltBase
-from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick
+from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick, offset_of_tree
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
-from pystorm_source.errors import MethodMissingError
+from pystorm_source.errors import MethodMissingError, given
 
 
 class Bolt(Component, BoltBase):
@@ -51,6 +52,48 @@ class Bolt(Component, BoltBase):
             tup (Tuple): the tuple. Its values are shared with other receivers: do not change them.
         """
         raise MethodMissingError(f"{type(self).__name__} must define process(tup)", code="PYSTORM_METHOD_MISSING")
+
+    def idempotency_key(self, tup: Tuple) -> str:
+        """A text that names the input row of a tuple, for services that must do each row once: it is the same whenever
+        the row is processed again, by a retry, by another Spark task, or after a restart.
+
+        Of a source it names topology, spout, partition and offset. Of an operator (``apply``) it has the values of
+        the columns ``key=[...]``, or else query, micro-batch, partition and number of the row, which a retried task has
+        again if Spark reads the same rows in the same order: not behind a shuffle. Several tuples of one input row have
+        the same key: add what tells them apart.
+
+        Args:
+            tup (Tuple): the tuple in ``process``, or one that the bolt has not acked or failed yet.
+
+        Returns:
+            str: the key, at most some hundred characters; longer if the columns of ``key`` are.
+
+        Raises:
+            ValueError: the tuple stems from several input rows, or from none that has an offset.
+
+        Example:
+            >>> from pystorm_source.spouts import MemorySpout
+            >>> from pystorm_source.testing import run_topology
+            >>> class Pay(Bolt):
+            ...     outputs = ["key string"]
+            ...     def process(self, tup):
+            ...         self.emit([self.idempotency_key(tup)])
+            >>> class Payments(Topology):
+            ...     orders = MemorySpout.spec(fields=["id long"], rows=[[7], [8]])
+            ...     pay = Pay.spec(inputs=[orders])
+            >>> run_topology(Payments).rows("pay")
+            [('Payments/orders/0/0',), ('Payments/orders/0/1',)]
+        """
+        offset = offset_of_tree(tup)
+        key = self._pystorm_place.key(offset) if offset >= 0 and self._pystorm_place is not None else None
+        if key is None:
+            raise coded(
+                ValueError,
+                "PYSTORM_INVALID_ANCHOR",
+                f"{type(self).__name__}.idempotency_key: the tuple stems from several input rows, or from none that "
+                f"has an offset: make a key out of its values. Given: {given(tup)}",
+            )
+        return str(key)
 
     @staticmethod
     def is_tick(tup: Tuple) -> bool:

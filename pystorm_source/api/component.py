@@ -72,6 +72,7 @@ class Component:
     _pystorm_reported: list[tuple[BaseException, Any]] | None = None
     _pystorm_errors: ErrorLog | None = None  # of the worker
     _pystorm_options: EngineOptions | None = None  # of the plan
+    _pystorm_place: Any = None  # the worker's InputPlace
 
     def __init__(
         self,

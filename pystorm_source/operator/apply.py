@@ -1,14 +1,16 @@
 """The driver's side of an operator: plan, columns and schema, then Spark's ``mapInArrow``."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError, given
 from pystorm_source.journal.options import JournalOptions
+from pystorm_source.operator.kept_columns import Keep
 from pystorm_source.operator.task import OperatorPlan, task_function
 from pystorm_source.options import SourceOptions, fields_of, parse
 from pystorm_source.options.table import shown
@@ -25,7 +27,7 @@ from pystorm_source.types.arrow import field_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import StructField
 
 OF_OPERATORS = ("config", "stream", "streams", "output.batch.rows")
 """The keys of ``SourceOptions`` that mean something without offsets and admission."""
@@ -35,6 +37,9 @@ def apply(
     df: "DataFrame",
     topology: type[Topology] | str,
     *,
+    keep: str | Sequence[str] = (),
+    key: Sequence[str] = (),
+    batch_id: int | None = None,
     options: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> "DataFrame":
@@ -49,6 +54,13 @@ def apply(
     Args:
         df (DataFrame): the rows.
         topology (type[Topology] | str): the class, or "package.module:Class".
+        keep (str | list[str]): columns of ``df`` that each row repeats of the input row that it is anchored to, in
+            front of its own: names, or "*" for all that the topology has no field of the same name for. A row that is
+            anchored to several input rows or to none is an error then. Defaults to none.
+        key (list[str]): columns of ``df`` whose values name a row: what ``Bolt.idempotency_key`` gives. Defaults to
+            none: it gives query, micro-batch, partition and number of the row.
+        batch_id (int): the number of the micro-batch for that, in a batch query that is one again after a restart,
+            such as inside of ``foreachBatch``. Defaults to the one that Spark tells tasks.
         options (Mapping[str, Any]): options of the engine and of components (docs/OPTIONS.md), and of the source's
             ``config``, ``stream``, ``streams`` and ``output.batch.rows``. Defaults to none.
         **keywords (Any): more options, such as ``stream="geocode.found"``.
@@ -74,34 +86,57 @@ def apply(
         >>> numbers = spark.range(3).withColumnRenamed("id", "n")
         >>> sorted(row.twice for row in apply(numbers, Doubles).collect())
         [0, 2, 4]
+        >>> apply(numbers.selectExpr("n", "n % 2 = 0 AS even"), Doubles, keep="*").columns
+        ['even', 'n', 'twice']
     """
     if not hasattr(df, "schema") or not hasattr(df, "mapInArrow"):
         raise ArgumentTypeError(
             f"the DataFrame comes first: apply(df, Words). Given: apply({given(df)}, {given(topology)})",
             code="PYSTORM_WRONG_TYPE",
         )
-    if not hasattr(df, "_jdf"):
-        raise ArgumentTypeError(
-            "apply() takes DataFrames of a classic session, and this one is of Spark Connect: call it in a job of "
-            "spark-submit, or read the rows by a source (pystorm_source.read_stream), which runs with Connect. "
-            f"Given: apply({given(df)}, {given(topology)})",
-            code="PYSTORM_WRONG_TYPE",
-        )
-    asked = option_texts(keywords, options or {})
+    columns, operator, schema = operator_of(
+        df.schema, topology, option_texts(keywords, options or {}), keep, key, batch_id
+    )
+    try:
+        function = task_function(operator)
+    except Exception:
+        check_picklable(operator.plan, pickled)
+        raise
+    use_this_python(df.sparkSession)
+    return map_in_arrow(df.select(*columns), function, schema)
+
+
+def operator_of(
+    given_schema: StructType,
+    topology: type[Topology] | str,
+    asked: Mapping[str, str],
+    keep: str | Sequence[str] = (),
+    key: Sequence[str] = (),
+    batch_id: int | None = None,
+) -> tuple[list[str], OperatorPlan, StructType]:
+    """The columns that tasks get of a DataFrame of that schema, quoted; what they do; the schema of their rows.
+
+    Raises as ``apply``.
+    """
     _refuse_sources_own(asked)
     found = parse(SourceOptions, asked)
     plan, rows_of = _planned(topology, asked, found)
     rows = Rows(plan, found)
     schema = rows.schema()
-    columns = _columns(df.schema, rows_of)
-    operator = OperatorPlan(plan, rows.output(schema), rows_of.name, _types(rows_of), uuid.uuid4().hex)
-    try:
-        function = task_function(operator)
-    except Exception:
-        check_picklable(plan, pickled)
-        raise
-    use_this_python(df.sparkSession)
-    return map_in_arrow(df.select(*columns), function, schema)
+    output = rows.output(schema)
+    inputs = _columns(given_schema, rows_of)
+    kept = list(map(_quoted, _kept_names(keep, given_schema.names, schema.names)))
+    keys = list(map(_quoted, _named("key", key, given_schema.names)))
+    columns = list(dict.fromkeys([*inputs, *kept, *keys]))
+    places = None
+    if kept or keys:
+        _refuse_without_trees(plan)
+        places = Keep(*(tuple(map(columns.index, names)) for names in (kept, inputs, keys)))
+        output = places.output(output)
+        fields = {_quoted(field.name): field for field in given_schema}
+        schema = StructType([*(fields[name] for name in kept), *schema])
+    operator = OperatorPlan(plan, output, rows_of.name, _types(rows_of), uuid.uuid4().hex, batch_id, places)
+    return columns, operator, schema
 
 
 def _planned(topology: type[Topology] | str, asked: Mapping[str, str], found: SourceOptions) -> tuple[Plan, Any]:
@@ -137,9 +172,66 @@ def _columns(schema: "StructType", rows_of: ComponentPlan) -> list[str]:
     """The DataFrame's columns for the Input's fields, quoted. Raises SchemaError."""
     stream = rows_of.stream("default")
     return [
-        f"`{_column(schema, rows_of.name, name, ddl).name.replace('`', '``')}`"
+        _quoted(_column(schema, rows_of.name, name, ddl).name)
         for name, ddl in zip(stream.fields, stream.types, strict=True)
     ]
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _kept_names(keep: str | Sequence[str], have: list[str], own: list[str]) -> list[str]:
+    """The DataFrame's columns that rows repeat. ``own``: the names that the topology's rows have."""
+    taken = {name.lower() for name in own}
+    if keep == "*":
+        return _once("keep", [name for name in have if name.lower() not in taken], have)
+    names = _named("keep", keep, have)
+    clash = [name for name in names if name.lower() in taken]
+    if clash:
+        raise SchemaError(
+            f"keep repeats column {clash[0]!r}, and the topology's rows have a field of that name: rename one of "
+            f"them, or leave it out of keep. Given: {names!r}",
+            code="PYSTORM_SCHEMA_MISMATCH",
+        )
+    return names
+
+
+def _named(argument: str, names: str | Sequence[str], have: list[str]) -> list[str]:
+    """The DataFrame's columns of these names, as it writes them."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        ways = "'*', or a list of names" if argument == "keep" else "a list of names"
+        raise ArgumentTypeError(f"{argument} is {ways}. Given: {given(names)}", code="PYSTORM_WRONG_TYPE")
+    found = []
+    for name in dict.fromkeys(names):
+        same = [other for other in have if other == name] or [each for each in have if each.lower() == name.lower()]
+        if not same:
+            raise SchemaError(
+                f"{argument} names column {name!r}, and the DataFrame has no such column. Given: {have!r}",
+                code="PYSTORM_SCHEMA_MISMATCH",
+            )
+        found.append(same[0])
+    return _once(argument, found, have)
+
+
+def _once(argument: str, names: list[str], have: list[str]) -> list[str]:
+    twice = [name for name in names if have.count(name) > 1]
+    if twice:
+        raise SchemaError(
+            f"{argument} names column {twice[0]!r}, and the DataFrame has it more than once: rename one of them before "
+            f"apply(). Given: {have!r}",
+            code="PYSTORM_SCHEMA_MISMATCH",
+        )
+    return names
+
+
+def _refuse_without_trees(plan: Plan) -> None:
+    if plan.options.acker_executors == 0:
+        raise OptionError(
+            "keep and key follow tuple trees, and this option switches them off: leave one of them out. Given: "
+            "topology.acker.executors=0",
+            code="PYSTORM_OPTIONS_CONFLICT",
+        )
 
 
 def _column(schema: "StructType", component: str, name: str, ddl: str | None) -> "StructField":

@@ -9,7 +9,7 @@ A schema of the user's (``.schema(...)``) names columns: any order, any part of 
 values. It gives types to streams that declare none. A name that the streams do not have is refused.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.types import DataType, IntegerType, LongType, StringType, StructField, StructType
@@ -137,7 +137,7 @@ class Rows:
 
     def _view(self, each: Open, schema: StructType) -> ViewPlan:
         places = {_match(column.name, [*self._columns, *self._metadata]): place for place, column in enumerate(schema)}
-        metadata = {f"{name[1:]}_column": places.get(name, -1) for name in self._metadata}
+        metadata: dict[str, Any] = {f"{name[1:]}_column": places.get(name, -1) for name in self._metadata}
         return ViewPlan(
             component=each.component.name,
             stream=each.stream.name,

@@ -56,11 +56,13 @@ def default_read_limit(
 def map_in_arrow(
     df: "DataFrame", function: "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]", schema: StructType
 ) -> "DataFrame":
-    """``df.mapInArrow(function, schema)`` that needs no pandas, of a classic session.
+    """``df.mapInArrow(function, schema)`` that needs no pandas in a classic session.
 
     Workaround: PySpark (4.0 to 4.3) makes its function by ``pandas_udf``, which asks for pandas on the driver, and uses
     none.
     """
+    if not hasattr(df, "_jdf"):  # Spark Connect, whose client has pandas
+        return df.mapInArrow(function, schema)
     from pyspark.sql import DataFrame
     from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType

@@ -14,7 +14,8 @@ class ViewPlan:
     """One open stream as the output takes it.
 
     ``columns``: value i of the stream → output column. The others name the output column of a piece of metadata, -1 for
-    none; output columns that nothing fills are null.
+    none; output columns that nothing fills are null. ``of_one_tree``: a row of several trees has no offset, while else
+    it is that of the first one.
     """
 
     component: str
@@ -25,6 +26,7 @@ class ViewPlan:
     task_column: int = -1
     partition_column: int = -1
     offset_column: int = -1
+    of_one_tree: bool = False
 
     def constants(self, task: int) -> dict[int, object]:
         """Output column → its constant value in every row of this task."""

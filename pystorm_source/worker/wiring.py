@@ -219,6 +219,7 @@ class Wiring:
             wanted.offset_column,
             wanted.partition_column,
             f"{component.name}.{stream}",
+            wanted.of_one_tree,
         )
         self.views.append(view)
         return view

@@ -26,6 +26,7 @@ from pystorm_source.worker.component_calls import ComponentCalls
 from pystorm_source.worker.component_columns import ComponentColumns
 from pystorm_source.worker.component_counts import ComponentLook, ComponentMeter
 from pystorm_source.worker.failure import tuple_failed
+from pystorm_source.worker.input_place import InputPlace
 from pystorm_source.worker.micro_batch import MicroBatch
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.report import components_of, metrics_of
@@ -71,8 +72,10 @@ class Worker:
         self.executors = self._wiring.executors
         self._scheduler = self._new_scheduler(seed)
         self._error_log = ErrorLog(self.clock)
+        self.place = InputPlace(plan.name)
         for executor in self.executors:
             executor.instance._pystorm_errors = self._error_log
+            executor.instance._pystorm_place = self.place
             executor.instance._pystorm_metrics = {}
             executor.instance._pystorm_reported = executor.reported
         self._calls = ComponentCalls(self._scheduler, self.executors, engine.timeout_seconds or DEFAULT_SECONDS)
@@ -189,6 +192,7 @@ class Worker:
 
     def _open(self, partition: str, shares: _Shares) -> None:
         for spout, (low, high) in shares:
+            self.place.opened(spout.component, partition)
             self._micro_batch.open(spout, partition, low, high)
             spout.instance._pystorm_retries.partition = partition
             spout.open_range(low, high, self._wiring.reads_batches(spout))
@@ -292,6 +296,7 @@ class Worker:
         finally:
             self._scheduler.halt()
             self._micro_batch.abandon()
+            self.place.ended()
             self._error_log.log_counts()
         self._seconds = self.clock.monotonic() - began
         self.broken = False
@@ -328,6 +333,16 @@ class Worker:
             "components": components_of(self.executors),
             "metrics": metrics_of(self.executors),
         }
+
+    @property
+    def rows_put(self) -> int:
+        """Rows that were ever put into the output, those of failed attempts included. Any thread may ask."""
+        return self._builder.rows_put
+
+    @property
+    def rows_masked(self) -> int:
+        """Of these, those that were left out, as their attempt had failed. Any thread may ask."""
+        return self._builder.masked
 
     def last_run(self) -> RunCounts:
         """The counts of the last run alone, up to now."""

@@ -7,20 +7,17 @@ import pyarrow as pa
 import pytest
 
 from pystorm_source.operator import apply as door
-from pystorm_source.operator.task import OperatorPlan, task_function
-from pystorm_source.options import SourceOptions, parse
-from pystorm_source.source.rows import Rows
+from pystorm_source.operator.task import task_function
+from pystorm_source.source.ddl import parse_type
 
 
-def function_of(topology, **options):
-    """What Spark calls in a task, as apply() makes it."""
-    asked = door.option_texts(options, {})
-    found = parse(SourceOptions, asked)
-    plan, rows_of = door._planned(topology, asked, found)
-    rows = Rows(plan, found)
-    return task_function(
-        OperatorPlan(plan, rows.output(rows.schema()), rows_of.name, door._types(rows_of), "in a test")
-    )
+def function_of(topology, schema="id: long, text: string", keep=(), key=(), **options):
+    """What Spark calls in a task, as apply() makes it for a DataFrame of that schema."""
+    given, _ = parse_type(f"struct<{schema}>", "the DataFrame")
+    columns, operator, _ = door.operator_of(given, topology, door.option_texts(options, {}), keep, key)
+    function = task_function(operator)
+    names = [column.strip("`") for column in columns]
+    return lambda batches: function(batch.select(names) for batch in batches)
 
 
 def batches(count: int, rows: int = 1_000, read: list | None = None) -> Iterator[pa.RecordBatch]:

@@ -42,12 +42,6 @@ def test_what_is_no_data_frame():
         apply(Doubles, IDS)
 
 
-def test_a_frame_of_spark_connect(monkeypatch):
-    monkeypatch.delattr(Frame, "_jdf")
-    with pytest.raises(ArgumentTypeError, match="Spark Connect"):
-        apply(IDS, Doubles)
-
-
 def test_a_topology_of_a_source():
     with pytest.raises(TopologyError, match=r"Input\.spec"):
         apply(IDS, Source)

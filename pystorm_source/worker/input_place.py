@@ -1,0 +1,33 @@
+"""Which input a run reads: what names an input row for services that must do each row once."""
+
+from collections.abc import Callable
+
+
+class InputPlace:
+    """Of one worker; its components ask it. ``prefix``: what is in front of spout and partition, such as the topology's
+    name. ``key_of``: the user's own key of an input row, by its offset, in the place of all that."""
+
+    def __init__(self, prefix: str):
+        self.prefix = prefix
+        self.key_of: Callable[[int], str] | None = None
+        self._spout = self._partition = ""
+        self._several = False
+
+    def opened(self, spout: str, partition: str) -> None:
+        """From now on rows come from there."""
+        self._several |= bool(self._spout) and spout != self._spout
+        self._spout, self._partition = spout, partition
+
+    def ended(self) -> None:
+        """The run is over."""
+        self._spout = self._partition = ""
+        self._several = False
+        self.key_of = None
+
+    def key(self, offset: int) -> str | None:
+        """Of the input row at that offset; None if no single spout is read, or a spout that has no offsets."""
+        if self._several or not self._spout:
+            return None
+        if self.key_of is not None:
+            return self.key_of(offset)
+        return f"{self.prefix}/{self._spout}/{self._partition}/{offset}"
