@@ -137,3 +137,15 @@ class Last(Bolt):
 class Counted(Topology):
     rows = Input.spec(["id long"])
     last = Last.spec(inputs=[rows])
+
+
+class Named(Bolt):
+    outputs = ["twice long", "key string"]
+
+    def process(self, tup):
+        self.emit([2 * tup.values.id, self.idempotency_key(tup)])
+
+
+class NamedRows(Topology):
+    rows = Input.spec(["id long"])
+    named = Named.spec(inputs=[rows])
