@@ -163,7 +163,7 @@ cdef class SpoutExecutor(Executor):
 
     @property
     def lowest_offset(self):
-        """The lowest offset of a tree without a verdict, or with one that the spout has not heard of; -1: there is
+        """The lowest offset of a tree without a verdict, or with one that the spout was not notified of yet; -1: there is
         none. Any thread may ask."""
         cdef ps_acker *acker = &self.collector.acker.acker
         cdef ps_root *root = self.collector.roots.first

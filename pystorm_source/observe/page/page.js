@@ -189,6 +189,17 @@ at("graph").addEventListener("keydown", (event) => {
   event.preventDefault();
   choose(next);
 });
+// The tasks of a run that has ended, or runs on another machine, cannot be asked: the server says so.
+at("ask").addEventListener("click", async () => {
+  at("ask").disabled = true;
+  try {
+    const answer = await fetch(`stacks?run=${encodeURIComponent(chosenRun)}`, { cache: "no-store" });
+    at("stacks").textContent = answer.ok ? await answer.text() : "The server has not answered.";
+  } catch {
+    at("stacks").textContent = "The server has not answered.";
+  }
+  at("ask").disabled = false;
+});
 addEventListener("resize", () => {
   resizeCharts();
   drawGraph(view.last?.topology ?? {}, view.counted_seconds, choose);
@@ -197,6 +208,7 @@ addEventListener("scrollend", remember);
 document.addEventListener("toggle", remember, true);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaintCharts);
 
+at("standstill").hidden = !polls;
 const recalled = stateKey ? recall() : {};
 draw();
 if (recalled.fit !== undefined && recalled.fit !== null && recalled.fit !== graph.fit) at("fit").click();

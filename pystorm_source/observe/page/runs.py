@@ -7,12 +7,19 @@ import msgspec
 
 from pystorm_source.errors import OptionError
 from pystorm_source.observe.page.view import View
+from pystorm_source.records.question import ask
 from pystorm_source.records.record import PystormProgress, TopologyProgress
 from pystorm_source.records.record_file import Begin, RecordedRun, RecordFile
-from pystorm_source.records.record_folder import files_in, private_folders, runs
+from pystorm_source.records.record_folder import files_in, private_folders, question_path, question_paths, runs
+from pystorm_source.records.standstill import Stacks
 
 MOST_RUNS = 50
 """Runs among which one chooses, the newest. More: the list is not read. Less: the one that is wanted may be missing."""
+
+NOT_ASKED = (
+    "Its tasks cannot be asked: the run has ended or has no task yet, it has the option feedback=off, or its driver "
+    "runs on another machine or as another user."
+)
 
 
 class Runs:
@@ -45,6 +52,13 @@ class Runs:
         except OSError:
             run = RecordedRun()
         return view_of(run, path.stem, titles)
+
+    def stacks(self, wanted: str = "") -> str:
+        """Blocking, for up to two seconds: what the tasks of that run do, or why they cannot be asked, as text."""
+        run = self.view(wanted).run
+        sockets = [path for folder in private_folders() for path in question_paths(folder)]
+        found = ask([path for path in sockets if run and path == question_path(path.parent, run)])
+        return str(Stacks(runs=found)) if found else NOT_ASKED
 
     def _found(self) -> list[Path]:
         if self._path is None:

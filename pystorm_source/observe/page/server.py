@@ -38,7 +38,8 @@ def new_token() -> str:
 
 
 def application(runs: Runs, token: str) -> "Guarded":
-    """The ASGI application: the page at ``/TOKEN/``, what it asks for at ``/TOKEN/view``, and nothing else."""
+    """The ASGI application: the page at ``/TOKEN/``, what it asks for at ``/TOKEN/view`` and
+    ``/TOKEN/stacks``, and nothing else."""
 
     async def page(request: Request) -> Response:
         text = await run_in_threadpool(lambda: document(runs.view(_run(request)), poll="view"))
@@ -52,7 +53,11 @@ def application(runs: Runs, token: str) -> "Guarded":
             return Response(status_code=304, headers={**HEADERS, "ETag": tag})
         return Response(data, media_type="application/json", headers={**HEADERS, "ETag": tag})
 
-    routes = [Route("/", page, methods=["GET"]), Route("/view", view, methods=["GET"])]
+    async def stacks(request: Request) -> Response:
+        return PlainTextResponse(await run_in_threadpool(lambda: runs.stacks(_run(request))), headers=HEADERS)
+
+    given = {"/": page, "/view": view, "/stacks": stacks}
+    routes = [Route(path, answer, methods=["GET"]) for path, answer in given.items()]
     return Guarded(Starlette(routes=routes), token)
 
 

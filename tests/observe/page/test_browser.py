@@ -2,6 +2,12 @@
 
 import io
 import json
+import os
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import axe_playwright_python
@@ -15,6 +21,8 @@ from pystorm_source.observe.page.runs import view_of
 from pystorm_source.observe.page.view import View
 from pystorm_source.records.record import Bottleneck, ComponentProgress, EdgeProgress, PystormProgress, TopologyProgress
 from pystorm_source.records.record_file import Begin, RecordedRun
+from pystorm_source.records.record_folder import make_private, private_folder, question_path
+from pystorm_source.records.standstill import Asked, RangeState, TaskState, encoded
 from tests.observe.page.browser import opened
 from tests.observe.page.runs import MARKUP, orders, renamed, write_run
 from tests.observe.page.test_server import served
@@ -260,6 +268,48 @@ def test_the_first_paint_of_50_components_and_1000_partitions_takes_less_than_a_
             paints.append(page.evaluate(f"{found}[0].startTime"))
     print(f"first paint: {min(paints):.0f} ms")
     assert min(paints) < 1000
+
+
+@contextmanager
+def runner(run: str) -> Iterator[str]:
+    """A folder for temporary files in which a run answers what its tasks do. Its path is short, as that of a socket."""
+    task = TaskState(component="store", task=3, in_call=True, method="process", frames=(f"bolts.py:41 {MARKUP[0]}",))
+    lines = [Asked(topology="Shop", run=run, process=1, asked=1), RangeState(place="partition '0'", tasks=(task,))]
+    with tempfile.TemporaryDirectory() as temporary, socket.socket(socket.AF_UNIX) as listener:
+        folder = Path(temporary) / private_folder(os.getpid()).name
+        make_private(folder)
+        listener.bind(str(question_path(folder, run)))
+        listener.listen()
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    with listener.accept()[0] as asked:
+                        asked.sendall(b"".join(encoded(line) + b"\n" for line in lines))
+
+        answers = threading.Thread(target=answer, daemon=True)
+        answers.start()
+        yield temporary
+        listener.shutdown(socket.SHUT_RDWR)
+        answers.join(10)
+
+
+def test_a_button_shows_what_the_tasks_of_the_run_do(browser, tmp_path):
+    def of_run(run: str) -> list[PystormProgress]:
+        record = orders(5)
+        return [msgspec.structs.replace(record, topology=msgspec.structs.replace(record.topology, run=run))]
+
+    write_run(tmp_path / "Shop-1.jsonl", of_run("5" * 32))
+    other = write_run(tmp_path / "Other-1.jsonl", of_run("6" * 32))
+    os.utime(other, (1, 1))
+    with runner("5" * 32) as temporary, served(tmp_path, TMPDIR=temporary) as address, opened(browser, address) as page:
+        page.click("#ask")
+        page.locator("#stacks", has_text="topology 'Shop'").wait_for()
+        shown = page.text_content("#stacks")
+        assert "'store' is in process() at bolts.py:41" in shown and MARKUP[0] in shown
+        page.select_option("#runs", label="Other-1")
+        page.click("#ask")
+        page.locator("#stacks", has_text="Its tasks cannot be asked").wait_for()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -98,9 +98,15 @@ def test_what_has_not_changed_is_not_sent_again(page):
 @pytest.mark.parametrize(
     "path", ["view/", "views", "view/../view", "..", "static/x", "%2e%2e/", "openapi.json", "docs"]
 )
-def test_with_the_token_there_are_two_addresses(page, path):
+def test_with_the_token_there_are_three_addresses(page, path):
     answer, _ = ask(page, f"/{page[2]}/{path}")
     assert answer.status == 404
+
+
+def test_tasks_that_cannot_be_asked_are_told(page):
+    answer, body = ask(page, f"/{page[2]}/stacks")
+    assert answer.status == 200 and answer.headers["Cache-Control"] == "no-store"
+    assert body.startswith(b"Its tasks cannot be asked: ")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "NONSENSE"])
