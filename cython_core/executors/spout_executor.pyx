@@ -163,8 +163,8 @@ cdef class SpoutExecutor(Executor):
 
     @property
     def lowest_offset(self):
-        """The lowest offset of a tree without a verdict, or with one that the spout was not notified of yet; -1: there is
-        none. Any thread may ask."""
+        """The lowest offset of a tree without a verdict, or with one that the spout was not notified of yet; -1: none
+        is. Any thread may ask."""
         cdef ps_acker *acker = &self.collector.acker.acker
         cdef ps_root *root = self.collector.roots.first
         cdef long long lowest = self.replayed if self.replayed >= 0 else NO_OFFSET
