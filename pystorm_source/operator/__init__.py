@@ -4,7 +4,6 @@
 
     apply          driver: plan, columns, schema ──► Spark's mapInArrow
     task           task: batches in ──► ReadAhead ──► Input ──► a worker ──► record batches out
-    read_ahead     reads the batches by a thread of its own, within bounds
 
 There is no engine here: the worker runs the plan as it runs those of a source.
 """

@@ -4,30 +4,25 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError, given
-from pystorm_source.journal.options import JournalOptions
 from pystorm_source.operator.kept_columns import Keep
 from pystorm_source.operator.task import OperatorPlan, task_function
-from pystorm_source.options import SourceOptions, fields_of, parse
-from pystorm_source.options.table import shown
-from pystorm_source.plan import ComponentPlan, Plan, compile_plan, load_topology
+from pystorm_source.options import SourceOptions, parse
+from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.unpicklable import check_picklable
-from pystorm_source.source.ddl import parse_type
+from pystorm_source.source.input_columns import columns_of, refuse_sources_own, types_of
 from pystorm_source.source.interned import pickled
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
 from pystorm_source.source.request import config_of, in_its_environment, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import map_in_arrow
-from pystorm_source.types.arrow import field_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructField
 
 OF_OPERATORS = ("config", "stream", "streams", "output.batch.rows")
 """The keys of ``SourceOptions`` that mean something without offsets and admission."""
@@ -118,13 +113,13 @@ def operator_of(
 
     Raises as ``apply``.
     """
-    _refuse_sources_own(asked)
+    refuse_sources_own(asked, OF_OPERATORS, "an operator")
     found = parse(SourceOptions, asked)
     plan, rows_of = _planned(topology, asked, found)
     rows = Rows(plan, found)
     schema = rows.schema()
     output = rows.output(schema)
-    inputs = _columns(given_schema, rows_of)
+    inputs = list(map(_quoted, columns_of(given_schema, rows_of)))
     kept = list(map(_quoted, _kept_names(keep, given_schema.names, schema.names)))
     keys = list(map(_quoted, _named("key", key, given_schema.names)))
     columns = list(dict.fromkeys([*inputs, *kept, *keys]))
@@ -135,7 +130,7 @@ def operator_of(
         output = places.output(output)
         fields = {_quoted(field.name): field for field in given_schema}
         schema = StructType([*(fields[name] for name in kept), *schema])
-    operator = OperatorPlan(plan, output, rows_of.name, _types(rows_of), uuid.uuid4().hex, batch_id, places)
+    operator = OperatorPlan(plan, output, rows_of.name, types_of(rows_of), uuid.uuid4().hex, batch_id, places)
     return columns, operator, schema
 
 
@@ -154,27 +149,6 @@ def _planned(topology: type[Topology] | str, asked: Mapping[str, str], found: So
     refuse_tables_of_main(plan)
     plan, _ = in_its_environment(with_options(plan, config_of(found.config), asked, found))
     return plan, rows_of
-
-
-def _refuse_sources_own(asked: Mapping[str, str]) -> None:
-    kept = {key.lower() for key in OF_OPERATORS}
-    others = {key.lower() for table in (SourceOptions, JournalOptions) for key in fields_of(table)} - kept
-    for key, value in asked.items():
-        if key.lower() in others:
-            raise OptionError(
-                f"option {key!r} is for sources, which have offsets: leave it out; an operator takes options of the "
-                f"engine and of components, and {', '.join(OF_OPERATORS)}. Given: {shown(key, value)}",
-                code="PYSTORM_OPTION_NOT_FOR_THIS_READ",
-            )
-
-
-def _columns(schema: "StructType", rows_of: ComponentPlan) -> list[str]:
-    """The DataFrame's columns for the Input's fields, quoted. Raises SchemaError."""
-    stream = rows_of.stream("default")
-    return [
-        _quoted(_column(schema, rows_of.name, name, ddl).name)
-        for name, ddl in zip(stream.fields, stream.types, strict=True)
-    ]
 
 
 def _quoted(name: str) -> str:
@@ -232,33 +206,3 @@ def _refuse_without_trees(plan: Plan) -> None:
             "topology.acker.executors=0",
             code="PYSTORM_OPTIONS_CONFLICT",
         )
-
-
-def _column(schema: "StructType", component: str, name: str, ddl: str | None) -> "StructField":
-    same = [field for field in schema if field.name == name]
-    same = same or [field for field in schema if field.name.lower() == name.lower()]
-    if len(same) != 1:
-        what = "has no such column" if not same else "has it more than once"
-        raise SchemaError(
-            f"input {component!r} takes column {name!r}, and the DataFrame {what}: select it before apply(), or "
-            f"rename the field. Given: {schema.names!r}",
-            code="PYSTORM_SCHEMA_MISMATCH",
-        )
-    if ddl is not None:
-        declared_type, _ = parse_type(ddl, f"field {name!r} of {component}")
-        if declared_type.simpleString() != same[0].dataType.simpleString():
-            raise SchemaError(
-                f"input {component!r} declares column {name!r} as {declared_type.simpleString()}: declare it as the "
-                f"DataFrame has it, or cast it before apply(): df.withColumn({name!r}, df[{name!r}]"
-                f".cast({declared_type.simpleString()!r})). Given: {same[0].dataType.simpleString()!r}",
-                code="PYSTORM_SCHEMA_MISMATCH",
-            )
-    return same[0]
-
-
-def _types(rows_of: ComponentPlan) -> tuple[tuple[str, pa.DataType | None], ...]:
-    stream = rows_of.stream("default")
-    return tuple(
-        (name, None if ddl is None else field_type(ddl, f"field {name!r} of {rows_of.name}"))
-        for name, ddl in zip(stream.fields, stream.types, strict=True)
-    )

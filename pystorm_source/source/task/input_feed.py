@@ -1,0 +1,80 @@
+"""What an Input reads in a task of Spark's, and where that task stands."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from cython_core.executors.spout_executor import SpoutExecutor
+from pystorm_source.api.input import NOTHING_NOW
+from pystorm_source.source.task.read_ahead import ReadAhead
+from pystorm_source.worker.worker import Worker
+
+
+class InputFeed:
+    """The batches for the Input, under its names and types: Spark's have time stamps in the session's time zone, and
+    texts with large offsets under some of its options.
+
+    ``columns``: names of its fields and their Arrow types, None for any. ``took``: gets each batch as Spark gave it and
+    returns the Input's columns of it; None if it has these alone.
+    """
+
+    def __init__(
+        self,
+        feed: ReadAhead,
+        columns: tuple[tuple[str, pa.DataType | None], ...],
+        took: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+    ):
+        self._feed = feed
+        self._took = took
+        self._columns = columns
+        self.rows = 0
+        """Given to the Input so far."""
+
+    def take(self) -> pa.RecordBatch | None:
+        """As ``ReadAhead.take``."""
+        batch = self._feed.take()
+        if batch is None or batch is NOTHING_NOW:
+            return batch
+        self.rows += batch.num_rows
+        if self._took is not None:
+            batch = self._took(batch)
+        arrays = [
+            array if wanted is None or array.type == wanted else array.cast(wanted)
+            for array, (_, wanted) in zip(batch.columns, self._columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in self._columns])
+
+
+def spout_of(worker: Worker, component: str) -> SpoutExecutor:
+    """The one task of the Input ``component``."""
+    (spout,) = [executor for executor in worker.executors if executor.component == component]
+    assert isinstance(spout, SpoutExecutor)
+    return spout
+
+
+class PlaceOfTask(NamedTuple):
+    """``run``: what a worker stays warm for; ``keys``: what is in front of a row's key; ``partition``: its name."""
+
+    run: str
+    keys: str
+    partition: str
+
+
+def place_of_task(topology: str, applied: str, batch_id: int | None = None) -> PlaceOfTask:
+    """Where this task stands. A stream's worker stays warm between its micro-batches, a batch query's between the tasks
+    of a stage: a second action finds no state of the first.
+
+    ``applied``: differs for each use of the topology; ``batch_id``: the user's, where Spark tells tasks none.
+    """
+    context = TaskContext.get()
+    if context is None:
+        return PlaceOfTask(applied, f"{applied}/{batch_id}", "0")
+    query = context.getLocalProperty("sql.streaming.queryId")
+    # The job group of a stream is its run's id: a restarted query finds no state of the run before.
+    run = f"{query}/{context.getLocalProperty('spark.jobGroup.id')}" if query else f"{applied}/{context.stageId()}"
+    number = context.getLocalProperty("streaming.sql.batchId") if batch_id is None else str(batch_id)
+    # Without a number of a micro-batch a later use may read other rows: it gets other keys.
+    keys = applied if number is None else f"{topology}/{query or ''}/{number}"
+    return PlaceOfTask(run, keys, str(context.partitionId()))
