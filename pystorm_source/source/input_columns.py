@@ -60,14 +60,14 @@ def types_of(rows_of: ComponentPlan) -> tuple[tuple[str, pa.DataType | None], ..
     )
 
 
-def refuse_sources_own(asked: Mapping[str, str], taken: Collection[str], who: str) -> None:
-    """Raises OptionError for an option that only sources take. ``taken``: keys of theirs that ``who`` takes, too."""
+def refuse_sources_own(asked: Mapping[str, str], taken: Collection[str], taker: str) -> None:
+    """Raises OptionError for an option that only sources take. ``taken``: keys of theirs that ``taker`` takes, too."""
     kept = {key.lower() for key in taken}
     others = {key.lower() for table in (SourceOptions, JournalOptions) for key in fields_of(table)} - kept
     for key, value in asked.items():
         if key.lower() in others:
             raise OptionError(
-                f"option {key!r} is for sources, which have offsets: leave it out; {who} takes options of the "
+                f"option {key!r} is for sources, which have offsets: leave it out; {taker} takes options of the "
                 f"engine and of components, and {', '.join(taken)}. Given: {shown(key, value)}",
                 code="PYSTORM_OPTION_NOT_FOR_THIS_READ",
             )

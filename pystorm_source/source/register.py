@@ -18,6 +18,7 @@ from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.source.worker_python import ensure_worker_python, is_default_python, quick_python
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ PREFIX = "pystorm_"
 
 
 def register(spark: "SparkSession", topology: type[Topology] | str, name: str | None = None) -> str:
-    """Makes ``topology`` a format of this session, for ``spark.readStream.format(name)``.
+    """Makes ``topology`` a format of this session, for ``spark.readStream.format(name)``; if it begins with an
+    ``Input``, for ``df.writeStream.format(name)``.
 
     Registering again, as a notebook cell that is run again does, replaces the former; running queries keep theirs.
 
@@ -110,6 +112,7 @@ def read_stream(
     """
     _check_order(spark, topology, "read_stream")
     plan, name = _planned(topology)
+    refuse_input(plan)
     texts = option_texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(spark, plan, name, texts, schema).check_streaming()
@@ -153,6 +156,7 @@ def read(
     """
     _check_order(spark, topology, "read")
     plan, name = _planned(topology)
+    refuse_input(plan)
     texts = option_texts(keywords, options or {})
     if _is_ours_to_check(spark, texts):
         _checked(spark, plan, name, texts, schema).check_batch()
@@ -174,7 +178,6 @@ def _planned(topology: type[Topology] | str, name: str | None = None) -> tuple[P
     """The plan, and the name of its format."""
     cls = load_topology(topology) if isinstance(topology, str) else topology
     plan = compile_plan(cls, any_environment=True)  # the reader's options choose
-    refuse_input(plan)
     refuse_tables_of_main(plan)
     name = f"{PREFIX}{cls.__name__.lower()}" if name is None else name
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name):
@@ -299,7 +302,7 @@ class _Registered(PystormDataSource):
         return _arrived, (self.format_name, self.request)
 
 
-def _arrived(name: str, request: ReadRequest) -> PystormDataSource:
+def _arrived(name: str, request: ReadRequest | SinkRequest) -> PystormDataSource:
     source = object.__new__(_source_named(name))
     source.request = request
     return source

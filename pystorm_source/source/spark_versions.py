@@ -5,6 +5,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import datasource
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -14,8 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame
+    from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
     from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 else:
+    # 4.1 and later; before, writers take rows.
+    DataSourceArrowWriter = getattr(datasource, "DataSourceArrowWriter", None)
+    DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", None)
     try:
         from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
     except ImportError:  # before 4.2
@@ -24,7 +29,14 @@ else:
             """Stands in for Spark's mixin if there is none."""
 
 
-__all__ = ["SupportsTriggerAvailableNow", "arrow_schema", "default_read_limit", "map_in_arrow"]
+__all__ = [
+    "DataSourceArrowWriter",
+    "DataSourceStreamArrowWriter",
+    "SupportsTriggerAvailableNow",
+    "arrow_schema",
+    "default_read_limit",
+    "map_in_arrow",
+]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -337,6 +337,12 @@ def test_operator(spark):
     assert Counter(map(tuple, checked.collect())) == Counter([(1, "a.example", 200), (2, "b.example", 200)])
 
 
+@on_spark
+def test_sink(spark):
+    """It asserts its effects itself."""
+    assert run(spark, "docs/SINK.md")["name"] == "pystorm_appends"
+
+
 def test_every_python_block_belongs_to_a_test():
     tested = {
         "README.md",
@@ -350,6 +356,7 @@ def test_every_python_block_belongs_to_a_test():
         "COUNTERS.md",
         "COLUMNS.md",
         "OPERATOR.md",
+        "SINK.md",
         "PIPELINE.md",  # test_pipeline
         "COOKBOOK.md",  # test_cookbook, test_connect_recipes
     }

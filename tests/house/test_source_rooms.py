@@ -14,8 +14,9 @@ MAY_IMPORT = {
     "request": {"offsets", "admission"},
     "task": {"request", "offsets", "reports"},
     "driver": {"task", "request", "admission", "reports", "offsets"},
+    "sink": {"driver", "task", "request", "reports"},
     "job": {"request"},
-    "entry": {"driver", "task", "request", "admission", "reports", "offsets"},
+    "entry": {"sink", "driver", "task", "request", "admission", "reports", "offsets"},
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from pystorm_source import Input, Topology, apply, register
+from pystorm_source import Input, Topology, apply, read_stream
 from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts import MemorySpout
@@ -90,4 +90,4 @@ def test_an_input_in_a_source():
     with pytest.raises(TopologyError, match=r"pystorm_source\.apply"):
         ReadRequest.of({"topology": "tests.operator.topologies:Doubles"})
     with pytest.raises(TopologyError, match=r"pystorm_source\.apply"):
-        register(object(), Doubles)
+        read_stream(object(), Doubles)

@@ -1,0 +1,96 @@
+"""The driver's record of what a sink has written: a line for each micro-batch, in the form of a source's records."""
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from pystorm_source.records.from_spark import tasks_of
+from pystorm_source.records.record import PystormProgress, TopologyProgress
+from pystorm_source.records.record_file import RecordFile
+from pystorm_source.records.record_writer import RecordWriter
+from pystorm_source.source.driver.run_outline import begin_of
+from pystorm_source.source.reports.query_counts import QueryCounts
+from pystorm_source.source.reports.summary import ReportSummary
+from pystorm_source.source.reports.task_report import decode
+from pystorm_source.source.sink.request import SinkRequest
+from pystorm_source.source.sink.write_rows import Written
+
+logger = logging.getLogger("pystorm.source")
+
+
+def record_of(request: SinkRequest, messages: Sequence[Written], batch: int) -> PystormProgress:
+    """What the tasks of a micro-batch have done, added up. ``batch``: its number; 0 for a batch write."""
+    reports = [decode(message.report, message.ended) for message in messages]
+    query = next((report.query for report in reports if report.query is not None), None)
+    run = query.query if query is not None else request.used
+    counts = QueryCounts(request.plan, request.output, run)
+    counts.begin("sink", len(reports))
+    summary = ReportSummary()
+    for report in reports:
+        counts.add(report)
+    summary.add(reports)
+    topology = counts.topology() or TopologyProgress(name=request.plan.name, run=run)
+    began = min((report.arrived - report.seconds for report in reports), default=0.0)
+    return PystormProgress(
+        query_id=run,
+        run_id=query.run if query is not None else "",
+        batch_id=batch,
+        timestamp=datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        seconds=round(max((report.arrived for report in reports), default=0.0) - began, 3),
+        rows=sum(report.offsets for report in reports),
+        tasks=tasks_of(summary.to_json()),
+        topology=replace(topology, batch=batch),
+    )
+
+
+def write_record(request: SinkRequest, record: PystormProgress) -> None:
+    """Appends it to the file of its query in the folder that option progress.path names, unless its micro-batch is
+    there: a commit comes again after a restart. Without that option it is a line of the log.
+
+    Raises nothing: no query ends because of it.
+    """
+    if not request.records:
+        if logger.isEnabledFor(logging.INFO):
+            logger.info("%s: micro-batch %d is written, %d rows", request.plan.name, record.batch_id, record.rows)
+        return
+    try:
+        _append(request, record)
+    except Exception as error:
+        logger.warning(
+            "micro-batch %d of this sink has no record, as its file cannot be written (%s): give option progress.path "
+            "a folder on a disk of the driver that has room. The query goes on. Given: progress.path=%r",
+            record.batch_id,
+            error,
+            request.records,
+            exc_info=not isinstance(error, OSError),
+        )
+
+
+def _append(request: SinkRequest, record: PystormProgress) -> None:
+    folder = Path(request.records)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    began = datetime.fromisoformat(record.timestamp).timestamp()
+    writer = RecordWriter(folder, begin_of(request.plan, request.output, record.query_id, began))
+    known = RecordFile(writer.path).read().records if writer.path.exists() else []
+    if any(each.batch_id == record.batch_id for each in known):
+        return
+    if known and known[-1].topology is not None and record.topology is not None:
+        record = replace(record, topology=_with_totals(record.topology, known[-1].topology))
+    writer.write(record)
+
+
+def _with_totals(new: TopologyProgress, last: TopologyProgress) -> TopologyProgress:
+    """``total`` of each component goes on from the record before."""
+    before = {component.name: component.total for component in last.components}
+    return replace(
+        new,
+        components=tuple(
+            replace(component, total=before[component.name] + component.batch)
+            if component.name in before
+            else component
+            for component in new.components
+        ),
+    )

@@ -1,0 +1,86 @@
+"""The task's side of a sink: record batches in, effects of bolts, a commit message out."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from pystorm_source.clock import SystemClock
+from pystorm_source.source.reports.query_batch import QueryBatch
+from pystorm_source.source.reports.task_report import RangeReport, encode
+from pystorm_source.source.sink.dead_letters import DeadLetterFile, stem_of
+from pystorm_source.source.sink.request import InputColumns, SinkRequest
+from pystorm_source.source.task.input_feed import InputFeed, place_of_task, spout_of
+from pystorm_source.source.task.read_ahead import ReadAhead
+from pystorm_source.worker import warm
+from pystorm_source.worker.worker import Worker
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """``report``: an encoded RangeReport; ``ended``: when, in seconds since 1970; ``letters``: the temporary file of
+    its dead letters, empty if it had none."""
+
+    report: bytes
+    ended: float
+    letters: str = ""
+
+
+def write_rows(request: SinkRequest, columns: InputColumns, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Gives the batches, which have the Input's columns alone, to the topology, and returns when every tuple tree is
+    settled and every queue empty.
+
+    The worker is kept for the next task; after an error it is stopped. Raises TupleFailed if a component does.
+    """
+    clock = SystemClock()
+    place = place_of_task(request.plan.name, request.used)
+    worker = warm.take(request.plan, request.output, place.run)
+    began = clock.monotonic()
+    reader = ReadAhead(batches)
+    feed = InputFeed(reader, columns.types)
+    query = QueryBatch.of(TaskContext.get())
+    letters = DeadLetterFile(request.letters, _stem(request, query), place.partition)
+    clean = False
+    try:
+        worker.place.prefix = place.keys
+        worker.place.key_of = None
+        spout_of(worker, request.input).instance._pystorm_feed = feed
+        reader.start()
+        for rows in worker.run_input(request.input, place.partition):
+            letters.write(rows)
+        letters.close()
+        report = _report(request, worker, feed.rows, place.partition, clock.monotonic() - began, query)
+        clean = True
+    finally:
+        reader.close()
+        if clean:
+            warm.give_back(worker)
+        else:
+            worker.stop()
+            letters.remove()
+    return Written(encode(report), clock.wall(), letters.name)
+
+
+def _stem(request: SinkRequest, query: QueryBatch | None) -> str:
+    return stem_of(request.used, 0) if query is None else stem_of(query.query, query.batch)
+
+
+def _report(
+    request: SinkRequest, worker: Worker, rows: int, partition: str, seconds: float, query: QueryBatch | None
+) -> RangeReport:
+    task = TaskContext.get()
+    return RangeReport.of(
+        worker.last_run(),
+        batch="sink",
+        spout=request.input,
+        partition=partition,
+        start=0,
+        end=rows,
+        attempt=task.attemptNumber() if task is not None else 0,
+        offsets=rows,
+        seconds=seconds,
+        components=worker.last_components(),
+        query=query,
+    )

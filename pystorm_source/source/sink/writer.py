@@ -1,0 +1,138 @@
+"""The writers that Spark asks a sink for: of record batches from Spark 4.1 on, of rows before.
+
+Spark makes a writer for each micro-batch in a process that plans, sends it to the tasks, and makes another one, in
+another process, for the commit: what they have to share is in the commit messages.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from pystorm_source.errors import OptionError
+from pystorm_source.source.sink.dead_letters import move_all, remove_all, stem_of
+from pystorm_source.source.sink.request import SinkRequest
+from pystorm_source.source.sink.row_batches import row_batches
+from pystorm_source.source.sink.sink_records import record_of, write_record
+from pystorm_source.source.sink.write_rows import Written, write_rows
+from pystorm_source.source.spark_border import spark_border
+from pystorm_source.source.spark_versions import DataSourceArrowWriter, DataSourceStreamArrowWriter
+
+
+class _Sink:
+    """One write of rows of that schema. ``overwrite``: Spark's, for other modes than append.
+
+    Raises OptionError for these, SchemaError if the Input's columns are not there.
+    """
+
+    def __init__(self, request: SinkRequest, schema: StructType, overwrite: bool):
+        if overwrite:
+            raise OptionError(
+                "a sink adds effects and cannot take earlier ones back: say .mode('append') of df.write, "
+                ".outputMode('append') of df.writeStream. Given: overwrite, or outputMode complete",
+                code="PYSTORM_OPTION_NOT_FOR_THIS_READ",
+            )
+        self.request = request
+        self.columns = request.columns(schema)
+
+    def committed(self, messages: Iterable[WriterCommitMessage | None], batch: int) -> None:
+        """Driver. All tasks have ended; may come again for the same micro-batch."""
+        written = _written(messages)
+        record = record_of(self.request, written, batch)
+        if self.request.letters:
+            names = [message.letters for message in written if message.letters]
+            move_all(self.request.letters, stem_of(record.query_id, batch), names)
+        write_record(self.request, record)
+
+    def aborted(self, messages: Iterable[WriterCommitMessage | None]) -> None:
+        """Driver. A task has failed for good: nothing of this micro-batch counts."""
+        if self.request.letters:
+            remove_all(self.request.letters, [each.letters for each in _written(messages) if each.letters])
+
+
+def _written(messages: Iterable[WriterCommitMessage | None]) -> Sequence[Written]:
+    return [message for message in messages if isinstance(message, Written)]
+
+
+class _OfBatches:
+    sink: _Sink
+
+    @spark_border()
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Task."""
+        places = list(self.sink.columns.places)
+        return write_rows(self.sink.request, self.sink.columns, (batch.select(places) for batch in iterator))
+
+
+class _OfRows:
+    sink: _Sink
+
+    @spark_border()
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """Task."""
+        columns = self.sink.columns
+        return write_rows(self.sink.request, columns, row_batches(iterator, columns))
+
+
+class _OfStream:
+    def __init__(self, sink: _Sink):
+        self.sink = sink
+
+    @spark_border()
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Driver. Idempotent by ``batchId``."""
+        self.sink.committed(messages, batchId)
+
+    @spark_border()
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Driver."""
+        self.sink.aborted(messages)
+
+
+class _OfBatchQuery:
+    def __init__(self, sink: _Sink):
+        self.sink = sink
+
+    @spark_border()
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Driver."""
+        self.sink.committed(messages, 0)
+
+    @spark_border()
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Driver."""
+        self.sink.aborted(messages)
+
+
+class RowStreamWriter(_OfStream, _OfRows, DataSourceStreamWriter):
+    """Of a micro-batch, by rows."""
+
+
+class RowWriter(_OfBatchQuery, _OfRows, DataSourceWriter):
+    """Of a batch write, by rows."""
+
+
+if DataSourceStreamArrowWriter is not None:
+
+    class ArrowStreamWriter(_OfStream, _OfBatches, DataSourceStreamArrowWriter):
+        """Of a micro-batch, by record batches."""
+
+
+if DataSourceArrowWriter is not None:
+
+    class ArrowWriter(_OfBatchQuery, _OfBatches, DataSourceArrowWriter):
+        """Of a batch write, by record batches."""
+
+
+def stream_writer(request: SinkRequest, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+    """The writer of a micro-batch that this Spark takes. Raises OptionError or SchemaError."""
+    sink = _Sink(request, schema, overwrite)
+    return RowStreamWriter(sink) if DataSourceStreamArrowWriter is None else ArrowStreamWriter(sink)
+
+
+def batch_writer(request: SinkRequest, schema: StructType, overwrite: bool) -> DataSourceWriter:
+    """The writer of a batch write that this Spark takes. Raises OptionError or SchemaError."""
+    sink = _Sink(request, schema, overwrite)
+    return RowWriter(sink) if DataSourceArrowWriter is None else ArrowWriter(sink)
