@@ -42,6 +42,7 @@ else:
         TupleList,
     )
     from pystorm_source.api.topology import Drawing
+    from pystorm_source.exceptions import Hopeless, RetryLater
 
     def _svg_of(topology: type[Topology]) -> str | None:
         from pystorm_source.plan.notebook import svg_of  # only a notebook needs it
@@ -75,12 +76,14 @@ __all__ = [
     "ComponentSpec",
     "GlobalStreamId",
     "Grouping",
+    "Hopeless",
     "Input",
     "JavaBolt",
     "JavaSpout",
     "PartitionedSpout",
     "PystormProgressListener",
     "ReliableSpout",
+    "RetryLater",
     "ShellBolt",
     "ShellSpout",
     "Snapshot",

@@ -1,7 +1,10 @@
-"""The names that pystorm users import from ``.exceptions``."""
+"""The names that pystorm users import from ``.exceptions``, and what a bolt raises to say what becomes of a tuple."""
 
+from cython_core.routing.failure_kinds import Hopeless, RetryLater
 from pystorm_source.errors import StormWentAwayError
 
 __all__ = [
+    "Hopeless",
+    "RetryLater",
     "StormWentAwayError",
 ]

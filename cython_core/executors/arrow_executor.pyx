@@ -30,6 +30,7 @@ from cython_core.arrow.row_error import row_error
 from cython_core.arrow.scalar_converter import Misfit
 from cython_core.executors.executor import ComponentFailed
 from cython_core.routing.bolt_base import ArrowBase
+from cython_core.routing.failure_kinds import FailureKind
 
 # Tuples per call that a turn may make. More: one call keeps other components waiting for longer. Fewer: a batch of few
 # rows costs as much as one of many.
@@ -228,14 +229,16 @@ cdef class ArrowExecutor(BoltExecutor):
     cdef int fail_rows(self, list tups, object cause) except -1:
         """Handles an exception of the bolt, inside its ``except``: fails the rows that it worked on."""
         cdef Tuple first = <Tuple>tups[0]
-        self.errors += self.exits
-        if not self.exits:
+        cdef bint by_bolt = isinstance(cause, FailureKind)
+        cdef bint exits = self.exits and self.named(cause) == 0
+        self.errors += exits
+        if not exits and not by_bolt:
             self.survive("process_batch", first, first.offset, cause)
-        if self.auto_fail:
+        if self.auto_fail or by_bolt:
             for tup in tups:
                 if (<Tuple>tup).verdict == OPEN:
                     self.collector.fail(<Tuple>tup, "process_batch", cause)
-        if self.exits:
+        if exits:
             raise ComponentFailed(self.component, self.task, "process_batch", first, first.offset) from cause
         if self.collector.failed is not None:
             self.raise_tuple_failed("process_batch", cause)

@@ -186,13 +186,15 @@ cdef class AsyncBase(BoltBase):
         else:
             request.now_or_later("ack", (tup,))
 
-    def fail(self, tup):
+    def fail(self, tup, *, error=None, retry=True):
         """As ``Bolt.fail``. With ordered results, what the request still holds of its emits is dropped.
 
         Args:
             tup (Tuple | str): the tuple, or its id.
+            error (Exception): as of ``Bolt.fail``. Defaults to None.
+            retry (bool): as of ``Bolt.fail``. Defaults to True.
         """
         cdef AsyncRequest request = request_of(self)
-        BoltBase.fail(self, tup)
+        BoltBase.fail(self, tup, error=error, retry=retry)
         if request is not None and (tup is request.tup or tup == request.tup.id):
             request.held = None

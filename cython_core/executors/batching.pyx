@@ -154,8 +154,9 @@ cdef class BatchingBase(BoltBase):
             self._batches.pop(key, None)
         self._held = 0
 
-    def _fail_batches(self, everything, key, tups, cause):
-        """After an exception in ``process_batch``: fails the group that it was in, or all; what is failed is gone."""
+    def _fail_batches(self, everything, key, tups, cause, fails):
+        """After an exception in ``process_batch``: fails (``fails``) the group that it was in, or all. It is gone
+        then."""
         cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
         groups = [list(tups)]
         self._batches.pop(key, None)
@@ -164,6 +165,6 @@ cdef class BatchingBase(BoltBase):
             self._batches.clear()
         for group in groups:
             for tup in group:
-                if self.auto_fail and isinstance(tup, Tuple) and (<Tuple>tup).verdict == OPEN:
+                if fails and isinstance(tup, Tuple) and (<Tuple>tup).verdict == OPEN:
                     collector.fail(<Tuple>tup, "process_batch", cause)
         self._held = sum([len(batch) for batch in self._batches.values()])

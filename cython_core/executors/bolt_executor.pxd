@@ -30,6 +30,7 @@ cdef class BoltExecutor(Executor):
     cdef long most                        # tuples for its next call
     cdef bint auto_ack                    # after process; a batching bolt acks by itself
     cdef bint auto_fail
+    cdef public object rules              # what topology.retry.on says of exceptions; None: nothing
     cdef object batching                  # the instance, where it is a BatchingBase
     cdef readonly bint has_tick           # the component defines process_tick
     cdef readonly object tick_frequency   # seconds, as configured; None: no ticks but the final one
@@ -72,6 +73,7 @@ cdef class BoltExecutor(Executor):
     cdef void *poll_ring(self, BroadcastReader reader) noexcept
     cdef int fail_late_emits(self) except -1
     cdef int raise_tuple_failed(self, str method, object cause) except -1
+    cdef int named(self, object cause) except -1
     cdef int fail_current(self, str method, object cause) except -1
     cdef object interrupted_in(self, str method, object error)
     cdef int caught(self, str method) except -1

@@ -32,6 +32,7 @@ from cython_core.tuples.tuple cimport (
 from cython_core.executors.batching import BatchingBase
 from cython_core.executors.executor import ComponentFailed, logger
 from cython_core.routing.bolt_base import BoltBase
+from cython_core.routing.failure_kinds import FailureKind
 from cython_core.routing.spout_base import SpoutBase
 
 
@@ -47,6 +48,11 @@ cdef long FIRST_MANY = 32
 # The next call gets 1/8 more if there was time and room. Larger: it oversteps the room by more, and what waits there
 # leaves the processor's cache and wakes Python's garbage collector. Smaller: more calls until it gets what is there.
 cdef int MORE_SHIFT = 3
+
+
+cdef enum:
+    BY_TABLE = 1
+    BY_BOLT = 2
 
 
 cdef class BoltExecutor(Executor):
@@ -557,14 +563,16 @@ cdef class BoltExecutor(Executor):
         cdef list tups = given.all()
         cdef Tuple first = <Tuple>tups[0]
         cdef Tuple tup
-        self.errors += self.exits
-        if not self.exits:
+        cdef int named = self.named(cause)
+        cdef bint exits = self.exits and named == 0
+        self.errors += exits
+        if not exits and named != BY_BOLT:
             self.survive("process_many", first, first.offset, cause)
-        if self.auto_fail:
+        if self.auto_fail or named == BY_BOLT:
             for tup in tups:
                 if tup.verdict == OPEN:
                     self.collector.fail(tup, "process_many", cause)
-        if self.exits:
+        if exits:
             raise ComponentFailed(self.component, self.task, "process_many", first, first.offset) from cause
         if self.collector.failed is not None:
             self.raise_tuple_failed("process_many", cause)
@@ -621,10 +629,19 @@ cdef class BoltExecutor(Executor):
             tup = next(iter(broken[1]), None)
         return self.interrupted(method, tup, -1 if tup is None else tup.offset, error)
 
+    cdef int named(self, object cause) except -1:
+        """What decides over an exception of the bolt: 0: ``exit_on_exception``; BY_TABLE: ``topology.retry.on``;
+        BY_BOLT: the bolt itself, which has raised a FailureKind."""
+        if isinstance(cause, FailureKind):
+            return BY_BOLT
+        return BY_TABLE if self.rules is not None and self.rules.verdict(cause) is not None else 0
+
     cdef int fail_current(self, str method, object cause) except -1:
         """Handles an exception of the bolt, inside its ``except``: fails the tuple or the batch that it worked on."""
         cdef BoltOutputCollector collector = self.collector
         cdef Tuple tup = collector.current
+        cdef int named = 0
+        cdef bint exits
         batch, broken = None, collector.broken
         collector.broken = None
         if broken is not None and broken[0] is cause:
@@ -634,16 +651,19 @@ cdef class BoltExecutor(Executor):
         if batch is not None:
             method = "process_batch"
             tup = next((each for each in batch if isinstance(each, Tuple)), None)
-        self.errors += self.exits
-        if not self.exits:
+        if tup is not None and tup.source.task >= 0:  # a tick cannot come again
+            named = self.named(cause)
+        exits = self.exits and named == 0
+        self.errors += exits
+        if not exits and named != BY_BOLT:
             self.survive(method, tup, -1 if tup is None else tup.offset, cause)
         if batch is not None:
-            self.batching._fail_batches(self.exits, key, batch, cause)
-        elif self.auto_fail and tup is not None and tup.verdict == OPEN:
+            self.batching._fail_batches(exits, key, batch, cause, self.auto_fail or named == BY_BOLT)
+        elif (self.auto_fail or named == BY_BOLT) and tup is not None and tup.verdict == OPEN:
             collector.fail(tup, method, cause)
         if self.batch_override:
             self.forget_tups()
-        if self.exits:
+        if exits:
             raise ComponentFailed(
                 self.component, self.task, method, tup, -1 if tup is None else tup.offset
             ) from cause

@@ -19,6 +19,8 @@ from cython_core.tuples.tuple cimport OPEN, Tuple, gather, is_lost, take_gathere
 
 import pyarrow as pa
 
+from cython_core.routing.failure_kinds import FailureKind
+
 
 @cython.final
 cdef class HeldBatches:
@@ -78,7 +80,7 @@ cdef class HeldBatches:
             for _, tups in held:
                 collector.settle_batch(tups, None)
         except Exception as error:
-            if getattr(self.component, "auto_fail", True):
+            if getattr(self.component, "auto_fail", True) or isinstance(error, FailureKind):
                 for tup in flat:
                     if tup.verdict == OPEN:
                         collector.fail(tup, "process_batch", error)

@@ -411,10 +411,15 @@ cdef class SpoutExecutor(Executor):
         which rows these are, all together; instead of giving all up, each by itself, which is no attempt of it."""
         cdef BatchSlice each = None
         cdef Py_ssize_t i
-        ours, others = values.split(None if blame is None or blame[3] is None else (<Tuple>blame[3]).payload)
+        hopeless = self.retries is not None and self.retries.hopeless(blame)
+        failed = None if blame is None else <Tuple>blame[3]
+        payload = None if failed is None else (<Tuple>failed).payload
+        ours, others = values.split(payload, hopeless)
         if values.count == 1 or self.retries is None or (
-            ours is None and others is None and not self.retries.exhausted(emits)
+            ours is None and others is None and not self.retries.gives_up(emits, blame)
         ):
+            if isinstance(payload, BatchSlice) and (<BatchSlice>payload).lost is not None:
+                blame = of_row(blame, (<BatchSlice>payload).lost, values.place(0))
             return self.replay_values(values, tup_id, where, offset, emits, blame, verdict)
         if others is not None:
             self.replay_values(others, tup_id, where, offset, emits, blame, PS_ROOT_FAILED_WITH_GROUP)
@@ -422,7 +427,10 @@ cdef class SpoutExecutor(Executor):
             ours, verdict = values, PS_ROOT_FAILED_WITH_GROUP
         each = ours
         for i in range(0 if each is None else each.count):
-            self.replay_values(each.row(i), tup_id, where, offset, emits, blame, verdict)
+            whose = blame
+            if isinstance(payload, BatchSlice) and (<BatchSlice>payload).lost is not None:
+                whose = of_row(blame, (<BatchSlice>payload).lost, each.place(i))
+            self.replay_values(each.row(i), tup_id, where, offset, emits, whose, verdict)
         return 0
 
     cdef int replay_values(self, object values, object tup_id, object where, long long offset, uint32_t emits,
@@ -549,6 +557,11 @@ cdef class SpoutExecutor(Executor):
 
     cdef bint idle(self) noexcept:
         return self.pending.count == 0 and self.collector.roots.settled == 0
+
+
+cdef object of_row(object blame, dict causes, object place):
+    """The blame of a row of a batch, of which each may have failed for a cause of its own."""
+    return (*blame[:4], causes.get(place, blame[4]))
 
 
 cdef bint trees_to_await(Acker acker, tuple executors) except -1:

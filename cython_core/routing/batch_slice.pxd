@@ -15,13 +15,14 @@ cdef class BatchSlice(TupleBatch):
     cdef object whole           # these rows as a batch of their own, once it was asked for
     cdef public bint shared     # several tuples carry it
     cdef list kept              # its rows, if it is shared and was read
-    cdef set lost               # of a failed tuple: places, in the reader's batch, of the rows that failed; None: all
+    cdef dict lost              # of a failed tuple: place in the reader's batch of a row that failed → cause; None: all
     cdef object row_or_error(self, Py_ssize_t i, str label)
     cdef object batch(self)
     cdef BatchSlice part(self, Py_ssize_t start, Py_ssize_t count)
     cdef BatchSlice at(self, array.array places)
-    cdef BatchSlice losing(self, list mask)
-    cdef tuple split(self, object failed)
+    cdef BatchSlice losing(self, list mask, object cause)
+    cdef tuple split(self, object failed, bint all_rows)
+    cdef tuple split_at(self, long long place)
     cdef BatchSlice row(self, Py_ssize_t i)
     cdef Py_ssize_t place(self, Py_ssize_t i) noexcept
 

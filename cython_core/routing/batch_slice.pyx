@@ -80,8 +80,8 @@ cdef class BatchSlice(TupleBatch):
         """Of row i in the reader's batch."""
         return self.start + i if self.places is None else self.places.data.as_ints[i]
 
-    cdef BatchSlice losing(self, list mask):
-        """The same rows, of which a bolt has failed some, besides those that it has failed before."""
+    cdef BatchSlice losing(self, list mask, object cause):
+        """The same rows, of which a bolt has failed some for this cause, besides those that it has failed before."""
         cdef BatchSlice rows = BatchSlice.__new__(BatchSlice)
         cdef Py_ssize_t i
         rows.reader = self.reader
@@ -90,26 +90,40 @@ cdef class BatchSlice(TupleBatch):
         rows.count = self.count
         rows.weight = self.weight
         rows.whole = self.whole
-        rows.lost = {self.place(i) for i in range(self.count) if mask[i]}
+        rows.lost = {self.place(i): cause for i in range(self.count) if mask[i]}
         if self.lost is not None:
-            rows.lost |= self.lost
+            rows.lost.update(self.lost)  # the first verdict of a row counts
         return rows
 
-    cdef tuple split(self, object failed):
+    cdef tuple split(self, object failed, bint all_rows):
         """(Those of its rows that a bolt has failed, the others), as slices or None. ``failed``: the values of the
-        tuple that the bolt had. (None, None) if it cannot be said, as of rows that a bolt has made of these."""
+        tuple that the bolt had; ``all_rows``: it has failed all of them if it named none. (None, None) if it cannot be
+        said, as of rows that a bolt has made of these."""
         cdef Py_ssize_t i
         cdef array.array ours = array.array("i"), others = array.array("i")
         if not isinstance(failed, BatchSlice) or (<BatchSlice>failed).reader is not self.reader:
             return None, None
-        if (<BatchSlice>failed).lost is None:
+        lost = (<BatchSlice>failed).lost
+        if lost is None and not all_rows:
             return None, None
+        if lost is None:
+            lost = {(<BatchSlice>failed).place(i) for i in range((<BatchSlice>failed).count)}
         for i in range(self.count):
-            if self.place(i) in (<BatchSlice>failed).lost:
+            if self.place(i) in lost:
                 ours.append(i)
             else:
                 others.append(i)
         return self.at(ours) if len(ours) > 0 else None, self.at(others) if len(others) > 0 else None
+
+    cdef tuple split_at(self, long long place):
+        """(The row at this place of the reader's batch, the others), as ``split``."""
+        cdef Py_ssize_t i
+        cdef array.array ours = array.array("i"), others = array.array("i")
+        for i in range(self.count):
+            (ours if self.place(i) == place else others).append(i)
+        if len(ours) == 0:
+            return None, None
+        return self.at(ours), self.at(others) if len(others) > 0 else None
 
     cdef BatchSlice row(self, Py_ssize_t i):
         """Row i alone."""

@@ -19,6 +19,7 @@ from cython_core.tuples.tuple cimport OPEN, Tuple, tuple_named
 import pyarrow as pa
 
 from cython_core.arrow.row_error import coded, shown
+from cython_core.routing.failure_kinds import kind_of
 
 
 cdef class BoltBase:
@@ -210,9 +211,9 @@ cdef class BoltBase:
             ValueError: None.
             RuntimeError: the component is in no running topology.
         """
-        settle(self, "ack", tup, False)
+        settle(self, "ack", tup)
 
-    def fail(self, tup):
+    def fail(self, tup, *, error=None, retry=True):
         """Fails the tuple: its spout's ``fail`` is called for each tree that it is part of.
 
         A partitioned spout's tuple is emitted again, ``topology.max.spout.retries`` times. The first verdict of a
@@ -220,12 +221,16 @@ cdef class BoltBase:
 
         Args:
             tup (Tuple | str): the tuple, or its id.
+            error (Exception): why, for the dead letter; ``RetryLater(seconds)`` and ``Hopeless(reason)`` decide what
+                is to become of it, other exceptions as ``topology.retry.on`` says. Defaults to None.
+            retry (bool): False: it is a dead letter at once. Defaults to True.
 
         Raises:
-            ValueError: None.
+            ValueError: None, or an ``error`` that is no exception.
             RuntimeError: the component is in no running topology.
         """
-        settle(self, "fail", tup, True)
+        cause = None if error is None and retry is True else kind_of(error, retry)
+        settle(self, "fail", tup, True, cause)
 
     def reset_timeout(self, tup):
         """Begins the time-out of the tuple's trees anew. Storm's ``resetTimeout``.
@@ -275,7 +280,7 @@ cdef class ArrowBase(BoltBase):
         cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
         collector.settle_batch(collector.tuples_of("ack", tup), None)
 
-    def fail(self, tup, rows=None):
+    def fail(self, tup, rows=None, *, error=None, retry=True):
         """Fails rows of a batch: their spout emits them again, or gives them up, each by itself.
 
         What is emitted for a batch belongs to all its rows, so it is taken back if one of them fails. The others then
@@ -284,13 +289,16 @@ cdef class ArrowBase(BoltBase):
         Args:
             tup (pyarrow.RecordBatch | Tuple): the batch that ``process_batch`` was given, itself; or a tick.
             rows (pyarrow.BooleanArray | list[bool]): for each row, whether it fails. Defaults to None: all do.
+            error (Exception): why, for the dead letter; ``RetryLater(seconds)`` and ``Hopeless(reason)`` decide what
+                is to become of them, other exceptions as ``topology.retry.on`` says. Defaults to None.
+            retry (bool): False: they are dead letters at once. Defaults to True.
 
         Raises:
-            ValueError: another batch, or a mask of another length.
+            ValueError: another batch, a mask of another length, or an ``error`` that is no exception.
             RuntimeError: the component is in no running topology.
         """
         if not isinstance(tup, pa.RecordBatch):
-            return BoltBase.fail(self, tup)
+            return BoltBase.fail(self, tup, error=error, retry=retry)
         cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
         cdef list tups = collector.tuples_of("fail", tup)
         mask = [True] * tup.num_rows if rows is None else list(rows.to_pylist() if hasattr(rows, "to_pylist") else rows)
@@ -300,7 +308,8 @@ cdef class ArrowBase(BoltBase):
                 "PYSTORM_NOT_A_TUPLE",
                 f"{name_of(self)}.fail: a mask has a value for each of the {tup.num_rows} rows; Given: {shown(rows)}",
             )
-        collector.settle_batch(tups, [bool(failed) for failed in mask])
+        cause = kind_of(error, retry)
+        collector.settle_batch(tups, [bool(failed) for failed in mask], "fail", cause)
 
 
 cdef bint verdict_by_protocol(object component, str method, object given) except -1:
@@ -322,7 +331,7 @@ cdef Tuple tuple_meant(object given):
     return tup
 
 
-cdef int settle(object component, str method, object given, bint failed) except -1:
+cdef int settle(object component, str method, object given, bint failed=False, object cause=None) except -1:
     cdef BoltOutputCollector collector
     cdef Tuple tup
     if verdict_by_protocol(component, method, given):
@@ -332,7 +341,7 @@ cdef int settle(object component, str method, object given, bint failed) except 
     if tup is None:
         collector.duplicate_verdicts += 1  # no tuple of that id is held any more
     elif failed:
-        collector.fail(tup)
+        collector.fail(tup, "fail", cause)
     else:
         collector.ack(tup)
     return 0

@@ -201,7 +201,7 @@ cdef class BoltOutputCollector(OutputCollector):
                 fail_root(tup.source.acker, tup.root, tup.attempt, reason)
             else:
                 tup.roots.fail(reason)
-        elif tup.offset != -1:
+        elif tup.offset != -1 and tup.source.stream != "__dead_letter":  # which has an offset and no tree
             if self.failed is None:
                 self.failed = tup
         elif tup.source.task >= 0:
@@ -224,13 +224,13 @@ cdef class BoltOutputCollector(OutputCollector):
                 return 0
             if tup.verdict == FAILED and rows.lost is not None:  # some of its rows have failed: these, too
                 lost = len(rows.lost)
-                rows = rows.losing(failed)
+                rows = rows.losing(failed, cause)
                 tup.payload = rows
                 self.fails += len(rows.lost) - lost
                 return 0
             lost = sum(failed)
             if tup.verdict == OPEN and lost > 0:
-                tup.payload = rows.losing(failed)
+                tup.payload = rows.losing(failed, cause)
                 self.fails -= <unsigned long long>(rows.count - lost)  # that `fail` counts
             return self.fail(tup, method, cause) if lost > 0 else 0
         for i in range(len(tups)):

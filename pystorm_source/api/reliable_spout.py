@@ -147,7 +147,8 @@ class ReliableSpout(Spout):
         if kept is None:
             self._any_logger().error("Received fail for unknown tuple ID: %r", tup_id)
             return
-        if self.failed_tuples[tup_id] < self.max_fails:
+        retries = self._pystorm_retries
+        if self.failed_tuples[tup_id] < self.max_fails and not (retries is not None and retries.own_is_hopeless()):
             tup, stream, direct_task, need_task_ids = kept
             if isinstance(tup, pa.RecordBatch):
                 self.emit_batch(tup, tup_id=tup_id, stream=stream, direct_task=direct_task)
@@ -161,9 +162,12 @@ class ReliableSpout(Spout):
             of_batch = isinstance(kept[0], pa.RecordBatch)
             for values in zip(*map(pa.Array.to_pylist, kept[0].columns), strict=True) if of_batch else [kept[0]]:
                 self._pystorm_retries.give_up_own(
-                    tup_id, values, kept[1], self.max_fails + 1, f"max_fails={self.max_fails}"
+                    tup_id, values, kept[1], self.failed_tuples[tup_id] + 1, f"max_fails={self.max_fails}"
                 )
         self._any_logger().info(
-            "Acking tuple ID %r, which has failed %d times: max_fails is %d", tup_id, self.max_fails + 1, self.max_fails
+            "Acking tuple ID %r, which has failed %d times: max_fails is %d",
+            tup_id,
+            self.failed_tuples[tup_id] + 1,
+            self.max_fails,
         )
         self.ack(tup_id)

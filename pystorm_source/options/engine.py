@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError
+from pystorm_source.options.retry_table import retry_table
 from pystorm_source.options.table import Options, fields_of
 
 LINT_CODES = (
@@ -75,6 +76,7 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         "topology.max.spout.retries",
         "topology.dead.letter",
     )
+    takes_json = frozenset(("topology.retry.on",))
 
     scheduler: Annotated[
         Literal["inline", "threads"],
@@ -184,6 +186,16 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             "each further fail, up to a minute. 0: at once.",
         ),
     ] = msgspec.field(name="topology.spout.retry.backoff.millis", default=0)
+    retry_on: Annotated[
+        dict[str, str] | str,
+        Meta(
+            description="Exceptions of bolts, by class, that are worth a retry or not: a JSON object of names, bare or "
+            'dotted, such as {"TimeoutError": "retry", "ValueError": "never", "aiohttp.ClientResponseError": "retry"}. '
+            "Subclasses count; the most specific class decides. retry: the tuple fails and is emitted again, whatever "
+            "exit_on_exception says. never: it is a dead letter after one attempt. Others: as without this option. "
+            "For a topology, or in the config of one bolt."
+        ),
+    ] = msgspec.field(name="topology.retry.on", default="")
     dead_letter: Annotated[
         Literal["fail", "stream", "drop"],
         Meta(
@@ -370,11 +382,17 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         return WaitOptions(*(getattr(self, f"{situation}_wait_{name}") for name in WaitOptions._fields))
 
     @property
+    def retry_rules(self) -> dict[str, str]:
+        """``retry_on`` as a table: name of an exception → retry or never. Raises OptionError for what is none."""
+        return retry_table(self.retry_on)
+
+    @property
     def lint_off_codes(self) -> list[str]:
         """The codes in ``lint_off``."""
         return [code.strip() for code in self.lint_off.split(",") if code.strip()]
 
     def __post_init__(self) -> None:
+        retry_table(self.retry_on)
         for code in self.lint_off_codes:
             if code not in LINT_CODES:
                 raise OptionError(

@@ -108,6 +108,7 @@ ReadOptions = TypedDict(
         "topology.name": str | None,
         "topology.producer.batch.dynamic": bool | None,
         "topology.producer.batch.size": int | None,
+        "topology.retry.on": dict | str | dict[str, Any] | None,
         "topology.scheduler": Literal["inline", "threads"] | None,
         "topology.spout.recvq.skips": int | None,
         "topology.spout.retry.backoff.millis": int | None,

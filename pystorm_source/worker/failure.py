@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from cython_core.executors.executor import ComponentFailed
 from cython_core.routing.batch_slice import BatchSlice
+from cython_core.routing.failure_kinds import Hopeless
 from cython_core.tuples.column_slice import ColumnSlice
 from pystorm_source.error_conditions import Code
-from pystorm_source.errors import TupleFailed, given, said
+from pystorm_source.errors import TupleFailed, cut, given, one_line, said
 from pystorm_source.redaction import redacted
 from pystorm_source.user_frames import in_a_line
 
@@ -78,7 +79,8 @@ def failed(
     if blame is None:
         event, reason = "the tuple timed out", TIMED_OUT
     elif cause is not None:
-        event, reason = f"{method}() raised {said(cause)}", said(cause)
+        reason = one_line(cut(cause.reason, LONGEST)) if isinstance(cause, Hopeless) else said(cause)
+        event = f"the tuple was failed: {reason}" if method == "fail" else f"{method}() raised {said(cause)}"
     return Failed(values, name, offset, attempts, component, task, event, reason, cause)
 
 

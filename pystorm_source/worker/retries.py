@@ -10,22 +10,29 @@ Threading law: called in the turns of the spout's executor.
 """
 
 import datetime
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from random import Random
 from typing import Any
 
+from cython_core.routing.failure_kinds import Hopeless, RetryLater
 from pystorm_source.clock import Clock
 from pystorm_source.options import EngineOptions
 from pystorm_source.worker.failure import Blame, Failed, GivenUp, described, failed, shortened
+from pystorm_source.worker.failure_rules import FailureRules
 from pystorm_source.worker.json_text import json_text
 
 LONGEST_BACKOFF_MILLIS = 60_000
+JITTER = 0.2
+"""Of the delay of a retry: it lasts up to so much longer. Larger: tuples, and the micro-batch that waits for them, come
+later than was asked for. Smaller: what has failed together meets a busy service together again."""
 
 
 class Retries:
     """Of one task of a spout.
 
     ``send(row)`` emits a row of the stream ``__dead_letter`` and returns whether it has a reader; ``warn(what, text)``
-    logs each kind once. ``partition``: of the current range, None if the spout has none. Counts ``retries``,
+    logs each kind once. ``rules``: component → what its ``topology.retry.on`` says. ``chance``: spreads delays.
+    ``partition``: of the current range, None if the spout has none. Counts ``retries``,
     ``dead_letters`` and, of these, ``dropped``: those that leave no row.
     """
 
@@ -37,6 +44,8 @@ class Retries:
         clock: Clock,
         send: Callable[[tuple[Any, ...]], bool],
         warn: Callable[[str, str], None],
+        rules: Mapping[str, FailureRules] | None = None,
+        chance: Random | None = None,
     ):
         self.component = component
         self.task = task
@@ -46,6 +55,8 @@ class Retries:
         self._clock = clock
         self._send = send
         self._warn = warn
+        self._rules = rules or {}
+        self._chance = chance or Random()
         self._blame: Blame | None = (component, task, "fail", None, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -56,17 +67,47 @@ class Retries:
         """Whether no retry is left after so many emits."""
         return attempts > self._options.max_spout_retries
 
+    def hopeless(self, blame: Blame | None) -> bool:
+        """Whether the bolt has said that no retry helps."""
+        return blame is not None and isinstance(blame[4], Hopeless)
+
+    def _never(self, blame: Blame | None) -> bool:
+        """Whether ``topology.retry.on`` says so."""
+        if blame is None or blame[4] is None or isinstance(blame[4], (Hopeless, RetryLater)):
+            return False
+        rules = self._rules.get(blame[0])
+        return rules is not None and rules.verdict(blame[4]) == "never"
+
+    def gives_up(self, attempts: int, blame: Blame | None) -> bool:
+        """Whether a tuple is not emitted again that has failed so, after so many emits."""
+        return self.hopeless(blame) or self._never(blame) or self.exhausted(attempts)
+
+    def own_is_hopeless(self) -> bool:
+        """``gives_up``, of the fail that the spout is being told of, however many attempts its own limit allows."""
+        return self.hopeless(self._blame) or self._never(self._blame)
+
     def again(self, values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None) -> float:
         """Seconds after which the engine emits the failed tuple again; -1 if it became a dead letter.
 
         Arguments as ``failure.failed`` takes them. Raises as ``give_up``.
         """
+        if self.hopeless(blame) or self._never(blame):
+            self._end(failed((self.component, self.task), values, stream, offset, attempts, blame), self._why(blame))
+            return -1
         if self.exhausted(attempts):
             limit = f"topology.max.spout.retries={self._options.max_spout_retries}"
             self.give_up(failed((self.component, self.task), values, stream, offset, attempts, blame), limit)
             return -1
         self.retries += 1
-        return self._backoff(attempts)
+        cause = None if blame is None else blame[4]
+        seconds = cause.seconds if isinstance(cause, RetryLater) else self._backoff(attempts)
+        return seconds * (1 + JITTER * self._chance.random())
+
+    def _why(self, blame: Blame | None) -> str:
+        way = "go on without it by topology.dead.letter=stream or drop"
+        if self.hopeless(blame):
+            return f"no retry helps, as the bolt says: {way}"
+        return f"topology.retry.on says never: {way}, or name the exception there with retry"
 
     def _backoff(self, attempts: int) -> float:
         doublings = min(attempts - 1, LONGEST_BACKOFF_MILLIS.bit_length())
@@ -77,10 +118,12 @@ class Retries:
 
         Raises GivenUp if ``topology.dead.letter`` is ``fail``.
         """
+        ways = "allow for more, or go on without it by topology.dead.letter=stream or drop"
+        self._end(lost, f"no retry is left ({limit}): {ways}")
+
+    def _end(self, lost: Failed, remedy: str) -> None:
         self.dead_letters += 1
         if self._options.dead_letter == "fail":
-            ways = "allow for more, or go on without it by topology.dead.letter=stream or drop"
-            remedy = f"no retry is left ({limit}): {ways}"
             raise GivenUp(self.component, self.task, lost, remedy) from lost.cause
         self._bury(lost)
 
@@ -119,7 +162,11 @@ class Retries:
     def give_up_own(self, message_id: Any, values: Any, stream: str | None, attempts: int, limit: str) -> None:
         """As ``give_up``, for a spout that keeps its tuples itself and got a fail."""
         lost = failed((self.component, self.task), values, stream, -1, attempts, self._blame)
-        self.give_up(lost._replace(message_id=message_id), limit)
+        lost = lost._replace(message_id=message_id)
+        if self.own_is_hopeless():
+            self._end(lost, self._why(self._blame))
+        else:
+            self.give_up(lost, limit)
 
     def _row(self, lost: Failed) -> tuple[Any, ...]:
         return (

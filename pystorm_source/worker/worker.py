@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import pairwise
+from random import Random
 from threading import Thread
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from cython_core.acking.acker import Acker
 from cython_core.arrow.row_batch import RowBatchBuilder
+from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import ComponentFailed, Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.schedulers.inline_scheduler import InlineScheduler
@@ -26,6 +28,7 @@ from pystorm_source.worker.component_calls import ComponentCalls
 from pystorm_source.worker.component_columns import ComponentColumns
 from pystorm_source.worker.component_counts import ComponentLook, ComponentMeter
 from pystorm_source.worker.failure import tuple_failed
+from pystorm_source.worker.failure_rules import FailureRules
 from pystorm_source.worker.input_place import InputPlace
 from pystorm_source.worker.micro_batch import MicroBatch
 from pystorm_source.worker.output import OutputPlan
@@ -81,19 +84,24 @@ class Worker:
         self._calls = ComponentCalls(self._scheduler, self.executors, engine.timeout_seconds or DEFAULT_SECONDS)
         self._micro_batch = self._new_micro_batch()
         self._advice = Advice()
+        rules = {each.name: FailureRules(each.options.retry_rules) for each in plan.components if each.options.retry_on}
+        for executor in self.executors:
+            if isinstance(executor, BoltExecutor):
+                executor.rules = rules.get(executor.component)
         for spout in self._all_spouts():
-            spout.retries = spout.instance._pystorm_retries = self._retries_of(spout)
+            spout.retries = spout.instance._pystorm_retries = self._retries_of(spout, rules, seed)
         self._seconds = 0.0
         self._meter = ComponentMeter(plan, self.executors)
         self._before = begun(self.executors)
         self._components_before = self._meter.begin()
         self._components_last: ComponentLook | None = None
 
-    def _retries_of(self, spout: SpoutExecutor) -> Retries:
+    def _retries_of(self, spout: SpoutExecutor, rules: Mapping[str, FailureRules], seed: int | None) -> Retries:
         options = self.plan.component(spout.component).options
         # Order: must not reference the worker, or its threads would keep alive the object that ends them.
         warn = partial(self._advice.once, spout)
-        return Retries(spout.component, spout.task, options, self.clock, spout.emit_dead_letter, warn)
+        chance = Random(None if seed is None else f"{seed} {spout.component} {spout.task}")
+        return Retries(spout.component, spout.task, options, self.clock, spout.emit_dead_letter, warn, rules, chance)
 
     def _new_scheduler(self, seed: int | None) -> InlineScheduler | ThreadsScheduler:
         executors = tuple(reversed(self.executors))

@@ -3,6 +3,7 @@
 import datetime
 import json
 import pickle
+from random import Random
 
 import pytest
 
@@ -21,10 +22,10 @@ BLAME = ("split", 3, "process", None, BROKE)
 class Wired:
     """The retries of a task, with what they emit and warn of."""
 
-    def __init__(self, read=True, **options):
+    def __init__(self, read=True, chance=None, **options):
         self.rows, self.warnings = [], []
         options = parse(EngineOptions, {f"topology.{key.replace('_', '.')}": value for key, value in options.items()})
-        self.retries = Retries("words", 1, options, ManualClock(86_400.5), self.send, self.warn)
+        self.retries = Retries("words", 1, options, ManualClock(86_400.5), self.send, self.warn, chance=chance)
         self.read = read
 
     def send(self, row):
@@ -58,8 +59,17 @@ def test_no_retry():
 )
 def test_the_back_off_doubles_up_to_a_minute(millis, seconds):
     wired = Wired(max_spout_retries=2_000_000_000, spout_retry_backoff_millis=millis)
-    assert [wired.again(n) for n in (1, 2, 3)] == seconds
-    assert wired.again(1_999_999_999) == (60 if millis else 0)
+    for n, least in zip((1, 2, 3, 1_999_999_999), [*seconds, 60 if millis else 0], strict=True):
+        assert least <= wired.again(n) <= least * 1.2
+
+
+def test_what_has_failed_together_does_not_come_back_together_and_the_seed_says_when():
+    def delays(seed):
+        wired = Wired(max_spout_retries=9, spout_retry_backoff_millis=1000, chance=Random(seed))
+        return [wired.again(1) for _ in range(100)]
+
+    assert len(set(delays(1))) == 100
+    assert delays(1) == delays(1) != delays(2)
 
 
 def test_the_error_names_tuple_reason_attempts_offset_and_remedy():
