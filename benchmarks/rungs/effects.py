@@ -1,0 +1,162 @@
+"""Rows per second of a sink that appends to a file, against a data source written by hand that does the same.
+
+    batches    an ArrowBolt appends each batch as CSV; the peer is a writer of record batches (Spark 4.1 and later)
+    rows       a bolt of rows appends lines by ``process_many``; the peer is a writer of rows, 256 at a time
+
+Batch writes of one session, in turn, with two partitions; time is that of ``save()`` as a whole, the job's fixed cost
+included. Each file is flushed with each append, and every write must have left all its rows.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import csv
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceWriter, WriterCommitMessage
+
+from benchmarks.harness.ladder import Settings
+from benchmarks.harness.record import Record, record
+from benchmarks.harness.spark_session import spark_session
+from pystorm_source.api import ArrowBolt, Bolt, Input, Topology
+
+ASKED = 0.9
+ROWS = {"batches": 4_000_000, "rows": 400_000}
+QUICK_ROWS = 20_000
+RUNS = 5
+MANY = 256
+HEADLESS = csv.WriteOptions(include_header=False)
+
+
+class _File:
+    """A file of its own in a folder."""
+
+    def __init__(self, folder: str):
+        self.file = (Path(folder) / uuid4().hex).open("wb", buffering=1 << 20)
+
+    def rows(self, numbers: Any) -> None:
+        self.file.write("".join([f"{number}\n" for number in numbers]).encode())
+        self.file.flush()
+
+    def batch(self, batch: pa.RecordBatch) -> None:
+        csv.write_csv(batch, self.file, HEADLESS)
+        self.file.flush()
+
+
+class AppendRows(Bolt):
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.to = _File(conf["folder"])
+
+    def process_many(self, tups: Any) -> None:
+        self.to.rows(tups.column("n"))
+
+
+class AppendBatches(ArrowBolt):
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.to = _File(conf["folder"])
+
+    def process_batch(self, batch: pa.RecordBatch) -> None:
+        self.to.batch(batch)
+
+
+class RowsToFile(Topology):
+    numbers = Input.spec(["n long"])
+    append = AppendRows.spec(inputs=[numbers])
+
+
+class BatchesToFile(Topology):
+    numbers = Input.spec(["n long"])
+    append = AppendBatches.spec(inputs=[numbers])
+
+
+class _ByRows(DataSourceWriter):
+    def __init__(self, folder: str):
+        self.folder = folder
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        to = _File(self.folder)
+        while many := list(islice(iterator, MANY)):
+            to.rows([row.n for row in many])
+        return WriterCommitMessage()
+
+
+class _ByBatches(DataSourceArrowWriter):
+    def __init__(self, folder: str):
+        self.folder = folder
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        to = _File(self.folder)
+        for batch in iterator:
+            to.batch(batch)
+        return WriterCommitMessage()
+
+
+class ByHand(DataSource):
+    """The peer."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "by_hand"
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceWriter:
+        folder = self.options["folder"]
+        return _ByRows(folder) if self.options["form"] == "rows" else _ByBatches(folder)
+
+
+TOPOLOGIES = {"batches": BatchesToFile, "rows": RowsToFile}
+
+
+def run(settings: Settings) -> Iterator[Record]:
+    """Both forms."""
+    with spark_session() as (spark, folder):
+        spark.dataSource.register(ByHand)
+        for form, rows in ROWS.items():
+            if settings.wants(form):
+                yield _measured(spark, folder, form, QUICK_ROWS if settings.quick else rows, settings.runs_of(RUNS))
+
+
+def _measured(spark: Any, folder: Path, form: str, rows: int, runs: int) -> Record:
+    frame = spark.range(0, rows, 1, 2).withColumnRenamed("id", "n")
+
+    def ours(to: str) -> None:
+        write = frame.write.format("pystorm").option("topology", f"{__name__}:{TOPOLOGIES[form].__name__}")
+        write.option("config", f'{{"folder": "{to}"}}').mode("append").save()
+
+    def by_hand(to: str) -> None:
+        frame.write.format(ByHand.name()).options(folder=to, form=form).mode("append").save()
+
+    sides = {"ours": ours, "by hand": by_hand}
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for turn in range(runs + 1):
+        for name, side in sides.items():
+            took = _timed(side, folder / f"{form}-{name}-{turn}".replace(" ", "-"), rows)
+            if turn > 0:  # the first starts processes
+                seconds[name].append(took)
+    return record(
+        "effects",
+        form,
+        [rows / took for took in seconds["ours"]],
+        "rows/s",
+        peer="a DataSourceWriter by hand" if form == "rows" else "a DataSourceArrowWriter by hand",
+        peer_version=spark.version,
+        peer_values=[rows / took for took in seconds["by hand"]],
+        asked=ASKED,
+        rows=rows,
+    )
+
+
+def _timed(side: Callable[[str], None], folder: Path, rows: int) -> float:
+    """Seconds of a write. Raises RuntimeError if rows are missing."""
+    folder.mkdir()
+    began = time.monotonic()
+    side(str(folder))
+    took = time.monotonic() - began
+    lines = sum(path.read_bytes().count(b"\n") for path in folder.iterdir())
+    if lines != rows:
+        raise RuntimeError(f"{folder.name}: {lines} rows of {rows}")
+    for path in folder.iterdir():
+        path.unlink()
+    return took
