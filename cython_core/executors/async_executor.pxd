@@ -1,5 +1,6 @@
 cimport cython
 
+from cython_core.executors.adaptive_limit cimport AdaptiveLimit
 from cython_core.executors.async_request cimport AsyncRequest, RequestLine
 from cython_core.executors.bolt_executor cimport BoltExecutor
 from cython_core.timing.purgatory cimport Purgatory
@@ -11,7 +12,9 @@ from cython_core.tuples.tuple cimport Tuple
 cdef class AsyncExecutor(BoltExecutor):
     cdef readonly object loop               # EventLoop, of all async bolts of a thread
     cdef object monotonic                   # the worker's clock, in seconds
-    cdef readonly long max_pending
+    cdef readonly long max_pending          # requests that may be under way now
+    cdef AdaptiveLimit adaptive             # finds it; None: it is given
+    cdef double settling_at                 # the clock, without the time between runs, as its requests end
     cdef readonly object request_timeout    # seconds; None: never
     cdef Purgatory purgatory                # of the requests; their one key is the task
     cdef double rested                      # seconds between runs: no time-out passes in them
@@ -37,6 +40,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef int start_request(self, Tuple tup, object coroutine, str method, double now) except -1
     cdef long settle_finished(self) except -1
     cdef int end_request(self, AsyncRequest request) except -1
+    cdef int adapt(self, AsyncRequest request, bint refused) except -1
     cdef int acknowledge(self, AsyncRequest request) except -1
     cdef int release_ordered(self) except -1
     cdef int lead(self, AsyncRequest request) except -1

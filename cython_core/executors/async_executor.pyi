@@ -22,7 +22,7 @@ class AsyncExecutor(BoltExecutor):
         *,
         loop: Any,
         monotonic: Callable[[], float],
-        max_pending: int = 1000,
+        max_pending: int | None = 1000,
         request_timeout: float | None = None,
         ordered: bool = False,
     ) -> None: ...

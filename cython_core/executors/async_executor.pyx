@@ -22,6 +22,7 @@ from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport uint64_t
 
+from cython_core.executors.adaptive_limit cimport AdaptiveLimit
 from cython_core.executors.async_request cimport AsyncBase, AsyncRequest, RequestLine, begin
 from cython_core.executors.bolt_executor cimport BoltExecutor, timer_is_due
 from cython_core.executors.executor cimport past_deadline, ps_decref
@@ -44,22 +45,23 @@ cdef double LOOK_SECONDS = 1.0      # between two looks at all requests, at leas
 @cython.final
 cdef class AsyncExecutor(BoltExecutor):
     """As BoltExecutor. ``loop``: an EventLoop. ``monotonic``: the clock that requests run out of time by.
-    ``max_pending``: requests under way at a time; ``request_timeout``: seconds, None for any time; ``ordered``: what
-    requests emit leaves in the order of their tuples."""
+    ``max_pending``: requests under way at a time, None: found by their answers; ``request_timeout``: seconds, None for
+    any time; ``ordered``: what requests emit leaves in the order of their tuples."""
 
     def __init__(self, str component not None, int task, instance, PendingEmits pending not None, dict routers not None,
                  ReceiveQueue queue not None, tick_frequency=None, tuple readers=(), *, loop, monotonic,
-                 long max_pending=1000, request_timeout=None, bint ordered=False):
+                 max_pending=1000, request_timeout=None, bint ordered=False):
         if not isinstance(instance, AsyncBase):
             raise TypeError(
                 f"component {component!r} is run as an async bolt and must be one; Given: {type(instance)!r}"
             )
-        if max_pending < 1:
+        if max_pending is not None and max_pending < 1:
             raise ValueError(f"at least one request must be allowed under way; Given: {max_pending!r}")
         super().__init__(component, task, instance, pending, routers, queue, tick_frequency, readers)
         self.loop = loop
         self.monotonic = monotonic
-        self.max_pending = max_pending
+        self.adaptive = AdaptiveLimit() if max_pending is None else None
+        self.max_pending = self.adaptive.limit if max_pending is None else max_pending
         self.request_timeout = request_timeout
         self.purgatory = Purgatory(monotonic())
         self.keys = (task,)
@@ -231,6 +233,9 @@ cdef class AsyncExecutor(BoltExecutor):
         begin(request, self.loop.create_task, coroutine)
         self.requests.add(request)
         self.in_flight += 1
+        request.begun = now - self.rested
+        if self.adaptive is not None:
+            self.adaptive.began(self.in_flight)
         self.pending_high_mark = max(self.pending_high_mark, self.in_flight)
         if not self.look_timer.running:
             self.timers.pass_time(now)
@@ -263,6 +268,8 @@ cdef class AsyncExecutor(BoltExecutor):
 
     cdef long settle_finished(self) except -1:
         cdef long ended = 0
+        if self.adaptive is not None and self.line.finished:
+            self.settling_at = self.monotonic() - self.rested
         while self.line.finished:
             ended += 1
             self.end_request(<AsyncRequest>self.line.finished.popleft())
@@ -279,6 +286,11 @@ cdef class AsyncExecutor(BoltExecutor):
             error = None
         elif error is None and not request.has_emitted and task.result() is not None:
             error = self.collector.lost_by(request.method, task.result())
+        if self.adaptive is not None and (error is not None or request.outcome == COMPLETED):
+            try:
+                self.adapt(request, error is not None and bool(self.instance.is_overload(error)))
+            except Exception as own:
+                error = own
         if error is not None:
             request.outcome = CANCELLED
         if request.outcome != COMPLETED:
@@ -291,6 +303,13 @@ cdef class AsyncExecutor(BoltExecutor):
             self.request_failed(request, error)
         if self.in_order is not None:
             self.release_ordered()
+        return 0
+
+    cdef int adapt(self, AsyncRequest request, bint refused) except -1:
+        """The limit, by what has become of a call of ``process``."""
+        if request.method == "process":
+            self.adaptive.ended(request.begun, self.settling_at, refused)
+            self.max_pending = self.adaptive.limit
         return 0
 
     cdef int acknowledge(self, AsyncRequest request) except -1:
@@ -418,6 +437,9 @@ cdef class AsyncExecutor(BoltExecutor):
             request.outcome = COMPLETED  # just in time: it has ended, and its callback waits for the loop
             return 0
         self.cancel(request)
+        if self.adaptive is not None:
+            self.settling_at = self.monotonic() - self.rested
+            self.adapt(request, True)
         self.timed_out += 1
         self.errors += 1
         error = TimeoutError(

@@ -24,6 +24,7 @@ cdef class AsyncRequest(DelayedOperation):
     cdef readonly object task       # asyncio.Task; None: it has ended
     cdef RequestLine line
     cdef str method                 # that its coroutine is a call of
+    cdef double begun               # the clock without the time between runs, in seconds
     cdef bint leads                 # what it emits leaves at once
     cdef bint done
     cdef bint has_emitted

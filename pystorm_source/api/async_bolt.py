@@ -14,7 +14,8 @@ class AsyncBolt(AsyncBase, Bolt):
     may be ``async def`` as well, to open and close a session. All coroutines of a task run in one thread: between two
     ``await`` no other runs. A call that blocks without ``await`` holds all of them up.
 
-    The keys are ``topology.async.max.pending`` (calls under way in each task, 1000 by default),
+    The keys are ``topology.async.max.pending`` (calls under way in each task, 1000 by default; or
+    ``adaptive``, see ``is_overload``),
     ``topology.async.request.timeout.secs`` (30 by default; then the tuple fails and the call is cancelled) and
     ``topology.async.ordered`` (results leave in the order of the tuples, by default False).
 
@@ -43,3 +44,23 @@ class AsyncBolt(AsyncBase, Bolt):
         raise MethodMissingError(
             f"{type(self).__name__} must define async def process(tup)", code="PYSTORM_METHOD_MISSING"
         )
+
+    def is_overload(self, error: BaseException) -> bool:
+        """Whether an exception of ``process`` says that the service has too much to do. Asked only with
+        ``topology.async.max.pending=adaptive``, which then lowers the number of calls under way. Override it if
+        ``process`` also fails for other reasons, such as bad input; a time-out always counts.
+
+        Args:
+            error (BaseException): what ``process`` has raised.
+
+        Returns:
+            bool: by default True.
+
+        Example:
+            >>> class Asks(AsyncBolt):
+            ...     def is_overload(self, error):
+            ...         return not isinstance(error, ValueError)
+            >>> Asks().is_overload(ValueError("a name is empty"))
+            False
+        """
+        return True

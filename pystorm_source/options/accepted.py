@@ -59,7 +59,8 @@ def _kinds(hint: Any) -> Iterator[str]:
 def _in_words(hint: Any) -> list[str]:
     """The kinds without None; of words that are allowed, each."""
     if choices := _choices(hint):
-        return [repr(choice) for choice in choices]
+        numbers = [words for kind, words in _IN_WORDS.items() if kind in _kinds(hint)]  # int | Literal
+        return [*numbers, *(repr(choice) for choice in choices)]
     return [_IN_WORDS.get(kind, kind) for kind in _kinds(hint) if kind != "nothing"]
 
 

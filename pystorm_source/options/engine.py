@@ -274,12 +274,11 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(name="topology.tick.tuple.freq.secs", default=None)
     async_max_pending: Annotated[
-        int,
+        Annotated[int, Meta(ge=1, le=1 << 24)] | Literal["adaptive"],
         Meta(
-            ge=1,
-            le=1 << 24,
             description="Largest number of running requests of an AsyncBolt's task. At the limit it takes no more "
-            "tuples, its queue fills and producers wait.",
+            "tuples, its queue fills and producers wait. adaptive: found by the times of the answers and by refusals, "
+            "10,000 at most.",
         ),
     ] = msgspec.field(name="topology.async.max.pending", default=1000)
     async_request_timeout: Annotated[

@@ -79,7 +79,7 @@ ReadOptions = TypedDict(
         "subscribePattern": str | None,
         "topology.acker.executors": int | None,
         "topology.async.loop": Literal["auto", "asyncio", "uvloop"] | None,
-        "topology.async.max.pending": int | None,
+        "topology.async.max.pending": int | Literal["adaptive"] | None,
         "topology.async.ordered": bool | None,
         "topology.async.request.timeout.secs": float | None,
         "topology.backpressure.wait.park.microsec": int | None,

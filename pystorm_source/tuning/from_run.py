@@ -24,7 +24,11 @@ def observed_run(plan: Plan, report: Mapping[str, Any], seconds: float, rate: fl
         tuples=round(rate * seconds),
         scheduler=plan.options.scheduler,
         processors=computed / seconds if seconds > 0 else None,
-        requests={name: component.options.async_max_pending for name, component in waiting.items()},
+        requests={
+            name: bound
+            for name, component in waiting.items()
+            if isinstance(bound := component.options.async_max_pending, int)
+        },
         spread={name: _spread(each) for name, each in reported.items()},
         emitted_at_once=max([0, *(each.get("pending_emits_high_mark", 0) for each in reported.values())]),
     )

@@ -33,6 +33,7 @@ SUMMED = (
     "tuples_published",
     "batches_published",
     "pending_requests",
+    "request_limit",
     "timed_out_requests",
     "cancelled_requests",
 )
@@ -86,6 +87,7 @@ def task_counts(executor: Executor) -> dict[str, Any]:
     if isinstance(executor, AsyncExecutor):
         counts |= {
             "pending_requests": executor.in_flight,
+            "request_limit": executor.max_pending,
             "timed_out_requests": executor.timed_out,
             "cancelled_requests": executor.cancelled,
         }

@@ -142,7 +142,7 @@ class Wiring:
             *bolt,
             loop=self._event_loop(),
             monotonic=self._clock.monotonic,
-            max_pending=own.async_max_pending,
+            max_pending=None if own.async_max_pending == "adaptive" else own.async_max_pending,
             request_timeout=own.async_request_timeout or None,
             ordered=own.async_ordered,
         )
