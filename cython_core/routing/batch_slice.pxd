@@ -22,7 +22,6 @@ cdef class BatchSlice(TupleBatch):
     cdef BatchSlice at(self, array.array places)
     cdef BatchSlice losing(self, list mask, object cause)
     cdef tuple split(self, object failed, bint all_rows)
-    cdef tuple split_at(self, long long place)
     cdef BatchSlice row(self, Py_ssize_t i)
     cdef Py_ssize_t place(self, Py_ssize_t i) noexcept
 

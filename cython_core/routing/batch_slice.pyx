@@ -115,16 +115,6 @@ cdef class BatchSlice(TupleBatch):
                 others.append(i)
         return self.at(ours) if len(ours) > 0 else None, self.at(others) if len(others) > 0 else None
 
-    cdef tuple split_at(self, long long place):
-        """(The row at this place of the reader's batch, the others), as ``split``."""
-        cdef Py_ssize_t i
-        cdef array.array ours = array.array("i"), others = array.array("i")
-        for i in range(self.count):
-            (ours if self.place(i) == place else others).append(i)
-        if len(ours) == 0:
-            return None, None
-        return self.at(ours), self.at(others) if len(others) > 0 else None
-
     cdef BatchSlice row(self, Py_ssize_t i):
         """Row i alone."""
         return self.at(array.array("i", [i]))

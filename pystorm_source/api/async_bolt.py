@@ -1,6 +1,7 @@
 """Bolts that wait for external systems, for many tuples at a time."""
 
 from cython_core.executors.async_request import AsyncBase
+from cython_core.routing.failure_kinds import Hopeless
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.errors import MethodMissingError
@@ -54,7 +55,7 @@ class AsyncBolt(AsyncBase, Bolt):
             error (BaseException): what ``process`` has raised.
 
         Returns:
-            bool: by default True.
+            bool: by default whether it is no ``Hopeless``, which is the fault of the tuple.
 
         Example:
             >>> class Asks(AsyncBolt):
@@ -63,4 +64,4 @@ class AsyncBolt(AsyncBase, Bolt):
             >>> Asks().is_overload(ValueError("a name is empty"))
             False
         """
-        return True
+        return not isinstance(error, Hopeless)

@@ -51,8 +51,8 @@ def apply(
         topology (type[Topology] | str): the class, or "package.module:Class".
         keep (str | list[str]): columns of ``df`` that each row repeats of the input row that it is anchored to, in
             front of its own: names, or "*" for all that the topology has no field of the same name for. A row that is
-            anchored to several input rows or to none is an error then. Defaults to none.
-        key (list[str]): columns of ``df`` whose values name a row: what ``Bolt.idempotency_key`` gives. Defaults to
+            anchored to several input rows or to none is an error then. Defaults to ().
+        key (list[str]): columns of ``df`` whose values name a row: what ``Bolt.idempotency_key`` gives. Defaults to ():
             none: it gives query, micro-batch, partition and number of the row.
         batch_id (int): the number of the micro-batch for that, in a batch query that is one again after a restart,
             such as inside of ``foreachBatch``. Defaults to the one that Spark tells tasks.
@@ -64,10 +64,11 @@ def apply(
         DataFrame: the rows of the open stream; a streaming DataFrame if ``df`` is one.
 
     Raises:
-        ArgumentTypeError: ``df`` is no DataFrame, or one of Spark Connect.
+        ArgumentTypeError: ``df`` is no DataFrame, or ``keep`` or ``key`` no names.
         TopologyError: the topology cannot run as it is declared, or does not begin with one ``Input``.
         OptionError: an unknown option, one of sources alone, or a wrong value.
-        SchemaError: ``df`` lacks a column or has it in another type, or the open stream declares no types.
+        SchemaError: ``df`` lacks a column or has it in another type, ``keep`` names a field of the topology's rows, or
+            the open stream declares no types.
 
     Example:
         >>> from pystorm_source import Bolt, Input, Topology, apply
