@@ -78,6 +78,15 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         "`KafkaBatchSpout` into a null `ArrowBolt`": peer("kafka", "arrow-bolt / bare"),
         "`KafkaBatchSpout` into a null bolt of rows": peer("kafka", "arrow-null / bare"),
     },
+    "rows of a DataFrame, per second": {
+        "a bolt of rows": peer("operator", "row / udf"),
+        "a bolt of rows, again": peer("operator", "row / arrow-udf"),
+        "an `ArrowBolt`": peer("operator", "arrow / by-hand"),
+        "an `AsyncBolt`, answers behind 50 ms, 1 % failing once": peer("operator", "async / udf"),
+        "the same `AsyncBolt`, again": peer("operator", "async / by-hand"),
+        "answers with a long tail, at most 5 s": peer("operator", "tail / udf"),
+        "answers with a long tail, again": peer("operator", "tail / by-hand"),
+    },
     "rows in columns, per second": {
         "Arrow spout → filter → output, through Spark": peer("columns", "filter / bare"),
         "the same, again": peer("columns", "filter / rate"),
