@@ -23,6 +23,7 @@ from pystorm_source.plan import compile_plan
 from pystorm_source.redaction import redacted, without_credentials
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.tuning.sweep import Sweep
 from pystorm_source.tuning.trial import TrialRunner
@@ -75,6 +76,7 @@ HOLDERS: dict[Any, Any] = {
     "ComponentPlan": lambda: plan().components[0],
     "ReadRequest": request,
     "OperatorPlan": lambda: OperatorPlan(plan(), OutputPlan.typed(plan()), "rows", (), "in a test"),
+    "SinkRequest": lambda: SinkRequest(plan(), OutputPlan.typed(plan()), "rows", "in a test"),
     "SourceOptions": lambda: parse(SourceOptions, {"config": CONFIG["as.text"], "path": CONFIG["address"]}),
     "KafkaOptions": lambda: KafkaOptions(
         client={"bootstrap.servers": "shown:9092", **CLIENT}, subscribe="t", registry_client=CLIENT

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from cython_core.arrow.row_error import coded
 from cython_core.executors.spout_executor import SpoutExecutor
-from pystorm_source.errors import TopologyError
 from pystorm_source.worker.failure import shortened
 from pystorm_source.worker.json_text import json_text
 from pystorm_source.worker.output import OutputPlan
@@ -71,7 +71,7 @@ class KeptColumns:
         return batch.select(self._keep.inputs)
 
     def filled(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """A batch of the worker's output, with the kept columns in front. Raises TopologyError if a row belongs to
+        """A batch of the worker's output, with the kept columns in front. Raises ValueError if a row belongs to
         several input rows, or to none."""
         width = len(self._keep.repeated)
         kept = self._at(rows) if width > 0 else rows
@@ -130,10 +130,11 @@ class KeptColumns:
         del row[OFFSET]
         view = self._worker.output.views[0]
         component, stream = row.get("_component", view.component), row.get("_stream", view.stream)
-        raise TopologyError(
+        raise coded(
+            ValueError,
+            "PYSTORM_INVALID_ANCHOR",
             "keep repeats columns of the input row that an output row is anchored to, and a row of "
             f"{component}.{stream} is anchored to several, or to none that is open: emit it for one tuple, "
             "emit([...], anchors=[tup]), or leave keep out and pass the columns through the bolts. "
             f"Given: {shortened(tuple(row.values()))}",
-            code="PYSTORM_INVALID_ANCHOR",
         )

@@ -98,7 +98,7 @@ def test_a_run_draws_starts_again_watches_slows_down_kills_and_proves(tmp_path):
         at = next((i for i in range(at, len(lines)) if phase in lines[i]), len(lines))
         assert at < len(lines), f"{phase!r} is missing, or comes too early:\n{done.stdout}"
         at += 1
-    (before, after) = re.search(r"budget went\s+from ([\d,]+) KB\s+to ([\d,]+)\s+KB", done.stdout).groups()
+    (before, after) = re.search(r"budget\s+went\s+from\s+([\d,]+)\s+KB\s+to\s+([\d,]+)\s+KB", done.stdout).groups()
     assert int(after.replace(",", "")) * 2 < int(before.replace(",", ""))
     assert re.search(r"Spark ran \d+ tasks? again", done.stdout)
     assert list((tmp_path / "tmp").glob("pystorm-demo*")) == []

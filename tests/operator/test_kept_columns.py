@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from pystorm_source import Bolt, Input, Topology
-from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError
+from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError
 from pystorm_source.operator import kept_columns
 from tests.operator import topologies
 from tests.operator.tasks import function_of, rows_of, schedulers
@@ -138,7 +138,7 @@ def test_what_no_row_can_name_any_more_is_let_go(scheduler, monkeypatch):
 @pytest.mark.parametrize("topology", [Paired, topologies.Counted])
 def test_a_row_of_several_input_rows_or_of_none_is_refused(topology):
     name = "pairs" if topology is Paired else "last"
-    with pytest.raises(TopologyError, match=rf"a row of {name}\.default is anchored to several, or to none"):
+    with pytest.raises(ValueError, match=rf"a row of {name}\.default is anchored to several, or to none"):
         rows_of(function_of(topology, "id: long, text: string, tags: array<string>", "*")(wide_batches(1)))
 
 
