@@ -78,20 +78,23 @@ class Retries:
         rules = self._rules.get(blame[0])
         return rules is not None and rules.verdict(blame[4]) == "never"
 
+    def _is_no_use(self, blame: Blame | None) -> bool:
+        return self.hopeless(blame) or self._never(blame)
+
     def gives_up(self, attempts: int, blame: Blame | None) -> bool:
         """Whether a tuple is not emitted again that has failed so, after so many emits."""
-        return self.hopeless(blame) or self._never(blame) or self.exhausted(attempts)
+        return self._is_no_use(blame) or self.exhausted(attempts)
 
     def own_is_hopeless(self) -> bool:
         """``gives_up``, of the fail that the spout is being told of, however many attempts its own limit allows."""
-        return self.hopeless(self._blame) or self._never(self._blame)
+        return self._is_no_use(self._blame)
 
     def again(self, values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None) -> float:
         """Seconds after which the engine emits the failed tuple again; -1 if it became a dead letter.
 
         Arguments as ``failure.failed`` takes them. Raises as ``give_up``.
         """
-        if self.hopeless(blame) or self._never(blame):
+        if self._is_no_use(blame):
             self._end(failed((self.component, self.task), values, stream, offset, attempts, blame), self._why(blame))
             return -1
         if self.exhausted(attempts):
