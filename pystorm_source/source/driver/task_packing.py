@@ -26,8 +26,6 @@ longer than estimated holds up the micro-batch. Too small: with a target of minu
 MOST_UNMEASURED = 8
 """Ranges of a task of which nothing is measured. Too many: a slow bolt behind many partitions works in few tasks in the
 first micro-batch, and in all of a batch read. Too few: thousands of small files are thousands of tasks."""
-
-
 UNKNOWN_SLOTS = 4
 """Tasks that are taken to be at work at once before any has reported. Too many: as TASKS_PER_SLOT. Too few: a large
 cluster takes some micro-batches to be used."""
@@ -39,16 +37,16 @@ def estimates(
     """Seconds of work of each range, and whether tasks have reported on its partition. ``initial``: offsets per second
     of the spouts that have offsets, before anything is measured; the ranges of others take what they take: infinite."""
     keys = ((component, name) for component, names in rates.names.items() for name in names)
-    rows = {key: row for row, key in enumerate(keys)} if rates.measured.any() else {}
-    in_use = rates.in_use
+    columns = zip(keys, rates.in_use.tolist(), rates.measured.tolist(), strict=True)
+    known = {key: rate for key, rate, is_measured in columns if is_measured and key[0] in initial}
     seconds, measured = np.full(len(ranges), np.inf), np.zeros(len(ranges), bool)
     for at, each in enumerate(ranges):
-        if each.component not in initial:
-            continue
-        row = rows.get((each.component, each.partition))
-        measured[at] = row is not None and rates.measured[row]
-        rate, fixed = (in_use[row], rates.task_fixed) if measured[at] else (initial[each.component], 0.0)
-        seconds[at] = (each.end - each.start) / rate + fixed
+        rate = known.get((each.component, each.partition))
+        if rate is not None:
+            measured[at] = True
+            seconds[at] = (each.end - each.start) / rate + rates.task_fixed
+        elif each.component in initial:
+            seconds[at] = (each.end - each.start) / initial[each.component]
     return seconds, measured
 
 
