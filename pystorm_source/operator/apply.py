@@ -14,7 +14,7 @@ from pystorm_source.options import SourceOptions, parse
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.unpicklable import check_picklable
-from pystorm_source.source.input_columns import columns_of, refuse_sources_own, types_of
+from pystorm_source.source.input_columns import columns_of, places_of, refuse_sources_own, types_of
 from pystorm_source.source.interned import pickled
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
 from pystorm_source.source.request import config_of, in_its_environment, with_options
@@ -179,13 +179,13 @@ def _named(argument: str, names: str | Sequence[str], have: list[str]) -> list[s
         raise ArgumentTypeError(f"{argument} is {ways}. Given: {given(names)}", code="PYSTORM_WRONG_TYPE")
     found = []
     for name in dict.fromkeys(names):
-        same = [other for other in have if other == name] or [each for each in have if each.lower() == name.lower()]
-        if not same:
+        places = places_of(name, have)
+        if not places:
             raise SchemaError(
                 f"{argument} names column {name!r}, and the DataFrame has no such column. Given: {have!r}",
                 code="PYSTORM_SCHEMA_MISMATCH",
             )
-        found.append(same[0])
+        found.append(have[places[0]])
     return _once(argument, found, have)
 
 

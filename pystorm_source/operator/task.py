@@ -9,8 +9,7 @@ from pystorm_source.operator.kept_columns import Keep, KeptColumns
 from pystorm_source.plan.plan import Plan
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.task.input_feed import InputFeed, place_of_task, spout_of
-from pystorm_source.source.task.read_ahead import ReadAhead
+from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task, spout_of
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
 
@@ -18,9 +17,8 @@ from pystorm_source.worker.output import OutputPlan
 @dataclass(frozen=True)
 class OperatorPlan:
     """What travels into each task. ``input``: the component that is the Input. ``columns``: names of its fields and
-    their Arrow types, None for any. ``applied``: differs for each ``apply``. ``batch_id``: the
-    user's, where Spark tells tasks none. ``keep``: what rows repeat of Spark's
-    columns; without it these are the Input's."""
+    their Arrow types, None for any. ``applied``: differs for each ``apply``. ``batch_id``: the user's, where Spark
+    tells tasks none. ``keep``: what rows repeat of Spark's columns; without it these are the Input's."""
 
     plan: Plan
     output: OutputPlan
@@ -53,23 +51,13 @@ def run_task(made: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
 
 
 def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    run, keys, partition = place_of_task(operator.plan.name, operator.applied, operator.batch_id)
-    worker = warm.take(operator.plan, operator.output, run)
-    spout = spout_of(worker, operator.input)
-    kept = None if operator.keep is None else KeptColumns(operator.keep, worker, spout)
-    feed = ReadAhead(batches)
-    clean = False
-    try:
-        worker.place.prefix = keys
-        worker.place.key_of = kept.key if kept is not None and kept.has_key else None
-        spout.instance._pystorm_feed = InputFeed(feed, operator.columns, None if kept is None else kept.took)
-        feed.start()
-        rows = worker.run_input(operator.input, partition)
-        yield from rows if kept is None else map(kept.filled, rows)
-        clean = True
-    finally:
-        feed.close()
-        if clean:
-            warm.give_back(worker)
-        else:
-            worker.stop()
+    place = place_of_task(operator.plan.name, operator.applied, operator.batch_id)
+    with warm.borrowed(operator.plan, operator.output, place.run) as worker:
+        if operator.keep is None:
+            with fed(worker, operator.input, place, InputFeed(batches, operator.columns)) as rows:
+                yield from rows
+            return
+        kept = KeptColumns(operator.keep, worker, spout_of(worker, operator.input))
+        feed = InputFeed(batches, operator.columns, kept.took)
+        with fed(worker, operator.input, place, feed, kept.key if kept.has_key else None) as rows:
+            yield from map(kept.filled, rows)

@@ -3,7 +3,7 @@
 Operators (``apply``) and sinks (``writeStream.format("pystorm")``) share it, so that they refuse alike.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
@@ -30,8 +30,7 @@ def columns_of(schema: StructType, rows_of: ComponentPlan, door: str = "apply()"
 
 
 def _column(schema: StructType, component: str, name: str, ddl: str | None, door: str) -> StructField:
-    same = [field for field in schema if field.name == name]
-    same = same or [field for field in schema if field.name.lower() == name.lower()]
+    same = [schema[place] for place in places_of(name, schema.names)]
     if len(same) != 1:
         what = "has no such column" if not same else "has it more than once"
         raise SchemaError(
@@ -49,6 +48,12 @@ def _column(schema: StructType, component: str, name: str, ddl: str | None, door
                 code="PYSTORM_SCHEMA_MISMATCH",
             )
     return same[0]
+
+
+def places_of(name: str, names: Sequence[str]) -> list[int]:
+    """Where that name stands among the columns': as it is written, or else whatever its case, as Spark finds it."""
+    exact = [place for place, other in enumerate(names) if other == name]
+    return exact or [place for place, other in enumerate(names) if other.lower() == name.lower()]
 
 
 def types_of(rows_of: ComponentPlan) -> tuple[tuple[str, pa.DataType | None], ...]:

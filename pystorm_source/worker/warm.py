@@ -9,6 +9,8 @@ import io
 import pickle
 import types
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
@@ -80,6 +82,22 @@ def take(plan: Plan, output: OutputPlan, run: str = "") -> Worker:
         worker = Worker(plan, output)
         worker.warm_key = key
     return worker
+
+
+@contextmanager
+def borrowed(plan: Plan, output: OutputPlan, run: str = "") -> Iterator[Worker]:
+    """A worker as ``take`` gives it. It is given back at the end of the block, and stopped if that is left by an
+    exception, GeneratorExit included."""
+    worker = take(plan, output, run)
+    clean = False
+    try:
+        yield worker
+        clean = True
+    finally:
+        if clean:
+            give_back(worker)
+        else:
+            worker.stop()
 
 
 def _key_of_same(plan: Plan, output: OutputPlan, run: str) -> Key | None:

@@ -11,7 +11,7 @@ from pystorm_source.operator import kept_columns
 from tests.operator import topologies
 from tests.operator.tasks import function_of, rows_of, schedulers
 
-WIDE = "id: long, text: string, price: decimal(10,2), tags: array<string>"
+WIDE = "id: long, text: string, tags: array<string>"
 
 
 def wide_batches(count, rows=500):
@@ -99,14 +99,13 @@ class Paired(Topology):
 @schedulers
 def test_rows_of_each_attempt_and_order_repeat_their_own_columns(scheduler):
     options = {"topology.scheduler": scheduler, "output.batch.rows": 300}
-    schema = "id: long, text: string, tags: array<string>"
     for topology, times in ((Thrices, 3), (topologies.Retried, 1), (Shuffles, 1)):
-        found = rows_of(function_of(topology, schema, "*", **options)(wide_batches(8)))
+        found = rows_of(function_of(topology, WIDE, "*", **options)(wide_batches(8)))
         assert sorted(found, key=str) == sorted(expected(range(4_000)) * times, key=str), topology
 
 
 def test_the_columns_that_are_named_come_first_in_their_order_and_types():
-    function = function_of(topologies.Doubles, "id: long, text: string, tags: array<string>", ["TEXT"])
+    function = function_of(topologies.Doubles, WIDE, ["TEXT"])
     batches = list(function(wide_batches(2)))
     assert {batch.schema for batch in batches} == {
         pa.schema([("text", pa.large_string()), ("id", pa.int64()), ("twice", pa.int64())])
@@ -114,7 +113,7 @@ def test_the_columns_that_are_named_come_first_in_their_order_and_types():
 
 
 def test_a_dead_letter_repeats_the_columns_of_its_row():
-    function = function_of(topologies.DeadLetters, "id: long, text: string, tags: array<string>", "*", streams="all")
+    function = function_of(topologies.DeadLetters, WIDE, "*", streams="all")
     found = [row for batch in function(wide_batches(1, 10)) for row in batch.to_pylist()]
     assert [row["text"] for row in found if row["_stream"] == "__dead_letter"] == ["t3"]
 
@@ -130,7 +129,7 @@ def test_what_no_row_can_name_any_more_is_let_go(scheduler, monkeypatch):
 
     monkeypatch.setattr(kept_columns.KeptColumns, "took", counted)
     options = {"topology.scheduler": scheduler, "output.batch.rows": 100, "topology.max.spout.pending": 200}
-    function = function_of(topologies.Doubles, "id: long, text: string, tags: array<string>", "*", **options)
+    function = function_of(topologies.Doubles, WIDE, "*", **options)
     assert len(rows_of(function(wide_batches(200, 100)))) == 20_000
     assert max(waiting) < 20
 
@@ -139,7 +138,7 @@ def test_what_no_row_can_name_any_more_is_let_go(scheduler, monkeypatch):
 def test_a_row_of_several_input_rows_or_of_none_is_refused(topology):
     name = "pairs" if topology is Paired else "last"
     with pytest.raises(ValueError, match=rf"a row of {name}\.default is anchored to several, or to none"):
-        rows_of(function_of(topology, "id: long, text: string, tags: array<string>", "*")(wide_batches(1)))
+        rows_of(function_of(topology, WIDE, "*")(wide_batches(1)))
 
 
 class Keyed(Bolt):
@@ -158,9 +157,8 @@ class Keys(Topology):
 @pytest.mark.parametrize("keep", ["*", ()])
 def test_a_key_has_the_values_of_the_columns_that_the_user_names(scheduler, keep):
     options = {"topology.scheduler": scheduler, "topology.max.spout.pending": 50, "output.batch.rows": 100}
-    schema = "id: long, text: string, tags: array<string>"
     for topology in (Keys, FlakyKeys):
-        found = rows_of(function_of(topology, schema, keep, ["tags", "id"], **options)(wide_batches(4)))
+        found = rows_of(function_of(topology, WIDE, keep, ["tags", "id"], **options)(wide_batches(4)))
         assert sorted(row[-2:] for row in found) == [(i, f'[["{i}"], {i}]') for i in range(2_000)]
 
 

@@ -12,8 +12,7 @@ from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.sink.dead_letters import DeadLetterFile, stem_of
 from pystorm_source.source.sink.request import InputColumns, SinkRequest
-from pystorm_source.source.task.input_feed import InputFeed, place_of_task, spout_of
-from pystorm_source.source.task.read_ahead import ReadAhead
+from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task
 from pystorm_source.worker import warm
 from pystorm_source.worker.worker import Worker
 
@@ -36,30 +35,20 @@ def write_rows(request: SinkRequest, columns: InputColumns, batches: Iterator[pa
     """
     clock = SystemClock()
     place = place_of_task(request.plan.name, request.used)
-    worker = warm.take(request.plan, request.output, place.run)
-    began = clock.monotonic()
-    reader = ReadAhead(batches)
-    feed = InputFeed(reader, columns.types)
     query = QueryBatch.of(TaskContext.get())
     letters = DeadLetterFile(request.letters, _stem(request, query), place.partition)
-    clean = False
+    feed = InputFeed(batches, columns.types)
     try:
-        worker.place.prefix = place.keys
-        worker.place.key_of = None
-        spout_of(worker, request.input).instance._pystorm_feed = feed
-        reader.start()
-        for rows in worker.run_input(request.input, place.partition):
-            letters.write(rows)
-        letters.close()
-        report = _report(request, worker, feed.rows, place.partition, clock.monotonic() - began, query)
-        clean = True
-    finally:
-        reader.close()
-        if clean:
-            warm.give_back(worker)
-        else:
-            worker.stop()
-            letters.remove()
+        with warm.borrowed(request.plan, request.output, place.run) as worker:
+            began = clock.monotonic()
+            with fed(worker, request.input, place, feed) as all_rows:
+                for rows in all_rows:
+                    letters.write(rows)
+                letters.close()
+                report = _report(request, worker, feed.rows, place.partition, clock.monotonic() - began, query)
+    except BaseException:
+        letters.remove()
+        raise
     return Written(encode(report), clock.wall(), letters.name)
 
 

@@ -1,6 +1,7 @@
 """What an Input reads in a task of Spark's, and where that task stands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -16,25 +17,34 @@ class InputFeed:
     """The batches for the Input, under its names and types: Spark's have time stamps in the session's time zone, and
     texts with large offsets under some of its options.
 
-    ``columns``: names of its fields and their Arrow types, None for any. ``took``: gets each batch as Spark gave it and
-    returns the Input's columns of it; None if it has these alone.
+    ``batches``: Spark's; a thread reads them ahead between ``start`` and ``close``. ``columns``: names of its fields
+    and their Arrow types, None for any. ``took``: gets each batch as Spark gave it and returns the Input's columns of
+    it; None if it has these alone.
     """
 
     def __init__(
         self,
-        feed: ReadAhead,
+        batches: Iterator[pa.RecordBatch],
         columns: tuple[tuple[str, pa.DataType | None], ...],
         took: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
     ):
-        self._feed = feed
+        self._ahead = ReadAhead(batches)
         self._took = took
         self._columns = columns
         self.rows = 0
         """Given to the Input so far."""
 
+    def start(self) -> None:
+        """Begins to read."""
+        self._ahead.start()
+
+    def close(self) -> None:
+        """As ``ReadAhead.close``."""
+        self._ahead.close()
+
     def take(self) -> pa.RecordBatch | None:
         """As ``ReadAhead.take``."""
-        batch = self._feed.take()
+        batch = self._ahead.take()
         if batch is None or batch is NOTHING_NOW:
             return batch
         self.rows += batch.num_rows
@@ -52,6 +62,21 @@ def spout_of(worker: Worker, component: str) -> SpoutExecutor:
     (spout,) = [executor for executor in worker.executors if executor.component == component]
     assert isinstance(spout, SpoutExecutor)
     return spout
+
+
+@contextmanager
+def fed(
+    worker: Worker, component: str, place: "PlaceOfTask", feed: InputFeed, key_of: Callable[[int], str] | None = None
+) -> Iterator[Iterator[pa.RecordBatch]]:
+    """The rows that the worker makes of what the feed gives to the Input ``component``. At the end of the block the
+    feed's thread has ended. ``key_of``: the user's own key of an input row."""
+    worker.place.prefix, worker.place.key_of = place.keys, key_of
+    spout_of(worker, component).instance._pystorm_feed = feed
+    try:
+        feed.start()
+        yield worker.run_input(component, place.partition)
+    finally:
+        feed.close()
 
 
 class PlaceOfTask(NamedTuple):
