@@ -17,7 +17,7 @@ from cython_core.executors.spout_executor cimport spouts_at_most
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, ps_incref
 from cython_core.queues.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
 from cython_core.queues.receive_queue cimport ReceiveQueue, queue_poll, queue_size, release_rows
-from cython_core.routing.batch_slice cimport BatchSlice
+from cython_core.routing.batch_slice cimport BatchSlice, offset_of_place
 from cython_core.routing.bolt_output_collector cimport BoltOutputCollector, anchor_to_tuple
 from cython_core.routing.output_collector cimport refuse_rows, set_current_collector
 from cython_core.routing.tuple_list cimport TupleList, list_of
@@ -262,6 +262,7 @@ cdef class BoltExecutor(Executor):
         ps_decref(item)
         self.opened_place = self.place
         anchor_to_tuple(&self.opened_anchor, self.opened)
+        self.opened_by_spout = isinstance(self.opened.payload, BatchSlice) and (<BatchSlice>self.opened.payload).of_spout
         gather(self.opened)  # while its rows are read, it waits as if queued
         self.opened_at = self.opened_next = 0
         self.opened_rows = None
@@ -284,6 +285,7 @@ cdef class BoltExecutor(Executor):
         """The next row of the batch that is open, as a tuple of its own; the caller takes over the reference. Behind
         the last one the batch is closed. NULL if it is, as its last rows could not be read."""
         cdef TupleBatch rows = <TupleBatch>self.opened.payload
+        cdef Py_ssize_t at
         cdef Tuple tup
         while self.opened is not None:
             if self.opened_rows is None or self.opened_next == len(self.opened_rows):
@@ -291,6 +293,9 @@ cdef class BoltExecutor(Executor):
             values = self.opened_rows[self.opened_next]
             self.opened_rows[self.opened_next] = None  # so that its values can be named in place
             self.opened_next += 1
+            if self.opened_by_spout:
+                at = self.opened_at - len(self.opened_rows) + self.opened_next - 1
+                self.opened_anchor.offset = offset_of_place((<BatchSlice>rows).place(at))
             error = None if PyTuple_CheckExact(values) else values
             tup = new_edge(self.opened.source, values if error is None else error.row, &self.opened_anchor)
             if self.opened_at == rows.count and self.opened_next == len(self.opened_rows):

@@ -6,6 +6,7 @@ from cython_core.acking.acker cimport Acker, ps_root, ps_verdict
 from cython_core.executors.executor cimport Executor, ps_call
 from cython_core.routing.batch_slice cimport BatchSlice
 from cython_core.routing.spout_output_collector cimport SpoutOutputCollector
+from cython_core.tuples.tuple cimport Tuple
 
 
 @cython.final
@@ -40,6 +41,8 @@ cdef class SpoutExecutor(Executor):
     cdef int invoke(self, str method, object tup_id) except -1
     cdef object blame_of(self, const ps_root *root)
     cdef int replay(self, ps_root *root) except -1
+    cdef int replay_singly(self, BatchSlice values, Tuple failed, object tup_id, object where, long long offset,
+                           uint32_t emits, object blame, ps_verdict verdict) except -1
     cdef int replay_rows(self, BatchSlice values, object tup_id, object where, long long offset, uint32_t emits,
                          object blame, ps_verdict verdict) except -1
     cdef int replay_values(self, object values, object tup_id, object where, long long offset, uint32_t emits,

@@ -19,7 +19,7 @@ from cython_core.executors.executor cimport (
 )
 from cython_core.primitives.latency_histogram cimport LatencyHistogram, ps_histogram_copy
 from cython_core.queues.batch_inserter cimport PendingEmits
-from cython_core.routing.batch_slice cimport BatchSlice, slice_of
+from cython_core.routing.batch_slice cimport SOMEWHERE, BatchSlice, place_of_offset, slice_of
 from cython_core.routing.output_collector cimport set_current_collector
 from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, open_root
 from cython_core.routing.stream_router cimport StreamRouter
@@ -44,7 +44,6 @@ cdef double STANDSTILL_SECONDS = 10
 cdef int MOST_RAISES = 100    # in a row, of a spout that goes on, before it counts as having nothing
 cdef int MOST_REPLAYS = 8
 cdef long long NO_OFFSET = 1 << 62
-cdef long long SOMEWHERE = -2  # the offset of a tuple of a range whose place in it is unknown
 
 
 @cython.final
@@ -407,13 +406,16 @@ cdef class SpoutExecutor(Executor):
 
     cdef int replay_rows(self, BatchSlice values, object tup_id, object where, long long offset, uint32_t emits,
                          object blame, ps_verdict verdict) except -1:
-        """Of a batch that has failed: each row that did by itself, the others as they were. As long as it is not known
-        which rows these are, all together; instead of giving all up, each by itself, which is no attempt of it."""
+        """Of a batch that a bolt of batches has failed: each row that did by itself, the others as they were. As long as
+        it is not known which rows these are, all together; instead of giving all up, each by itself, which is no
+        attempt of it."""
         cdef BatchSlice each = None
         cdef Py_ssize_t i
         hopeless = self.retries is not None and self.retries.hopeless(blame)
         failed = None if blame is None else <Tuple>blame[3]
         payload = None if failed is None else (<Tuple>failed).payload
+        if values.count > 1 and self.retries is not None and failed is not None and not isinstance(payload, BatchSlice):
+            return self.replay_singly(values, <Tuple>failed, tup_id, where, offset, emits, blame, verdict)
         ours, others = values.split(payload, hopeless)
         if values.count == 1 or self.retries is None or (
             ours is None and others is None and not self.retries.gives_up(emits, blame)
@@ -431,6 +433,17 @@ cdef class SpoutExecutor(Executor):
             if isinstance(payload, BatchSlice) and (<BatchSlice>payload).lost is not None:
                 whose = of_row(blame, (<BatchSlice>payload).lost, each.place(i))
             self.replay_values(each.row(i), tup_id, where, offset, emits, whose, verdict)
+        return 0
+
+    cdef int replay_singly(self, BatchSlice values, Tuple failed, object tup_id, object where, long long offset,
+                           uint32_t emits, object blame, ps_verdict verdict) except -1:
+        """Of a batch of which a bolt of rows has failed a tuple: each row by itself. It is an attempt of the row that the
+        tuple stems from alone: else rows that fail one after the other would use up each other's attempts."""
+        cdef Py_ssize_t i, whose = -1 if failed.roots is not None else values.find(place_of_offset(failed.offset))
+        for i in range(values.count):
+            self.replay_values(
+                values.row(i), tup_id, where, offset, emits, blame, verdict if i == whose else PS_ROOT_FAILED_WITH_GROUP
+            )
         return 0
 
     cdef int replay_values(self, object values, object tup_id, object where, long long offset, uint32_t emits,
@@ -533,6 +546,7 @@ cdef class SpoutExecutor(Executor):
             router.emitted += batch.num_rows
         elif batch.num_rows > 0:
             self.rows = slice_of(batch)
+            self.rows.of_spout = True
             self.sent = 0
         return True
 

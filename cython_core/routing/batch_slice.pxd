@@ -7,6 +7,22 @@ from cython_core.arrow.batch_rows cimport BatchRows
 from cython_core.tuples.tuple cimport TupleBatch
 
 
+cdef enum:
+    # Offsets of a tuple of a range: at least 0 are known, -1 is none. A batch has no offset of its own, and neither have
+    # its rows; from FIRST_PLACE down the offset says which row of a spout's batch a tuple stems from.
+    SOMEWHERE = -2
+    FIRST_PLACE = -3
+
+
+cdef inline long long offset_of_place(Py_ssize_t place) noexcept:
+    return FIRST_PLACE - place
+
+
+cdef inline Py_ssize_t place_of_offset(long long offset) noexcept:
+    # Below 0: the offset says nothing of a place.
+    return <Py_ssize_t>(FIRST_PLACE - offset)
+
+
 @cython.final
 cdef class BatchSlice(TupleBatch):
     cdef BatchRows reader
@@ -15,6 +31,7 @@ cdef class BatchSlice(TupleBatch):
     cdef object whole           # these rows as a batch of their own, once it was asked for
     cdef public bint shared     # several tuples carry it
     cdef list kept              # its rows, if it is shared and was read
+    cdef bint of_spout          # a spout has made the batch: a failed row is a row of what is emitted again
     cdef dict lost              # of a failed tuple: place in the reader's batch of a row that failed → cause; None: all
     cdef object row_or_error(self, Py_ssize_t i, str label)
     cdef object batch(self)
@@ -23,6 +40,7 @@ cdef class BatchSlice(TupleBatch):
     cdef BatchSlice losing(self, list mask, object cause)
     cdef tuple split(self, object failed, bint all_rows)
     cdef BatchSlice row(self, Py_ssize_t i)
+    cdef Py_ssize_t find(self, Py_ssize_t place) noexcept
     cdef Py_ssize_t place(self, Py_ssize_t i) noexcept
 
 

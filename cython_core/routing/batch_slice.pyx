@@ -52,6 +52,7 @@ cdef class BatchSlice(TupleBatch):
             return self
         rows = BatchSlice.__new__(BatchSlice)
         rows.reader = self.reader
+        rows.of_spout = self.of_spout
         rows.start = self.start + start
         rows.count = count
         rows.weight = self.weight * count // max(self.count, 1)
@@ -71,6 +72,7 @@ cdef class BatchSlice(TupleBatch):
             )
         rows = BatchSlice.__new__(BatchSlice)
         rows.reader = self.reader
+        rows.of_spout = self.of_spout
         rows.places = places
         rows.count = count
         rows.weight = self.weight * count // max(self.count, 1)
@@ -85,6 +87,7 @@ cdef class BatchSlice(TupleBatch):
         cdef BatchSlice rows = BatchSlice.__new__(BatchSlice)
         cdef Py_ssize_t i
         rows.reader = self.reader
+        rows.of_spout = self.of_spout
         rows.start = self.start
         rows.places = self.places
         rows.count = self.count
@@ -118,6 +121,16 @@ cdef class BatchSlice(TupleBatch):
     cdef BatchSlice row(self, Py_ssize_t i):
         """Row i alone."""
         return self.at(array.array("i", [i]))
+
+    cdef Py_ssize_t find(self, Py_ssize_t place) noexcept:
+        """The row at this place of the reader's batch, or -1."""
+        cdef Py_ssize_t i
+        if self.places is None:
+            return place - self.start if 0 <= place - self.start < self.count else -1
+        for i in range(self.count):
+            if self.place(i) == place:
+                return i
+        return -1
 
     def __len__(self):
         return self.count

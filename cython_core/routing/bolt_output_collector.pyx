@@ -17,7 +17,7 @@ from cpython.object cimport PyObject
 from cython_core.acking.acker cimport (
     ack_edge, anchor_t, fail_root, no_anchor, ps_acker_reset, ps_root, roots_of,
 )
-from cython_core.routing.batch_slice cimport BatchSlice
+from cython_core.routing.batch_slice cimport FIRST_PLACE, SOMEWHERE, BatchSlice
 from cython_core.routing.output_collector cimport OutputCollector, name_of
 from cython_core.tuples.tuple cimport ACKED, FAILED, OPEN, Tuple, TupleBatch, tuple_named
 
@@ -27,7 +27,6 @@ from cython_core.arrow.row_error import coded, shown
 
 # Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.
 cdef Py_ssize_t MOST_LATE_EMITS = 10
-cdef long long SOMEWHERE = -2  # the offset of a tuple of a range whose place in it is unknown
 
 
 @cython.final
@@ -104,6 +103,8 @@ cdef class BoltOutputCollector(OutputCollector):
                 add_roots(found, tup)
             if anchor.offset == -1:
                 anchor.offset = tup.offset
+            elif anchor.offset <= FIRST_PLACE and tup.offset != anchor.offset:
+                anchor.offset = SOMEWHERE  # what fails behind it is not a row of the first anchor's alone
         if len(found) == 1:
             (anchor.attempt, root), = found.items()
             anchor.root = <ps_root *><size_t>root

@@ -50,7 +50,8 @@ def test_prometheus_sees_a_running_query(spark, tmp_path):
             assert labels["run"] == query.runId
             assert backlog > 0
             eventually(lambda: values(server, "pystorm_batches_total > 2"))
-            assert values(server, "pystorm_batch_target_seconds") == [0.5]
+            (target,) = values(server, "pystorm_batch_target_seconds")
+            assert 0.5 <= target < 20  # it grows with what Spark needs for a micro-batch besides
             (late,) = values(server, "time() - pystorm_last_progress_timestamp_seconds")
             assert -1 < late < 30
             rules = eventually(lambda: evaluated(server))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pystorm_source import ArrowBolt, AsyncBolt, Bolt
+from pystorm_source import ArrowBolt, AsyncBolt, Bolt, Hopeless
 from pystorm_source.errors import TupleFailed
 from tests.worker.running import Batches, Numbers, rows, topology, worker_of
 
@@ -232,3 +232,94 @@ def test_a_mask_of_another_length_is_refused():
 
     with pytest.raises(TupleFailed, match="a mask has a value for each of the 100 rows"):
         run(Batches, Short)
+
+
+class FailsOnce(Bolt):
+    """Each of some rows the first time."""
+
+    outputs = ["n long"]
+    exit_on_exception = False
+
+    def initialize(self, conf, context):
+        self.seen = {}
+
+    def process(self, tup):
+        (n,) = tup.values
+        self.seen[n] = self.seen.get(n, 0) + 1
+        if self.fails(n):
+            raise self.error(n)
+        self.emit([n])
+
+    def fails(self, n):
+        return 10 <= n < 16 and self.seen[n] == 1
+
+    def error(self, n):
+        return OSError(f"row {n}")
+
+
+@SPOUTS
+def test_rows_that_fail_beside_each_other_do_not_share_attempts(spout):
+    """With a batch as one tree the fourth of them would have had none left."""
+    found, worker = run(spout, FailsOnce, ONE_RETRY)
+    assert sorted(found) == [(n,) for n in range(TOTAL)]
+    counts = worker.report()["components"]
+    assert counts["b"]["failed"] == 6
+    assert counts["s"]["dead_letters"] == 0
+
+
+class FailsOften(FailsOnce):
+    def fails(self, n):
+        return n in (10, 120)
+
+
+@SPOUTS
+def test_a_row_that_always_fails_has_its_attempts_and_others_none(spout):
+    found, worker = run(spout, FailsOften, {"topology.max.spout.retries": 3, "topology.dead.letter": "drop"})
+    assert sorted(found) == [(n,) for n in range(TOTAL) if n not in (10, 120)]
+    assert worker.report()["components"]["b"]["failed"] == 2 * 4
+    assert worker.report()["components"]["s"]["dead_letters"] == 2
+
+
+class Gives(FailsOften):
+    def error(self, n):
+        return Hopeless(f"row {n}")
+
+
+@SPOUTS
+def test_a_hopeless_row_of_a_batch_is_seen_once(spout):
+    found, worker = run(spout, Gives, {"topology.max.spout.retries": 3, "topology.dead.letter": "drop"})
+    assert sorted(found) == [(n,) for n in range(TOTAL) if n not in (10, 120)]
+    assert worker.report()["components"]["b"]["failed"] == 2
+
+
+class Copies(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        self.emit(tup.values)
+
+
+class Doubles(ArrowBolt):
+    """Batches of its own: a place in them is none in the spout's batch."""
+
+    outputs = ["n long"]
+
+    def process_batch(self, batch):
+        self.emit_batch(batch.take(pa.array([i for i in range(batch.num_rows) for _ in range(2)])))
+
+
+@pytest.mark.parametrize(("spout", "between", "times"), [(Numbers, Copies, 1), (Batches, Copies, 1), (Batches, Doubles, 2)])
+@pytest.mark.parametrize("bolt", [FailsOften, Gives])
+def test_only_the_row_is_lost_that_a_failed_tuple_behind_another_bolt_stems_from(spout, between, times, bolt):
+    source = spout.spec()
+    middle = between.spec(inputs=[source])
+    worker = worker_of(
+        topology(s=source, m=middle, b=bolt.spec(inputs=[middle])),
+        "b",
+        overrides={"topology.max.spout.retries": 3, "topology.dead.letter": "drop"},
+    )
+    try:
+        found = rows(worker.run("s", "p", 0, TOTAL))
+    finally:
+        worker.stop()
+    assert sorted(found) == [(n,) for n in range(TOTAL) for _ in range(times) if n not in (10, 120)]

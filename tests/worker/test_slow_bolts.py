@@ -354,7 +354,7 @@ def test_each_slice_of_a_batch_is_retried_alone():
     worker = worker_of(topology(s=s, b=FailsOnce.spec(inputs=[s])), "b")
     rows, counts = run(worker, 10_000)
     assert rows == list(range(10_000))
-    assert counts["s"]["retries"] == 1
+    assert 1 < counts["s"]["retries"] <= 256  # its rows, one by one
     assert 10_000 < len(got) <= 10_000 + 256
     assert counts["s"]["acked"] >= 10_000 // 256
 
