@@ -171,8 +171,9 @@ class Watchdog:
             return watch
 
     def _leave(self, watch: int) -> None:
-        with self._changed:
-            self._workers.pop(watch, None)
+        """Order: without the lock. A run may end while the interpreter does, and the thread, which is never woken again
+        then, may have it. Whoever reads the dict copies it first."""
+        self._workers.pop(watch, None)
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._run, name="pystorm-watchdog", daemon=True)

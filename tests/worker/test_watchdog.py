@@ -285,6 +285,26 @@ def test_it_sleeps_while_no_worker_is_at_work_and_wakes_for_the_next_one():
 
 
 @pytest.mark.inline
+def test_a_run_ends_though_the_thread_never_gives_the_lock_back():
+    """As when the interpreter ends, which wakes no daemon thread any more, whatever it holds."""
+    dog = Watchdog()
+    entered, left = threading.Event(), threading.Event()
+
+    def run():
+        with dog.watching(Worked()):
+            entered.set()
+            held.wait()
+        left.set()
+
+    held = threading.Event()
+    threading.Thread(target=run, daemon=True).start()
+    assert entered.wait(DEADLINE)
+    with dog._changed:
+        held.set()
+        assert left.wait(DEADLINE)
+
+
+@pytest.mark.inline
 def test_a_shorter_time_counts_at_once():
     dog = Watchdog()
     patient, hasty = Worked(10_000.0), Worked()
