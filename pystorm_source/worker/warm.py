@@ -15,6 +15,7 @@ from dataclasses import fields
 from typing import Any
 
 from pystorm_source.plan.plan import ComponentPlan, Plan
+from pystorm_source.worker.garbage import spare_modules
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker
 
@@ -79,6 +80,7 @@ def take(plan: Plan, output: OutputPlan, run: str = "") -> Worker:
     key = _key_of_same(plan, output, run) or (run, *_key(plan, output))
     worker = _idle.pop(key, None)
     if worker is None:
+        spare_modules()
         worker = Worker(plan, output)
         worker.warm_key = key
     return worker

@@ -172,7 +172,7 @@ class Watchdog:
 
     def _leave(self, watch: int) -> None:
         """Order: without the lock. A run may end while the interpreter does, and the thread, which is never woken again
-        then, may have it. Whoever reads the dict copies it first."""
+        then, may have it. A reader of the dict copies it first."""
         self._workers.pop(watch, None)
 
     def _start(self) -> None:

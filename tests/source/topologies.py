@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import gc
 import json
 import os
 import signal
@@ -60,6 +61,13 @@ class DoubleBolt(Bolt):
         self.emit((part, 2 * n))
 
 
+class FrozenBolt(Bolt):
+    outputs = ["frozen long"]
+
+    def process(self, tup):
+        self.emit([gc.get_freeze_count()])
+
+
 class SumBolt(Bolt):
     """Two open streams, ``odd`` and ``even``, that share the column n."""
 
@@ -84,6 +92,13 @@ class Doubled(Topology):
 
     numbers = NumberSpout.spec()
     doubled = DoubleBolt.spec(inputs={numbers: Grouping.fields("part")}, par=2)
+
+
+class Collected(Topology):
+    """Spout → objects of the process that the garbage collector does not look at."""
+
+    numbers = NumberSpout.spec()
+    frozen = FrozenBolt.spec(inputs=[numbers])
 
 
 class Joined(Topology):

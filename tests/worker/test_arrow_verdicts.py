@@ -308,7 +308,9 @@ class Doubles(ArrowBolt):
         self.emit_batch(batch.take(pa.array([i for i in range(batch.num_rows) for _ in range(2)])))
 
 
-@pytest.mark.parametrize(("spout", "between", "times"), [(Numbers, Copies, 1), (Batches, Copies, 1), (Batches, Doubles, 2)])
+@pytest.mark.parametrize(
+    ("spout", "between", "times"), [(Numbers, Copies, 1), (Batches, Copies, 1), (Batches, Doubles, 2)]
+)
 @pytest.mark.parametrize("bolt", [FailsOften, Gives])
 def test_only_the_row_is_lost_that_a_failed_tuple_behind_another_bolt_stems_from(spout, between, times, bolt):
     source = spout.spec()

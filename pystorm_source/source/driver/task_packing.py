@@ -1,6 +1,6 @@
 """Several short ranges share a Spark task.
 
-A task of a Python source costs Spark 30 to 60 ms besides its work, and a topic or a folder may have hundreds of
+A task of a Python source costs Spark 15 to 40 ms besides its work, and a topic or a folder may have hundreds of
 partitions with a few rows each. So neighbours are read one after the other by one task, as far as their work is little:
 each is a range of its own still, with its own report, and reads the same rows as if it had a task for itself.
 """
