@@ -1,9 +1,10 @@
 """Ready-made spouts; one contract, a file each."""
 
+from pystorm_source.spouts.dead_letters import DeadLetterSpout
 from pystorm_source.spouts.files import FilesSpout
 from pystorm_source.spouts.kafka import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.memory import MemorySpout
 from pystorm_source.spouts.rate import RateSpout
 from pystorm_source.spouts.socket import SocketSpout
 
-__all__ = ["FilesSpout", "KafkaBatchSpout", "KafkaSpout", "MemorySpout", "RateSpout", "SocketSpout"]
+__all__ = ["DeadLetterSpout", "FilesSpout", "KafkaBatchSpout", "KafkaSpout", "MemorySpout", "RateSpout", "SocketSpout"]
