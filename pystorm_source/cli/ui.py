@@ -9,8 +9,8 @@ import typer
 
 from pystorm_source.cli.topology_argument import usage_errors
 from pystorm_source.errors import OptionError
-from pystorm_source.observe.packages import package
 from pystorm_source.observe.page.runs import Runs
+from pystorm_source.packages import package
 
 MOST_CONNECTIONS = 64
 """At a time. More: requests without the token keep the process busy. Less: several open pages wait for each other."""

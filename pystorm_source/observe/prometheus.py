@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from pystorm_source.errors import OptionError
 from pystorm_source.observe.measures import Measures
 from pystorm_source.observe.metric_definitions import COMMON, DEFINITIONS, Definition
-from pystorm_source.observe.packages import package
+from pystorm_source.packages import package
 from pystorm_source.records.record import PystormProgress
 
 if TYPE_CHECKING:

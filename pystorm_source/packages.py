@@ -5,7 +5,14 @@ from typing import Any
 
 from pystorm_source.errors import OptionError
 
-PACKAGES = {"prometheus": "prometheus-client", "otel": "opentelemetry-api"}
+PACKAGES = {
+    "prometheus": "prometheus-client",
+    "otel": "opentelemetry-api",
+    "ui": "uvicorn, and starlette",
+    "sql": "sqlalchemy",
+    "postgresql": "psycopg",
+    "redis": "redis",
+}
 """Extra → package."""
 
 
