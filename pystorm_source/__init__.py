@@ -66,6 +66,12 @@ if TYPE_CHECKING:
     from pystorm_source.source.job.stacks import stacks
     from pystorm_source.source.job.ui import ui
     from pystorm_source.source.register import read, read_stream, register
+    from pystorm_source.states import (
+        NonTransactionalMapState,
+        OpaqueMapState,
+        TransactionalMapState,
+        persistent_aggregate,
+    )
 
 __all__ = [
     "ArrowBolt",
@@ -80,6 +86,8 @@ __all__ = [
     "Input",
     "JavaBolt",
     "JavaSpout",
+    "NonTransactionalMapState",
+    "OpaqueMapState",
     "PartitionedSpout",
     "PystormProgressListener",
     "ReliableSpout",
@@ -92,12 +100,14 @@ __all__ = [
     "Stream",
     "TicklessBatchingBolt",
     "Topology",
+    "TransactionalMapState",
     "Tuple",
     "TupleList",
     "__version__",
     "apply",
     "await_query",
     "explain",
+    "persistent_aggregate",
     "progress",
     "read",
     "read_stream",
@@ -108,6 +118,7 @@ __all__ = [
 ]
 
 _SPARK_DOOR = ("read", "read_stream", "register")
+_STATES = ("NonTransactionalMapState", "OpaqueMapState", "TransactionalMapState", "persistent_aggregate")
 
 
 def __dir__() -> list[str]:
@@ -120,6 +131,8 @@ def __getattr__(name: str) -> Any:
         from pystorm_source.source import register as door
 
         return getattr(door, name)
+    if name in _STATES:
+        return getattr(importlib.import_module("pystorm_source.states"), name)
     if name == "apply":
         from pystorm_source.operator.apply import apply
 

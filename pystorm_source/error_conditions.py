@@ -75,6 +75,11 @@ Code = Literal[
     "PYSTORM_JOURNAL_UNREACHABLE",
     "PYSTORM_ATTEMPT_SUPERSEDED",
     "PYSTORM_DATA_LOST",
+    # map states
+    "PYSTORM_BATCH_BEHIND_STATE",
+    "PYSTORM_STATE_OF_ANOTHER_KIND",
+    "PYSTORM_UNKNOWN_STORE",
+    "PYSTORM_STORE_UNREACHABLE",
     # other systems
     "PYSTORM_EXTERNAL_FAILURE",
     "PYSTORM_FILE_UNREADABLE",
@@ -437,6 +442,26 @@ CONDITIONS: dict[Code, Condition] = {
         "DataLossError",
         "Data between two offsets is gone: a file was truncated or deleted, or records expired before they were read.",
         "Keep data for longer than the query lags; `failOnDataLoss=false` goes on without it.",
+    ),
+    "PYSTORM_BATCH_BEHIND_STATE": Condition(
+        "CheckpointError",
+        "A micro-batch is to update a map state that a later micro-batch has written.",
+        "Give the state a new name if the checkpoint is new, or go on with the old checkpoint. One query writes it.",
+    ),
+    "PYSTORM_STATE_OF_ANOTHER_KIND": Condition(
+        "UsageError",
+        "What the store has was written by another kind of map state, with another type of values, or by others.",
+        "Give the state a name of its own, or open it as it was written.",
+    ),
+    "PYSTORM_UNKNOWN_STORE": Condition(
+        "UsageError",
+        "The URL of a map state names no store that there is.",
+        "Take one that the message names, or derive a class from `pystorm_source.states.Store` (`docs/STATES.md`).",
+    ),
+    "PYSTORM_STORE_UNREACHABLE": Condition(
+        "WorldError",
+        "The database of a map state does not answer, or refuses a statement.",
+        "See that it runs and what it allows; then start the query again: the micro-batch comes again.",
     ),
     "PYSTORM_EXTERNAL_FAILURE": Condition(
         "WorldError",

@@ -66,7 +66,9 @@ def default_read_limit(
 
 
 def map_in_arrow(
-    df: "DataFrame", function: "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]", schema: StructType
+    df: "DataFrame",
+    function: "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]",
+    schema: StructType | str,
 ) -> "DataFrame":
     """``df.mapInArrow(function, schema)`` that needs no pandas in a classic session.
 

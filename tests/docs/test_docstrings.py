@@ -36,6 +36,7 @@ ROOMS = (
     "pystorm_source.spouts",
     "pystorm_source.spouts.files",
     "pystorm_source.spouts.kafka",
+    "pystorm_source.states",
     "pystorm_source.testing",
     "pystorm_source.options.wait_strategy",
 )

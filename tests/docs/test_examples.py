@@ -343,8 +343,33 @@ def test_sink(spark):
     assert run(spark, "docs/SINK.md")["name"] == "pystorm_appends"
 
 
+ORDERS = """
+from pystorm_source import Topology, read_stream
+from pystorm_source.spouts import MemorySpout
+
+
+class Orders(Topology):
+    rows = [(n, "ann" if n % 2 else "bob", 10.0 * n) for n in [0, 1, 2, 3, 3, 30, 90]]
+    orders = MemorySpout.spec(fields=["id long", "customer string", "amount double"], rows=rows)
+
+
+orders = read_stream(spark, Orders, maxOffsetsPerTrigger=3)
+"""
+
+
+@on_spark
+def test_states(spark, tmp_path):
+    """Its queries read three micro-batches."""
+    given = [Block("python", ORDERS, 1), *blocks(ROOT / "docs/STATES.md", "python")]
+    names = run(spark, "docs/STATES.md", {"/data/": f"{tmp_path}/"}, given=given)
+    assert names["totals"].multi_get(["ann", "bob", "nobody"]) == [70.0, 1220.0, None]
+    assert names["best"].multi_get(["ann", "bob"]) == [31.0, None]
+    assert names["many"].multi_get([("ann", 3), ("bob", 90), ("eve", 1)]) == [2, 1, None]
+
+
 def test_every_python_block_belongs_to_a_test():
     tested = {
+        "STATES.md",
         "README.md",
         "SEMANTICS.md",
         "DELIVERY.md",

@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "operator": {"source", "worker", "journal", "types", "plan", "api", "options", "top", "cython_core"},
     "stages": {"source", "worker", "journal", "spouts", "types", "plan", "api", "options", "top", "cython_core"},
-    "state": {"top"},
+    "states": {"source", "top"},
     "records": {"top"},
     "observe": {"records", "top"},
     "tuning": {"records", "testing", "worker", "plan", "api", "options", "top", "cython_core"},
@@ -62,7 +62,7 @@ ROOM_OF_FILE = {
 _EVERYTHING = {
     "operator",
     "stages",
-    "state",
+    "states",
     "observe",
     "records",
     "tuning",

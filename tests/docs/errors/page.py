@@ -16,7 +16,7 @@ from typing import Any
 
 from pystorm_source.error_conditions import CONDITIONS, Code, Condition
 from pystorm_source.version import __version__
-from tests.docs.errors import of_options, of_outages, of_topologies  # noqa: F401  # they fill EXAMPLES
+from tests.docs.errors import of_options, of_outages, of_states, of_topologies  # noqa: F401  # they fill EXAMPLES
 from tests.docs.errors.examples import EXAMPLES, Example
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,6 +29,7 @@ SECTIONS: dict[Code, str] = {
     "PYSTORM_INVALID_TOPOLOGY": "Topologies",
     "PYSTORM_SCHEMA_MISMATCH": "Streams and types",
     "PYSTORM_CHECKPOINT_DAMAGED": "Checkpoints and the journal",
+    "PYSTORM_BATCH_BEHIND_STATE": "Map states",
     "PYSTORM_EXTERNAL_FAILURE": "Other systems",
     "PYSTORM_TUPLE_FAILED": "While a topology runs",
     "PYSTORM_ROWS_RETURNED": "Emits",

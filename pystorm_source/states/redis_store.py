@@ -1,0 +1,147 @@
+"""Entries in Redis: a JSON object under each key."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from pystorm_source.errors import ArgumentError, WorldError, given, said
+from pystorm_source.packages import package
+from pystorm_source.redaction import without_credentials
+from pystorm_source.states.store import Entry, Store
+
+CHUNK = 1_000
+"""Keys of one command. Fewer: more round trips. More: Redis answers no other client meanwhile."""
+
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TXID = msgspec.json.Decoder(int)
+
+
+class RedisStore(Store):
+    """Entries in Redis, under ``name:key``, as ``{"value":12.5,"txid":7,"previous":10.0}``.
+
+    Needs ``pip install 'pystorm-source[redis]'``. A put is several ``MSET``, so a kill may cut it; the kinds with a
+    txid stand that. What Redis has answered must survive its end: ``appendonly yes``. A fail-over to a replica may lose
+    answered writes, and no state can know of it. No Redis Cluster, in which a command's keys lie on one node.
+
+    Example:
+        >>> from pystorm_source.states import RedisStore
+        >>> RedisStore("redis://:secret@cache:6379/0", "totals")
+        RedisStore('redis://cache:6379/0', 'totals')
+    """
+
+    def __init__(self, url: str, name: str, *, chunk: int = CHUNK):
+        """Connects when it is first used.
+
+        Args:
+            url (str): "redis://:password@host:6379/0"; ``rediss://`` for TLS, ``unix://`` for a socket.
+            name (str): the prefix of the keys.
+            chunk (int): how many keys one command has. Defaults to 1000.
+
+        Raises:
+            OptionError: the package redis is not installed.
+        """
+        package("redis", "RedisStore", "redis")
+        self.url = url
+        self.name = name
+        self.chunk = chunk
+        self._client: Any = None
+        self._fields: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"RedisStore({without_credentials(self.url)!r}, {self.name!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_client": None}  # a connection belongs to its process
+
+    def prepare(self, fields: Sequence[str]) -> None:
+        """Blocking: connects and waits for an answer.
+
+        Args:
+            fields (Sequence[str]): those of ``Entry`` that the state uses.
+
+        Raises:
+            WorldError: Redis does not answer, or refuses.
+        """
+        self._fields = tuple(fields)
+        with self._reaching():
+            self.client().ping()
+
+    def client(self) -> Any:
+        """The client of this process, a ``redis.Redis``.
+
+        Returns:
+            Redis: which connects when it is first used.
+        """
+        if self._client is None:
+            self._client = package("redis", "RedisStore", "redis").Redis.from_url(self.url)
+        return self._client
+
+    def multi_get(self, keys: Sequence[str]) -> Sequence[Entry | None]:
+        """Blocking. The entries of these keys.
+
+        Args:
+            keys (Sequence[str]): the keys as texts.
+
+        Returns:
+            Sequence[Entry | None]: one for each key; None for a key that is not there.
+
+        Raises:
+            WorldError: Redis does not answer, or refuses.
+            ArgumentError: something else than a state of this kind lies under a key.
+        """
+        texts: list[bytes | None] = []
+        with self._reaching():
+            for chunk in _chunks(keys, self.chunk):
+                texts += self.client().mget([f"{self.name}:{key}" for key in chunk])
+        return [None if text is None else self._entry(text, key) for text, key in zip(texts, keys, strict=True)]
+
+    def multi_put(self, entries: Mapping[str, Entry]) -> None:
+        """Blocking. Writes the entries; a kill may cut it between two chunks.
+
+        Args:
+            entries (Mapping[str, Entry]): by key.
+
+        Raises:
+            WorldError: Redis does not answer, or refuses.
+        """
+        with self._reaching():
+            for chunk in _chunks(entries.items(), self.chunk):
+                self.client().mset({f"{self.name}:{key}": self._text(entry) for key, entry in chunk})
+
+    def _text(self, entry: Entry) -> str:
+        return "{" + ",".join(f'"{field}":{getattr(entry, field)}' for field in self._fields) + "}"
+
+    def _entry(self, text: bytes, key: str) -> Entry:
+        """Raises ArgumentError for what no state of this kind has written."""
+        try:
+            found = _FIELDS.decode(text)
+            if found.keys() == set(self._fields):
+                raw = {field: bytes(value).decode() for field, value in found.items()}
+                return Entry(raw["value"], _TXID.decode(raw["txid"]) if "txid" in raw else None, raw.get("previous"))
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            pass
+        raise ArgumentError(
+            f"Redis has something else under {given(f'{self.name}:{key}')} than this kind of state writes, which is an "
+            f"object of {', '.join(self._fields)}: give the state a name of its own. Given: {given(text)}",
+            code="PYSTORM_STATE_OF_ANOTHER_KIND",
+        )
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        try:
+            yield
+        except package("redis", "RedisStore", "redis").RedisError as error:
+            raise WorldError(
+                f"{self!r}: Redis does not answer, or refuses: see that it runs and what it allows. The batch comes "
+                f"again when the query is started again. Given: {said(error)}",
+                code="PYSTORM_STORE_UNREACHABLE",
+            ) from error
+
+
+def _chunks(items: Any, size: int) -> Iterator[list[Any]]:
+    rest = iter(items)
+    while chunk := list(islice(rest, size)):
+        yield chunk

@@ -1,0 +1,101 @@
+"""Where a state keeps its entries, and one in memory."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+from pystorm_source.errors import ArgumentTypeError
+
+
+class Entry(NamedTuple):
+    """What a store keeps under a key. Values are JSON texts, which a store need not look into.
+
+    Args:
+        value (str): the newest value.
+        txid (int): the batch that wrote it; None in a state without. Defaults to None.
+        previous (str): the value before that batch; None in a state without. Defaults to None.
+
+    Example:
+        >>> from pystorm_source.states import Entry
+        >>> Entry("12.5", 7, "10.0")
+        Entry(value='12.5', txid=7, previous='10.0')
+    """
+
+    value: str
+    txid: int | None = None
+    previous: str | None = None
+
+
+class Store(ABC):
+    """A store of entries by key: what Trident calls a backing map. Derive from it to keep a state elsewhere.
+
+    A put may be cut at any point, if the process or the server is killed: some keys are then written and some are not.
+    Each single key must be written as a whole, and must be there for the next get once ``multi_put`` has returned.
+
+    Example:
+        >>> from pystorm_source.states import Entry, OpaqueMapState, Store
+        >>> class Kept(Store):
+        ...     def __init__(self):
+        ...         self.kept = {}
+        ...     def multi_get(self, keys):
+        ...         return [self.kept.get(key) for key in keys]
+        ...     def multi_put(self, entries):
+        ...         self.kept.update(entries)
+        >>> OpaqueMapState(Kept()).update(0, {"ann": lambda stored: (stored or 0) + 1})
+        {'ann': 1}
+    """
+
+    def prepare(self, fields: Sequence[str]) -> None:  # noqa: B027  # a store may need nothing
+        """Called before the first get, and when a query is made ready: connects, creates a table.
+
+        Args:
+            fields (Sequence[str]): those of ``Entry`` that the state uses: "value", and "txid" and "previous" if so.
+        """
+
+    @abstractmethod
+    def multi_get(self, keys: Sequence[str]) -> Sequence[Entry | None]:
+        """The entries of these keys.
+
+        Args:
+            keys (Sequence[str]): the keys as texts, each once.
+
+        Returns:
+            Sequence[Entry | None]: one for each key, in the same order; None for a key that is not there.
+        """
+
+    @abstractmethod
+    def multi_put(self, entries: Mapping[str, Entry]) -> None:
+        """Writes the entries in the place of those that there are.
+
+        Args:
+            entries (Mapping[str, Entry]): by key. Not empty.
+        """
+
+
+class MemoryStore(Store):
+    """Entries in a dictionary: for tests. It ends with the process.
+
+    Example:
+        >>> from pystorm_source.states import MemoryStore, TransactionalMapState
+        >>> store = MemoryStore()
+        >>> TransactionalMapState(store).update(3, {"ann": lambda stored: (stored or 0) + 2})
+        {'ann': 2}
+        >>> store.entries
+        {'ann': Entry(value='2', txid=3, previous=None)}
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+
+    def multi_get(self, keys: Sequence[str]) -> Sequence[Entry | None]:
+        return [self.entries.get(key) for key in keys]
+
+    def multi_put(self, entries: Mapping[str, Entry]) -> None:
+        self.entries.update(entries)
+
+    def __reduce__(self) -> NoReturn:
+        raise ArgumentTypeError(
+            "a MemoryStore lives in one process, and a copy would forget what it writes: keep the state in a database "
+            "to update it on executors or by Spark Connect. Given: a MemoryStore that is to be pickled",
+            code="PYSTORM_WRONG_TYPE",
+        )

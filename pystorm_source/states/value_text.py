@@ -1,0 +1,54 @@
+"""Values of a state as JSON, which people can read in the store."""
+
+import json
+import math
+from typing import Any
+
+import msgspec
+
+from pystorm_source.errors import ArgumentError, ArgumentTypeError, given, said
+
+NULL = "null"
+
+
+class ValueText:
+    """Encodes and decodes values. ``kind``: their type, if JSON does not tell it; None: what JSON tells."""
+
+    def __init__(self, kind: Any = None):
+        self.kind = kind
+        self._decoder = msgspec.json.Decoder() if kind is None else msgspec.json.Decoder(kind)
+
+    def encode(self, value: Any) -> str:
+        """Raises ArgumentTypeError for a value that would not come back as it is."""
+        if value is None:
+            return NULL
+        if type(value) is int or (type(value) is float and math.isfinite(value)):  # most values, so the quick way
+            return repr(value)
+        try:
+            if self.kind is not None:
+                return msgspec.json.encode(value).decode()
+            text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+            if json.loads(text) == value:
+                return text
+            reason = "JSON gives it back as another value"
+        except (TypeError, ValueError, RecursionError) as error:
+            reason = said(error)
+        raise ArgumentTypeError(
+            f"a state keeps values as JSON, and this one cannot be kept: {reason}. Give the state the type of its "
+            f"values, such as type=Decimal, or keep lists, and dictionaries by texts. Given: {given(value)}",
+            code="PYSTORM_WRONG_TYPE",
+        )
+
+    def decode(self, text: str) -> Any:
+        """A new object each time, so that an updater may change it. Raises ArgumentError for another state's text."""
+        if text == NULL:
+            return None
+        try:
+            return self._decoder.decode(text)
+        except msgspec.MsgspecError as error:
+            what = "JSON" if self.kind is None else f"a {getattr(self.kind, '__name__', self.kind)} as JSON"
+            raise ArgumentError(
+                f"a value in the store is not {what}: {said(error)}. Give the state the type that it was written with, "
+                f"or a name of its own. Given: {given(text)}",
+                code="PYSTORM_STATE_OF_ANOTHER_KIND",
+            ) from None
