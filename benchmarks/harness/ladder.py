@@ -56,6 +56,7 @@ LADDER = (
     Benchmark("latency", "seconds from a spout tuple's emit to its ack at half of full load; against Storm"),
     Benchmark("instructions", "machine instructions per tuple of the core's topologies, counted by valgrind"),
     Benchmark("journal", "rows/s into a journal with an fsync per micro-batch; against a bare Arrow IPC writer"),
+    Benchmark("state", "keys/s of a map state into PostgreSQL; against an upsert by hand, which is not exactly once"),
     Benchmark("files", "rows/s of lines, CSV, NDJSON, Parquet as columns; against tuples, and Spark's own sources"),
     Benchmark("planning", "ms of planning per trigger for up to 100,000 partitions of a spout"),
     Benchmark("memory", "how flat resident memory stays while a slow consumer takes 50 million tuples"),

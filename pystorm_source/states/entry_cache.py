@@ -1,7 +1,7 @@
 """The entries that a state has read or written last, so that a batch need not read them again."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pystorm_source.states.store import Entry
 
@@ -16,18 +16,20 @@ class EntryCache:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, key: str) -> Entry | None:
-        entry = self._entries.get(key)
-        if entry is not None:
-            self._entries.move_to_end(key)
-        return entry
+    def multi_get(self, keys: Sequence[str]) -> list[Entry | None]:
+        if not self._entries:
+            return [None] * len(keys)
+        found = list(map(self._entries.get, keys))
+        for key, entry in zip(keys, found, strict=True):
+            if entry is not None:
+                self._entries.move_to_end(key)
+        return found
 
     def put(self, entries: Iterable[tuple[str, Entry]]) -> None:
         if self.size == 0:
             return
         for key, entry in entries:
-            self._entries[key] = entry
-            self._entries.move_to_end(key)
+            self._entries[key] = entry  # an entry that is there keeps its place: it was read by the same batch
         while len(self._entries) > self.size:
             self._entries.popitem(last=False)
 

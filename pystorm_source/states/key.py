@@ -5,8 +5,7 @@ that could be read as JSON is a JSON string, ``"12"``: two keys never share a te
 """
 
 import math
-import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,15 +15,29 @@ import msgspec
 
 from pystorm_source.errors import ArgumentTypeError, given
 
-# What begins like JSON, and control characters: PostgreSQL's text holds no NUL.
-_QUOTED = re.compile(r"""[\[{"\-0-9]|(?:true|false|null)\Z|[^\x00-\x1f]*[\x00-\x1f]|\Z""")
+_JSON_BEGINS = frozenset('[{"-0123456789')
+_JSON_WORDS = frozenset(("true", "false", "null", ""))  # and the empty text, which could not be seen
 _PARTS = (str, int, float, type(None), date, datetime, Decimal, UUID, bytes)
 
 
+def key_texts(keys: Iterable[Hashable]) -> list[str]:
+    """The texts of many keys. Raises ArgumentTypeError for what is no key."""
+    plain, begins, words = str.isprintable, _JSON_BEGINS, _JSON_WORDS
+    return [
+        key if type(key) is str and plain(key) and key not in words and key[0] not in begins else key_text(key)
+        for key in keys
+    ]
+
+
 def key_text(key: Hashable) -> str:
-    """The text of a key: of a value, or of a tuple of values. Raises ArgumentTypeError for what is neither."""
+    """The text of a key: of a value, or of a tuple of values. Raises ArgumentTypeError for what is neither.
+
+    It holds no control character: these are escaped as in JSON, and so are line breaks.
+    """
     if type(key) is str:
-        return key if _QUOTED.match(key) is None else msgspec.json.encode(key).decode()
+        if key in _JSON_WORDS or key[0] in _JSON_BEGINS or any(each < " " for each in key):
+            return msgspec.json.encode(key).decode()
+        return key
     parts = [_part(each) for each in key] if isinstance(key, tuple) else _part(key)
     return msgspec.json.encode(parts).decode()
 

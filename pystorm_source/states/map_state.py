@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pystorm_source.errors import ArgumentError, CheckpointError, given
 from pystorm_source.states.entry_cache import EntryCache
-from pystorm_source.states.key import key_text
+from pystorm_source.states.key import key_texts
 from pystorm_source.states.state_batch import StateBatch
 from pystorm_source.states.store import Entry, Store
 from pystorm_source.states.store_at import store_at
@@ -114,7 +114,7 @@ class MapState(ABC, Generic[V]):
             list[V | None]: one for each key, in the same order.
         """
         self.prepare()
-        texts = [key_text(key) for key in keys]
+        texts = key_texts(keys)
         distinct = list(dict.fromkeys(texts))
         found = dict(zip(distinct, self.store.multi_get(distinct), strict=True)) if distinct else {}
         entries = [found[text] for text in texts]
@@ -182,7 +182,7 @@ class MapState(ABC, Generic[V]):
             list[Entry | None]: one for each key.
         """
         self.prepare()
-        cached = [self._cache.get(key) for key in keys]
+        cached = self._cache.multi_get(keys)
         missing = [key for key, entry in zip(keys, cached, strict=True) if entry is None]
         if not missing:
             return cached

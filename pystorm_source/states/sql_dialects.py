@@ -3,37 +3,35 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from pystorm_source.errors import InternalError, given
+
 SQLITE_PARAMETERS = 500
 """Of one statement of SQLite's, which takes 999 or more, as it was built."""
+
+TYPES = {"key": "text", "value": "text", "txid": "bigint", "previous": "text"}
 
 
 class Dialect(Protocol):
     """How a database is asked; ``database`` is a connection of SQLAlchemy's, ``table`` a name as SQL has it."""
 
-    def create(self, table: str, names: Sequence[str], types: Mapping[str, str]) -> str:
+    def create(self, table: str, names: Sequence[str]) -> str:
         """The statement that creates the table if it is not there; the first name is the primary key."""
 
     def select(self, database: Any, table: str, fields: Sequence[str], keys: list[str]) -> Iterable[Any]:
         """Rows of key and fields, of the keys that are there."""
 
-    def upsert(
-        self, database: Any, table: str, names: Sequence[str], types: Mapping[str, str], rows: list[tuple[Any, ...]]
-    ) -> None:
-        """Inserts the rows, or replaces those with the same key."""
+    def upsert(self, database: Any, table: str, columns: Mapping[str, list[Any]]) -> None:
+        """Inserts the rows, given by columns, or replaces those with the same key, which is the first column."""
 
 
 class _Common:
     collation = ""
+    storage = ""
 
-    def create(self, table: str, names: Sequence[str], types: Mapping[str, str]) -> str:
+    def create(self, table: str, names: Sequence[str]) -> str:
         key, *fields = names
-        columns = [f"{key} {types[key]}{self.collation} PRIMARY KEY", *(f"{name} {types[name]}" for name in fields)]
-        return f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)})"
-
-    @staticmethod
-    def replacing(names: Sequence[str]) -> str:
-        key, *fields = names
-        return f"ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in fields)}"
+        columns = [f"{key} {TYPES[key]}{self.collation} PRIMARY KEY", *(f"{name} {TYPES[name]}" for name in fields)]
+        return f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(columns)}){self.storage}"
 
 
 class Sqlite(_Common):
@@ -45,31 +43,68 @@ class Sqlite(_Common):
             asked = f"SELECT key, {', '.join(fields)} FROM {table} WHERE key IN ({', '.join('?' * len(part))})"
             yield from database.exec_driver_sql(asked, part)
 
-    def upsert(
-        self, database: Any, table: str, names: Sequence[str], types: Mapping[str, str], rows: list[tuple[Any, ...]]
-    ) -> None:
-        values = f"({', '.join('?' * len(names))})"
-        insert = f"INSERT INTO {table} ({', '.join(names)}) VALUES {values} {self.replacing(names)}"
-        database.exec_driver_sql(insert, rows)
+    def upsert(self, database: Any, table: str, columns: Mapping[str, list[Any]]) -> None:
+        values = f"({', '.join('?' * len(columns))})"
+        insert = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values} {_replacing(columns)}"
+        database.exec_driver_sql(insert, list(zip(*columns.values(), strict=True)))
 
 
 class Postgresql(_Common):
-    """A column of the rows is one parameter, an array: the statement is as long for 10,000 keys as for one."""
+    """A column is one parameter, its texts by lines, which take a fifth of an array's time to make.
+
+    No text has a line break of its own: keys and values have them escaped.
+    """
 
     collation = ' COLLATE "C"'  # bytes are compared: quicker than by the rules of a language
+    # Pages have room for the new version of each row, so that the index needs no new entry: half the time of an upsert.
+    # Less room: rows move to other pages. More: a larger table.
+    storage = " WITH (fillfactor = 50)"
 
     def select(self, database: Any, table: str, fields: Sequence[str], keys: list[str]) -> Iterable[Any]:
-        asked = f"SELECT key, {', '.join(fields)} FROM {table} WHERE key = ANY(CAST(:keys AS text[]))"
-        return database.execute(_text(asked), {"keys": keys})
+        asked = f"SELECT key, {', '.join(fields)} FROM {table} WHERE key = ANY({_lines('key')})"
+        return database.execute(_text(asked), {"key": _joined(keys)})
 
-    def upsert(
-        self, database: Any, table: str, names: Sequence[str], types: Mapping[str, str], rows: list[tuple[Any, ...]]
-    ) -> None:
-        arrays = ", ".join(f"CAST(:{name} AS {types[name]}[])" for name in names)
-        columns = ", ".join(names)
-        insert = f"INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}) {self.replacing(names)}"
-        given = {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
-        database.execute(_text(insert), given)
+    def upsert(self, database: Any, table: str, columns: Mapping[str, list[Any]]) -> None:
+        key, *fields = columns
+        texts = [name for name in columns if TYPES[name] == "text"]
+        # A txid is the same in all rows of a batch, hence one number.
+        selected = [name if name in texts else f"CAST(:{name} AS {TYPES[name]}) AS {name}" for name in columns]
+        rows = f"SELECT {', '.join(selected)} FROM unnest({', '.join(map(_lines, texts))}) AS line ({', '.join(texts)})"
+        given = {name: _joined(each) if name in texts else _only(each) for name, each in columns.items()}
+        # First an update, which takes half the time of an upsert: most keys are there.
+        replaced = ", ".join(f"{name} = new.{name}" for name in fields)
+        update = f"UPDATE {table} AS kept SET {replaced} FROM ({rows}) AS new WHERE kept.{key} = new.{key}"
+        if database.execute(_text(update), given).rowcount < len(columns[key]):
+            missing = f"NOT EXISTS (SELECT FROM {table} AS kept WHERE kept.{key} = new.{key})"
+            insert = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM ({rows}) AS new WHERE {missing}"
+            database.execute(_text(f"{insert} {_replacing(columns)}"), given)
+
+
+def _replacing(names: Iterable[str]) -> str:
+    key, *fields = names
+    return f"ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in fields)}"
+
+
+def _lines(parameter: str) -> str:
+    """The array of a parameter's lines."""
+    return rf"string_to_array(CAST(:{parameter} AS text), E'\n')"
+
+
+def _joined(texts: list[str]) -> str:
+    joined = "\n".join(texts)
+    if joined.count("\n") != len(texts) - 1:
+        raise InternalError(
+            f"a key or a value of a state has a line break. Given: {given(texts)}", code="PYSTORM_INTERNAL_ERROR"
+        )
+    return joined
+
+
+def _only(numbers: list[int]) -> int:
+    if len(set(numbers)) != 1:
+        raise InternalError(
+            f"the entries of a put are of several batches. Given: {given(set(numbers))}", code="PYSTORM_INTERNAL_ERROR"
+        )
+    return numbers[0]
 
 
 def _text(statement: str) -> Any:

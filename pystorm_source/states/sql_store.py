@@ -13,8 +13,6 @@ from pystorm_source.states.store import Entry, Store
 CHUNK = 10_000
 """Keys of one statement. Fewer: more round trips. More: longer statements, hence memory of client and server."""
 
-TYPES = {"key": "text", "value": "text", "txid": "bigint", "previous": "text"}
-
 
 class SqlStore(Store):
     """Entries in a table: ``key`` (its primary key), ``value``, and ``txid`` and ``previous`` if the kind has them.
@@ -83,7 +81,7 @@ class SqlStore(Store):
             inspector = _sqlalchemy().inspect(database)
             schema, _, table = self.name.rpartition(".")
             if not inspector.has_table(table, schema or None):
-                database.exec_driver_sql(self._dialect.create(self._table, names, TYPES))
+                database.exec_driver_sql(self._dialect.create(self._table, names))
                 return
             there = {column["name"] for column in inspector.get_columns(table, schema or None)}
         if there != set(names):
@@ -124,11 +122,12 @@ class SqlStore(Store):
         """
         # In one order always: two attempts of a task that overlap would wait for each other's rows for ever.
         keys = sorted(entries)
-        width = 1 + len(self._fields)
         with self._reaching(), self.engine().begin() as database:
             for start in range(0, len(keys), self.chunk):
-                rows = [(key, *entries[key])[:width] for key in keys[start : start + self.chunk]]
-                self._dialect.upsert(database, self._table, ("key", *self._fields), TYPES, rows)
+                part = keys[start : start + self.chunk]
+                rows = [entries[key] for key in part]
+                columns = {field: [getattr(row, field) for row in rows] for field in self._fields}
+                self._dialect.upsert(database, self._table, {"key": part, **columns})
 
     @property
     def _dialect(self) -> Dialect:

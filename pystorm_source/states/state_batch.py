@@ -12,26 +12,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, given
-from pystorm_source.states.key import key_text
+from pystorm_source.states.key import key_texts
 from pystorm_source.states.store import Entry
+from pystorm_source.states.value_text import NULL
 
 if TYPE_CHECKING:
     from pystorm_source.states.map_state import MapState
 
 V = TypeVar("V")
 K = TypeVar("K", bound=Hashable)
-
-
-class _Slot:
-    """A key of the batch. ``before``: its value when the batch began, as text; ``value``: its value by now."""
-
-    __slots__ = ("before", "changed", "fixed", "value")
-
-    def __init__(self, before: str | None, value: Any, fixed: bool):
-        self.before = before
-        self.value = value
-        self.fixed = fixed  # this batch has been applied to it: updates change nothing
-        self.changed = False
 
 
 class StateBatch(Generic[V]):
@@ -68,7 +57,11 @@ class StateBatch(Generic[V]):
             )
         self._state = state
         self._id = batch_id
-        self._slots: dict[str, _Slot] = {}
+        # Of each key that the batch has named, by its text. Plain dictionaries: a batch may have 100,000 keys.
+        self._before: dict[str, str | None] = {}  # the value when the batch began, as text
+        self._values: dict[str, Any] = {}  # the value by now
+        self._fixed: set[str] = set()  # this batch has been applied to these: updates change nothing
+        self._changed: set[str] = set()
         self._ended = False
 
     def get(self, key: Hashable) -> V | None:
@@ -94,7 +87,8 @@ class StateBatch(Generic[V]):
         Raises:
             ArgumentError: the block of the batch has ended.
         """
-        return [slot.value for slot in self._load([key_text(key) for key in keys])]
+        texts = self._load(keys)
+        return [self._values[text] for text in texts]
 
     def put(self, key: Hashable, value: V | None) -> None:
         """Sets the value of a key, whatever it was.
@@ -128,12 +122,12 @@ class StateBatch(Generic[V]):
         Raises:
             ArgumentError: the block of the batch has ended.
         """
-        slots = self._load([key_text(key) for key in updaters])
-        for updater, slot in zip(updaters.values(), slots, strict=True):
-            if not slot.fixed:
-                slot.value = updater(slot.value)
-                slot.changed = True
-        return {key: slot.value for key, slot in zip(updaters, slots, strict=True)}
+        texts, values = self._load(updaters), self._values
+        for updater, text in zip(updaters.values(), texts, strict=True):
+            if text not in self._fixed:
+                values[text] = updater(values[text])
+                self._changed.add(text)
+        return {key: values[text] for key, text in zip(updaters, texts, strict=True)}
 
     def aggregate(
         self,
@@ -157,32 +151,43 @@ class StateBatch(Generic[V]):
             ArgumentError: the block of the batch has ended.
         """
         pairs = list(items.items() if isinstance(items, Mapping) else items)
-        slots = self._load([key_text(key) for key, _ in pairs])
-        for (_, value), slot in zip(pairs, slots, strict=True):
-            if slot.fixed:
-                continue
-            if slot.value is not None:
-                slot.value = combine(slot.value, value)
-            else:
-                slot.value = value if zero is None else combine(zero(), value)
-            slot.changed = True
-        return {key: slot.value for (key, _), slot in zip(pairs, slots, strict=True)}
+        keys = [key for key, _ in pairs]
+        texts, values, fixed = self._load(keys), self._values, self._fixed
+        for (_, value), text in zip(pairs, texts, strict=True):
+            if text not in fixed:
+                stored = values[text]
+                if stored is None:
+                    values[text] = value if zero is None else combine(zero(), value)
+                else:
+                    values[text] = combine(stored, value)
+        self._changed.update(texts)
+        return dict(zip(keys, [values[text] for text in texts], strict=True))
 
-    def _load(self, texts: list[str]) -> list[_Slot]:
-        """The slots of these keys; those that are new to the batch are read, all at once. Raises ArgumentError."""
+    def _load(self, keys: Iterable[Hashable]) -> list[str]:
+        """The texts of these keys; those that are new to the batch are read, all at once. Raises ArgumentError."""
         if self._ended:
             raise ArgumentError(
                 f"batch {self._id} has ended: call it inside of the block `with state.batch({self._id}) as batch:`. "
                 f"Given: a call behind it",
                 code="PYSTORM_INVALID_ARGUMENT",
             )
-        missing = [text for text in dict.fromkeys(texts) if text not in self._slots]
+        texts = key_texts(keys)
+        missing = [text for text in dict.fromkeys(texts) if text not in self._values]
         if missing:
-            for text, entry in zip(missing, self._state.entries(missing), strict=True):
-                before, fixed = (None, False) if entry is None else self._state.seen_by(self._id, text, entry)
-                value = None if before is None else self._state.values.decode(before)
-                self._slots[text] = _Slot(before, value, fixed)
-        return [self._slots[text] for text in texts]
+            entries = self._state.entries(missing)
+            before = [
+                None if entry is None else self._seen(text, entry) for text, entry in zip(missing, entries, strict=True)
+            ]
+            decoded = self._state.values.decode_all([NULL if text is None else text for text in before])
+            self._before.update(zip(missing, before, strict=True))
+            self._values.update(zip(missing, decoded, strict=True))
+        return texts
+
+    def _seen(self, text: str, entry: Entry) -> str | None:
+        value, fixed = self._state.seen_by(self._id, text, entry)
+        if fixed:
+            self._fixed.add(text)
+        return value
 
     def __enter__(self) -> Self:
         return self
@@ -195,9 +200,7 @@ class StateBatch(Generic[V]):
             self._state.write(self._entries())
 
     def _entries(self) -> dict[str, Entry]:
-        encode, entry_of = self._state.values.encode, self._state.entry_of
-        return {
-            text: entry_of(self._id, encode(slot.value), slot.before)
-            for text, slot in self._slots.items()
-            if slot.changed
-        }
+        texts = [text for text in self._values if text in self._changed and text not in self._fixed]
+        encoded = self._state.values.encode_all([self._values[text] for text in texts])
+        entry_of, before, number = self._state.entry_of, self._before, self._id
+        return {text: entry_of(number, value, before[text]) for text, value in zip(texts, encoded, strict=True)}

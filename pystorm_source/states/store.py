@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
+
+import msgspec
 
 from pystorm_source.errors import ArgumentTypeError
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """What a store keeps under a key. Values are JSON texts, which a store need not look into.
 
     Args:
@@ -20,6 +22,8 @@ class Entry(NamedTuple):
         >>> Entry("12.5", 7, "10.0")
         Entry(value='12.5', txid=7, previous='10.0')
     """
+
+    # Neither a tuple nor seen by the collector of cycles, which would look through 10,000 of them in each batch.
 
     value: str
     txid: int | None = None

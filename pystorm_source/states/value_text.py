@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +18,20 @@ class ValueText:
     def __init__(self, kind: Any = None):
         self.kind = kind
         self._decoder = msgspec.json.Decoder() if kind is None else msgspec.json.Decoder(kind)
+
+    def encode_all(self, values: Sequence[Any]) -> list[str]:
+        """The texts of many values. Raises ArgumentTypeError as ``encode`` does."""
+        encode, finite = self.encode, math.isfinite
+        return [repr(each) if type(each) is float and finite(each) else encode(each) for each in values]
+
+    def decode_all(self, texts: Sequence[str]) -> list[Any]:
+        """The values of many texts, by one call. Raises ArgumentError as ``decode`` does."""
+        if self.kind is None:
+            try:
+                return self._decoder.decode(f"[{','.join(texts)}]")
+            except msgspec.MsgspecError:
+                pass  # one of them, which is named by the other way
+        return [self.decode(text) for text in texts]
 
     def encode(self, value: Any) -> str:
         """Raises ArgumentTypeError for a value that would not come back as it is."""

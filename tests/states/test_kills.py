@@ -64,12 +64,12 @@ def kill_at(point, store, kill):
 
         @event.listens_for(store.engine(), "before_cursor_execute")
         def before(connection, cursor, statement, *more):
-            if statement.startswith("INSERT"):
+            if statement.startswith("UPDATE"):
                 killing("begun")
 
         @event.listens_for(store.engine(), "after_cursor_execute")
         def after(connection, cursor, statement, *more):
-            if statement.startswith("INSERT"):
+            if statement.startswith("UPDATE"):
                 killing("chunk")
 
 

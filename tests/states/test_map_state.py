@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from pystorm_source.errors import ArgumentError, ArgumentTypeError, OptionError, WorldError
+from pystorm_source.errors import ArgumentError, ArgumentTypeError, InternalError, OptionError, WorldError
 from pystorm_source.states import (
     Entry,
     MemoryStore,
@@ -305,5 +305,24 @@ def test_people_can_read_what_is_kept(postgres, redis, name):
     assert text == b'{"value":12.5,"txid":7,"previous":10.5}'
 
 
-def test_an_entry_of_a_store_that_was_written_by_hand():
-    assert Entry("1") == ("1", None, None)
+@pytest.mark.parametrize(("entries", "message"), [
+    ({"a\nb": Entry("1", 0)}, "has a line break"),
+    ({"a": Entry("1", 0), "b": Entry("1", 1)}, "of several batches"),
+])  # fmt: skip
+def test_entries_that_no_state_writes_are_refused_and_none_is_written(postgres, name, entries, message):
+    store = SqlStore(postgres.url, name)
+    store.prepare(TransactionalMapState.fields)
+    with pytest.raises(InternalError, match=message):
+        store.multi_put(entries)
+    assert store.multi_get(["a", "b"]) == [None, None]
+
+
+def test_a_put_of_old_and_new_keys(url, name):
+    state = TransactionalMapState(url, name)
+    state.aggregate(0, {f"k{n}": 1 for n in range(100)}, add)
+    state.aggregate(1, {f"k{n}": 1 for n in range(50, 150)}, add)
+    assert TransactionalMapState(url, name).multi_get([f"k{n}" for n in range(150)]) == [
+        *[1] * 50,
+        *[2] * 50,
+        *[1] * 50,
+    ]
