@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -62,25 +62,22 @@ class PostgresServer:
 
     def start(self) -> None:
         """Blocking, until it answers."""
-        # A group of its own: a kill reaches the processes of the connections, too.
-        with open(self._folder / "log", "ab") as log:
-            self._process = subprocess.Popen(
-                self._command,
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
         end = time.monotonic() + STARTING_SECONDS
+        self._process = self._launched()
         while True:
             try:
                 return psycopg.connect(self.place, connect_timeout=5).close()
             except psycopg.OperationalError:
-                if self._process.poll() is not None or time.monotonic() > end:
+                if time.monotonic() > end:
                     log_text = (self._folder / "log").read_text()[-2000:]
                     raise RuntimeError(f"PostgreSQL does not start; its log: {log_text}") from None
                 time.sleep(0.05)
+                if self._process.poll() is not None:  # a process of the killed server still has the shared memory
+                    self._process = self._launched()
+
+    def _launched(self) -> "subprocess.Popen[bytes]":
+        with open(self._folder / "log", "ab") as log:
+            return subprocess.Popen(self._command, cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def kill(self) -> None:
         """kill -9, without a chance to finish anything."""
@@ -93,12 +90,12 @@ class PostgresServer:
 
     def _end(self, how: signal.Signals) -> None:
         assert self._process is not None
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        for each in [self._process.pid, *(map(int, children) if how == signal.SIGKILL else ())]:
-            try:
+        children: list[str] = []
+        if how == signal.SIGKILL:  # those of the connections, too
+            children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        for each in [self._process.pid, *map(int, children)]:
+            with suppress(ProcessLookupError):
                 os.kill(each, how)
-            except ProcessLookupError:
-                continue
         self._process.wait(20)
         self._process = None
 

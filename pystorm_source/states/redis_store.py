@@ -23,8 +23,9 @@ class RedisStore(Store):
     """Entries in Redis, under ``name:key``, as ``{"value":12.5,"txid":7,"previous":10.0}``.
 
     Needs ``pip install 'pystorm-source[redis]'``. A put is several ``MSET``, so a kill may cut it; the kinds with a
-    txid stand that. What Redis has answered must survive its end: ``appendonly yes``. A fail-over to a replica may lose
-    answered writes, and no state can know of it. No Redis Cluster, in which a command's keys lie on one node.
+    txid stand that. What Redis has answered must survive its end: ``appendonly yes`` and ``appendfsync always``. By
+    default it answers before the write has left the process, if a sync runs. A replica that takes over may lack the
+    last answers, and no state can know of it. No Redis Cluster, in which a command's keys lie on one node.
 
     Example:
         >>> from pystorm_source.states import RedisStore

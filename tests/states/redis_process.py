@@ -23,7 +23,9 @@ class RedisProcess:
 
     def __init__(self, folder: Path, binary: str):
         self.port = free_port()
-        settings = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "yes", "dir": folder}
+        # By default Redis answers before it writes, if an fsync runs: a kill then loses a batch that is done.
+        lasting = {"save": "", "appendonly": "yes", "appendfsync": "always"}
+        settings = {"port": self.port, "bind": "127.0.0.1", "dir": folder, **lasting}
         parts = [str(part) for key, value in settings.items() for part in (f"--{key}", value)]
         self._command = [binary, *parts, "--logfile", str(folder / "log")]
         self._log = folder / "log"
