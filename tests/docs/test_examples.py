@@ -367,8 +367,29 @@ def test_states(spark, tmp_path):
     assert names["many"].multi_get([("ann", 3), ("bob", 90), ("eve", 1)]) == [2, 1, None]
 
 
+@pytest.mark.campaign
+@on_spark
+def test_trident(spark, tmp_path):
+    """Two micro-batches: "the cow", "jumped over"; then "the moon" and a word that is left out."""
+    names = run(spark, "docs/TRIDENT.md", {"/data/": f"{tmp_path}/"})
+    assert names["largest"] == {0: "cow", 1: "moon"}
+    assert names["state"]().multi_get(["the", "moon", "moo"]) == [2, 1, None]
+    assert [changed.get("the") for changed in names["changes"]] == [1, 2]
+    assert table(spark, "asked") == Counter(
+        {("the", 2): 2, ("cow", 1): 1, ("jumped", 1): 1, ("over", 1): 1, ("moon", 1): 1}
+    )
+    assert table(spark, "joined") == Counter([("cow", 0, 3), ("moon", 70, 4)])
+    assert table(spark, "merged") == Counter([("the", 3), ("cow", 2), ("jumped", 2), ("over", 2), ("moon", 2)])
+    once = [(0, "cow", 1), (0, "jumped", 1), (0, "over", 1), (0, "the", 1), (0, "the", 1), (0, "moon", 1)]
+    assert table(spark, "tumbling") == Counter(once)
+    assert {row for row in table(spark, "sliding") if row[1] == "moon"} == {(0, "moon", 1), (30, "moon", 1)}
+    assert names["last"].get("the") == [0, 70]
+    assert names["partitioned"].isStreaming
+
+
 def test_every_python_block_belongs_to_a_test():
     tested = {
+        "TRIDENT.md",
         "STATES.md",
         "README.md",
         "SEMANTICS.md",
