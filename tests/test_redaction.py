@@ -88,6 +88,7 @@ HOLDERS: dict[Any, Any] = {
     "Runner": lambda: ReportEndpoint("shown", 7, SECRET.encode()).runner(None),
 }
 WITHOUT_SECRETS = {
+    "DeadLetterOptions",
     "EngineOptions",
     "FilesOptions",
     "JournaledSpoutOptions",

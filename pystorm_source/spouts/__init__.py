@@ -1,7 +1,6 @@
 """Ready-made spouts; one contract, a file each."""
 
-from pystorm_source.spouts.dead_letters import DeadLetterSpout
-from pystorm_source.spouts.files import FilesSpout
+from pystorm_source.spouts.files import DeadLetterSpout, FilesSpout
 from pystorm_source.spouts.kafka import KafkaBatchSpout, KafkaSpout
 from pystorm_source.spouts.memory import MemorySpout
 from pystorm_source.spouts.rate import RateSpout

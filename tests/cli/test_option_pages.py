@@ -14,6 +14,7 @@ from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import TABLES, EngineOptions, SourceOptions, fields_of, parse
 from pystorm_source.options.typed import ReadOptions
 from pystorm_source.options.wait_strategy import check_wait_strategies
+from pystorm_source.spouts.files.dead_letters import DeadLetterOptions
 from pystorm_source.spouts.files.options import FilesOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions
@@ -21,7 +22,7 @@ from pystorm_source.spouts.socket import SocketOptions
 
 ROOT = Path(__file__).resolve().parents[2]
 REMEDY = "run: python -m pystorm_source.cli.option_pages --write"
-ALL = (*TABLES, JournalOptions, FilesOptions, KafkaOptions, RateOptions, SocketOptions)
+ALL = (*TABLES, JournalOptions, DeadLetterOptions, FilesOptions, KafkaOptions, RateOptions, SocketOptions)
 
 
 @pytest.mark.parametrize(("path", "page"), option_pages.PAGES.items())

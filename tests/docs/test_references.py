@@ -8,7 +8,7 @@ from pystorm_source.cli.main import app
 from pystorm_source.options import TABLES, fields_of
 from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.source.sink.request import DEAD_LETTER_PATH
-from pystorm_source.spouts.files.options import FilesOptions
+from pystorm_source.spouts.files.dead_letters import DeadLetterOptions
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.rate import RateOptions
 from tests.docs.pages import ROOT, inline_code, pages, prose
@@ -16,7 +16,7 @@ from tests.house import rooms
 
 each_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 
-KNOWN = {key for table in (*TABLES, FilesOptions, KafkaOptions, RateOptions) for key in fields_of(table)}
+KNOWN = {key for table in (*TABLES, DeadLetterOptions, KafkaOptions, RateOptions) for key in fields_of(table)}
 KNOWN |= {DEAD_LETTER_PATH}
 # Spark's own words that look like options of ours.
 FOREIGN = {"endingOffsetsByTimestamp", "endingTimestamp", "maxFailures", "maxRecordsPerPartition"}

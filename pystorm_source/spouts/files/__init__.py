@@ -5,9 +5,10 @@
 | both | catalog, identity, text, copies | where a file is, what it is known by, what is in it |
 
 A round asks ``known`` and ``heirs`` what became of the files that were read, ``originals`` what is new, ``folders``
-what is away, and ``retirement`` what is over.
+what is away, and ``retirement`` what is over. ``dead_letters`` is a spout that reads files of those.
 """
 
+from pystorm_source.spouts.files.dead_letters import DeadLetterSpout
 from pystorm_source.spouts.files.spout import FilesSpout
 
-__all__ = ["FilesSpout"]
+__all__ = ["DeadLetterSpout", "FilesSpout"]

@@ -13,8 +13,8 @@ from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.dead_letter_lines import ABOUT, DeadLetterLines
 from pystorm_source.options import parse
-from pystorm_source.spouts.files import FilesSpout
 from pystorm_source.spouts.files.options import FilesOptions
+from pystorm_source.spouts.files.spout import FilesSpout
 
 
 class DeadLetterOptions(FilesOptions, frozen=True, kw_only=True):
