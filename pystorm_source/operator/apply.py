@@ -17,14 +17,14 @@ from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.input_columns import columns_of, places_of, refuse_sources_own, types_of
 from pystorm_source.source.interned import pickled
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
-from pystorm_source.source.request import config_of, in_its_environment, with_options
+from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import map_in_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-OF_OPERATORS = ("config", "stream", "streams", "output.batch.rows")
+OF_OPERATORS = ("config", "stream", "streams", "output.batch.rows", "topology.dead.letter.path")
 """The keys of ``SourceOptions`` that mean something without offsets and admission."""
 
 
@@ -57,7 +57,8 @@ def apply(
         batch_id (int): the number of the micro-batch for that, in a batch query that is one again after a restart,
             such as inside of ``foreachBatch``. Defaults to the one that Spark tells tasks.
         options (Mapping[str, Any]): options of the engine and of components (docs/OPTIONS.md), and of the source's
-            ``config``, ``stream``, ``streams`` and ``output.batch.rows``. Defaults to none.
+            ``config``, ``stream``, ``streams``, ``output.batch.rows`` and ``topology.dead.letter.path``. Defaults to
+            none.
         **keywords (Any): more options, such as ``stream="geocode.found"``.
 
     Returns:
@@ -116,6 +117,7 @@ def operator_of(
     """
     refuse_sources_own(asked, OF_OPERATORS, "an operator")
     found = parse(SourceOptions, asked)
+    asked = letters_on(asked, found)
     plan, rows_of = _planned(topology, asked, found)
     rows = Rows(plan, found)
     schema = rows.schema()
@@ -131,7 +133,8 @@ def operator_of(
         output = places.output(output)
         fields = {_quoted(field.name): field for field in given_schema}
         schema = StructType([*(fields[name] for name in kept), *schema])
-    operator = OperatorPlan(plan, output, rows_of.name, types_of(rows_of), uuid.uuid4().hex, batch_id, places)
+    letters = found.dead_letter_path
+    operator = OperatorPlan(plan, output, rows_of.name, types_of(rows_of), uuid.uuid4().hex, batch_id, places, letters)
     return columns, operator, schema
 
 

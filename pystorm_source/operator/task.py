@@ -9,6 +9,7 @@ from pystorm_source.operator.kept_columns import Keep, KeptColumns
 from pystorm_source.plan.plan import Plan
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.spark_border import spark_border
+from pystorm_source.source.task.dead_letter_file import letters_kept
 from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task, spout_of
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
@@ -18,7 +19,8 @@ from pystorm_source.worker.output import OutputPlan
 class OperatorPlan:
     """What travels into each task. ``input``: the component that is the Input. ``columns``: names of its fields and
     their Arrow types, None for any. ``applied``: differs for each ``apply``. ``batch_id``: the user's, where Spark
-    tells tasks none. ``keep``: what rows repeat of Spark's columns; without it these are the Input's."""
+    tells tasks none. ``keep``: what rows repeat of Spark's columns; without it these are the Input's. ``letters``:
+    option topology.dead.letter.path."""
 
     plan: Plan
     output: OutputPlan
@@ -27,6 +29,7 @@ class OperatorPlan:
     applied: str
     batch_id: int | None = None
     keep: Keep | None = None
+    letters: str = ""
 
 
 def task_function(operator: OperatorPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -52,7 +55,10 @@ def run_task(made: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
 
 def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     place = place_of_task(operator.plan.name, operator.applied, operator.batch_id)
-    with warm.borrowed(operator.plan, operator.output, place.run) as worker:
+    with (
+        warm.borrowed(operator.plan, operator.output, place.run) as worker,
+        letters_kept(worker, operator.letters, operator.applied),
+    ):
         if operator.keep is None:
             with fed(worker, operator.input, place, InputFeed(batches, operator.columns)) as rows:
                 yield from rows

@@ -148,12 +148,26 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(name="progress.path", default="")
 
+    dead_letter_path: Annotated[
+        str,
+        Meta(
+            description="A folder that driver and executors share, for dead letters: lines of JSON in a file of the "
+            "task that had them. topology.dead.letter is stream then, and they are no rows."
+        ),
+    ] = msgspec.field(name="topology.dead.letter.path", default="")
+
     @property
     def poll_millis(self) -> int:
         """How long a micro-batch polls spouts without offsets."""
         return 1000 if self.batch_target_millis is None else self.batch_target_millis
 
     def __post_init__(self) -> None:
+        if "://" in self.dead_letter_path:
+            raise OptionError(
+                "option 'topology.dead.letter.path' is a folder of a file system that driver and executors share: name "
+                f"it without scheme. Given: {self.dead_letter_path!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         if "://" in self.progress_path:
             raise OptionError(
                 "option 'progress.path' is a folder on a disk of the driver, which takes appended lines: name it "

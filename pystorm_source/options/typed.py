@@ -97,6 +97,7 @@ ReadOptions = TypedDict(
         "topology.bolt.wait.progressive.level3.sleep.millis": int | None,
         "topology.bolt.wait.strategy": str | None,
         "topology.dead.letter": Literal["fail", "stream", "drop"] | None,
+        "topology.dead.letter.path": str | None,
         "topology.debug": bool | None,
         "topology.enable.message.timeouts": bool | None,
         "topology.environment": str | None,

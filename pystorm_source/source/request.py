@@ -69,6 +69,7 @@ class ReadRequest:
         Raises OptionError, TopologyError or SchemaError with key, value and remedy.
         """
         options = parse(SourceOptions, given)
+        given = letters_on(given, options)
         config = config_of(options.config)
         if plan is None:
             topology = load_topology(_topology_of(options, given))
@@ -261,6 +262,20 @@ def with_options(plan: Plan, config: Mapping[str, Any], given: Mapping[str, str]
     """
     conf = _conf_given(given, options, (component.cls for component in plan.components))
     return plan.configured({**dict(plan.config), **config, **conf})
+
+
+def letters_on(given: Mapping[str, str], options: SourceOptions) -> dict[str, str]:
+    """The options, with what topology.dead.letter.path asks for. Raises OptionError if another one excludes that."""
+    if not options.dead_letter_path:
+        return dict(given)
+    for key, value in given.items():
+        if key.lower() == "topology.dead.letter" and value.lower() != "stream":
+            raise OptionError(
+                f"topology.dead.letter.path writes dead letters into files, and topology.dead.letter={value} leaves "
+                f"none: keep one. Given: {options.dead_letter_path!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
+    return {**given, "topology.dead.letter": "stream"}
 
 
 def in_its_environment(plan: Plan) -> tuple[Plan, tuple[tuple[str, Any], ...]]:

@@ -161,6 +161,9 @@ def _arrow(schema: StructType) -> pa.Schema:
 
 def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
     streams = tuple(Open(*each) for each in plan.open_streams)
+    if options.dead_letter_path:  # they leave by another way
+        _check_no_bolt_takes_letters(plan, options.dead_letter_path)
+        streams = tuple(each for each in streams if each.stream != DEAD_LETTER)
     if not streams:
         raise OptionError(
             "no stream leaves this topology, so it has no rows: give its last bolt `outputs`, such as outputs = "
@@ -195,6 +198,16 @@ def _picked(plan: Plan, options: SourceOptions) -> tuple[Open, ...]:
             code="PYSTORM_STREAM_NOT_FOUND",
         )
     return tuple(fits_name)
+
+
+def _check_no_bolt_takes_letters(plan: Plan, folder: str) -> None:
+    for edge in plan.edges:
+        if edge.stream == DEAD_LETTER.name:
+            raise OptionError(
+                f"bolt {edge.consumer!r} takes the dead letters of {edge.producer!r}: leave topology.dead.letter.path "
+                f"out, or that input of the bolt. Given: {folder!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
 
 
 def _check_dead_letters_read(streams: tuple[Open, ...], ordinary: tuple[Open, ...]) -> None:

@@ -32,8 +32,8 @@ class Retries:
 
     ``send(row)`` emits a row of the stream ``__dead_letter`` and returns whether it has a reader; ``warn(what, text)``
     logs each kind once. ``rules``: component → what its ``topology.retry.on`` says. ``chance``: spreads delays.
-    ``partition``: of the current range, None if the spout has none. Counts ``retries``,
-    ``dead_letters`` and, of these, ``dropped``: those that leave no row.
+    ``partition``: of the current range, None if the spout has none. ``keep(row)``: gets the rows in the place of
+    ``send``, None for none. Counts ``retries``, ``dead_letters`` and, of these, ``dropped``: those that leave no row.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Retries:
         self.component = component
         self.task = task
         self.partition: str | None = None
+        self.keep: Callable[[tuple[Any, ...]], None] | None = None
         self.retries = self.dead_letters = self.dropped = 0
         self._options = options
         self._clock = clock
@@ -148,6 +149,9 @@ class Retries:
     def _bury(self, lost: Failed, drop: str = "") -> bool:
         """Sends the row of a dead letter, or drops it. Returns whether it was sent."""
         streams = self._options.dead_letter == "stream" and not drop
+        if streams and self.keep is not None:
+            self.keep(self._row(lost))
+            return True
         if streams and self._send(self._row(lost)):
             return True
         self.dropped += 1

@@ -198,6 +198,12 @@ class Worker:
         edges = [start, *self._cuts(spouts, partition, start, end), end]
         return list(zip(spouts, pairwise(edges), strict=False))
 
+    def keep_dead_letters(self, keep: Callable[[tuple[Any, ...]], None] | None) -> None:
+        """Dead letters of ``topology.dead.letter=stream`` go there, as rows of the stream, and not out of the worker;
+        None: as ever. ``keep`` is called in turns of spouts, one at a time under the scheduler ``inline`` alone."""
+        for spout in self._all_spouts():
+            spout.instance._pystorm_retries.keep = keep
+
     def _open(self, partition: str, shares: _Shares) -> None:
         for spout, (low, high) in shares:
             self.place.opened(spout.component, partition)

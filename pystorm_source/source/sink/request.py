@@ -15,12 +15,12 @@ from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.source.input_columns import columns_of, refuse_sources_own, types_of
 from pystorm_source.source.interned import interned, pickled
-from pystorm_source.source.request import config_of, in_its_environment, with_options
+from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import arrow_schema
 from pystorm_source.worker.output import OutputPlan
 
-OF_SINKS = ("topology", "config", "progress.path")
+OF_SINKS = ("topology", "config", "progress.path", "topology.dead.letter.path")
 """The keys of ``SourceOptions`` that mean something without offsets, admission and rows that leave."""
 SPARKS_OWN = ("checkpointlocation", "queryname")
 """Keys of ``writeStream`` that Spark hands on to the sink, in lower case."""
@@ -63,13 +63,10 @@ class SinkRequest:
         rows_of = input_of(plan) if plan is not None else None
         if plan is None or rows_of is None:
             return None
-        letters = given[keys[DEAD_LETTER_PATH]] if DEAD_LETTER_PATH in keys else ""
-        own = (*SPARKS_OWN, DEAD_LETTER_PATH)
-        asked = {key: value for key, value in given.items() if key.lower() not in own}
+        asked = {key: value for key, value in given.items() if key.lower() not in SPARKS_OWN}
         refuse_sources_own(asked, OF_SINKS, "a sink")
         found = parse(SourceOptions, asked)
-        if letters:
-            asked = _into_folder(asked, letters)
+        asked, letters = letters_on(asked, found), found.dead_letter_path
         plan, _ = in_its_environment(with_options(plan, config_of(found.config), asked, found))
         return cls(
             plan=plan,
@@ -124,17 +121,6 @@ def no_input(topology: str) -> TopologyError:
 
 def _is_input(component: object) -> bool:
     return isinstance(component, type) and issubclass(component, Input)
-
-
-def _into_folder(asked: Mapping[str, str], letters: str) -> dict[str, str]:
-    for key, value in asked.items():
-        if key.lower() == DEAD_LETTER and value.lower() != "stream":
-            raise OptionError(
-                f"{DEAD_LETTER_PATH} writes dead letters into files, and {DEAD_LETTER}={value} leaves none: keep one. "
-                f"Given: {letters!r}",
-                code="PYSTORM_OPTIONS_CONFLICT",
-            )
-    return {**asked, DEAD_LETTER: "stream"}
 
 
 def _output(plan: Plan, rows_of: str, letters: str) -> OutputPlan:

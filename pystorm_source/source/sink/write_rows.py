@@ -10,8 +10,8 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pystorm_source.clock import SystemClock
 from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.task_report import RangeReport, encode
-from pystorm_source.source.sink.dead_letters import DeadLetterFile, stem_of
 from pystorm_source.source.sink.request import InputColumns, SinkRequest
+from pystorm_source.source.task.dead_letter_file import DeadLetterFile, stem_of
 from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task
 from pystorm_source.worker import warm
 from pystorm_source.worker.worker import Worker

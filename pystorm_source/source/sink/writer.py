@@ -12,13 +12,13 @@ from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, Wri
 from pyspark.sql.types import StructType
 
 from pystorm_source.errors import OptionError
-from pystorm_source.source.sink.dead_letters import move_all, remove_all, stem_of
 from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.source.sink.row_batches import row_batches
 from pystorm_source.source.sink.sink_records import record_of, write_record
 from pystorm_source.source.sink.write_rows import Written, write_rows
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.spark_versions import DataSourceArrowWriter, DataSourceStreamArrowWriter
+from pystorm_source.source.task.dead_letter_file import move_all, remove_all, stem_of
 
 
 class _Sink:

@@ -1,20 +1,30 @@
-"""Files of dead letters: JSON lines, one file for a task that had any, so that a retried task leaves no doubles.
+"""Files of dead letters: JSON lines, one file for a task that had any.
 
-::
+A sink has commits, so that a retried task leaves no doubles::
 
     task:    .<query>-<batch>-part-00003.<attempt>.tmp ── in its commit message ──► driver
     commit:  <query>-<batch>-part-00003.jsonl; what an earlier commit of the same micro-batch has left goes away
+
+Others have none: an attempt that comes to its end renames its file itself, and each attempt has a name of its own::
+
+    task:    .<query>-<batch>-part-00003.<attempt>.tmp ──► <query>-<batch>-part-00003-<attempt>.jsonl
 """
 
 import json
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
+from pyspark import TaskContext
+
+from pystorm_source.api.stream import DEAD_LETTER
+from pystorm_source.source.reports.query_batch import QueryBatch
+from pystorm_source.worker.worker import Worker
 
 
 def stem_of(query: str, batch: int) -> str:
@@ -37,13 +47,15 @@ class DeadLetterFile:
 
     def write(self, rows: pa.RecordBatch) -> None:
         """Appends dead letters. Raises OSError."""
-        if rows.num_rows == 0:
-            return
+        for row in rows.to_pylist():
+            self.append(row)
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Appends a dead letter. Raises OSError."""
         if self._file is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = (self._folder / self._name).open("w", encoding="utf-8")
-        for row in rows.to_pylist():
-            self._file.write(json.dumps(row, default=_text) + "\n")
+        self._file.write(json.dumps(row, default=_text) + "\n")
 
     def close(self) -> None:
         """All of it is on the disk. Raises OSError."""
@@ -52,11 +64,54 @@ class DeadLetterFile:
             os.fsync(self._file.fileno())
             self._file.close()
 
+    def move(self) -> None:
+        """Gives the closed file the name of its attempt. Raises OSError."""
+        if self._file is not None:
+            stem, attempt, _ = self._name[1:].rsplit(".", 2)
+            (self._folder / self._name).replace(self._folder / f"{stem}-{attempt}.jsonl")
+
     def remove(self) -> None:
         """The task has failed."""
         if self._file is not None:
             self._file.close()
             (self._folder / self._name).unlink(missing_ok=True)
+
+
+@contextmanager
+def letters_kept(worker: Worker, folder: str, run: str) -> Iterator[None]:
+    """The worker's dead letters go into a file in ``folder``, which has its name if the block comes to its end, and is
+    removed if not. ``run``: stands for the query in its name, outside of a stream. Empty ``folder``: they go where they
+    ever go.
+
+    Raises OSError.
+    """
+    if not folder:
+        yield
+        return
+    task = TaskContext.get()
+    query = QueryBatch.of(task)
+    stem = stem_of(run, 0) if query is None else stem_of(query.query, query.batch)
+    file = DeadLetterFile(folder, stem, str(task.partitionId()) if task is not None else "0")
+    lock = threading.Lock()
+    is_open = True
+
+    def keep(row: tuple[Any, ...]) -> None:
+        with lock:  # a spout has a thread of its own under topology.scheduler=threads
+            if is_open:
+                file.append(dict(zip(DEAD_LETTER.fields, row, strict=True)))
+
+    worker.keep_dead_letters(keep)
+    try:
+        yield
+        file.close()
+        file.move()
+    except BaseException:
+        with lock:
+            is_open = False
+            file.remove()
+        raise
+    finally:
+        worker.keep_dead_letters(None)
 
 
 def move_all(folder: str, stem: str, names: Iterable[str]) -> None:
