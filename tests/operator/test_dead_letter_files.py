@@ -7,6 +7,7 @@ import pytest
 
 from pystorm_source import apply, read
 from pystorm_source.errors import OptionError
+from pystorm_source.source.task.dead_letter_file import move_all
 from pystorm_source.spouts import DeadLetterSpout, MemorySpout
 from tests.operator import topologies
 from tests.operator.tasks import batches, function_of, rows_of, schedulers
@@ -57,6 +58,16 @@ def test_a_task_leaves_one_file_and_rows_without_dead_letters(tmp_path, schedule
     assert len(list(tmp_path.iterdir())) == 1
     rows_of(function(batches(1, 3)))
     assert len(list(tmp_path.iterdir())) == 1, "a task without dead letters leaves none"
+
+
+def test_a_sink_of_the_same_query_and_folder_lets_them_be(tmp_path):
+    """Its commit removes what an earlier one of the same micro-batch has left."""
+    rows_of(function_of(topologies.DeadLetters, "id: long", **{PATH: str(tmp_path)})(batches(1, 10)))
+    (path,) = tmp_path.iterdir()
+    stem = path.name.removeprefix("rows-").partition("part-")[0]
+    (tmp_path / f"{stem}part-00007.jsonl").write_text("")
+    move_all(str(tmp_path), stem, [])
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @schedulers

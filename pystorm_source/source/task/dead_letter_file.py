@@ -7,7 +7,7 @@ A sink has commits, so that a retried task leaves no doubles::
 
 Others have none: an attempt that comes to its end renames its file itself, and each attempt has a name of its own::
 
-    task:    .<query>-<batch>-part-00003.<attempt>.tmp ──► <query>-<batch>-part-00003-<attempt>.jsonl
+    task:    .rows-<query>-<batch>-part-00003.<attempt>.tmp ──► rows-<query>-<batch>-part-00003-<attempt>.jsonl
 """
 
 import json
@@ -90,7 +90,8 @@ def letters_kept(worker: Worker, folder: str, run: str) -> Iterator[None]:
         return
     task = TaskContext.get()
     query = QueryBatch.of(task)
-    stem = stem_of(run, 0) if query is None else stem_of(query.query, query.batch)
+    # Not as a sink's begin: of the same query and folder that removes all that are not its own.
+    stem = "rows-" + (stem_of(run, 0) if query is None else stem_of(query.query, query.batch))
     file = DeadLetterFile(folder, stem, str(task.partitionId()) if task is not None else "0")
     lock = threading.Lock()
     is_open = True
