@@ -1,9 +1,9 @@
 """Storm-style topologies in Python as a streaming data source for Spark.
 
 Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
-Importing this package imports no pyspark; ``apply``, ``register``, ``read_stream``, ``read``, ``await_query``,
-``explain``, ``progress``, ``show_progress``, ``stacks``, ``ui`` and ``PystormProgressListener`` do when they are first
-used.
+Importing this package imports no pyspark; ``apply``, ``counts_of``, ``register``, ``read_stream``, ``read``,
+``await_query``, ``explain``, ``progress``, ``show_progress``, ``stacks``, ``ui`` and ``PystormProgressListener`` do
+when they are first used.
 """
 
 import importlib
@@ -58,6 +58,7 @@ else:
 
 if TYPE_CHECKING:
     from pystorm_source.operator.apply import apply
+    from pystorm_source.operator.counts_of import counts_of
     from pystorm_source.source.job.await_query import await_query
     from pystorm_source.source.job.explain import explain
     from pystorm_source.source.job.progress import progress
@@ -106,6 +107,7 @@ __all__ = [
     "__version__",
     "apply",
     "await_query",
+    "counts_of",
     "explain",
     "persistent_aggregate",
     "progress",
@@ -133,10 +135,8 @@ def __getattr__(name: str) -> Any:
         return getattr(door, name)
     if name in _STATES:
         return getattr(importlib.import_module("pystorm_source.states"), name)
-    if name == "apply":
-        from pystorm_source.operator.apply import apply
-
-        return apply
+    if name in ("apply", "counts_of"):
+        return getattr(importlib.import_module(f"pystorm_source.operator.{name}"), name)
     if name in ("await_query", "explain", "progress", "show_progress", "stacks", "ui"):
         return getattr(importlib.import_module(f"pystorm_source.source.job.{name}"), name)
     if name == "PystormProgressListener":

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
@@ -9,6 +10,7 @@ from pyspark.sql.types import StructType
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError, given
 from pystorm_source.operator.kept_columns import Keep
+from pystorm_source.operator.report_column import observed, with_column
 from pystorm_source.operator.task import OperatorPlan, task_function
 from pystorm_source.options import SourceOptions, parse
 from pystorm_source.plan import Plan, compile_plan, load_topology
@@ -19,10 +21,10 @@ from pystorm_source.source.interned import pickled
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
-from pystorm_source.source.spark_versions import map_in_arrow
+from pystorm_source.source.spark_versions import arrow_schema, map_in_arrow
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Observation
 
 OF_OPERATORS = ("config", "stream", "streams", "output.batch.rows", "topology.dead.letter.path")
 """The keys of ``SourceOptions`` that mean something without offsets and admission."""
@@ -35,6 +37,7 @@ def apply(
     keep: str | Sequence[str] = (),
     key: Sequence[str] = (),
     batch_id: int | None = None,
+    counts: "str | Observation" = "",
     options: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> "DataFrame":
@@ -56,6 +59,9 @@ def apply(
             none: it gives query, micro-batch, partition and number of the row.
         batch_id (int): the number of the micro-batch for that, in a batch query that is one again after a restart,
             such as inside of ``foreachBatch``. Defaults to the one that Spark tells tasks.
+        counts (str | Observation): the name under which Spark observes what the components do, in
+            ``observedMetrics`` of each micro-batch, or an ``Observation`` in a batch query: ``counts_of`` reads it. An
+            attempt that failed does not count, nor what ``limit()`` cuts off. Defaults to '': none.
         options (Mapping[str, Any]): options of the engine and of components (docs/OPTIONS.md), and of the source's
             ``config``, ``stream``, ``streams``, ``output.batch.rows`` and ``topology.dead.letter.path``. Defaults to
             none.
@@ -65,7 +71,7 @@ def apply(
         DataFrame: the rows of the open stream; a streaming DataFrame if ``df`` is one.
 
     Raises:
-        ArgumentTypeError: ``df`` is no DataFrame, or ``keep`` or ``key`` no names.
+        ArgumentTypeError: ``df`` is no DataFrame, ``keep`` or ``key`` no names, or ``counts`` no name.
         TopologyError: the topology cannot run as it is declared, or does not begin with one ``Input``.
         OptionError: an unknown option, one of sources alone, or a wrong value.
         SchemaError: ``df`` lacks a column or has it in another type, ``keep`` names a field of the topology's rows, or
@@ -91,16 +97,23 @@ def apply(
             f"the DataFrame comes first: apply(df, Words). Given: apply({given(df)}, {given(topology)})",
             code="PYSTORM_WRONG_TYPE",
         )
+    if not isinstance(counts, str) and type(counts).__name__ != "Observation":
+        raise ArgumentTypeError(
+            f"counts is a name, or a pyspark.sql.Observation. Given: {given(counts)}", code="PYSTORM_WRONG_TYPE"
+        )
     columns, operator, schema = operator_of(
         df.schema, topology, option_texts(keywords, options or {}), keep, key, batch_id
     )
+    if counts:
+        operator, schema = replace(operator, counted=arrow_schema(schema)), with_column(schema)
     try:
         function = task_function(operator)
     except Exception:
         check_picklable(operator.plan, pickled)
         raise
     use_this_python(df.sparkSession)
-    return map_in_arrow(df.select(*columns), function, schema)
+    rows = map_in_arrow(df.select(*columns), function, schema)
+    return observed(rows, counts) if counts else rows
 
 
 def operator_of(
@@ -110,8 +123,10 @@ def operator_of(
     keep: str | Sequence[str] = (),
     key: Sequence[str] = (),
     batch_id: int | None = None,
+    any_columns: bool = False,
 ) -> tuple[list[str], OperatorPlan, StructType]:
     """The columns that tasks get of a DataFrame of that schema, quoted; what they do; the schema of their rows.
+    ``any_columns``: the DataFrame is not known.
 
     Raises as ``apply``.
     """
@@ -122,7 +137,7 @@ def operator_of(
     rows = Rows(plan, found)
     schema = rows.schema()
     output = rows.output(schema)
-    inputs = list(map(_quoted, columns_of(given_schema, rows_of)))
+    inputs = [] if any_columns else list(map(_quoted, columns_of(given_schema, rows_of)))
     kept = list(map(_quoted, _kept_names(keep, given_schema.names, schema.names)))
     keys = list(map(_quoted, _named("key", key, given_schema.names)))
     columns = list(dict.fromkeys([*inputs, *kept, *keys]))

@@ -4,15 +4,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 
+from pystorm_source.clock import SystemClock
 from pystorm_source.operator.kept_columns import Keep, KeptColumns
+from pystorm_source.operator.report_column import MOST_REPORT, OPERATOR, with_report
 from pystorm_source.plan.plan import Plan
 from pystorm_source.source.interned import interned, pickled
+from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.task.dead_letter_file import letters_kept
 from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task, spout_of
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
+from pystorm_source.worker.worker import Worker
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,7 @@ class OperatorPlan:
     """What travels into each task. ``input``: the component that is the Input. ``columns``: names of its fields and
     their Arrow types, None for any. ``applied``: differs for each ``apply``. ``batch_id``: the user's, where Spark
     tells tasks none. ``keep``: what rows repeat of Spark's columns; without it these are the Input's. ``letters``:
-    option topology.dead.letter.path."""
+    option topology.dead.letter.path. ``counted``: of the rows, if a report is to follow them."""
 
     plan: Plan
     output: OutputPlan
@@ -30,6 +35,7 @@ class OperatorPlan:
     batch_id: int | None = None
     keep: Keep | None = None
     letters: str = ""
+    counted: pa.Schema | None = None
 
 
 def task_function(operator: OperatorPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -59,11 +65,36 @@ def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator
         warm.borrowed(operator.plan, operator.output, place.run) as worker,
         letters_kept(worker, operator.letters, operator.applied),
     ):
-        if operator.keep is None:
-            with fed(worker, operator.input, place, InputFeed(batches, operator.columns)) as rows:
-                yield from rows
-            return
-        kept = KeptColumns(operator.keep, worker, spout_of(worker, operator.input))
-        feed = InputFeed(batches, operator.columns, kept.took)
-        with fed(worker, operator.input, place, feed, kept.key if kept.has_key else None) as rows:
-            yield from map(kept.filled, rows)
+        kept = None
+        if operator.keep is not None:
+            kept = KeptColumns(operator.keep, worker, spout_of(worker, operator.input))
+        feed = InputFeed(batches, operator.columns) if kept is None else InputFeed(batches, operator.columns, kept.took)
+        clock = SystemClock()
+        began = clock.monotonic()
+        with fed(worker, operator.input, place, feed, kept.key if kept is not None and kept.has_key else None) as rows:
+            filled = rows if kept is None else map(kept.filled, rows)
+            if operator.counted is None:
+                yield from filled
+                return
+
+            def report() -> bytes:
+                return _report(operator, worker, feed.rows, place.partition, clock.monotonic() - began)
+
+            yield from with_report(filled, report, operator.counted)
+
+
+def _report(operator: OperatorPlan, worker: Worker, rows: int, partition: str, seconds: float) -> bytes:
+    task = TaskContext.get()
+    report = RangeReport.of(
+        worker.last_run(),
+        batch=OPERATOR,
+        spout=operator.input,
+        partition=partition,
+        start=0,
+        end=rows,
+        attempt=task.attemptNumber() if task is not None else 0,
+        offsets=rows,
+        seconds=seconds,
+        components=worker.last_components(),
+    )
+    return encode(report, MOST_REPORT)

@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "top",
         "cython_core",
     },
-    "operator": {"source", "worker", "journal", "types", "plan", "api", "options", "top", "cython_core"},
+    "operator": {"source", "records", "worker", "journal", "types", "plan", "api", "options", "top", "cython_core"},
     "stages": {"source", "worker", "journal", "spouts", "types", "plan", "api", "options", "top", "cython_core"},
     "states": {"source", "top"},
     "records": {"top"},

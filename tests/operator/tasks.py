@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -9,12 +10,15 @@ import pytest
 from pystorm_source.operator import apply as door
 from pystorm_source.operator.task import task_function
 from pystorm_source.source.ddl import parse_type
+from pystorm_source.source.spark_versions import arrow_schema
 
 
-def function_of(topology, schema="id: long, text: string", keep=(), key=(), **options):
+def function_of(topology, schema="id: long, text: string", keep=(), key=(), counted=False, **options):
     """What Spark calls in a task, as apply() makes it for a DataFrame of that schema."""
     given, _ = parse_type(f"struct<{schema}>", "the DataFrame")
-    columns, operator, _ = door.operator_of(given, topology, door.option_texts(options, {}), keep, key)
+    columns, operator, rows = door.operator_of(given, topology, door.option_texts(options, {}), keep, key)
+    if counted:
+        operator = replace(operator, counted=arrow_schema(rows))
     function = task_function(operator)
     names = [column.strip("`") for column in columns]
     return lambda batches: function(batch.select(names) for batch in batches)

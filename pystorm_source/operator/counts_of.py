@@ -1,0 +1,71 @@
+"""What the components of an operator have done, from what Spark has observed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from pystorm_source.api.topology import Topology
+from pystorm_source.errors import ArgumentTypeError, given
+from pystorm_source.operator.apply import operator_of
+from pystorm_source.operator.report_column import OPERATOR, REPORTS
+from pystorm_source.records.record import TopologyProgress
+from pystorm_source.source.register import option_texts
+from pystorm_source.source.reports.query_counts import QueryCounts
+from pystorm_source.source.reports.task_report import decode
+
+
+def counts_of(
+    topology: type[Topology] | str,
+    seen: Mapping[str, Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> TopologyProgress:
+    """What the components of an operator have done in a micro-batch, or a batch query, as ``progress`` tells it of a
+    source: executed, emitted, acked, failed, latencies, errors, and the bottleneck.
+
+    Args:
+        topology (type[Topology] | str): the class that ``apply`` had, or "package.module:Class".
+        seen (Mapping[str, Any]): ``query.lastProgress.observedMetrics["name"].asDict()`` of ``apply(df, Topology,
+            counts="name")``, or ``Observation.get``.
+        options (Mapping[str, Any]): options as ``apply`` had them, where they change components or their instances.
+            Defaults to none.
+        **keywords (Any): more of them.
+
+    Returns:
+        TopologyProgress: the counts, added up over all tasks.
+
+    Raises:
+        ArgumentTypeError: something else was observed.
+        TopologyError: the topology cannot run as it is declared, or does not begin with one ``Input``.
+
+    Example:
+        >>> from pyspark.sql import Observation
+        >>> from pystorm_source import Bolt, Input, Topology, apply, counts_of
+        >>> class Double(Bolt):
+        ...     outputs = ["twice long"]
+        ...     def process(self, tup):
+        ...         self.emit([2 * tup.values.n])
+        >>> class Doubles(Topology):
+        ...     rows = Input.spec(["n long"])
+        ...     double = Double.spec(inputs=[rows])
+        >>> seen = Observation("doubles")
+        >>> doubled = apply(spark.range(10).withColumnRenamed("id", "n"), Doubles, counts=seen).collect()
+        >>> counts_of(Doubles, seen.get).component("double").batch.executed
+        10
+    """
+    if REPORTS not in seen:
+        raise ArgumentTypeError(
+            "counts_of() takes what apply(df, Topology, counts='name') has observed: "
+            "query.lastProgress.observedMetrics['name'].asDict(), or Observation.get. "
+            f"Given: {given(seen)}",
+            code="PYSTORM_WRONG_TYPE",
+        )
+    asked = option_texts(keywords, options or {})
+    _, operator, _ = operator_of(StructType(), topology, asked, any_columns=True)
+    counts = QueryCounts(operator.plan, operator.output, "")
+    counts.begin(OPERATOR, len(seen[REPORTS]))
+    for text in seen[REPORTS]:
+        counts.add(decode(text.encode(), 0.0))
+    return counts.topology() or TopologyProgress(name=operator.plan.name)
