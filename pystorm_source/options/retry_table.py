@@ -1,9 +1,9 @@
 """The value of ``topology.retry.on``: which exceptions are worth a retry."""
 
-import json
 from collections.abc import Mapping
 
 from pystorm_source.errors import OptionError, given, nearest
+from pystorm_source.json_values import json_of
 
 KEY = "topology.retry.on"
 VERDICTS = ("retry", "never")
@@ -13,7 +13,7 @@ def retry_table(value: Mapping[str, str] | str) -> dict[str, str]:
     """Name of an exception → ``retry`` or ``never``; of text: a JSON object. Raises OptionError for anything else."""
     if isinstance(value, str):
         try:
-            value = json.loads(value) if value.strip() else {}
+            value = json_of(value) if value.strip() else {}
         except ValueError:
             raise _refused("is no JSON", value, 'give an object such as {"ValueError": "never"}') from None
     if not isinstance(value, Mapping):

@@ -290,7 +290,9 @@ def test_a_misspelt_verdict_is_refused(given):
         parse(EngineOptions, {RETRY_ON: given})
 
 
-@pytest.mark.parametrize("given", ["{", "[]", {"no class": "never"}, 3])
+@pytest.mark.parametrize(
+    "given", ["{", "[]", "[" * 100_000, {"no class": "never"}, 3], ids=lambda given: str(given)[:9]
+)
 def test_what_is_no_table_is_refused(given):
     with pytest.raises(OptionError, match="topology.retry.on"):
         parse(EngineOptions, {RETRY_ON: given})
