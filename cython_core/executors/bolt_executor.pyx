@@ -262,7 +262,8 @@ cdef class BoltExecutor(Executor):
         ps_decref(item)
         self.opened_place = self.place
         anchor_to_tuple(&self.opened_anchor, self.opened)
-        self.opened_by_spout = isinstance(self.opened.payload, BatchSlice) and (<BatchSlice>self.opened.payload).of_spout
+        payload = self.opened.payload
+        self.opened_by_spout = isinstance(payload, BatchSlice) and (<BatchSlice>payload).of_spout
         gather(self.opened)  # while its rows are read, it waits as if queued
         self.opened_at = self.opened_next = 0
         self.opened_rows = None

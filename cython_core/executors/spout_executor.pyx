@@ -406,8 +406,8 @@ cdef class SpoutExecutor(Executor):
 
     cdef int replay_rows(self, BatchSlice values, object tup_id, object where, long long offset, uint32_t emits,
                          object blame, ps_verdict verdict) except -1:
-        """Of a batch that a bolt of batches has failed: each row that did by itself, the others as they were. As long as
-        it is not known which rows these are, all together; instead of giving all up, each by itself, which is no
+        """Of a batch that a bolt of batches has failed: each row that did by itself, the others as they were. As long
+        as it is not known which rows these are, all together; instead of giving all up, each by itself, which is no
         attempt of it."""
         cdef BatchSlice each = None
         cdef Py_ssize_t i
@@ -437,8 +437,8 @@ cdef class SpoutExecutor(Executor):
 
     cdef int replay_singly(self, BatchSlice values, Tuple failed, object tup_id, object where, long long offset,
                            uint32_t emits, object blame, ps_verdict verdict) except -1:
-        """Of a batch of which a bolt of rows has failed a tuple: each row by itself. It is an attempt of the row that the
-        tuple stems from alone: else rows that fail one after the other would use up each other's attempts."""
+        """Of a batch of which a bolt of rows has failed a tuple: each row by itself. It is an attempt of the row that
+        the tuple stems from alone: else rows that fail one after the other would use up each other's attempts."""
         cdef Py_ssize_t i, whose = -1 if failed.roots is not None else values.find(place_of_offset(failed.offset))
         for i in range(values.count):
             self.replay_values(

@@ -8,8 +8,8 @@ from cython_core.tuples.tuple cimport TupleBatch
 
 
 cdef enum:
-    # Offsets of a tuple of a range: at least 0 are known, -1 is none. A batch has no offset of its own, and neither have
-    # its rows; from FIRST_PLACE down the offset says which row of a spout's batch a tuple stems from.
+    # Offsets of a tuple of a range: at least 0 are known, -1 is none. A batch has no offset of its own, and neither
+    # have its rows; from FIRST_PLACE down the offset says which row of a spout's batch a tuple stems from.
     SOMEWHERE = -2
     FIRST_PLACE = -3
 
