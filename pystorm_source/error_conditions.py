@@ -74,6 +74,7 @@ Code = Literal[
     "PYSTORM_JOURNAL_OF_OTHER_FIELDS",
     "PYSTORM_JOURNAL_UNREACHABLE",
     "PYSTORM_ATTEMPT_SUPERSEDED",
+    "PYSTORM_PERMITS_UNREACHABLE",
     "PYSTORM_DATA_LOST",
     # map states
     "PYSTORM_BATCH_BEHIND_STATE",
@@ -437,6 +438,13 @@ CONDITIONS: dict[Code, Condition] = {
         "WorldError",
         "Another attempt of the same Spark task was quicker.",
         "Nothing: Spark takes no notice of this one, or tries again.",
+    ),
+    "PYSTORM_PERMITS_UNREACHABLE": Condition(
+        "WorldError",
+        "A bolt takes permits of `topology.rate.limit`, and its task cannot reach the process on the driver that gives "
+        "them.",
+        "Open the way by `feedback.host` and `feedback.port`, or give each task a fixed share by "
+        "`topology.rate.limit.tasks`.",
     ),
     "PYSTORM_DATA_LOST": Condition(
         "DataLossError",

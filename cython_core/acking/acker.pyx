@@ -17,6 +17,8 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t
 
+from cython_core.timing.timing_wheel cimport to_nanos, to_seconds
+
 import os
 
 cdef uint64_t LOST = 0xFFFFFFFFFFFFFFFF
@@ -58,7 +60,7 @@ cdef class Acker:
         return self.paused_at if self.paused_at > 0 else self.read_running_clock()
 
     cdef uint64_t read_running_clock(self) except? 0:
-        cdef uint64_t nanos = ps_coarse_nanos() if self.monotonic is None else <uint64_t>(self.monotonic() * 1e9)
+        cdef uint64_t nanos = ps_coarse_nanos() if self.monotonic is None else to_nanos(self.monotonic())
         return nanos - self.acker.paused
 
     cdef int pause(self) except -1:
@@ -101,7 +103,7 @@ cdef class Acker:
     def next_expiry(self):
         """When the next tree may time out, a reading of the clock in seconds; infinity: none will."""
         cdef uint64_t nanos = ps_acker_next_expiry(&self.acker)
-        return float("inf") if nanos == PS_NO_TIMEOUT else (nanos + self.acker.paused) / 1e9
+        return float("inf") if nanos == PS_NO_TIMEOUT else to_seconds(nanos + self.acker.paused)
 
     @property
     def failed(self):

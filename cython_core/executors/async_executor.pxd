@@ -38,6 +38,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef int rest(self, double seconds) except -1
     cdef long serve(self) except -1
     cdef int start_request(self, Tuple tup, object coroutine, str method, double now) except -1
+    cdef int restart_resumed(self) except -1
     cdef long settle_finished(self) except -1
     cdef int end_request(self, AsyncRequest request) except -1
     cdef int adapt(self, AsyncRequest request, bint refused) except -1

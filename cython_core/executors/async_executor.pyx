@@ -258,6 +258,8 @@ cdef class AsyncExecutor(BoltExecutor):
         if self.in_flight > 0:
             self.purgatory.advance(self.monotonic() - self.rested)
             self.fail_expired()
+        if self.line.resumed:
+            self.restart_resumed()
         if self.look_timer.due:
             self.cancel_lost()
         if self.grace_timer.due:
@@ -265,6 +267,17 @@ cdef class AsyncExecutor(BoltExecutor):
         if self.collector.failed is not None:
             self.raise_tuple_failed("fail", None)
         return ended
+
+    cdef int restart_resumed(self) except -1:
+        """Requests have waited for the engine: they begin here."""
+        cdef AsyncRequest request
+        cdef double now = self.monotonic() - self.rested
+        while self.line.resumed:
+            request = <AsyncRequest>self.line.resumed.pop()
+            if request.outcome == PENDING and not request.paused:
+                request.begun = now
+                self.purgatory.restart(request, now)
+        return 0
 
     cdef long settle_finished(self) except -1:
         cdef long ended = 0

@@ -14,6 +14,7 @@ cdef class RequestLine:
     cdef unsigned long thread       # that turns the loop
     cdef object finished            # deque of requests whose coroutine has ended, not yet settled by the executor
     cdef list expired               # requests that have run out of time, the same
+    cdef list resumed               # requests whose time is to run anew, the same
     cdef list strays                # (request, error): emits that were refused because its process() has returned
     cdef bint ordered
 
@@ -25,6 +26,7 @@ cdef class AsyncRequest(DelayedOperation):
     cdef RequestLine line
     cdef str method                 # that its coroutine is a call of
     cdef double begun               # the clock without the time between runs, in seconds
+    cdef bint paused                # its time does not run
     cdef bint leads                 # what it emits leaves at once
     cdef bint done
     cdef bint has_emitted

@@ -20,8 +20,9 @@ from cpython.pythread cimport PyThread_get_thread_ident
 from cython_core.routing.bolt_base cimport BoltBase
 from cython_core.routing.bolt_output_collector cimport BoltOutputCollector
 from cython_core.routing.output_collector cimport name_of, set_current_collector
-from cython_core.timing.purgatory cimport CANCELLED, EXPIRED, DelayedOperation
-from cython_core.tuples.tuple cimport OPEN, Tuple
+from cython_core.timing.purgatory cimport CANCELLED, EXPIRED, PENDING, DelayedOperation
+from cython_core.timing.timing_wheel cimport ps_wheel_cancel
+from cython_core.tuples.tuple cimport OPEN, Tuple, gather, take_gathered
 
 from cython_core.arrow.row_error import coded, shown
 
@@ -36,6 +37,7 @@ cdef class RequestLine:
         self.ordered = ordered
         self.finished = deque()
         self.expired = []
+        self.resumed = []
         self.strays = []
 
 
@@ -142,6 +144,34 @@ cdef AsyncRequest request_of(object bolt):
     """The request of this bolt in whose context the caller runs, or None."""
     cdef AsyncRequest request = <AsyncRequest>get_value(REQUEST)
     return request if request is not None and request.line.collector.instance is bolt else None
+
+
+def pause_request(bolt):
+    """In a call of ``process``: it begins to wait for the engine. Neither its time nor that of its tuple's tree runs, as
+    for a tuple in a queue. Returns what to give to ``resume_request``; None if the caller is in no call of that bolt."""
+    cdef AsyncRequest request = request_of(bolt)
+    if request is None or request.outcome != PENDING or request.paused:
+        return None
+    request.paused = True
+    if request.ward is not None:
+        ps_wheel_cancel(&request.ward.wheel, &request.timer)
+    gather(request.tup)
+    return request
+
+
+def resume_request(AsyncRequest request not None):
+    """It waits no longer: its time begins anew."""
+    request.paused = False
+    take_gathered(request.tup)
+    if request.outcome == PENDING:
+        request.line.resumed.append(request)
+        request.line.loop.wake()
+
+
+def request_has_expired(bolt):
+    """Whether the call of ``process`` in whose context the caller runs has taken longer than it may."""
+    cdef AsyncRequest request = request_of(bolt)
+    return request is not None and request.outcome == EXPIRED
 
 
 cdef class AsyncBase(BoltBase):

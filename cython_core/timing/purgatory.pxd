@@ -46,6 +46,7 @@ cdef class Purgatory:
     cdef uint64_t now           # nanoseconds, as last given
     cdef uint64_t advanced(self, object now) except? 0
     cdef int watch(self, DelayedOperation operation, object key) except -1
+    cdef int restart(self, DelayedOperation operation, double now) except -1
     cdef int start_timer(self, DelayedOperation operation) except -1
     cdef int tidy(self, object key, Watchers watchers) except -1
     cdef int purge_where_due(self) except -1

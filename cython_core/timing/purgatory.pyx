@@ -222,6 +222,12 @@ cdef class Purgatory:
             expire(operation)
         return 0
 
+    cdef int restart(self, DelayedOperation operation, double now) except -1:
+        """The time of a pending operation that it watches begins anew."""
+        ps_wheel_cancel(&self.ward.wheel, &operation.timer)
+        self.advanced(now)
+        return self.start_timer(operation)
+
     def check_and_complete(self, key):
         """Has every operation that the key watches try to complete; how many did. Raises what one of them raises, which
         is watched on, as are those behind it."""

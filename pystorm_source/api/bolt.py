@@ -7,6 +7,7 @@ from cython_core.routing.bolt_base import BoltBase
 from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_final_tick, offset_of_tree
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.limit import Limit
 from pystorm_source.errors import MethodMissingError, given
 
 
@@ -94,6 +95,51 @@ class Bolt(Component, BoltBase):
                 f"has an offset: make a key out of its values. Given: {given(tup)}",
             )
         return str(key)
+
+    def limit(self, name: str) -> Limit:
+        """One call of a service within a rate limit: ``async with self.limit("api"):`` in an ``AsyncBolt``,
+        ``with self.limit("api"):`` in others.
+
+        Entering waits for a permit of ``topology.rate.limit``, which all tasks of the query share. The time until then
+        counts for no time-out. How the block ends tells the limit's circuit breaker whether the service works
+        (docs/EFFECTS.md).
+
+        Args:
+            name (str): a name of ``topology.rate.limit``.
+
+        Returns:
+            Limit: to enter once.
+
+        Raises:
+            ArgumentError: no such name.
+            RuntimeError: the bolt is in no running topology.
+
+        Example:
+            >>> import asyncio
+            >>> from pystorm_source import AsyncBolt, Topology
+            >>> from pystorm_source.spouts import MemorySpout
+            >>> from pystorm_source.testing import run_topology
+            >>> class Ask(AsyncBolt):
+            ...     outputs = ["n long"]
+            ...     async def process(self, tup):
+            ...         async with self.limit("api"):
+            ...             await asyncio.sleep(0.05)  # a call of the service
+            ...         self.emit([tup.values.n])
+            >>> class Asks(Topology):
+            ...     config = {"topology.rate.limit": {"api": "100/s"}}
+            ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(50)])
+            ...     ask = Ask.spec(inputs=[numbers])
+            >>> len(run_topology(Asks).rows("ask"))
+            50
+        """
+        if self._pystorm_limits is None:
+            raise coded(
+                RuntimeError,
+                "PYSTORM_EMIT_OUTSIDE_OF_RUN",
+                f"{type(self).__name__}.limit: the bolt is in no running topology: run it by run_topology, or by "
+                f"Spark. Given: {given(name)}",
+            )
+        return Limit(self, self._pystorm_limits.permits(name))
 
     @staticmethod
     def is_tick(tup: Tuple) -> bool:

@@ -73,6 +73,7 @@ class Component:
     _pystorm_errors: ErrorLog | None = None  # of the worker
     _pystorm_options: EngineOptions | None = None  # of the plan
     _pystorm_place: Any = None  # the worker's InputPlace
+    _pystorm_limits: Any = None  # the worker's WorkerLimits
 
     def __init__(
         self,

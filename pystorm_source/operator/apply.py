@@ -18,13 +18,16 @@ from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.input_columns import columns_of, places_of, refuse_sources_own, types_of
 from pystorm_source.source.interned import pickled
+from pystorm_source.source.leases.checks import SPECULATION, refuse_speculation, refuse_without_server
+from pystorm_source.source.leases.operator_leases import endpoint_of
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
+from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import arrow_schema, map_in_arrow
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import DataFrame, Observation, SparkSession
 
 OF_OPERATORS = ("config", "stream", "streams", "output.batch.rows", "topology.dead.letter.path")
 """The keys of ``SourceOptions`` that mean something without offsets and admission."""
@@ -106,6 +109,7 @@ def apply(
     )
     if counts:
         operator, schema = replace(operator, counted=arrow_schema(schema)), with_column(schema)
+    operator = replace(operator, permits_from=_permits_of(operator.plan, df.sparkSession))
     try:
         function = task_function(operator)
     except Exception:
@@ -168,6 +172,24 @@ def _planned(topology: type[Topology] | str, asked: Mapping[str, str], found: So
     refuse_tables_of_main(plan)
     plan, _ = in_its_environment(with_options(plan, config_of(found.config), asked, found))
     return plan, rows_of
+
+
+def _permits_of(plan: Plan, spark: "SparkSession") -> ReportEndpoint | None:
+    """Where tasks get permits of the plan's limits; None if it has none, or each task has a fixed share.
+
+    Raises OptionError if limits cannot hold.
+    """
+    if not plan.options.limits:
+        return None
+    try:
+        context = spark.sparkContext
+    except Exception:  # Spark Connect has none: this process is none that tasks can reach
+        refuse_without_server(plan.options, "apply() over Spark Connect")
+        return None
+    refuse_speculation(plan.options, context.getConf().get(SPECULATION, "false"))
+    if plan.options.rate_limit_tasks is not None:
+        return None
+    return endpoint_of(plan.name, plan.options, context.master or "")
 
 
 def _quoted(name: str) -> str:

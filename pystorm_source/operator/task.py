@@ -11,6 +11,8 @@ from pystorm_source.operator.kept_columns import Keep, KeptColumns
 from pystorm_source.operator.report_column import MOST_REPORT, OPERATOR, with_report
 from pystorm_source.plan.plan import Plan
 from pystorm_source.source.interned import interned, pickled
+from pystorm_source.source.leases.task_lessor import lease
+from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.task.dead_letter_file import letters_kept
@@ -25,7 +27,8 @@ class OperatorPlan:
     """What travels into each task. ``input``: the component that is the Input. ``columns``: names of its fields and
     their Arrow types, None for any. ``applied``: differs for each ``apply``. ``batch_id``: the user's, where Spark
     tells tasks none. ``keep``: what rows repeat of Spark's columns; without it these are the Input's. ``letters``:
-    option topology.dead.letter.path. ``counted``: of the rows, if a report is to follow them."""
+    option topology.dead.letter.path. ``counted``: of the rows, if a report is to follow them. ``permits_from``: of
+    rate limits."""
 
     plan: Plan
     output: OutputPlan
@@ -36,6 +39,7 @@ class OperatorPlan:
     keep: Keep | None = None
     letters: str = ""
     counted: pa.Schema | None = None
+    permits_from: ReportEndpoint | None = None
 
 
 def task_function(operator: OperatorPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -65,6 +69,7 @@ def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator
         warm.borrowed(operator.plan, operator.output, place.run) as worker,
         letters_kept(worker, operator.letters, operator.applied),
     ):
+        lease(worker, place.run, operator.permits_from)
         kept = None
         if operator.keep is not None:
             kept = KeptColumns(operator.keep, worker, spout_of(worker, operator.input))

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from pystorm_source.errors import OptionError
+from pystorm_source.options.rate_limit import RateLimit, rate_limits
 from pystorm_source.options.retry_table import retry_table
 from pystorm_source.options.table import Options, fields_of
 
@@ -302,6 +303,40 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             "it is installed."
         ),
     ] = msgspec.field(name="topology.async.loop", default="auto")
+    rate_limit: Annotated[
+        dict[str, str] | str,
+        Meta(
+            description="How often all tasks of the query together may call a service: a JSON object of names and "
+            'rates, such as {"api": "100/s", "mail": "30/m"}: a number of calls in any s, m, h, d, or several of '
+            "them (500/10s). Bolts take a permit by Bolt.limit(name). Tasks get them from a process on the driver."
+        ),
+    ] = msgspec.field(name="topology.rate.limit", default="")
+    rate_limit_tasks: Annotated[
+        Annotated[int, Meta(ge=1, le=1 << 20)] | None,
+        Meta(
+            description="Each task takes a fixed share of each limit, one of so many, and asks no other process. Give "
+            "the number of tasks that run at a time, at most: with more the limit does not hold, with fewer it is not "
+            "used. Needed for sinks, batch reads, feedback=off and Spark Connect."
+        ),
+    ] = msgspec.field(name="topology.rate.limit.tasks", default=None)
+    breaker_percent: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100,
+            description="Share of calls within a limit that fail, in percent, at which there are none for a while: of "
+            "the last second's, of ten at least. Then one call tries whether the service works again. 0: never.",
+        ),
+    ] = msgspec.field(name="topology.circuit.breaker.percent", default=50)
+    breaker_pause_secs: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=3600,
+            description="Seconds for which a service whose calls fail is not called; doubled if the one call that "
+            "tries it then fails, too, up to a minute.",
+        ),
+    ] = msgspec.field(name="topology.circuit.breaker.pause.secs", default=5.0)
     environment: Annotated[
         str,
         Meta(
@@ -386,12 +421,18 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         return retry_table(self.retry_on)
 
     @property
+    def limits(self) -> dict[str, RateLimit]:
+        """``rate_limit`` as limits by name. Raises OptionError for what is none."""
+        return rate_limits(self.rate_limit)
+
+    @property
     def lint_off_codes(self) -> list[str]:
         """The codes in ``lint_off``."""
         return [code.strip() for code in self.lint_off.split(",") if code.strip()]
 
     def __post_init__(self) -> None:
         retry_table(self.retry_on)
+        rate_limits(self.rate_limit)
         for code in self.lint_off_codes:
             if code not in LINT_CODES:
                 raise OptionError(

@@ -6,6 +6,7 @@
     driver/                    answers Spark's calls during a query, in the planner and in the runner process
       ├── admission/           how much the next micro-batch reads
       ├── reports/             reports of tasks to the driver
+      ├── leases/              permits of rate limits, from the driver to the tasks
       └── task/                a range of a partition: its journey to a task, and its reading there
     sink/                      a topology that Spark writes to: writers, the task, records and dead letters
     request, rows, ddl         every option read once, the topology compiled, the columns: frozen, goes into each task

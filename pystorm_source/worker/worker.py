@@ -21,6 +21,7 @@ from cython_core.schedulers.wait_strategy import WaitStrategy
 from pystorm_source.api.component_log import ErrorLog
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import InternalError, TopologyError
+from pystorm_source.limits.worker_limits import WorkerLimits
 from pystorm_source.options.wait_strategy import WaitSituation, wait_strategy
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.advice import Advice
@@ -76,9 +77,11 @@ class Worker:
         self._scheduler = self._new_scheduler(seed)
         self._error_log = ErrorLog(self.clock)
         self.place = InputPlace(plan.name)
+        self.limits = WorkerLimits(engine, self.clock)
         for executor in self.executors:
             executor.instance._pystorm_errors = self._error_log
             executor.instance._pystorm_place = self.place
+            executor.instance._pystorm_limits = self.limits
             executor.instance._pystorm_metrics = {}
             executor.instance._pystorm_reported = executor.reported
         self._calls = ComponentCalls(self._scheduler, self.executors, engine.timeout_seconds or DEFAULT_SECONDS)

@@ -387,6 +387,11 @@ def test_trident(spark, tmp_path):
     assert names["partitioned"].isStreaming
 
 
+def test_effects(capsys):
+    run(None, "docs/EFFECTS.md")
+    assert capsys.readouterr().out == "19 ['no such payment']\n"
+
+
 def test_every_python_block_belongs_to_a_test():
     tested = {
         "TRIDENT.md",
@@ -402,6 +407,7 @@ def test_every_python_block_belongs_to_a_test():
         "COUNTERS.md",
         "COLUMNS.md",
         "OPERATOR.md",
+        "EFFECTS.md",
         "SINK.md",
         "PIPELINE.md",  # test_pipeline
         "COOKBOOK.md",  # test_cookbook, test_connect_recipes

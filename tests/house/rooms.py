@@ -13,15 +13,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cython_core": set(),
     "top": {"cython_core"},
     "options": {"top", "cython_core"},
-    "api": {"options", "top", "cython_core"},
+    "limits": {"options", "top"},
+    "api": {"limits", "options", "top", "cython_core"},
     "plan": {"types", "api", "options", "top", "cython_core"},
     "types": {"top"},
     "formats": {"types", "options", "top"},
     "journal": {"api", "options", "top", "cython_core"},
     "spouts": {"formats", "types", "api", "options", "top", "cython_core"},
     "bolts": {"types", "api", "options", "top", "cython_core"},
-    "worker": {"plan", "types", "api", "options", "top", "cython_core"},
+    "worker": {"limits", "plan", "types", "api", "options", "top", "cython_core"},
     "source": {
+        "limits",
         "observe",
         "records",
         "worker",
@@ -60,6 +62,7 @@ ROOM_OF_FILE = {
 }
 
 _EVERYTHING = {
+    "limits",
     "operator",
     "stages",
     "states",

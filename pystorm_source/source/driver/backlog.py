@@ -32,10 +32,12 @@ class Backlog:
     throttling: Throttling | None = None
     tasks: Mapping[str, Any] | None = None
     """The tasks' reports, as ``ReportSummary`` adds them up."""
+    paused: Mapping[str, float] | None = None
+    """Rate limits whose services are not called now, and for how many seconds."""
 
     def to_json(self, topology: TopologyProgress | None = None) -> dict[str, Any]:
-        """``{"backlog", "backlogByPartition", "limits", "offsets", "tasks", "throttled", "topology", "version"}``, the
-        lag, and the keys of ``Throttling``: JSON values, sorted.
+        """``{"backlog", "backlogByPartition", "limits", "offsets", "pausedMillis", "tasks", "throttled", "topology",
+        "version"}``, the lag, and the keys of ``Throttling``: JSON values, sorted.
 
         ``offsets`` are the heads, ``backlog`` counts the offsets left after the micro-batch now admitted, ``throttled``
         names the partitions that leave a backlog behind, ``limits`` those of the user in force. Partitions are named
@@ -70,6 +72,8 @@ class Backlog:
             report |= self.throttling.to_json()
         if self.tasks is not None:
             report["tasks"] = self.tasks
+        if self.paused:
+            report["pausedMillis"] = {name: round(1000 * seconds) for name, seconds in self.paused.items()}
         if topology is not None:
             report["topology"] = to_builtins(fitting(topology, MOST_BYTES - bytes_in_progress(report)))
         return dict(sorted(report.items()))

@@ -50,11 +50,13 @@ from pystorm_source.source.driver.task_packing import estimates, packed
 from pystorm_source.source.driver.throttling import ThrottleLog, Throttling
 from pystorm_source.source.driver.trigger_delay import TriggerDelay
 from pystorm_source.source.hold import is_held
+from pystorm_source.source.leases.checks import refuse_speculation
+from pystorm_source.source.leases.lease_server import LeaseServer
 from pystorm_source.source.offsets import offsets as wire
 from pystorm_source.source.offsets.micro_batch import Waiting, next_offsets, waiting
 from pystorm_source.source.offsets.offsets import Key, Offsets
 from pystorm_source.source.offsets.partition_index import Column, total
-from pystorm_source.source.reports.endpoint import in_runner
+from pystorm_source.source.reports.endpoint import in_runner, parents_command, speculation_of
 from pystorm_source.source.reports.query_counts import QueryCounts
 from pystorm_source.source.reports.questions import QuestionListener
 from pystorm_source.source.reports.receiver import ReportReceiver
@@ -108,7 +110,15 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._began = self._clock.wall()
         self._counts = QueryCounts(request.plan, output, self._run)
         ask_at = partial(QuestionListener.of_run, request.plan.name, self._run)
-        self._receiver = ReportReceiver(options, self._clock, on_report=self._reported, ask_at=ask_at)
+        engine = request.plan.options
+        self._leases = LeaseServer(engine, self._clock) if engine.limits else None
+        self._receiver = ReportReceiver(
+            options,
+            self._clock,
+            on_report=self._reported,
+            ask_at=ask_at,
+            leases=self._leases.answer if self._leases is not None else None,
+        )
         self._recorder = RunRecorder(
             begin_of(request.plan, output, self._run, self._began),
             self._clock,
@@ -121,6 +131,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._controller: AdmissionController | None = None
         self._throttle_log = ThrottleLog(self._clock)
         self._summary = ReportSummary()
+        self._paused: dict[str, float] = {}  # rate limits whose services are not called, and for how many seconds
         self._asked: float | None = None  # when the micro-batch was planned that runs now
         _stop_on_sigterm()
 
@@ -141,6 +152,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if is_held(self._began):  # its job waits for the running micro-batch, to stop the query
             return (self._at or Offsets()).to_json() if start is None else start
         self._recorder.asked()
+        if not self._linted:
+            refuse_speculation(self._request.plan.options, speculation_of(parents_command()))
         if start is None:
             self._warn(
                 "this Spark does not ask a source for a limit: limits hold for every micro-batch, the controller from "
@@ -162,6 +175,8 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._receiver.on:  # as late as possible: the heads have been read meanwhile
             self._counts.await_reports()
         reports = self._reports()
+        # An open circuit breaker: what a micro-batch would do fails. A query with an end would end here instead.
+        self._paused = self._leases.paused() if self._leases is not None else {}
         ends, throttling = self._planned_ends(waits, limits, controller, reports, holds_back)
         section = section_of(controller.state) if controller is not None else None
         if start is None and not self._has_planned:
@@ -169,7 +184,9 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._note_duration(asked, total(waits.head - waits.start), controller)
         planned = next_offsets(at, source, waits, ends, self._request.starting, section)
         tasks = self._summary.to_json(self._receiver.dropped)
-        self._backlog = Backlog(all_waiting, ends, limits, self._snapshots.without_offsets, throttling, tasks)
+        self._backlog = Backlog(
+            all_waiting, ends, limits, self._snapshots.without_offsets, throttling, tasks, self._paused
+        )
         if planned is not at:
             self._has_planned = True
             self._summary.begin()
@@ -271,7 +288,7 @@ class PystormStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         backlog = total(waits.head - waits.start)
         budget = self._budget(controller, waits, reports) if controller is not None else None
         in_force = budget if holds_back else None
-        if self._delay.holds(backlog, limits.minimum):
+        if self._delay.holds(backlog, limits.minimum) or (self._paused and not self._snapshots.frozen):
             ends = waits.start
         else:
             ends = admit(waits, limits, self._spouts.aligns, in_force.offsets if in_force is not None else None)

@@ -18,7 +18,7 @@ import secrets
 import selectors
 import socket
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event
@@ -29,6 +29,8 @@ from pystorm_source.source.reports.protocol import (
     ANSWER,
     ASK,
     HELLO,
+    LEASE,
+    LEASE_HELLO,
     NONCE_BYTES,
     FrameReader,
     FrameRefused,
@@ -86,8 +88,11 @@ class _Connection:
         self.line = line
         self.bytes_left = bytes_left
         self.nonce = b""
-        """For questions; empty before its hello."""
-        self.questions = 0
+        """For what is sent to it; empty before its hello."""
+        self.sent = 0
+        """Frames."""
+        self.is_asked = False
+        """Whether it answers questions: not if it is one for permits."""
 
 
 class _Deadlines(OrderedDict[_Connection, float]):
@@ -110,7 +115,8 @@ class _Deadlines(OrderedDict[_Connection, float]):
 class ConnectionLoop:
     """The loop of a ReportServer's thread: ``arrived`` gets valid reports, ``drop`` the reasons of refused ones.
 
-    ``ask_at``: where questions come from, None for none.
+    ``ask_at``: where questions come from, None for none. ``leases``: answers a wish for permits, of an asker that it
+    tells from others; None: there are none.
     """
 
     def __init__(
@@ -123,7 +129,9 @@ class ConnectionLoop:
         arrived: Callable[[bytes], None],
         drop: Callable[[str], None],
         ask_at: QuestionListener | None = None,
+        leases: Callable[[Hashable, bytes], bytes] | None = None,
     ):
+        self._leases = leases
         self._listener = listener
         self._token = token
         self._limits = limits
@@ -262,31 +270,47 @@ class ConnectionLoop:
 
     def _take(self, connection: _Connection, body: bytes) -> None:
         """The body of a valid frame."""
-        if body.startswith(HELLO):
+        if body.startswith((HELLO, LEASE_HELLO)):
             if not connection.nonce and len(body) == len(HELLO) + NONCE_BYTES:
                 connection.nonce = body[len(HELLO) :]
+                connection.is_asked = body.startswith(HELLO)
+        elif body.startswith(LEASE):
+            self._lease(connection, body[len(LEASE) :])
         elif body.startswith(ANSWER):
             if self._questions is not None:
                 self._questions.answered(connection, body[len(ANSWER) :])
         else:
             self._arrived(body)
 
+    def _lease(self, connection: _Connection, wish: bytes) -> None:
+        try:
+            answer = self._leases(connection, wish) if self._leases is not None else b""
+        except Exception:
+            self._drop("malformed")
+            return
+        if answer:
+            self._send(connection, LEASE + answer)
+
     def _ask_all(self) -> list[_Connection]:
         """Asks every task's process that has said hello; returns those that got the question."""
         return [connection for line in self._lines() for connection in line if self._ask(connection)]
 
     def _ask(self, connection: _Connection) -> bool:
+        return connection.is_asked and self._send(connection, ASK)
+
+    def _send(self, connection: _Connection, body: bytes) -> bool:
+        """Whether it was sent. Nothing waits for a client that does not read."""
         if not connection.nonce:
             return False
-        question = frame(self._token, connection.nonce, connection.questions, ASK)
+        whole = frame(self._token, connection.nonce, connection.sent, body)
         try:
-            sent = connection.socket.send(question)
-        except OSError:  # its questions wait to be read: it will answer to them, or it is gone
+            sent = connection.socket.send(whole)
+        except OSError:  # what was sent before waits to be read: it will answer to that, or it is gone
             return False
-        connection.questions += 1
-        if sent < len(question):
+        connection.sent += 1
+        if sent < len(whole):
             connection.nonce = b""  # what follows would be none of its frames
-        return sent == len(question)
+        return sent == len(whole)
 
     def _after_frame(self, connection: _Connection) -> None:
         line = self._sending if connection.reader.in_frame else self._idle

@@ -74,11 +74,19 @@ def masters_of(command: Sequence[str]) -> list[str]:
 
     Empty if the session was given its master later, or by a file."""
     masters = [after for before, after in pairwise(command) if before == "--master"]
-    for word in command:
-        for prefix in ("spark.master=", "-Dspark.master=", "--conf=spark.master=", "--master="):
-            if word.startswith(prefix):
-                masters.append(word.removeprefix(prefix))
-    return masters
+    masters += [word.removeprefix("--master=") for word in command if word.startswith("--master=")]
+    return masters + _settings(command, "spark.master")
+
+
+def speculation_of(command: Sequence[str]) -> str:
+    """``spark.speculation`` as a command line of Spark sets it last; empty if it does not."""
+    return ["", *_settings(command, "spark.speculation")][-1]
+
+
+def _settings(command: Sequence[str], key: str) -> list[str]:
+    """Every value that a command line of Spark gives a key."""
+    prefixes = (f"{key}=", f"-D{key}=", f"--conf={key}=")
+    return [word.removeprefix(prefix) for word in command for prefix in prefixes if word.startswith(prefix)]
 
 
 def in_runner() -> bool:

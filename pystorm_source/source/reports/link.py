@@ -16,6 +16,9 @@ from pystorm_source.source.reports.protocol import (
     ANSWER,
     ASK,
     GREETING_BYTES,
+    HELLO,
+    LEASE,
+    LEASE_HELLO,
     MOST_ASK,
     NONCE_BYTES,
     FrameReader,
@@ -41,12 +44,21 @@ _CHUNK = 4096
 
 
 class Link:
-    """``answer``: what to send if the runner asks; it may raise."""
+    """``answer``: what to send if the runner asks; it may raise. ``took``: gets the permits that it sends; with it this
+    is a connection for permits alone."""
 
-    def __init__(self, runner: Runner, clock: Clock, answer: Callable[[], bytes] = bytes):
+    def __init__(
+        self,
+        runner: Runner,
+        clock: Clock,
+        answer: Callable[[], bytes] = bytes,
+        took: Callable[[bytes], None] | None = None,
+    ):
         self._runner = runner
         self._clock = clock
         self._answer = answer
+        self._took = took
+        self._kind = HELLO if took is None else LEASE_HELLO
         self._socket: socket.socket | None = None
         self._nonce = b""
         self._sequence = 0
@@ -92,7 +104,7 @@ class Link:
 
     def refresh(self) -> bool:
         """Opens the connection, or sends a hello, so that the runner keeps it."""
-        return self._attempt(hello(self._own_nonce)) if self.is_open else self._attempt(None)
+        return self._attempt(hello(self._own_nonce, self._kind)) if self.is_open else self._attempt(None)
 
     def _attempt(self, body: bytes | None) -> bool:
         if self._clock.monotonic() < self._not_before:
@@ -130,10 +142,13 @@ class Link:
         assert self._socket is not None and self._requests is not None
         try:
             data = self._socket.recv(_CHUNK)
-            asked = [request == ASK for request in self._requests.feed(data)]
+            bodies = list(self._requests.feed(data))
+            for body in bodies:
+                if self._took is not None and body.startswith(LEASE):
+                    self._took(body[len(LEASE) :])
             if not data:
                 self.close()
-            elif any(asked):  # one answer is as good as several
+            elif ASK in bodies:  # one answer is as good as several
                 self._write(ANSWER + self._answer())
         except (OSError, FrameRefused, ValueError) as error:
             logger.debug("the connection to %r is closed: %s", self._runner, error)
@@ -154,7 +169,7 @@ class Link:
         self._own_nonce = secrets.token_bytes(NONCE_BYTES)
         self._requests = FrameReader(self._runner.token, self._own_nonce, MOST_ASK)
         self._socket.settimeout(_DEADLINE_SECONDS)
-        self._write(hello(self._own_nonce))
+        self._write(hello(self._own_nonce, self._kind))
         self._selector.register(self._socket, selectors.EVENT_READ)
 
     def _read(self, size: int, deadline: float) -> bytes:

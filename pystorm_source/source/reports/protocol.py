@@ -7,6 +7,9 @@
     runner → task   a frame, too, with the body b"stacks"                                if a person asks
     task → runner   frame: what its threads do                                           the answer
 
+    task → runner   frame: "l" and what it wants of a rate limit                         on a connection of its own
+    runner → task   frame: "l" and the permits                                           the answer
+
     mac = HMAC-SHA256(token, nonce + sequence (8 bytes, big-endian) + body)
 
 Both sides count the frames of a direction, from 0; the number is in the mac, not on the wire. So a frame is taken at
@@ -17,7 +20,7 @@ The nonce of the runner's frames is the task's: random, in its hello. So no list
 a task answer, and no frame of one direction is one of the other.
 
 The first byte of a task's body tells what it is: ``{`` a report (JSON), ``h`` a hello (and the nonce), ``s`` an answer
-(and JSON).
+(and JSON), ``n`` the hello of a connection for permits, which is not asked, ``l`` a wish for some (and JSON).
 """
 
 import hmac
@@ -31,13 +34,13 @@ MOST_BODY = 64 * 1024
 """Bytes of a report. Too large: a client may fill the driver's memory. Too small: a topology of many components is not
 reported."""
 
-HELLO, ANSWER = b"h", b"s"
-"""How the bodies of a task begin that are no report."""
+HELLO, ANSWER, LEASE_HELLO, LEASE = b"h", b"s", b"n", b"l"
+"""How the bodies of a task begin that are no report; LEASE also the runner's answer to one."""
 ASK = b"stacks"
 """The body of a runner's frame. It stands for nothing else."""
-MOST_ASK = 64
-"""Bytes of the body of a runner's frame. Too large: a runner may fill a task's memory. Too small: no later version can
-ask for more."""
+MOST_ASK = 1024
+"""Bytes of the body of a runner's frame. Too large: a runner may fill a task's memory. Too small: the answer to a wish
+for permits, with the name of its limit, is not taken."""
 
 _MAC_BYTES = 32
 _HEAD = struct.Struct(f"!I{_MAC_BYTES}s")
@@ -65,9 +68,9 @@ def nonce_of(greeted: bytes) -> bytes:
     return greeted[len(MAGIC) :]
 
 
-def hello(nonce: bytes) -> bytes:
+def hello(nonce: bytes, kind: bytes = HELLO) -> bytes:
     """The body of a task's first frame. ``nonce``: as for ``greeting``, for the runner's frames."""
-    return HELLO + nonce
+    return kind + nonce
 
 
 def frame(token: bytes, nonce: bytes, sequence: int, body: bytes) -> bytes:

@@ -3,7 +3,7 @@
 import errno
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.options import SourceOptions
@@ -26,7 +26,7 @@ class ReportReceiver:
 
     If it cannot listen, it logs this once, tries again now and then, and the query goes on without reports. Raises
     nothing. ``here``: whether this process may listen. ``driver_command``: that of the driver's JVM. ``on_report``,
-    ``ask_at``: as the ``ReportServer`` takes them.
+    ``ask_at``, ``leases``: as the ``ReportServer`` takes them.
     """
 
     def __init__(
@@ -37,7 +37,9 @@ class ReportReceiver:
         driver_command: Sequence[str] | None = None,
         on_report: Callable[[TaskReport], None] | None = None,
         ask_at: Callable[[], QuestionListener | None] | None = None,
+        leases: Callable[[Hashable, bytes], bytes] | None = None,
     ):
+        self._leases = leases
         self._ask_at = ask_at
         self._on_report = on_report
         self._host = options.feedback_host
@@ -116,13 +118,18 @@ class ReportReceiver:
         self._retry_at = self._clock.monotonic() + self._retry_after
 
     def _started(self, place: ListenAddress, token: bytes) -> ReportServer:
-        server = ReportServer(place.bind, self._port, token, on_report=self._on_report, ask_at=self._ask_at)
+        server = self._new_server(place.bind, token)
         try:
             server.start()
         except OSError as error:
             # The tasks' name of the driver need not be an address of this machine: a service's name, a gateway.
             if error.errno != errno.EADDRNOTAVAIL or not self._host:
                 raise
-            server = ReportServer("", self._port, token, on_report=self._on_report, ask_at=self._ask_at)
+            server = self._new_server("", token)
             server.start()
         return server
+
+    def _new_server(self, bind: str, token: bytes) -> ReportServer:
+        return ReportServer(
+            bind, self._port, token, on_report=self._on_report, ask_at=self._ask_at, leases=self._leases
+        )

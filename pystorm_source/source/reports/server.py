@@ -7,7 +7,7 @@ no client.
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from threading import Event, Lock, Thread
 
@@ -45,7 +45,9 @@ class ReportServer:
         clock: Clock | None = None,
         on_report: Callable[[TaskReport], None] | None = None,
         ask_at: Callable[[], QuestionListener | None] | None = None,
+        leases: Callable[[Hashable, bytes], bytes] | None = None,
     ):
+        self._leases = leases
         self._on_report = on_report
         self._ask_at = ask_at
         self._bind = (bind_host, port)
@@ -66,7 +68,15 @@ class ReportServer:
         self._address = listener.getsockname()[:2]
         questions = self._ask_at() if self._ask_at is not None else None
         self._connections = ConnectionLoop(
-            listener, self._token, self._limits, self._clock, self._closing, self._arrived, self._drop, questions
+            listener,
+            self._token,
+            self._limits,
+            self._clock,
+            self._closing,
+            self._arrived,
+            self._drop,
+            questions,
+            self._leases,
         )
         self._thread = Thread(target=self._connections.run, name="pystorm-feedback", daemon=True)
         self._thread.start()

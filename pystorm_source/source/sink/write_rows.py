@@ -8,6 +8,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from pystorm_source.clock import SystemClock
+from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.sink.request import InputColumns, SinkRequest
@@ -40,6 +41,7 @@ def write_rows(request: SinkRequest, columns: InputColumns, batches: Iterator[pa
     feed = InputFeed(batches, columns.types)
     try:
         with warm.borrowed(request.plan, request.output, place.run) as worker:
+            lease(worker, place.run, None)
             began = clock.monotonic()
             with fed(worker, request.input, place, feed) as all_rows:
                 for rows in all_rows:

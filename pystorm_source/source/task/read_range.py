@@ -10,6 +10,7 @@ from pyspark.sql.datasource import InputPartition
 
 from pystorm_source.clock import SystemClock
 from pystorm_source.source.interned import interned, pickled
+from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.task.dead_letter_file import letters_kept
@@ -58,6 +59,7 @@ def _rows(request: ReadRequest, output: OutputPlan, partition: RangePartition) -
     clean = False
     try:
         worker = warm.take(request.plan, output, partition.planned.run)
+        lease(worker, partition.planned.run, partition.report_to)
         reporter.begin()  # after it: a worker is built once, which does not count for its rate
         with (
             reporter.answering(worker) if partition.report_to is not None else nullcontext(),

@@ -86,6 +86,12 @@ def _(folder):
     Run(given, checkpoint).trigger()
 
 
+@raises("PYSTORM_PERMITS_UNREACHABLE", "The process on the driver cannot listen, and the topology has a rate limit.")
+def _():
+    given = {"topology": "tests.docs.errors.examples:Numbers", "topology.rate.limit": '{"api": "10/s"}'}
+    ran(given)
+
+
 @raises("PYSTORM_FILE_UNREADABLE", "The directory was unmounted while a query followed its files.")
 def _(folder):
     mounted = folder / "logs"

@@ -15,6 +15,7 @@ from pystorm_source.source.admission import UNBOUNDED
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.driver.stream_reader import PystormStreamReader
 from pystorm_source.source.offsets.offsets import sealed
+from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.spark_versions import default_read_limit
 from pystorm_source.source.task.read_range import TaskReader
 from pystorm_source.worker import warm
@@ -508,3 +509,28 @@ def test_metadata(world):
         ("a", 12, "doubled", "default", "a", 6),
     }
     assert {row[4] for row in done.rows[0]} <= {2, 3}
+
+
+def test_no_micro_batch_is_planned_while_a_circuit_breaker_is_open(world):
+    clock = ManualClock()
+    limit = {"topology__rate__limit": '{"api": "10/s"}', "topology__circuit__breaker__pause__secs": 5}
+    request = ReadRequest.of(world.options(**limit))
+    reader = PystormStreamReader(request, request.rows.output(request.rows.schema()), clock, controlled=False)
+    world.put(a=10)
+    start = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    world.put(a=20)
+    reader._leases.answer("task", b'{"limit": "api", "bad": 10}')
+
+    assert reader.latestOffset(start, ReadAllAvailable()) == start
+    assert reader.reportLatestOffset()["pausedMillis"] == {"api": 5000}
+    clock.advance(6)
+    assert reader.latestOffset(start, ReadAllAvailable()) != start
+    assert "pausedMillis" not in reader.reportLatestOffset()
+
+
+def test_rate_limits_without_reports_need_fixed_shares(world):
+    limit = {"topology__rate__limit": '{"api": "10/s"}', "feedback": "off"}
+    request = ReadRequest.of(world.options(**limit))
+    with pytest.raises(OptionError, match=r"feedback=off has no process that gives .*topology.rate.limit.tasks"):
+        request.check_streaming()
+    ReadRequest.of(world.options(topology__rate__limit__tasks=2, **limit)).check_streaming()

@@ -1,0 +1,156 @@
+"""What ``Bolt.limit`` gives: a call of a service within a rate limit."""
+
+import asyncio
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from cython_core.executors.async_request import AsyncBase, pause_request, request_has_expired, resume_request
+from cython_core.routing.failure_kinds import FailureKind
+from pystorm_source.errors import ArgumentError, given
+
+if TYPE_CHECKING:
+    from pystorm_source.limits.permits import Permits, Waiter
+
+_LOOK_SECONDS = 1.0
+"""Seconds between two looks of a thread that waits for a permit. Longer: an interrupt is noticed late."""
+_LONGEST_ERROR = 200
+
+
+class Limit:
+    """Around one call of a service, made by ``Bolt.limit``: ``async with`` in an ``AsyncBolt``, ``with`` in others.
+
+    Entering waits for a permit. How the block ends tells the circuit breaker whether the service works: an exception
+    says that it does not, unless it is ``RetryLater`` or ``Hopeless``, or ``AsyncBolt.is_overload`` says otherwise.
+
+    Example:
+        >>> from pystorm_source import Bolt, Topology
+        >>> from pystorm_source.spouts import MemorySpout
+        >>> from pystorm_source.testing import ManualClock, run_topology
+        >>> class Ask(Bolt):
+        ...     outputs = ["n long"]
+        ...     def process(self, tup):
+        ...         with self.limit("api"):
+        ...             self.emit([tup.values.n])  # a call of the service
+        >>> class Asks(Topology):
+        ...     config = {"topology.rate.limit": {"api": "10/s"}}
+        ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(21)])
+        ...     ask = Ask.spec(inputs=[numbers])
+        >>> clock = ManualClock()
+        >>> len(run_topology(Asks, clock=clock).rows("ask")), round(clock.now)
+        (21, 2)
+    """
+
+    def __init__(self, bolt: Any, permits: "Permits"):
+        self._bolt = bolt
+        self._permits = permits
+        self._waiter: Waiter | None = None
+
+    def __enter__(self) -> None:
+        if isinstance(self._bolt, AsyncBase):
+            raise ArgumentError(
+                f"a limit of an AsyncBolt is entered by async with, as with would hold up all its calls. Given: "
+                f"with self.limit({self._permits.limit.name!r}) in {type(self._bolt).__name__}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+        began = self._permits.clock.monotonic()
+        first = False
+        while True:
+            woken = threading.Event()
+            waiter = self._permits.take(woken.set, first)
+            try:
+                while waiter.time is None and waiter.error is None:
+                    woken.wait(_LOOK_SECONDS)
+                if waiter.error is not None:
+                    raise waiter.error
+                assert waiter.time is not None
+                left = waiter.time - self._permits.clock.monotonic()
+                if left > 0:
+                    self._permits.clock.sleep(left)
+            except BaseException:
+                self._permits.give_up(waiter)
+                raise
+            if self._permits.starts(waiter):
+                break
+            first = True
+        self._began(waiter, began)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended(error)
+
+    async def __aenter__(self) -> None:
+        began = self._permits.clock.monotonic()
+        loop = asyncio.get_running_loop()
+        request = None
+        first = False
+        try:
+            while True:
+                woken: asyncio.Future[None] = loop.create_future()
+
+                def wake(woken: "asyncio.Future[None]" = woken) -> None:
+                    with suppress(RuntimeError):  # the loop is closed: nothing waits any more
+                        loop.call_soon_threadsafe(_set, woken)
+
+                waiter = self._permits.take(wake, first)
+                try:
+                    if request is None and not self._is_at_once(waiter):
+                        request = pause_request(self._bolt)
+                    if waiter.time is None and waiter.error is None:
+                        await woken
+                    if waiter.error is not None:
+                        raise waiter.error
+                    assert waiter.time is not None
+                    left = waiter.time - self._permits.clock.monotonic()
+                    if left > 0:
+                        await asyncio.sleep(left)
+                except BaseException:
+                    self._permits.give_up(waiter)
+                    raise
+                if self._permits.starts(waiter):
+                    break
+                first = True
+        finally:
+            if request is not None:
+                resume_request(request)
+        self._began(waiter, began)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended(error)
+
+    def _is_at_once(self, waiter: "Waiter") -> bool:
+        return waiter.time is not None and waiter.time <= self._permits.clock.monotonic()
+
+    def _began(self, waiter: "Waiter", asked: float) -> None:
+        self._waiter = waiter
+        seconds = self._permits.clock.monotonic() - asked
+        self._bolt.report_metric(f"limit.{self._permits.limit.name}.wait.secs", seconds)
+
+    def _ended(self, error: BaseException | None) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            self._permits.ended(waiter, self._verdict(error), _text(error))
+
+    def _verdict(self, error: BaseException | None) -> bool | None:
+        """Whether the call says that the service works; None: it says nothing."""
+        if error is None or isinstance(error, FailureKind):
+            return True
+        if isinstance(error, asyncio.CancelledError):
+            return False if request_has_expired(self._bolt) else None
+        if not isinstance(error, Exception):
+            return None
+        asked = getattr(self._bolt, "is_overload", None)
+        return not (asked is None or asked(error))
+
+
+def _set(woken: "asyncio.Future[None]") -> None:
+    if not woken.done():
+        woken.set_result(None)
+
+
+def _text(error: BaseException | None) -> str:
+    return "" if error is None else f"{type(error).__name__}: {given(str(error))}"[:_LONGEST_ERROR]

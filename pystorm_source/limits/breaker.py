@@ -1,0 +1,138 @@
+"""A circuit breaker: a service whose calls fail is not called for a while. Pure.
+
+::
+
+               most of the last calls failed
+      closed ───────────────────────────────▶ open ──pause is over──▶ probing: one call
+        ▲                                      ▲                        │        │
+        │                                      └── it failed: a pause ──┘        │
+        └─────────────────────────── it succeeded ───────────────────────────────┘
+                                                     twice as long, up to a minute
+
+The pattern is Nygard's ("Release It!"); windows of counts and the probe are as in resilience4j.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+LEAST_CALLS = 10
+"""Calls that are looked at, at least. More: a service with few calls is called for long after it has died. Fewer: it is
+paused for bad luck."""
+
+WINDOW_SECONDS = 1.0
+"""Calls that are looked at are of the last second, unless these are fewer than LEAST_CALLS. Longer: those that went
+well before hide for longer that the service has died. Shorter: bad luck."""
+
+LONGEST_PAUSE = 60.0
+"""Seconds up to which the pause doubles. Longer: a service that is well again is not called. Shorter: more calls meet
+one that is down for hours."""
+
+LONGEST_PROBE = 60.0
+"""Seconds after which a probe without an answer is taken for lost, with the task that had it. Longer: the limit stands
+still. Shorter: a second call meets a service that hangs."""
+
+_KEPT_SECONDS = 60.0  # A second's counts that are older say nothing of now.
+_STEP = 0.1  # Seconds whose calls are counted together. Longer: the window is coarse. Shorter: more of them.
+
+
+class Verdict(NamedTuple):
+    """``paused_until``: no call before it; ``probe``: one call then, and no other before it has ended."""
+
+    paused_until: float
+    probe: bool
+
+
+class _Counts:
+    def __init__(self, since: float):
+        self.since = since
+        self.good = self.bad = 0
+
+
+class CircuitBreaker:
+    """``share``: of failed calls at which it opens, 0 to 1; 0: never. ``pause``: seconds of the first pause."""
+
+    def __init__(self, share: float, pause: float):
+        self._share = share
+        self._first_pause = self._pause = pause
+        self._recent: deque[_Counts] = deque()
+        self.open_until: float | None = None
+        """The end of the pause; None: closed."""
+        self.openings = 0
+        self.failed = (0, 0)
+        """At the last opening: how many calls had failed, of how many."""
+        self.last_error = ""
+        """Of the last call that failed, for people."""
+        self._probe_ends: float | None = None
+
+    def verdict(self, now: float) -> Verdict:
+        """Whether calls may be made."""
+        if self.open_until is None:
+            return Verdict(now, False)
+        if self._probe_ends is not None and now < self._probe_ends:
+            return Verdict(self._probe_ends, True)
+        return Verdict(max(now, self.open_until), True)
+
+    def is_open(self, now: float) -> bool:
+        """Whether no call may be made now, not even a probe."""
+        return self.open_until is not None and now < self.open_until
+
+    def probes(self, at: float) -> None:
+        """The probe is made at that time."""
+        self._probe_ends = at + LONGEST_PROBE
+
+    def ended(self, good: int, bad: int, now: float, error: str = "") -> bool:
+        """Calls have ended; not the probe. Returns whether it opens by that."""
+        if self._share == 0 or self.open_until is not None:  # those under way when it opened say nothing new
+            return False
+        if bad and error:
+            self.last_error = error
+        self._count(good, bad, now)
+        failed, all_calls = self._last_calls(now)
+        if all_calls < LEAST_CALLS or failed < self._share * all_calls:
+            return False
+        self.failed = (failed, all_calls)
+        self._open(now)
+        return True
+
+    def probed(self, good: bool, now: float, error: str = "") -> bool:
+        """The probe has ended. Returns whether the breaker closes by that."""
+        if self.open_until is None or self._probe_ends is None:
+            return False
+        self._probe_ends = None
+        if good:
+            self.open_until = None
+            self._pause = self._first_pause
+            return True
+        if error:
+            self.last_error = error
+        self._pause = min(max(LONGEST_PAUSE, self._first_pause), 2 * self._pause)
+        self.open_until = now + self._pause
+        return False
+
+    def returned(self) -> None:
+        """The probe was not made."""
+        self._probe_ends = None
+
+    def _open(self, now: float) -> None:
+        self.openings += 1
+        self.open_until = now + self._pause
+        self._probe_ends = None
+        self._recent.clear()
+
+    def _count(self, good: int, bad: int, now: float) -> None:
+        if not self._recent or now - self._recent[-1].since >= _STEP:
+            self._recent.append(_Counts(now))
+        self._recent[-1].good += good
+        self._recent[-1].bad += bad
+        while self._recent[0].since < now - _KEPT_SECONDS:
+            self._recent.popleft()
+
+    def _last_calls(self, now: float) -> tuple[int, int]:
+        """Failed ones and all, of the last second, or further back until there are enough."""
+        good = bad = 0
+        for counts in reversed(self._recent):
+            if counts.since < now - WINDOW_SECONDS and good + bad >= LEAST_CALLS:
+                break
+            good += counts.good
+            bad += counts.bad
+        return bad, good + bad

@@ -1,0 +1,68 @@
+"""Gives the permits of a worker that has a limit, or a fixed share of it, for itself.
+
+Threading law: any thread calls it.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from threading import RLock
+
+from pystorm_source.clock import Clock
+from pystorm_source.limits.breaker import CircuitBreaker
+from pystorm_source.limits.permits import Permits
+from pystorm_source.limits.state import LimitState
+from pystorm_source.options.rate_limit import RateLimit
+
+logger = logging.getLogger("pystorm.worker")
+
+
+class LocalLessor:
+    """``breaker``: makes that of a limit. ``fresh``: no one before has used permits of these limits."""
+
+    def __init__(
+        self, limits: Iterable[RateLimit], breaker: Callable[[], CircuitBreaker], clock: Clock, fresh: bool = True
+    ):
+        now = clock.monotonic()
+        self._clock = clock
+        self._states = {limit.name: LimitState(limit, breaker(), now, fresh) for limit in limits}
+        # Held while permits are given: re-entrant, as a call that is woken may end at once.
+        self._lock = RLock()
+
+    def want(self, permits: Permits) -> None:
+        """As ``Lessor``."""
+        with self._lock:
+            wanted = permits.wanted()
+            if wanted:
+                state = self._states[permits.limit.name]
+                lease = state.ask(permits, wanted, self._clock.monotonic(), float("inf"))
+                if lease.slots.number:
+                    permits.granted(lease.slots, lease.probe)
+
+    def ended(self, permits: Permits, good: bool | None, probe: bool, error: str) -> None:
+        """As ``Lessor``."""
+        with self._lock:
+            breaker, now = self._states[permits.limit.name].breaker, self._clock.monotonic()
+            if not probe:
+                if good is not None and breaker.ended(int(good), int(not good), now, error):
+                    permits.revoke()
+                    log_opening(permits.limit.name, breaker, now)
+                return
+            if good is None:
+                breaker.returned()
+            elif breaker.probed(good, now, error):
+                logger.info("limit %r: a call has succeeded, calls go on", permits.limit.name)
+            self.want(permits)
+
+
+def log_opening(name: str, breaker: CircuitBreaker, now: float) -> None:
+    """Says that a service is not called."""
+    failed, calls = breaker.failed
+    logger.warning(
+        "limit %r: %d of the last %d calls failed, so there are none for %.1f s; then one call tries whether it works "
+        "again. The last error: %s",
+        name,
+        failed,
+        calls,
+        (breaker.open_until or now) - now,
+        breaker.last_error or "none was given",
+    )

@@ -1,0 +1,185 @@
+"""The permits of one limit in one worker: calls wait for them, and the lessor gives them.
+
+::
+
+    take() ─▶ a permit in hand? ─yes─▶ waits until its time ─▶ in time? ─yes─▶ the call
+                    │ no                                          │ no: the permit is lost
+                    ▼                                             ▼
+              waits in turn ◀── granted(): the oldest first ── take(first=True)
+
+Threading law: any thread calls it. The lessor is called without the lock held.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import Protocol
+
+from pystorm_source.clock import Clock
+from pystorm_source.limits.schedule import HORIZON_SECONDS, VALID_SECONDS, Slots
+from pystorm_source.options.rate_limit import RateLimit
+
+AHEAD_SECONDS = HORIZON_SECONDS / 2
+"""Seconds of permits in hand below which the lessor is asked for more. More: what is asked for is used later, or not at
+all. Less: calls wait for the answer."""
+
+
+class Lessor(Protocol):
+    """Where permits come from. Any thread calls it; it raises nothing."""
+
+    def want(self, permits: "Permits") -> None:
+        """``permits.wanted()`` is above 0: it calls ``granted``, or ``refuse``, now or later."""
+
+    def ended(self, permits: "Permits", good: bool | None, probe: bool, error: str) -> None:
+        """A call has ended; ``good``: None if it says nothing of the service. ``probe``: it had the probe's permit."""
+
+
+class Waiter:
+    """One call that waits. ``time``: of its permit, None: it has none yet. ``error``: why it never gets one."""
+
+    __slots__ = ("error", "gave_up", "probe", "revoked", "time", "wake")
+
+    def __init__(self, wake: Callable[[], None]):
+        self.wake = wake
+        self.time: float | None = None
+        self.probe = self.revoked = self.gave_up = False
+        self.error: Exception | None = None
+
+
+class Permits:
+    """``ahead``: whether a lessor is asked before permits are needed, as its answers take a while."""
+
+    def __init__(self, limit: RateLimit, clock: Clock, lessor: Lessor, ahead: bool = False):
+        self.limit = limit
+        self.clock = clock
+        self._lessor = lessor
+        self._ahead = ahead
+        self._lock = Lock()
+        self._in_hand: deque[tuple[float, bool]] = deque()
+        self._waiters: deque[Waiter] = deque()
+        self._assigned: set[Waiter] = set()
+        self._used = 0
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A component's state may be pickled: the engine's own attributes are left out."""
+        return type(None), ()
+
+    def lease_from(self, lessor: Lessor, ahead: bool) -> None:
+        """From now on permits come from there. What is in hand from another one is dropped."""
+        if lessor is not self._lessor:
+            with self._lock:
+                self._lessor, self._ahead = lessor, ahead
+                self._in_hand.clear()
+                self._used = 0
+
+    def take(self, wake: Callable[[], None], first: bool = False) -> Waiter:
+        """A call that wants a permit. If it has none at once, ``wake`` is called by any thread when it has one.
+
+        ``first``: it had one and was too late for it, so it is before others.
+        """
+        waiter = Waiter(wake)
+        with self._lock:
+            self._drop_late()
+            if self._in_hand and (first or not self._waiters):
+                self._assign(waiter)
+            elif first:
+                self._waiters.appendleft(waiter)
+            else:
+                self._waiters.append(waiter)
+            lessor, wants = self._lessor, bool(self._waiters) or (self._ahead and self._runs_short())
+        if wants:
+            lessor.want(self)
+        return waiter
+
+    def starts(self, waiter: Waiter) -> bool:
+        """The call of a waiter whose time has come: whether it may be made. If not, it takes another permit."""
+        assert waiter.time is not None
+        with self._lock:
+            self._assigned.discard(waiter)
+            if waiter.revoked or self.clock.monotonic() > waiter.time + VALID_SECONDS:
+                in_time = False
+            else:
+                in_time = True
+                self._used += 1
+        if not in_time and waiter.probe:
+            self._lessor.ended(self, None, True, "")
+        return in_time
+
+    def give_up(self, waiter: Waiter) -> None:
+        """Its call is not made."""
+        with self._lock:
+            waiter.gave_up = True
+            self._assigned.discard(waiter)
+            if waiter.time is None or waiter.revoked or waiter.probe:
+                given_back = False
+            else:
+                self._in_hand.appendleft((waiter.time, waiter.probe))
+                given_back = True
+            woken = self._hand_out() if given_back else []
+        _wake(woken)
+        if waiter.time is not None and waiter.probe:
+            self._lessor.ended(self, None, True, "")
+
+    def ended(self, waiter: Waiter, good: bool | None, error: str = "") -> None:
+        """The call has ended. As the lessor takes it."""
+        self._lessor.ended(self, good, waiter.probe, error)
+
+    def wanted(self) -> int:
+        """How many permits calls wait for, or will soon."""
+        with self._lock:
+            waiting = sum(1 for waiter in self._waiters if not waiter.gave_up)
+            soon = 2 * self._used - len(self._in_hand) if self._ahead and self._runs_short() else 0
+            return max(waiting, soon)
+
+    def granted(self, slots: Slots, probe: bool = False) -> None:
+        """Permits have come; times are this clock's."""
+        with self._lock:
+            self._used = 0
+            self._in_hand.extend((slots.at(place), probe) for place in range(slots.number))
+            woken = self._hand_out()
+        _wake(woken)
+
+    def revoke(self) -> None:
+        """The service is not to be called: no permit counts that was not used."""
+        with self._lock:
+            self._in_hand.clear()
+            self._used = 0
+            for waiter in self._assigned:
+                waiter.revoked = True
+
+    def refuse(self, error: Exception) -> None:
+        """There are no permits: every call that waits for one raises the error."""
+        with self._lock:
+            woken = [waiter for waiter in self._waiters if not waiter.gave_up]
+            self._waiters.clear()
+            for waiter in woken:
+                waiter.error = error
+        _wake(woken)
+
+    def _runs_short(self) -> bool:
+        last = self._in_hand[-1][0] if self._in_hand else float("-inf")
+        return last < self.clock.monotonic() + AHEAD_SECONDS
+
+    def _drop_late(self) -> None:
+        now = self.clock.monotonic()
+        while self._in_hand and self._in_hand[0][0] + VALID_SECONDS < now:
+            self._in_hand.popleft()
+
+    def _hand_out(self) -> list[Waiter]:
+        self._drop_late()
+        woken = []
+        while self._waiters and self._in_hand:
+            waiter = self._waiters.popleft()
+            if not waiter.gave_up:
+                self._assign(waiter)
+                woken.append(waiter)
+        return woken
+
+    def _assign(self, waiter: Waiter) -> None:
+        waiter.time, waiter.probe = self._in_hand.popleft()
+        self._assigned.add(waiter)
+
+
+def _wake(waiters: list[Waiter]) -> None:
+    for waiter in waiters:
+        waiter.wake()

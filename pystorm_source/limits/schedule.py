@@ -1,0 +1,71 @@
+"""When the permits of a limit may be used: a time for each, evenly apart. Pure.
+
+"At most N calls in any T seconds" holds at the service if each call arrives within ``SPREAD_SECONDS`` of the time of
+its permit, and permits are ``(T + SPREAD_SECONDS) / N`` apart: of N + 1 permits in turn the last is T + SPREAD_SECONDS
+behind the first. So a limit of 100 a second is used to 96 %.
+"""
+
+from typing import NamedTuple
+
+from pystorm_source.options.rate_limit import RateLimit
+
+VALID_SECONDS = 0.025
+"""Seconds for which a permit may be used, from its time on. Longer: permits are further apart. Shorter: a process that
+does something else at that moment loses more of them."""
+
+TRANSIT_SECONDS = 0.015
+"""Seconds by which the way to the service may differ from call to call. Longer: permits are further apart. Shorter: a
+service that counts sees a call too many now and then."""
+
+SPREAD_SECONDS = VALID_SECONDS + TRANSIT_SECONDS
+
+HORIZON_SECONDS = 0.2
+"""Seconds ahead for which permits are given. Longer: a task that is killed takes more of them along, and one that has
+ended keeps others waiting. Shorter: tasks ask more often."""
+
+LEAD_SECONDS = 0.002
+"""Seconds from now to the first permit that is given, at least: so long is it on its way. Longer: a service that was
+not called for a while is called late. Shorter: the first permits of a lease are lost."""
+
+
+class Slots(NamedTuple):
+    """Permits: ``first``: the time of the first, in seconds of a clock; ``apart``: from one to the next."""
+
+    first: float
+    number: int
+    apart: float
+
+    def at(self, place: int) -> float:
+        """The time of one, from 0."""
+        return self.first + place * self.apart
+
+
+class PermitSchedule:
+    """``begins``: before which no permit is given: what a schedule before this one has given may be in use."""
+
+    def __init__(self, limit: RateLimit, begins: float):
+        self.apart = (limit.seconds + SPREAD_SECONDS) / limit.calls
+        self._next = begins
+
+    def take(self, wanted: int, now: float, horizon: float = HORIZON_SECONDS) -> Slots:
+        """The next free permits, as many as are wanted; those before ``now + horizon`` alone."""
+        first = self.first(now)
+        free = 1 + (now + horizon - first) / self.apart if first <= now + horizon else 0
+        count = max(0, int(min(wanted, free)))
+        if count:
+            self._next = first + count * self.apart
+        return Slots(first, count, self.apart)
+
+    def first(self, now: float) -> float:
+        """The time of the next free one."""
+        return max(self._next, now + LEAD_SECONDS)
+
+    def not_before(self, time: float) -> None:
+        """No permit is given for an earlier time."""
+        self._next = max(self._next, time)
+
+
+def begin_of(limit: RateLimit, now: float) -> float:
+    """When the schedule of a process begins that knows nothing of an earlier one: what that has given is used up, and
+    the service has forgotten it."""
+    return now + HORIZON_SECONDS + max(1.0, (limit.seconds + SPREAD_SECONDS) / limit.calls)

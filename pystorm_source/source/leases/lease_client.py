@@ -1,0 +1,252 @@
+"""Gets permits for the workers of a task's process: for each runner a thread and a connection.
+
+A wish leaves when calls wait, or will soon; with it how calls have ended, which leaves by itself after a while. One
+wish of a limit is under way at a time.
+
+The permits' times are the server's clock. How far that is from this process's is known from each answer within the time
+that it took: the answer that took the shortest counts (Cristian 1989).
+
+Threading law: ``want`` and ``ended`` from any thread; the connection belongs to the client's thread. A forked process
+begins anew, with clients of its own.
+"""
+
+import logging
+import os
+from collections import OrderedDict, deque
+from threading import Lock, Thread
+
+from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.errors import WorldError
+from pystorm_source.limits.permits import Permits
+from pystorm_source.limits.schedule import Slots
+from pystorm_source.source.leases.messages import Granted, Wish, encode, granted_decoder
+from pystorm_source.source.reports.endpoint import Runner
+from pystorm_source.source.reports.link import Link
+from pystorm_source.source.reports.protocol import LEASE
+
+logger = logging.getLogger("pystorm.source")
+
+OUTCOME_SECONDS = 0.2
+"""Seconds after which it is reported how calls ended, if no wish leaves before. Longer: a circuit breaker opens late.
+Shorter: more frames."""
+
+LOST_SECONDS = 1.0
+"""Seconds after which a wish without an answer is taken for lost. Longer: calls stand still. Shorter: a busy server is
+asked twice."""
+
+UNREACHABLE_SECONDS = 20.0
+"""Seconds for which calls wait for a server that cannot be reached. Longer: a query stands still without a word.
+Shorter: a driver that pauses fails its tasks."""
+
+_ROUND_TRIPS = 16  # Answers among which the quickest counts. More: a clock that drifts is followed late.
+_MOST_CLIENTS = 4  # As for reports.
+
+
+class _OneLimit:
+    """What the client knows of the permits of one worker."""
+
+    def __init__(self, permits: Permits, now: float):
+        self.permits = permits
+        self.wish = Wish(permits.limit.name)
+        self.wants = False
+        self.sent: float | None = None
+        """When the wish under way has left; None: there is none."""
+        self.last_sent = now
+        self.again = now
+        self.waits_since: float | None = None
+        self.openings = 0
+
+    @property
+    def has_outcomes(self) -> bool:
+        return bool(self.wish.good or self.wish.bad or self.wish.probe is not None or self.wish.returned)
+
+    @property
+    def is_urgent(self) -> bool:
+        return self.wish.probe is not None or self.wish.returned
+
+    def due(self) -> float:
+        """When its next wish leaves; infinity if none is to."""
+        times = [self.again] if self.wants else []
+        if self.is_urgent:
+            times.append(self.last_sent)
+        elif self.has_outcomes:
+            times.append(self.last_sent + OUTCOME_SECONDS)
+        due = min(times, default=float("inf"))
+        return due if self.sent is None else max(due, self.sent + LOST_SECONDS)
+
+
+class LeaseClient:
+    """The permits of this process from one runner. A ``Lessor``."""
+
+    def __init__(self, runner: Runner, clock: Clock | None = None):
+        self._runner = runner
+        self._clock = clock or SystemClock()
+        self._link = Link(runner, self._clock, took=self._took)
+        self._lock = Lock()
+        self._limits: dict[str, _OneLimit] = {}
+        self._trips: deque[tuple[float, float]] = deque(maxlen=_ROUND_TRIPS)
+        self._thread: Thread | None = None
+        self._closed = False
+        self._woken = False
+
+    def want(self, permits: Permits) -> None:
+        """As ``Lessor``."""
+        with self._lock:
+            one = self._of(permits)
+            if not one.wants:
+                one.wants = True
+                if one.waits_since is None:
+                    one.waits_since = self._clock.monotonic()
+                self._wake()
+
+    def ended(self, permits: Permits, good: bool | None, probe: bool, error: str) -> None:
+        """As ``Lessor``."""
+        with self._lock:
+            one = self._of(permits)
+            had = one.has_outcomes
+            if probe:
+                one.wish.probe, one.wish.returned = good, good is None
+            elif good is not None:
+                one.wish.good += good
+                one.wish.bad += not good
+            one.wish.error = error or one.wish.error
+            if probe or not had:
+                self._wake()
+
+    def close(self) -> None:
+        """Non-blocking."""
+        with self._lock:
+            self._closed = True
+            self._wake()
+
+    def abandon(self) -> None:
+        """In a forked process: closes its copy of the connection, which belongs to the other process."""
+        self._link.end()
+
+    def _of(self, permits: Permits) -> _OneLimit:
+        """With the lock held. A worker that has taken the place of another one takes its limits, too."""
+        one = self._limits.get(permits.limit.name)
+        if one is None:
+            one = self._limits[permits.limit.name] = _OneLimit(permits, self._clock.monotonic())
+        elif one.permits is not permits:
+            one.permits = permits
+        return one
+
+    def _wake(self) -> None:
+        """With the lock held."""
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="pystorm-leases", daemon=True)
+            self._thread.start()
+        elif not self._woken:
+            self._woken = True
+            self._link.wake()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                self._woken = False
+                if self._closed:
+                    break
+                now = self._clock.monotonic()
+                due = min((one.due() for one in self._limits.values()), default=float("inf"))
+            try:
+                self._link.look(None if due == float("inf") else max(0.0, due - now))
+                self._send_due()
+            except Exception:
+                logger.debug("permits are not asked for", exc_info=True)
+                self._link.close()
+                self._clock.sleep(LOST_SECONDS)
+        self._link.end()
+
+    def _send_due(self) -> None:
+        with self._lock:
+            limits = list(self._limits.values())
+        for one in limits:
+            wanted = one.permits.wanted() if one.wants else 0
+            with self._lock:
+                now = self._clock.monotonic()
+                if one.wants and not wanted:
+                    one.wants, one.waits_since = False, None
+                if one.due() > now:
+                    continue
+                wish, one.wish = one.wish, Wish(one.permits.limit.name)
+                wish.wanted = wanted if one.again <= now else 0
+                one.sent = one.last_sent = now
+            if self._link.send(LEASE + encode(wish)):
+                continue
+            self._failed(one, wish)
+
+    def _failed(self, one: _OneLimit, wish: Wish) -> None:
+        """A wish did not leave: what it told is told with the next one."""
+        with self._lock:
+            now = self._clock.monotonic()
+            one.wish.good += wish.good
+            one.wish.bad += wish.bad
+            one.wish.error = one.wish.error or wish.error
+            if one.wish.probe is None:
+                one.wish.probe, one.wish.returned = wish.probe, wish.returned
+            waits_since = one.waits_since
+            late = waits_since is not None and now - waits_since > UNREACHABLE_SECONDS
+        if late:
+            one.permits.refuse(
+                WorldError(
+                    f"no permits of limit {one.permits.limit.name!r} for {UNREACHABLE_SECONDS:g} s: this task cannot "
+                    "reach the process on the driver that gives them. Open the way (feedback.host, feedback.port), or "
+                    "give each task a fixed share by topology.rate.limit.tasks. Given: "
+                    f"{self._runner.host}:{self._runner.port}",
+                    code="PYSTORM_PERMITS_UNREACHABLE",
+                )
+            )
+
+    def _took(self, body: bytes) -> None:
+        granted = granted_decoder.decode(body)
+        with self._lock:
+            one = self._limits.get(granted.limit)
+            if one is None or one.sent is None:
+                return
+            now = self._clock.monotonic()
+            ahead = self._server_is_ahead(granted, one.sent, now)
+            one.sent = None
+            one.again = granted.again - ahead
+            opened, one.openings = granted.openings > one.openings, granted.openings
+            if granted.count:
+                one.wants, one.waits_since = False, None
+            elif one.waits_since is not None:
+                one.waits_since = now  # it is there, and has none to give
+        if opened and granted.paused:
+            one.permits.revoke()
+            logger.warning("limit %r: calls fail, so there are none for %.1f s", granted.limit, granted.paused)
+        if granted.count:
+            one.permits.granted(Slots(granted.first - ahead, granted.count, granted.apart), granted.probe)
+        if one.permits.wanted():
+            self.want(one.permits)
+
+    def _server_is_ahead(self, granted: Granted, sent: float, now: float) -> float:
+        """Seconds by which the server's clock is ahead of this one's."""
+        self._trips.append((now - sent, granted.now - (sent + now) / 2))
+        return min(self._trips)[1]
+
+
+_clients: OrderedDict[Runner, LeaseClient] = OrderedDict()
+
+
+def lease_client(runner: Runner) -> LeaseClient:
+    """That of this process. Called by the thread that runs the tasks; those not used for longest are closed."""
+    found = _clients.pop(runner, None) or LeaseClient(runner)
+    _clients[runner] = found
+    while len(_clients) > _MOST_CLIENTS:
+        _, oldest = _clients.popitem(last=False)
+        oldest.close()
+    return found
+
+
+def _begin_anew() -> None:
+    """In the child: it has none of its parent's threads, and their locks may be held."""
+    inherited = list(_clients.values())
+    _clients.clear()
+    for each in inherited:
+        each.abandon()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)

@@ -1,0 +1,72 @@
+"""Gives permits of a query's limits to its tasks.
+
+Threading law: any thread calls it.
+"""
+
+import logging
+from collections.abc import Hashable
+from threading import Lock
+
+from pystorm_source.clock import Clock
+from pystorm_source.limits.local_lessor import log_opening
+from pystorm_source.limits.state import LimitState
+from pystorm_source.limits.worker_limits import breaker_of
+from pystorm_source.options import EngineOptions
+from pystorm_source.source.leases.messages import Granted, Wish, encode, wish_decoder
+
+logger = logging.getLogger("pystorm.source")
+
+MOST_WANTED = 100_000
+"""Permits of a wish. Larger: a task may ask for what no process can use."""
+
+
+class LeaseServer:
+    """Of the limits in the options. For a second and longer it grants none, since a process before it may have."""
+
+    def __init__(self, options: EngineOptions, clock: Clock):
+        breaker, now = breaker_of(options), clock.monotonic()
+        self._clock = clock
+        self._lock = Lock()
+        self._states = {limit.name: LimitState(limit, breaker(), now) for limit in options.limits.values()}
+
+    def answer(self, asker: Hashable, body: bytes) -> bytes:
+        """To the wish of one that asks. Raises what a body raises that is no wish, KeyError for an unknown limit."""
+        wish = wish_decoder.decode(body)
+        with self._lock:
+            state, now = self._states[wish.limit], self._clock.monotonic()
+            self._note(state, wish, now)
+            lease = state.ask(asker, max(0, min(wish.wanted, MOST_WANTED)), now)
+            slots = lease.slots
+            is_open = state.breaker.is_open(now)
+            return encode(
+                Granted(
+                    limit=wish.limit,
+                    now=now,
+                    first=slots.first,
+                    count=slots.number,
+                    apart=slots.apart,
+                    again=lease.again,
+                    probe=lease.probe,
+                    paused=(state.breaker.open_until or now) - now if is_open else 0.0,
+                    openings=state.breaker.openings,
+                )
+            )
+
+    def paused(self) -> dict[str, float]:
+        """Name → seconds for which the service is not called; those that are called are left out."""
+        with self._lock:
+            now = self._clock.monotonic()
+            return {
+                name: (state.breaker.open_until or now) - now
+                for name, state in self._states.items()
+                if state.breaker.is_open(now)
+            }
+
+    def _note(self, state: LimitState, wish: Wish, now: float) -> None:
+        breaker = state.breaker
+        if (wish.good or wish.bad) and breaker.ended(max(0, wish.good), max(0, wish.bad), now, wish.error):
+            log_opening(wish.limit, breaker, now)
+        if wish.returned:
+            breaker.returned()
+        elif wish.probe is not None and breaker.probed(wish.probe, now, wish.error):
+            logger.info("limit %r: a call has succeeded, calls go on", wish.limit)

@@ -1,0 +1,37 @@
+"""What a task and the process that gives permits say to each other: JSON. Pure."""
+
+import msgspec
+
+
+class Wish(msgspec.Struct, omit_defaults=True):
+    """``limit``: its name. ``wanted``: permits. ``good``, ``bad``: calls that have ended since the last wish;
+    ``error``: of one of them. ``probe``: how the probe ended, None: it has not; ``returned``: it was not made."""
+
+    limit: str
+    wanted: int = 0
+    good: int = 0
+    bad: int = 0
+    error: str = ""
+    probe: bool | None = None
+    returned: bool = False
+
+
+class Granted(msgspec.Struct, omit_defaults=True):
+    """``now``: the sender's clock, in seconds, and so are the other times. ``first``, ``count``, ``apart``: permits;
+    ``again``: it is no use to ask before; ``paused``: seconds for which the service is not called; ``openings``: how
+    often the circuit breaker has opened."""
+
+    limit: str
+    now: float
+    first: float = 0.0
+    count: int = 0
+    apart: float = 0.0
+    again: float = 0.0
+    probe: bool = False
+    paused: float = 0.0
+    openings: int = 0
+
+
+wish_decoder = msgspec.json.Decoder(Wish)
+granted_decoder = msgspec.json.Decoder(Granted)
+encode = msgspec.json.Encoder().encode

@@ -1,0 +1,131 @@
+"""Rate limits over all tasks of a query, against a real service that counts: as source, as operator, as sink."""
+
+import json
+
+import pytest
+
+from pystorm_source import apply, read_stream
+from testbed.effects_service import effects_service, most_in_a_second
+from tests.effects.topologies import Lines, Rows, Sink
+
+pytestmark = pytest.mark.spark
+
+LIMIT = 200
+
+
+@pytest.fixture
+def service(tmp_path):
+    with effects_service(tmp_path / "service") as found:
+        yield found
+
+
+def lines_in(folder, files, lines):
+    folder.mkdir()
+    for number in range(files):
+        (folder / f"{number}.txt").write_text("".join(f"{number}-{n}\n" for n in range(lines)))
+    return str(folder)
+
+
+def check(service, rows, within_seconds, used=0.85):
+    """Every effect once, at most LIMIT calls in any second, and most of these used in the time between the first and
+    the last call."""
+    calls = service.calls
+    assert sorted(service.effects.values()) == [1] * rows
+    times = [call.time for call in calls]
+    assert most_in_a_second(times) <= LIMIT
+    seconds = times[-1] - times[0]
+    assert seconds < within_seconds
+    assert (len(times) - 1) / seconds > used * LIMIT
+
+
+def run(frame, tmp_path, **options):
+    query = (
+        frame.writeStream.format("noop")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .options(**options)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    assert query.exception() is None
+    return query
+
+
+def test_a_source(spark, service, tmp_path):
+    """Four ranges, two tasks at a time, of which five calls in a hundred fail."""
+    service.behave(fails=0.05, seconds=0.02)
+    path = lines_in(tmp_path / "in", 4, 300)
+    frame = read_stream(spark, Lines, path=path, config={"service.url": service.url}, minPartitions=4)
+    run(frame, tmp_path)
+    check(service, 1200, 12)
+
+
+def test_an_operator(spark, service):
+    service.behave(fails=0.05, seconds=0.02)
+    frame = spark.range(0, 1200, 1, 4).selectExpr("cast(id AS string) AS line")
+    found = apply(frame, Rows, config={"service.url": service.url}).collect()
+    assert sorted(int(row.line) for row in found) == list(range(1200))
+    check(service, 1200, 12)
+
+
+def test_the_limit_is_that_of_all_micro_batches_together(spark, service, tmp_path):
+    """An operator in each call of foreachBatch: the second one does not begin anew, nor wait a second for its first
+    permit."""
+    spark.range(0, 900, 1, 3).selectExpr("cast(id AS string) AS line").write.parquet(str(tmp_path / "in"))
+    frame = spark.readStream.schema("line string").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+
+    def each(rows, number):
+        apply(rows, Rows, batch_id=number, config={"service.url": service.url}).write.format("noop").mode(
+            "append"
+        ).save()
+
+    query = (
+        frame.writeStream.foreachBatch(each)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    assert query.awaitTermination(120)
+    check(service, 900, 14, used=0.4)
+
+
+def test_a_worker_that_is_killed_takes_no_permit_along_and_does_no_effect_twice(spark, service, tmp_path):
+    service.behave(seconds=0.02)
+    frame = spark.range(0, 800, 1, 2).selectExpr("cast(id AS string) AS line")
+    config = {"service.url": service.url, "kill.at": "50", "kill.marker": str(tmp_path / "killed")}
+    found = apply(frame, Rows, key=["line"], config=config).collect()
+    assert (tmp_path / "killed").exists()
+    assert sorted(int(row.line) for row in found) == list(range(800))
+    assert sorted(service.effects.values()) == [1] * 800
+    assert most_in_a_second([call.time for call in service.calls]) <= LIMIT
+
+
+def test_a_sink_takes_a_fixed_share(spark, service):
+    frame = spark.range(0, 600, 1, 4).selectExpr("cast(id AS string) AS line")
+    writer = frame.write.format("pystorm").mode("append").option("config", json.dumps({"service.url": service.url}))
+    writer = writer.option("topology", f"{Sink.__module__}:Sink")
+    with pytest.raises(Exception, match=r"a sink has no process that gives .*topology.rate.limit.tasks"):
+        writer.save()
+    writer.option("topology.rate.limit.tasks", 2).save()
+    check(service, 600, 12, used=0.7)
+
+
+def test_speculation_is_refused(spark, service):
+    frame = spark.range(1).selectExpr("cast(id AS string) AS line")
+    conf = spark.sparkContext._conf
+    conf.set("spark.speculation", "true")
+    try:
+        with pytest.raises(ValueError, match="spark.speculation=true a slow task runs twice"):
+            apply(frame, Rows, config={"service.url": service.url})
+    finally:
+        conf.set("spark.speculation", "false")
+
+
+def test_a_batch_read_is_refused_without_a_share(spark, service, tmp_path):
+    from pystorm_source import read
+
+    path = lines_in(tmp_path / "in", 1, 10)
+    with pytest.raises(Exception, match=r"a batch read has no process that gives"):
+        read(spark, Lines, path=path, config={"service.url": service.url}).collect()
+    options = {"config": {"service.url": service.url}, "topology.rate.limit.tasks": 2}
+    assert read(spark, Lines, path=path, options=options).count() == 10

@@ -1,0 +1,77 @@
+"""Permits are evenly apart, and no period has more calls than its limit, however late each is within its time."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystorm_source.limits.schedule import (
+    HORIZON_SECONDS,
+    LEAD_SECONDS,
+    SPREAD_SECONDS,
+    PermitSchedule,
+    begin_of,
+)
+from pystorm_source.options.rate_limit import RateLimit
+
+
+def most_in_a_period(times, seconds):
+    """Of ascending times: the largest number of them in [t, t + seconds)."""
+    most = first = 0
+    for i, time in enumerate(times):
+        while times[first] <= time - seconds:
+            first += 1
+        most = max(most, i - first + 1)
+    return most
+
+
+@given(
+    calls=st.integers(1, 300),
+    seconds=st.sampled_from([1.0, 2.0, 60.0]),
+    asks=st.lists(st.tuples(st.integers(0, 50), st.floats(0, 0.5)), min_size=1, max_size=80),
+    chance=st.randoms(use_true_random=False),
+)
+def test_no_period_has_more_calls_than_the_limit(calls, seconds, asks, chance):
+    schedule = PermitSchedule(RateLimit("api", calls, seconds), 0.0)
+    now, given_at = 0.0, []
+    for wanted, later in asks:
+        now += later
+        slots = schedule.take(wanted, now)
+        given_at += [slots.at(place) for place in range(slots.number)]
+
+    assert given_at == sorted(given_at)
+    arrived = sorted(time + chance.random() * SPREAD_SECONDS * 0.999 for time in given_at)
+
+    assert most_in_a_period(arrived, seconds) <= calls
+
+
+@given(calls=st.integers(1, 2000), wanted=st.integers(0, 5000))
+def test_no_permit_is_given_for_more_than_the_horizon(calls, wanted):
+    schedule = PermitSchedule(RateLimit("api", calls, 1.0), 5.0)
+    slots = schedule.take(wanted, 5.0)
+
+    assert slots.number <= wanted
+    assert slots.first == 5.0 + LEAD_SECONDS
+    assert slots.at(max(0, slots.number - 1)) <= 5.0 + HORIZON_SECONDS + 1e-9
+
+
+def test_a_limit_of_a_hundred_a_second_is_used_to_more_than_95_percent():
+    schedule = PermitSchedule(RateLimit("api", 100, 1.0), 0.0)
+    count = 0
+    for step in range(1000):
+        count += schedule.take(50, step / 10).number
+
+    assert count / 100 == pytest.approx(96.2, abs=0.3)
+
+
+def test_what_was_not_taken_is_not_carried_over():
+    schedule = PermitSchedule(RateLimit("api", 10, 1.0), 0.0)
+    schedule.take(1, 0.0)
+    slots = schedule.take(100, 60.0)
+
+    assert slots.first == 60.0 + LEAD_SECONDS
+    assert slots.number == 2
+
+
+@pytest.mark.parametrize(("calls", "seconds", "waits"), [(100, 1.0, 1.2), (1, 60.0, 60.24)])
+def test_a_new_process_waits_until_what_an_earlier_one_gave_is_used_and_forgotten(calls, seconds, waits):
+    assert begin_of(RateLimit("api", calls, seconds), 7.0) == pytest.approx(7.0 + waits)

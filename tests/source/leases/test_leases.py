@@ -1,0 +1,204 @@
+"""Permits over a real connection: a server, and clients as tasks' processes have them."""
+
+import threading
+import time
+
+import pytest
+
+from pystorm_source.clock import ManualClock, SystemClock
+from pystorm_source.errors import WorldError
+from pystorm_source.limits.permits import Permits
+from pystorm_source.limits.worker_limits import WorkerLimits
+from pystorm_source.options import EngineOptions, parse
+from pystorm_source.source.leases import lease_client
+from pystorm_source.source.leases.lease_client import LeaseClient
+from pystorm_source.source.leases.lease_server import LeaseServer
+from pystorm_source.source.leases.messages import Granted, Wish, encode, granted_decoder
+from pystorm_source.source.reports.endpoint import Runner
+from pystorm_source.source.reports.server import ReportServer
+from tests.limits.test_schedule import most_in_a_period
+
+TOKEN = b"t" * 32
+
+
+def options(rate="100/s", **more):
+    keys = {key.replace("__", "."): value for key, value in more.items()}
+    return parse(EngineOptions, {"topology.rate.limit": {"api": rate}, **keys})
+
+
+@pytest.fixture
+def serve():
+    """Starts a server for a rate; stops it at the end."""
+    servers = []
+
+    def start(given):
+        clock = SystemClock()
+        leases = LeaseServer(given, clock)
+        server = ReportServer("127.0.0.1", 0, TOKEN, clock=clock, leases=leases.answer)
+        server.start()
+        servers.append(server)
+        return leases, Runner(*server.address, TOKEN)
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+class Caller:
+    """A thread that calls as fast as it may."""
+
+    def __init__(self, permits, times, until, outcome=lambda: True):
+        self.permits, self.times, self.until, self.outcome = permits, times, until, outcome
+        self.count = 0
+        self.error = None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            while (now := time.monotonic()) < self.until:
+                woken = threading.Event()
+                waiter = self.permits.take(woken.set)
+                while waiter.time is None and waiter.error is None:
+                    woken.wait(1)
+                    if time.monotonic() > self.until:
+                        self.permits.give_up(waiter)
+                        return
+                if waiter.error is not None:
+                    raise waiter.error
+                time.sleep(max(0.0, waiter.time - time.monotonic()))
+                if self.permits.starts(waiter):
+                    now = time.monotonic()
+                    self.times.append(now)
+                    self.count += 1
+                    self.permits.ended(waiter, self.outcome(), "ConnectionError: down")
+        except Exception as error:
+            self.error = error
+
+
+def limits_of(given, runner):
+    limits = WorkerLimits(given, SystemClock())
+    client = LeaseClient(runner)
+    limits.lease_from(client)
+    return limits.permits("api"), client
+
+
+def callers(given, runner, clients, each, seconds, outcome=lambda: True):
+    """So many clients with so many calls at a time each; the times of all calls, and each client's number."""
+    times, until = [], time.monotonic() + seconds
+    made = [limits_of(given, runner) for _ in range(clients)]
+    calling = [[Caller(permits, times, until, outcome) for _ in range(each)] for permits, _ in made]
+    for group in calling:
+        for caller in group:
+            caller.thread.join(seconds + 30)
+            assert caller.error is None
+    for _, client in made:
+        client.close()
+    return sorted(times), [sum(caller.count for caller in group) for group in calling]
+
+
+@pytest.mark.parametrize("each", [1, 5])
+def test_clients_share_a_limit(serve, each):
+    given = options("200/s")
+    _, runner = serve(given)
+    began = time.monotonic()
+    times, counts = callers(given, runner, 3, each, 4.0)
+
+    assert times[0] - began >= 1.1, "a server that starts anew grants nothing for a second"
+    assert most_in_a_period(times, 1.0) <= 200
+    assert len(times) > 0.75 * 200 * (times[-1] - times[0])
+    assert max(counts) < 2 * min(counts), counts
+
+
+def test_a_breaker_is_that_of_all_clients(serve):
+    """Each client sees too few failures to open one by itself."""
+    given = options("100/s", topology__circuit__breaker__pause__secs=60)
+    leases, runner = serve(given)
+    times, _ = callers(given, runner, 4, 1, 3.5, outcome=lambda: False)
+
+    assert 10 <= len(times) <= 100
+    assert times[-1] - times[0] < 1.0
+    assert 50 < leases.paused()["api"] <= 60
+
+
+def test_a_breaker_closes_by_one_call(serve):
+    given = options("100/s", topology__circuit__breaker__pause__secs=0.5)
+    leases, runner = serve(given)
+    works_from = time.monotonic() + 2.5
+    times, _ = callers(given, runner, 2, 3, 5.0, outcome=lambda: time.monotonic() > works_from)
+
+    assert leases.paused() == {}
+    failed = [at for at in times if at < works_from]
+    worked = [at for at in times if at >= works_from]
+    assert len(failed) < 50
+    assert len(worked) > 60, "calls go on"
+
+
+def test_a_server_that_cannot_be_reached_is_an_error_that_names_the_ways_out(monkeypatch):
+    monkeypatch.setattr(lease_client, "UNREACHABLE_SECONDS", 0.5)
+    given = options()
+    permits, client = limits_of(given, Runner("127.0.0.1", 1, TOKEN))
+    caller = Caller(permits, [], time.monotonic() + 30)
+    caller.thread.join(20)
+    client.close()
+
+    assert isinstance(caller.error, WorldError)
+    assert "topology.rate.limit.tasks" in str(caller.error)
+    assert "127.0.0.1:1" in str(caller.error)
+
+
+def test_a_client_without_the_token_gets_nothing(serve):
+    given = options()
+    _, runner = serve(given)
+    permits, client = limits_of(given, runner._replace(token=b"x" * 32))
+    caller = Caller(permits, [], time.monotonic() + 2.5)
+    caller.thread.join(20)
+    client.close()
+
+    assert caller.count == 0
+
+
+def test_a_wish_that_is_none_is_dropped(serve):
+    given = options()
+    leases, _ = serve(given)
+    for body in (b"{", b'{"limit": "other"}', b'{"wanted": 3}'):
+        with pytest.raises((ValueError, KeyError)):
+            leases.answer("someone", body)
+
+
+def test_the_clocks_of_two_machines_may_differ():
+    """The server's clock is 1000 s ahead: the times of permits are the client's."""
+    clock = ManualClock(50.0)
+    client = LeaseClient(Runner("127.0.0.1", 1, TOKEN), clock)
+    permits = Permits(options().limits["api"], clock, client, ahead=True)
+    one = client._of(permits)
+    one.wants, one.sent = True, 50.0
+    clock.advance(0.2)
+    waiter = permits.take(lambda: None)
+    client._took(encode(Granted(limit="api", now=1050.1, first=1050.5, count=1, apart=0.01, again=1050.1)))
+    client.close()
+
+    assert waiter.time == pytest.approx(50.5)
+
+
+def test_what_a_wish_says_survives_a_connection_that_breaks():
+    clock = ManualClock(50.0)
+    client = LeaseClient(Runner("127.0.0.1", 1, TOKEN), clock)
+    permits = Permits(options().limits["api"], clock, client, ahead=True)
+    one = client._of(permits)
+    client._failed(one, Wish("api", good=3, bad=2, error="late", probe=False))
+    client.close()
+
+    assert one.wish == Wish("api", good=3, bad=2, error="late", probe=False)
+
+
+def test_a_wish_for_nothing_takes_no_share_and_no_probe():
+    given = options()
+    clock = ManualClock()
+    server = LeaseServer(given, clock)
+    clock.advance(10)
+    server.answer("one", encode(Wish("api", bad=10)))
+    clock.advance(6)
+    granted = granted_decoder.decode(server.answer("two", encode(Wish("api", good=1))))
+    assert granted.count == 0
+    assert granted_decoder.decode(server.answer("two", encode(Wish("api", wanted=5)))).probe
