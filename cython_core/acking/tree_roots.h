@@ -4,8 +4,8 @@
  *     window           .  R  .  R  R  .          slot of an open attempt; NULL: acked or failed
  *
  * A root lies in a slot, and a tuple knows slot and attempt: init, ack and fail are an array access. Each emit of a
- * spout tuple, the first and every replay, is an attempt with a number of its own, which is the slot's generation as
- * well: what is not of the slot's attempt is late and changes nothing.
+ * spout tuple, the first and every replay, is an attempt with a number of its own: what is not of the slot's
+ * attempt is late and changes nothing.
  *
  *     free ──open──► in the window ──verdict──► settled, in its spout's list ──notified──► free
  *
@@ -56,7 +56,7 @@ struct ps_root {
     ps_timer timer;             /* order: first */
     uint64_t edges;             /* XOR of the ids of the edges without verdict */
     uint64_t attempt;           /* 0: settled or free */
-    uint64_t taken;             /* nanoseconds: when a bolt last took a tuple of it; odd: put off by its turn's end */
+    uint64_t taken;             /* nanoseconds: when a bolt last took a tuple of it. Bit 0: this is its turn's end */
     uint32_t waiting;           /* tuples of it in queues, batches and pending emits */
     uint64_t failed_with_group; /* the attempt that failed with its group, until its spout is notified; else 0 */
     uint64_t deadline;          /* nanoseconds; PS_NO_TIMEOUT: never */
@@ -68,7 +68,7 @@ struct ps_root {
     void *id, *values, *where, *reason;     /* the spout's: kept, never looked at */
     int64_t offset;
     uint32_t emits;             /* of this tuple so far */
-    uint32_t generation;
+    uint32_t generation;        /* its collector's when it was emitted */
     bool rests;
     enum ps_verdict verdict;
 };

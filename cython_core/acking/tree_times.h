@@ -63,11 +63,12 @@ static inline bool ps_acker_take(const ps_acker *acker, ps_root *root, uint64_t 
     return true;
 }
 
-/* A long turn is over, in which the clock stood at `began`: what bolts took since then counts as taken `now`. Too late
- * by a turn at most, where the first reading would be too early by so much: a tree would fail in a bolt's hands.
+/* A long turn is over, in which the clock stood at `began`: what bolts took since then counts as taken `now`. That
+ * is too late by a turn at most. The turn's beginning would be too early by as much: a tree would fail in a bolt's
+ * hands.
  *
- * Once for each tuple that is taken, hence the odd readings: turns follow one another within a tick of the clock and,
- * between threads, overlap, so a tuple that a bolt keeps would be put off by every one of them. */
+ * Bit 0 of `taken` marks what was put off, as that happens once for each tuple: turns follow one another within a tick
+ * of the clock and, between threads, overlap, so a tuple that a bolt keeps would be put off by every one of them. */
 static inline void ps_acker_take_late(ps_acker *acker, uint64_t began, uint64_t now) {
     for (uint64_t attempt = acker->oldest; attempt < acker->next; attempt++) {
         ps_root *root = acker->window[attempt & acker->mask];

@@ -194,7 +194,7 @@ class Decoding:
         return Decoded(columns, kept, lost)
 
     def decode_arrays(self, data: Mapping[str, Data], where: Callable[[int], str]) -> Decoded:
-        """Arrow columns; otherwise as ``lists``."""
+        """Arrow columns; otherwise as ``decode_lists``."""
         bad: dict[str, dict[int, str]] = {side: {} for side in self.decoders}
         columns = {side: decoder.array(data[side], bad[side]) for side, decoder in self.decoders.items()}
         for side in self._never_null:

@@ -1,5 +1,6 @@
 """The driver's side of an operator: plan, columns and schema, then Spark's ``mapInArrow``."""
 
+import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from pystorm_source.operator.task import OperatorPlan, task_function
 from pystorm_source.options import SourceOptions, parse
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
+from pystorm_source.plan.lint import lint_operator
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.input_columns import columns_of, places_of, refuse_sources_own, types_of
 from pystorm_source.source.interned import pickled
@@ -24,10 +26,14 @@ from pystorm_source.source.register import option_texts, refuse_tables_of_main, 
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
-from pystorm_source.source.spark_versions import arrow_schema, map_in_arrow
+from pystorm_source.source.spark_versions import arrow_schema, is_shuffled, map_in_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
+
+logger = logging.getLogger("pystorm.operator")
+
+_said: set[str] = set()
 
 OF_OPERATORS = ("config", "stream", "streams", "output.batch.rows", "topology.dead.letter.path")
 """The keys of ``SourceOptions`` that mean something without offsets and admission."""
@@ -109,6 +115,7 @@ def apply(
     )
     if counts:
         operator, schema = replace(operator, counted=arrow_schema(schema)), with_column(schema)
+    _advise(operator.plan, df, bool(key))
     operator = replace(operator, permits_from=_permits_of(operator.plan, df.sparkSession))
     try:
         function = task_function(operator)
@@ -172,6 +179,14 @@ def _planned(topology: type[Topology] | str, asked: Mapping[str, str], found: So
     refuse_tables_of_main(plan)
     plan, _ = in_its_environment(with_options(plan, config_of(found.config), asked, found))
     return plan, rows_of
+
+
+def _advise(plan: Plan, df: "DataFrame", has_key: bool) -> None:
+    """Warns of what runs, but may not do what the user expects: once for each topology in this process."""
+    for finding in lint_operator(plan, is_shuffled(df), has_key):
+        if str(finding) not in _said:
+            _said.add(str(finding))
+            logger.warning("%s", finding)
 
 
 def _permits_of(plan: Plan, spark: "SparkSession") -> ReportEndpoint | None:

@@ -1,5 +1,7 @@
 """The task's side of an operator: record batches in, record batches of exactly Spark's schema out."""
 
+import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -9,6 +11,7 @@ from pyspark import TaskContext
 from pystorm_source.clock import SystemClock
 from pystorm_source.operator.kept_columns import Keep, KeptColumns
 from pystorm_source.operator.report_column import MOST_REPORT, OPERATOR, with_report
+from pystorm_source.plan.lint import runs_again
 from pystorm_source.plan.plan import Plan
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.leases.task_lessor import lease
@@ -20,6 +23,15 @@ from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task,
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker
+
+
+logger = logging.getLogger("pystorm.operator")
+
+# Uses of topologies whose first stage is remembered. Fewer: a second action is not noticed. More: memory.
+_MOST_STAGES = 64
+
+_stages: OrderedDict[str, int] = OrderedDict()
+_said: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,7 @@ def run_task(made: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
 
 def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     place = place_of_task(operator.plan.name, operator.applied, operator.batch_id)
+    _advise(operator)
     with (
         warm.borrowed(operator.plan, operator.output, place.run) as worker,
         letters_kept(worker, operator.letters, operator.applied),
@@ -86,6 +99,20 @@ def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator
                 return _report(operator, worker, feed.rows, place.partition, clock.monotonic() - began)
 
             yield from with_report(filled, report, operator.counted)
+
+
+def _advise(operator: OperatorPlan) -> None:
+    """Warns, in the log of the executor, if another action of a batch query has run this topology in this process."""
+    task = TaskContext.get()
+    if task is None or task.getLocalProperty("sql.streaming.queryId") or operator.applied in _said:
+        return
+    stage = _stages.pop(operator.applied, task.stageId())
+    _stages[operator.applied] = stage
+    while len(_stages) > _MOST_STAGES:
+        _stages.popitem(last=False)
+    if stage != task.stageId() and (finding := runs_again(operator.plan)) is not None:
+        _said.add(operator.applied)
+        logger.warning("%s", finding)
 
 
 def _report(operator: OperatorPlan, worker: Worker, rows: int, partition: str, seconds: float) -> bytes:

@@ -18,8 +18,10 @@ LINT_CODES = (
     "cycle",
     "exception-ends-task",
     "grouping-per-task",
+    "key-behind-shuffle",
     "key-without-effect",
     "rows-returned",
+    "runs-again",
     "spouts-apart",
     "unknown-key",
 )

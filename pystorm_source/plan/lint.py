@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from pystorm_source.api.arrow_bolt import ArrowBolt
+from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.partitioned_spout import PartitionedSpout
@@ -64,6 +65,45 @@ def lint(plan: Plan) -> tuple[Finding, ...]:
         except Exception:
             logger.exception("a look at topology %r failed; it runs all the same", plan.name)
     return tuple(found)
+
+
+def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding, ...]:
+    """As ``lint``, of a topology over a DataFrame. ``is_shuffled``: whether a shuffle gives it its rows; ``has_key``:
+    whether columns are the key of a row."""
+    found = lint(plan)
+    if not is_shuffled or has_key:
+        return found
+    asking = [component for component in plan.components if _is_named_in_source(component.cls, "idempotency_key")]
+    return found + tuple(
+        Finding(
+            "key-behind-shuffle",
+            component.name,
+            f"{component.cls.__name__} asks for idempotency_key, and the rows come from a shuffle: a task that is tried "
+            "again gets them in another order, and a row another key",
+            "name the columns that tell a row from all others: apply(df, ..., key=['id'])",
+        )
+        for component in asking
+        if "key-behind-shuffle" not in _unwanted(plan, component.name)
+    )
+
+
+def runs_again(plan: Plan) -> Finding | None:
+    """Of a topology that runs once more over the same DataFrame; None if that harms no one."""
+    calling = [component.name for component in plan.components if _calls_services(component.cls)]
+    if not calling or "runs-again" in _unwanted(plan, plan.name):
+        return None
+    return Finding(
+        "runs-again",
+        plan.name,
+        f"another action on the DataFrame runs the topology again, and {' and '.join(calling)} "
+        f"call{'s' if len(calling) == 1 else ''} services again",
+        "persist() the result and use that, or write it once",
+    )
+
+
+def _calls_services(cls: type[Any]) -> bool:
+    words = ("idempotency_key", "self.limit(")
+    return issubclass(cls, AsyncBolt) or any(_is_named_in_source(cls, word) for word in words)
 
 
 def _unwanted(plan: Plan, component: str) -> list[str]:

@@ -2,6 +2,7 @@
 back."""
 
 import inspect
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -35,6 +36,7 @@ __all__ = [
     "SupportsTriggerAvailableNow",
     "arrow_schema",
     "default_read_limit",
+    "is_shuffled",
     "map_in_arrow",
 ]
 
@@ -63,6 +65,21 @@ def default_read_limit(
     if least is not None:
         return ReadMinRows(least)
     return ReadMaxRows(UNBOUNDED) if controlled or per_partition is not None else ReadAllAvailable()
+
+
+_SHUFFLING = re.compile(
+    r"^[\s:|+-]*(Aggregate|Join|Sort|Window|Distinct|Deduplicate\w*|Repartition\w*|RebalancePartitions)\b",
+    re.MULTILINE,
+)
+
+
+def is_shuffled(df: "DataFrame") -> bool:
+    """Whether Spark may shuffle the rows of a DataFrame; False if its plan is not known, as over Connect."""
+    try:
+        plan = df._jdf.queryExecution().analyzed().toString()
+    except Exception:
+        return False
+    return _SHUFFLING.search(plan) is not None
 
 
 def map_in_arrow(

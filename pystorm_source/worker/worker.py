@@ -1,4 +1,4 @@
-"""Runs one Plan in one task: start → feed → drain → report. Knows nothing of Spark."""
+"""Runs one Plan in one task: ``start``, then ``run`` for each range, ``stop``. Knows nothing of Spark."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext

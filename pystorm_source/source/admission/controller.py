@@ -136,19 +136,19 @@ def decide(state: AdmissionState, seen: Observation, settings: Settings) -> tupl
     controlled = _controlled(seen.names, settings.initial)
     slots = max(state.slots, 1)
     waiting = np.where(controlled, seen.waiting, 0)
-    tasks = rates.task_fixed * most_per_slot(int((waiting > 0).sum()), slots)
+    fixed = rates.task_fixed * most_per_slot(int((waiting > 0).sum()), slots)
     task_overhead = state.task_overhead + rates.task_fixed
-    time = TaskTime(state.overhead.work_within(target, tasks), slots, task_overhead, state.batches, state.next_row)
+    time = TaskTime(state.overhead.work_within(target, fixed), slots, task_overhead, state.batches, state.next_row)
     made = batch_budget(rates, waiting, time)
-    made = replace(made, reasons=_reasons(made.reasons, state.overhead, target, tasks))
+    made = replace(made, reasons=_reasons(made.reasons, state.overhead, target, fixed))
     if rates.drift.is_test_due:
         made = made.reduced(TEST_CUT)
     made = replace(
         made,
         offsets=np.where(controlled, made.offsets, -1),
-        target=state.overhead.target_in_force(target, tasks),
+        target=state.overhead.target_in_force(target, fixed),
     )
-    return replace(state, rates=rates, asked=seen.now, after_next_row=made.next_row, tasks_fixed=tasks), made
+    return replace(state, rates=rates, asked=seen.now, after_next_row=made.next_row, tasks_fixed=fixed), made
 
 
 def _target(state: AdmissionState, settings: Settings) -> Target:
@@ -229,11 +229,11 @@ def _unreported(state: AdmissionState, batch: BatchSeen, target: Target) -> Admi
     return replace(state, rates=state.rates.slower(factor, rows), overhead=overhead.with_work(factor))
 
 
-def _reasons(reasons: Ints, overhead: Overhead, target: Target, tasks: float) -> Ints:
+def _reasons(reasons: Ints, overhead: Overhead, target: Target, fixed: float) -> Ints:
     """The common cause, if there is one, why partitions are held back; else each partition's own reason."""
     if overhead.slope * overhead.back_off > OVERRUN:
         common = Reason.OVERRUN
-    elif overhead.target_in_force(target, tasks) > target.wished:
+    elif overhead.target_in_force(target, fixed) > target.wished:
         common = Reason.OVERHEAD
     else:
         return reasons

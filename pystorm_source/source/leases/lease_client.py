@@ -215,7 +215,7 @@ class LeaseClient:
                 one.waits_since = now  # it is there, and has none to give
         if opened and granted.paused:
             one.permits.revoke()
-            logger.warning("limit %r: calls fail, so there are none for %.1f s", granted.limit, granted.paused)
+            logger.info("limit %r: calls fail, so there are none for %.1f s", granted.limit, granted.paused)
         if granted.count:
             one.permits.granted(Slots(granted.first - ahead, granted.count, granted.apart), granted.probe)
         if one.permits.wanted():

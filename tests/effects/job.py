@@ -1,0 +1,42 @@
+"""The query of a campaign in a process of its own, whose driver may be killed::
+
+    python -m tests.effects.job FOLDER URL LIMIT
+
+Reads the lines below FOLDER/in to FOLDER/out, from its checkpoint on, and ends when all are read.
+"""
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from pystorm_source import read_stream
+from pystorm_source.cli.java import ensure_java
+from tests.effects.topologies import Lines
+
+
+def main(folder: Path, url: str, limit: str) -> None:
+    ensure_java()
+    spark = (
+        SparkSession.builder.master("local[2,20]")
+        .config("spark.driver.memory", "512m")
+        .config("spark.local.dir", str(folder / "local"))
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    options = {"topology.rate.limit": {"api": limit}, "minPartitions": 4, "topology.circuit.breaker.pause.secs": 1}
+    frame = read_stream(spark, Lines, path=str(folder / "in"), config={"service.url": url}, options=options)
+    query = (
+        frame.writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(folder / "out"))
+    )
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *sys.argv[2:])
