@@ -24,7 +24,6 @@ from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker
 
-
 logger = logging.getLogger("pystorm.operator")
 
 # Uses of topologies whose first stage is remembered. Fewer: a second action is not noticed. More: memory.

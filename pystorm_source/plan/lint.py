@@ -78,8 +78,8 @@ def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding
         Finding(
             "key-behind-shuffle",
             component.name,
-            f"{component.cls.__name__} asks for idempotency_key, and the rows come from a shuffle: a task that is tried "
-            "again gets them in another order, and a row another key",
+            f"{component.cls.__name__} asks for idempotency_key, and the rows come from a shuffle: a task that is "
+            "tried again gets them in another order, and a row another key",
             "name the columns that tell a row from all others: apply(df, ..., key=['id'])",
         )
         for component in asking

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -128,7 +129,7 @@ class Campaign:
         last = times[-1]
         edges = [(times[0] - 1, times[0]), *self.disturbed, (last - 1, last)]
         counts = []
-        for (_, begin), (end, _) in zip(edges, edges[1:], strict=False):
+        for (_, begin), (end, _) in pairwise(edges):
             second = begin + SETTLED_SECONDS
             while second + 1 <= end:
                 counts.append(sum(1 for time_ in times if second <= time_ < second + 1))
@@ -141,7 +142,6 @@ def check(campaign: Campaign, rows: int) -> dict[str, object]:
     calls, effects = campaign.service.calls, campaign.service.effects
     times = sorted(call.time for call in calls)
     quiet = campaign.quiet_seconds(times)
-    out = ds.dataset(campaign.folder / "out", exclude_invalid_files=True)
     committed = _committed(campaign.folder / "out")
     lines = Counter(
         line for path in committed for line in ds.dataset(path).to_table(columns=["line"])["line"].to_pylist()
@@ -155,7 +155,6 @@ def check(campaign: Campaign, rows: int) -> dict[str, object]:
     most = most_in_a_second(times)
     if most > campaign.limit:
         wrong.append(f"{most} calls in a second")
-    del out
     return {
         "rows": rows,
         "limit": campaign.limit,
