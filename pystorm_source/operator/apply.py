@@ -18,7 +18,7 @@ from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import lint_operator
 from pystorm_source.plan.unpicklable import check_picklable
-from pystorm_source.source.input_columns import columns_of, places_of, refuse_sources_own, types_of
+from pystorm_source.source.input_columns import columns_of, declared_schema, places_of, refuse_sources_own, types_of
 from pystorm_source.source.interned import pickled
 from pystorm_source.source.leases.checks import SPECULATION, refuse_speculation, refuse_without_server
 from pystorm_source.source.leases.operator_leases import endpoint_of
@@ -26,7 +26,7 @@ from pystorm_source.source.register import option_texts, refuse_tables_of_main, 
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
-from pystorm_source.source.spark_versions import arrow_schema, is_shuffled, map_in_arrow
+from pystorm_source.source.spark_versions import arrow_schema, is_shuffled, map_in_arrow, schema_of, with_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
@@ -101,7 +101,7 @@ def apply(
         >>> apply(numbers.selectExpr("n", "n % 2 = 0 AS even"), Doubles, keep="*").columns
         ['even', 'n', 'twice']
     """
-    if not hasattr(df, "schema") or not hasattr(df, "mapInArrow"):
+    if not hasattr(df, "mapInArrow"):
         raise ArgumentTypeError(
             f"the DataFrame comes first: apply(df, Words). Given: apply({given(df)}, {given(topology)})",
             code="PYSTORM_WRONG_TYPE",
@@ -110,9 +110,8 @@ def apply(
         raise ArgumentTypeError(
             f"counts is a name, or a pyspark.sql.Observation. Given: {given(counts)}", code="PYSTORM_WRONG_TYPE"
         )
-    columns, operator, schema = operator_of(
-        df.schema, topology, option_texts(keywords, options or {}), keep, key, batch_id
-    )
+    known = schema_of(df)
+    columns, operator, schema = operator_of(known, topology, option_texts(keywords, options or {}), keep, key, batch_id)
     if counts:
         operator, schema = replace(operator, counted=arrow_schema(schema)), with_column(schema)
     _advise(operator.plan, df, bool(key))
@@ -123,12 +122,15 @@ def apply(
         check_picklable(operator.plan, pickled)
         raise
     use_this_python(df.sparkSession)
-    rows = map_in_arrow(df.select(*columns), function, schema)
+    selected = df.select(*columns)
+    if known is None:
+        selected = with_schema(selected, declared_schema(operator.plan.component(operator.input)))
+    rows = map_in_arrow(selected, function, schema)
     return observed(rows, counts) if counts else rows
 
 
 def operator_of(
-    given_schema: StructType,
+    given_schema: StructType | None,
     topology: type[Topology] | str,
     asked: Mapping[str, str],
     keep: str | Sequence[str] = (),
@@ -137,7 +139,8 @@ def operator_of(
     any_columns: bool = False,
 ) -> tuple[list[str], OperatorPlan, StructType]:
     """The columns that tasks get of a DataFrame of that schema, quoted; what they do; the schema of their rows.
-    ``any_columns``: the DataFrame is not known.
+    ``given_schema``: None: Spark does not tell it, and it is taken to be as the Input declares it. ``any_columns``: the
+    DataFrame is not known.
 
     Raises as ``apply``.
     """
@@ -145,6 +148,9 @@ def operator_of(
     found = parse(SourceOptions, asked)
     asked = letters_on(asked, found)
     plan, rows_of = _planned(topology, asked, found)
+    if given_schema is None:
+        _refuse_other_columns(rows_of, keep, key)
+        given_schema = declared_schema(rows_of)
     rows = Rows(plan, found)
     schema = rows.schema()
     output = rows.output(schema)
@@ -162,6 +168,18 @@ def operator_of(
     letters = found.dead_letter_path
     operator = OperatorPlan(plan, output, rows_of.name, types_of(rows_of), uuid.uuid4().hex, batch_id, places, letters)
     return columns, operator, schema
+
+
+def _refuse_other_columns(rows_of: Any, keep: str | Sequence[str], key: Sequence[str]) -> None:
+    """Raises SchemaError if ``keep`` or ``key`` name columns that are not known."""
+    known = rows_of.stream("default").fields
+    for argument, names in (("keep", keep), ("key", key)):
+        if (isinstance(names, str) and names) or any(name not in known for name in names):
+            raise SchemaError(
+                f"in a query function of a pipeline Spark tells no columns: {argument} takes those of input "
+                f"{rows_of.name!r} alone, {', '.join(known)}. Given: {given(names)}",
+                code="PYSTORM_SCHEMA_MISMATCH",
+            )
 
 
 def _planned(topology: type[Topology] | str, asked: Mapping[str, str], found: SourceOptions) -> tuple[Plan, Any]:

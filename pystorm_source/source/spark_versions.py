@@ -38,6 +38,8 @@ __all__ = [
     "default_read_limit",
     "is_shuffled",
     "map_in_arrow",
+    "schema_of",
+    "with_schema",
 ]
 
 
@@ -80,6 +82,26 @@ def is_shuffled(df: "DataFrame") -> bool:
     except Exception:
         return False
     return _SHUFFLING.search(plan) is not None
+
+
+def schema_of(df: "DataFrame") -> StructType | None:
+    """The columns of a DataFrame; None in a query function of a declarative pipeline, where Spark tells none. Raises
+    what Spark raises of a wrong DataFrame."""
+    try:
+        return df.schema
+    except Exception as error:
+        if "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION" in str(error):
+            return None
+        raise
+
+
+def with_schema(df: "DataFrame", schema: StructType) -> "DataFrame":
+    """The DataFrame, which does not ask Spark for its columns any more: a query function of a pipeline must not.
+
+    Workaround: 4.1 to 4.3 ask for them in ``mapInArrow``, which needs them for nothing: Spark checks them later.
+    """
+    df._cached_schema = schema  # type: ignore[attr-defined]
+    return df
 
 
 def map_in_arrow(

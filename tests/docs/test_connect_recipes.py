@@ -41,6 +41,7 @@ class Orders(Topology):
 
 WRITTEN = {
     "words": Counter({("the",): 2, ("cow",): 1, ("moon",): 1}),
+    "lengths": Counter({("the", 3): 2, ("cow", 3): 1, ("moon", 4): 1}),
     "counts": Counter([("the", 2), ("cow", 1), ("moon", 1)]),
 }
 

@@ -91,3 +91,31 @@ def test_an_input_in_a_source():
         ReadRequest.of({"topology": "tests.operator.topologies:Doubles"})
     with pytest.raises(TopologyError, match=r"pystorm_source\.apply"):
         read_stream(object(), Doubles)
+
+
+class Unknown(Frame):
+    """In a query function of a declarative pipeline."""
+
+    @property
+    def schema(self):
+        raise RuntimeError("[ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION] Operations that ...")
+
+    @schema.setter
+    def schema(self, schema):
+        pass
+
+
+class Untyped(Topology):
+    rows = Input.spec(["id"])
+    double = Double.spec(inputs=[rows])
+
+
+def test_in_a_pipeline_an_input_declares_its_types():
+    with pytest.raises(SchemaError, match="declare the type of field 'id' of input 'rows', such as 'id string'"):
+        apply(Unknown(), Untyped)
+
+
+@pytest.mark.parametrize("arguments", [{"keep": "*"}, {"keep": ["other"]}, {"key": ["other"]}])
+def test_in_a_pipeline_other_columns_are_not_known(arguments):
+    with pytest.raises(SchemaError, match=r"takes those of input 'rows' alone, id\. Given"):
+        apply(Unknown(), Doubles, **arguments)
