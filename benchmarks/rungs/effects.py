@@ -1,19 +1,27 @@
-"""Rows per second of a sink that appends to a file, against a data source written by hand that does the same.
+"""Effects of bolts on the outside world.
+
+Rows per second of a sink that appends to a file, against a data source written by hand that does the same:
 
     batches    an ArrowBolt appends each batch as CSV; the peer is a writer of record batches (Spark 4.1 and later)
     rows       a bolt of rows appends lines by ``process_many``; the peer is a writer of rows, 256 at a time
 
 Batch writes of one session, in turn, with two partitions; time is that of ``save()`` as a whole, the job's fixed cost
 included. Each file is flushed with each append, and every write must have left all its rows.
+
+    limit      the share of a rate limit that an operator in two tasks uses, of calls to a service that counts them: in
+               the median second between its first and its last call. No second may have more calls than the limit,
+               by more than a busy machine's service is itself stopped for
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import aiohttp
 import pyarrow as pa
 from pyarrow import csv
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSourceWriter, WriterCommitMessage
@@ -21,9 +29,11 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSource
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
-from pystorm_source.api import ArrowBolt, Bolt, Input, Topology
+from pystorm_source import apply
+from pystorm_source.api import ArrowBolt, AsyncBolt, Bolt, Input, Topology
+from testbed.effects_service import effects_service, most_in_a_second
 
-ASKED = 0.9
+ASKED, USED = 0.9, 0.95
 ROWS = {"batches": 4_000_000, "rows": 400_000}
 QUICK_ROWS = 20_000
 RUNS = 5
@@ -60,6 +70,29 @@ class AppendBatches(ArrowBolt):
 
     def process_batch(self, batch: pa.RecordBatch) -> None:
         self.to.batch(batch)
+
+
+class Call(AsyncBolt):
+    """A call of the service that counts."""
+
+    outputs = ["id long"]
+
+    async def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.session = aiohttp.ClientSession(conf["service.url"], connector=aiohttp.TCPConnector(limit=0))
+
+    async def process(self, tup: Any) -> None:
+        headers = {"Idempotency-Key": str(tup.values.id)}
+        async with self.limit("api"), self.session.post("/effects", headers=headers) as answer:
+            answer.raise_for_status()
+        self.emit([tup.values.id])
+
+    async def cleanup(self) -> None:
+        await self.session.close()
+
+
+class Calls(Topology):
+    rows = Input.spec(["id long"])
+    call = Call.spec(inputs=[rows])
 
 
 class RowsToFile(Topology):
@@ -110,12 +143,31 @@ TOPOLOGIES = {"batches": BatchesToFile, "rows": RowsToFile}
 
 
 def run(settings: Settings) -> Iterator[Record]:
-    """Both forms."""
+    """Both forms, and the limit."""
     with spark_session() as (spark, folder):
         spark.dataSource.register(ByHand)
         for form, rows in ROWS.items():
             if settings.wants(form):
                 yield _measured(spark, folder, form, QUICK_ROWS if settings.quick else rows, settings.runs_of(RUNS))
+        if settings.wants("limit"):
+            yield _limited(spark, folder, settings.quick)
+
+
+def _limited(spark: Any, folder: Path, quick: bool) -> Record:
+    limit, seconds = (100, 3) if quick else (500, 20)
+    rows = limit * seconds
+    with effects_service(folder / "service", seconds=0.02) as service:
+        frame = spark.range(0, rows, 1, 2)
+        options = {"topology.rate.limit": {"api": f"{limit}/s"}}
+        found = apply(frame, Calls, config={"service.url": service.url}, options=options).count()
+        times = [call.time for call in service.calls]
+        once = set(service.effects.values()) == {1}
+    if not (found == rows == len(times) and once):
+        raise RuntimeError(f"{found} rows and {len(times)} calls of {rows}")
+    counts = Counter(int(time_ - times[0]) for time_ in times)
+    used = [counts[second] / limit for second in range(int(times[-1] - times[0]))]
+    most = most_in_a_second(times)
+    return record("effects", "limit", used, "of the limit", asked=USED, limit=limit, most=most)
 
 
 def _measured(spark: Any, folder: Path, form: str, rows: int, runs: int) -> Record:

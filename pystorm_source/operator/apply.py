@@ -35,7 +35,15 @@ logger = logging.getLogger("pystorm.operator")
 
 _said: set[str] = set()
 
-OF_OPERATORS = ("config", "stream", "streams", "output.batch.rows", "topology.dead.letter.path")
+OF_OPERATORS = (
+    "config",
+    "stream",
+    "streams",
+    "output.batch.rows",
+    "topology.dead.letter.path",
+    "feedback.host",
+    "feedback.port",
+)
 """The keys of ``SourceOptions`` that mean something without offsets and admission."""
 
 
@@ -72,8 +80,8 @@ def apply(
             ``observedMetrics`` of each micro-batch, or an ``Observation`` in a batch query: ``counts_of`` reads it. An
             attempt that failed does not count, nor what ``limit()`` cuts off. Defaults to '': none.
         options (Mapping[str, Any]): options of the engine and of components (docs/OPTIONS.md), and of the source's
-            ``config``, ``stream``, ``streams``, ``output.batch.rows`` and ``topology.dead.letter.path``. Defaults to
-            none.
+            ``config``, ``stream``, ``streams``, ``output.batch.rows``, ``topology.dead.letter.path`` and, for rate
+            limits, ``feedback.host`` and ``feedback.port``. Defaults to none.
         **keywords (Any): more options, such as ``stream="geocode.found"``.
 
     Returns:
@@ -82,7 +90,8 @@ def apply(
     Raises:
         ArgumentTypeError: ``df`` is no DataFrame, ``keep`` or ``key`` no names, or ``counts`` no name.
         TopologyError: the topology cannot run as it is declared, or does not begin with one ``Input``.
-        OptionError: an unknown option, one of sources alone, or a wrong value.
+        OptionError: an unknown option, one of sources alone, a wrong value, or rate limits that cannot hold here.
+        WorldError: this process is to give permits of rate limits, and cannot listen.
         SchemaError: ``df`` lacks a column or has it in another type, ``keep`` names a field of the topology's rows, or
             the open stream declares no types.
 
@@ -111,11 +120,12 @@ def apply(
             f"counts is a name, or a pyspark.sql.Observation. Given: {given(counts)}", code="PYSTORM_WRONG_TYPE"
         )
     known = schema_of(df)
-    columns, operator, schema = operator_of(known, topology, option_texts(keywords, options or {}), keep, key, batch_id)
+    asked = option_texts(keywords, options or {})
+    columns, operator, schema = operator_of(known, topology, asked, keep, key, batch_id)
     if counts:
         operator, schema = replace(operator, counted=arrow_schema(schema)), with_column(schema)
     _advise(operator.plan, df, bool(key))
-    operator = replace(operator, permits_from=_permits_of(operator.plan, df.sparkSession))
+    operator = replace(operator, permits_from=_permits_of(operator.plan, df.sparkSession, parse(SourceOptions, asked)))
     try:
         function = task_function(operator)
     except Exception:
@@ -207,10 +217,10 @@ def _advise(plan: Plan, df: "DataFrame", has_key: bool) -> None:
             logger.warning("%s", finding)
 
 
-def _permits_of(plan: Plan, spark: "SparkSession") -> ReportEndpoint | None:
+def _permits_of(plan: Plan, spark: "SparkSession", found: SourceOptions) -> ReportEndpoint | None:
     """Where tasks get permits of the plan's limits; None if it has none, or each task has a fixed share.
 
-    Raises OptionError if limits cannot hold.
+    Raises OptionError if limits cannot hold, WorldError if this process cannot listen.
     """
     if not plan.options.limits:
         return None
@@ -222,7 +232,7 @@ def _permits_of(plan: Plan, spark: "SparkSession") -> ReportEndpoint | None:
     refuse_speculation(plan.options, context.getConf().get(SPECULATION, "false"))
     if plan.options.rate_limit_tasks is not None:
         return None
-    return endpoint_of(plan.name, plan.options, context.master or "")
+    return endpoint_of(plan.name, plan.options, context.master or "", found.feedback_host, found.feedback_port)
 
 
 def _quoted(name: str) -> str:

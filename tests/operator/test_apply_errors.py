@@ -1,10 +1,12 @@
 """What apply() refuses, before Spark is asked for anything but the schema."""
 
+import socket
+
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from pystorm_source import Input, Topology, apply, read_stream
-from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError
+from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError, WorldError
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.spouts import MemorySpout
 from tests.operator.topologies import Double, Doubles, Evens
@@ -119,3 +121,15 @@ def test_in_a_pipeline_an_input_declares_its_types():
 def test_in_a_pipeline_other_columns_are_not_known(arguments):
     with pytest.raises(SchemaError, match=r"takes those of input 'rows' alone, id\. Given"):
         apply(Unknown(), Doubles, **arguments)
+
+
+class Limited(Doubles):
+    config = {"topology.rate.limit": {"api": "10/s"}}
+
+
+def test_a_process_that_cannot_listen_gives_no_permits(spark):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        options = {"feedback.host": "127.0.0.1", "feedback.port": port}
+        with pytest.raises(WorldError, match=rf"topology\.rate\.limit\.tasks.*feedback\.port={port}"):
+            apply(spark.range(1), Limited, options=options)

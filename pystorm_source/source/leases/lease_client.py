@@ -81,7 +81,7 @@ class LeaseClient:
     def __init__(self, runner: Runner, clock: Clock | None = None):
         self._runner = runner
         self._clock = clock or SystemClock()
-        self._link = Link(runner, self._clock, took=self._took)
+        self._link = Link(runner, self._clock, took=self._took, longest_pause=LOST_SECONDS)
         self._lock = Lock()
         self._limits: dict[str, _OneLimit] = {}
         self._trips: deque[tuple[float, float]] = deque(maxlen=_ROUND_TRIPS)

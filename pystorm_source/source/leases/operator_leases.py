@@ -6,45 +6,56 @@ Operators of one topology have their limits together, whichever query they are i
 Threading law: any thread calls it.
 """
 
+import errno
 import secrets
-from collections.abc import Mapping
 from threading import Lock
 
 from pystorm_source.clock import SystemClock
+from pystorm_source.errors import WorldError
 from pystorm_source.options import EngineOptions
 from pystorm_source.options.rate_limit import RateLimit
 from pystorm_source.source.leases.lease_server import LeaseServer
-from pystorm_source.source.reports.endpoint import LOOPBACK, ReportEndpoint
+from pystorm_source.source.reports.endpoint import ListenAddress, ReportEndpoint
 from pystorm_source.source.reports.server import ReportServer
 
 _TOKEN_BYTES = 32
 
-_Key = tuple[str, tuple[tuple[str, RateLimit], ...], int, float]
+_Key = tuple[str, tuple[tuple[str, RateLimit], ...], int, float, str, int]
 
 _endpoints: dict[_Key, tuple[ReportServer, ReportEndpoint]] = {}
 _lock = Lock()
 
 
-def endpoint_of(topology: str, options: EngineOptions, master: str) -> ReportEndpoint:
-    """Where the tasks of its operators get permits. ``master``: Spark's, which tells whether they run on this machine.
+def endpoint_of(topology: str, options: EngineOptions, master: str, host: str = "", port: int = 0) -> ReportEndpoint:
+    """Where the tasks of its operators get permits. ``master``: Spark's, which tells whether they run on this machine;
+    ``host``, ``port``: options feedback.host and feedback.port.
 
-    Raises OSError if this process cannot listen.
+    Raises WorldError if this process cannot listen.
     """
-    key = (topology, _frozen(options.limits), options.breaker_percent, options.breaker_pause_secs)
+    limits = tuple(sorted(options.limits.items()))
+    key = (topology, limits, options.breaker_percent, options.breaker_pause_secs, host, port)
     with _lock:
         found = _endpoints.get(key)
         if found is None or not found[0].listens:
-            found = _endpoints[key] = _started(options, master)
+            found = _endpoints[key] = _started(options, ListenAddress.of(host, ["--master", master]), port)
         return found[1]
 
 
-def _frozen(limits: Mapping[str, RateLimit]) -> tuple[tuple[str, RateLimit], ...]:
-    return tuple(sorted(limits.items()))
-
-
-def _started(options: EngineOptions, master: str) -> tuple[ReportServer, ReportEndpoint]:
+def _started(options: EngineOptions, place: ListenAddress, port: int) -> tuple[ReportServer, ReportEndpoint]:
     token, clock = secrets.token_bytes(_TOKEN_BYTES), SystemClock()
-    host = LOOPBACK if master.startswith("local") else ""
-    server = ReportServer(host, 0, token, clock=clock, leases=LeaseServer(options, clock).answer)
-    server.start()
-    return server, ReportEndpoint(host, server.address[1], token)
+    # The tasks' name of the driver need not be an address of this machine: then it listens at all of them.
+    for bind in dict.fromkeys((place.bind, "")):
+        server = ReportServer(bind, port, token, clock=clock, leases=LeaseServer(options, clock).answer)
+        try:
+            server.start()
+        except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL and bind:
+                continue
+            raise WorldError(
+                f"this process cannot listen, and gives no permits of rate limits ({error}): set feedback.host and "
+                "feedback.port to an address that is free, or give each task a fixed share by "
+                f"topology.rate.limit.tasks. Given: feedback.host={bind!r}, feedback.port={port!r}",
+                code="PYSTORM_PERMITS_UNREACHABLE",
+            ) from error
+        break
+    return server, ReportEndpoint(place.advertised, server.address[1], token)

@@ -45,7 +45,7 @@ _CHUNK = 4096
 
 class Link:
     """``answer``: what to send if the runner asks; it may raise. ``took``: gets the permits that it sends; with it this
-    is a connection for permits alone."""
+    is a connection for permits alone. ``longest_pause``: seconds from one attempt to connect to the next, at most."""
 
     def __init__(
         self,
@@ -53,7 +53,9 @@ class Link:
         clock: Clock,
         answer: Callable[[], bytes] = bytes,
         took: Callable[[bytes], None] | None = None,
+        longest_pause: float = _LONGEST_PAUSE,
     ):
+        self._longest_pause = longest_pause
         self._runner = runner
         self._clock = clock
         self._answer = answer
@@ -116,7 +118,7 @@ class Link:
                 self._write(body)
         except (OSError, FrameRefused, ValueError) as error:  # ValueError: of a host that cannot be a name
             self.close()
-            self._pause = min(_LONGEST_PAUSE, 2 * self._pause or _FIRST_PAUSE)
+            self._pause = min(self._longest_pause, 2 * self._pause or _FIRST_PAUSE)
             self._not_before = self._clock.monotonic() + self._pause
             logger.debug("a report did not leave for %r: %s", self._runner, error)
             return False
