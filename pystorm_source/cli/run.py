@@ -80,7 +80,9 @@ def run(
             raise
         except TupleFailed as error:
             block = FailureBlock.of(error)
-            block = block._replace(remedy=block.remedy.replace(AGAIN, "mend it and run it again"))
+            block = block._replace(
+                remedy=_conf_remedy(error) or block.remedy.replace(AGAIN, "mend it and run it again")
+            )
             end, status = End("a component failed", str(block)), 1
         except PystormError as error:
             end, status = End("a component failed", f"{type(error).__name__}: {error}"), 1
@@ -88,6 +90,15 @@ def run(
             local.stop()
     display.show_end(end)
     raise typer.Exit(status)
+
+
+def _conf_remedy(error: TupleFailed) -> str:
+    """Of a key that ``initialize`` does not find in the configuration; empty for another error."""
+    cause = error.__cause__
+    key = cause.args[0] if isinstance(cause, KeyError) and cause.args else None
+    if not isinstance(key, str) or "initialize() raised" not in str(error):
+        return ""
+    return f"give it by -o {key}=..., or have the component do without: conf.get({key!r}, ...)"
 
 
 def _live() -> bool:

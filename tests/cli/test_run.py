@@ -65,6 +65,16 @@ MODULE = """
         lines = MemorySpout.spec(fields=["line string"], rows=[["x"]])
         shown = Shown.spec(inputs=[lines])
 
+    class Needy(MemorySpout):
+        outputs = ["line string"]
+        rows = [["a"]]
+        def initialize(self, conf, context):
+            super().initialize(conf, context)
+            self.folder = conf["folder"]
+
+    class Unconfigured(Topology):
+        lines = Needy.spec()
+
     class Failing(Topology):
         lines = MemorySpout.spec(fields=["line string"], rows=[["a"], ["b"]])
         words = Picky.spec(inputs=[lines])
@@ -222,6 +232,15 @@ def test_a_failure_is_named_and_exits_1(folder):
     assert "│ words" in result.stdout
     status, found = answer(f"{folder}:Failing", "--once")
     assert status == 1 and "no such line" in found["failure"]
+
+
+def test_a_key_that_is_not_given_is_asked_for(folder):
+    result = run(f"{folder}:Unconfigured", "--once")
+    assert result.exit_code == 1
+    assert "initialize() raised KeyError: 'folder'" in result.stderr
+    remedy = "  remedy: give it by -o folder=..., or have the component do without: conf.get('folder', ...)"
+    assert remedy in result.stderr.splitlines()
+    assert run(f"{folder}:Unconfigured", "--once", "-o", "folder=x").exit_code == 0
 
 
 def test_a_path_that_no_file_matches_is_said(folder, tmp_path, caplog):
