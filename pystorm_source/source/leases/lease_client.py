@@ -17,7 +17,7 @@ from threading import Lock, Thread
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import WorldError
-from pystorm_source.limits.permits import Permits
+from pystorm_source.limits.permits import AHEAD_SECONDS, Permits
 from pystorm_source.limits.schedule import Slots
 from pystorm_source.source.leases.messages import Granted, Wish, encode, granted_decoder
 from pystorm_source.source.reports.endpoint import Runner
@@ -208,6 +208,10 @@ class LeaseClient:
             ahead = self._server_is_ahead(granted, one.sent, now)
             one.sent = None
             one.again = granted.again - ahead
+            if granted.count:
+                # Not for each permit that comes within the horizon: a wish takes the time of some calls.
+                last = granted.first - ahead + (granted.count - 1) * granted.apart
+                one.again = max(one.again, last - AHEAD_SECONDS)
             opened, one.openings = granted.openings > one.openings, granted.openings
             if granted.count:
                 one.wants, one.waits_since = False, None
