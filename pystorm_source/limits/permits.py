@@ -58,7 +58,7 @@ class Permits:
         self._in_hand: deque[tuple[float, bool]] = deque()
         self._waiters: deque[Waiter] = deque()
         self._assigned: set[Waiter] = set()
-        self._used = 0
+        self._recent: deque[float] = deque()
 
     def __reduce__(self) -> tuple[object, ...]:
         """A component's state may be pickled: the engine's own attributes are left out."""
@@ -70,7 +70,7 @@ class Permits:
             with self._lock:
                 self._lessor, self._ahead = lessor, ahead
                 self._in_hand.clear()
-                self._used = 0
+                self._recent.clear()
 
     def take(self, wake: Callable[[], None], first: bool = False) -> Waiter:
         """A call that wants a permit. If it has none at once, ``wake`` is called by any thread when it has one.
@@ -96,11 +96,10 @@ class Permits:
         assert waiter.time is not None
         with self._lock:
             self._assigned.discard(waiter)
-            if waiter.revoked or self.clock.monotonic() > waiter.time + VALID_SECONDS:
-                in_time = False
-            else:
-                in_time = True
-                self._used += 1
+            now = self.clock.monotonic()
+            in_time = not waiter.revoked and now <= waiter.time + VALID_SECONDS
+            if in_time and self._ahead:
+                self._recent.append(now)
         if not in_time and waiter.probe:
             self._lessor.ended(self, None, True, "")
         return in_time
@@ -128,13 +127,11 @@ class Permits:
         """How many permits calls wait for, or will soon."""
         with self._lock:
             waiting = sum(1 for waiter in self._waiters if not waiter.gave_up)
-            soon = 2 * self._used - len(self._in_hand) if self._ahead and self._runs_short() else 0
-            return max(waiting, soon)
+            return max(waiting, self._soon() if self._ahead and self._runs_short() else 0)
 
     def granted(self, slots: Slots, probe: bool = False) -> None:
         """Permits have come; times are this clock's."""
         with self._lock:
-            self._used = 0
             self._in_hand.extend((slots.at(place), probe) for place in range(slots.number))
             woken = self._hand_out()
         _wake(woken)
@@ -143,7 +140,7 @@ class Permits:
         """The service is not to be called: no permit counts that was not used."""
         with self._lock:
             self._in_hand.clear()
-            self._used = 0
+            self._recent.clear()
             for waiter in self._assigned:
                 waiter.revoked = True
 
@@ -155,6 +152,14 @@ class Permits:
             for waiter in woken:
                 waiter.error = error
         _wake(woken)
+
+    def _soon(self) -> int:
+        """Permits that calls will want within the horizon, as they have in the last one and half as many again, without
+        those in hand."""
+        since = self.clock.monotonic() - HORIZON_SECONDS
+        while self._recent and self._recent[0] < since:
+            self._recent.popleft()
+        return len(self._recent) * 3 // 2 + bool(self._recent) - len(self._in_hand)
 
     def _runs_short(self) -> bool:
         last = self._in_hand[-1][0] if self._in_hand else float("-inf")
