@@ -118,6 +118,7 @@ def test_every_error_of_this_package_is_cut_and_travels(cls):
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
+@pytest.mark.campaign
 def test_an_option_of_50_megabytes_is_refused_at_once_with_key_and_remedy():
     began = time.monotonic()
     with pytest.raises(OptionError, match=r"option 'maxOffsetsPerTrigger': .*Given: 'yyy") as caught:

@@ -123,6 +123,7 @@ def test_its_tests_pass_and_all_commands_take_it(word_count):
     assert rows and all(count % (10 if word == "dog" else 1) == 0 for word, count in rows)
 
 
+@pytest.mark.campaign
 def test_what_it_makes_is_formatted_and_typed(word_count):
     pytest.importorskip("mypy", reason="requirements/dev.txt has mypy and ruff")
     _, _, made = word_count

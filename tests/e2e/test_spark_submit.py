@@ -16,6 +16,7 @@ JOB = Path(__file__).parent / "jobs" / "numbers_job.py"
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 
+@pytest.mark.campaign
 def test_a_submitted_file_runs_on_two_executors(tmp_path):
     home = Path(pyspark.__file__).parent
     done = subprocess.run(

@@ -27,6 +27,7 @@ def test_the_rows_are_varied():
             assert {type(value).__name__ for value in kept} >= {"tuple", "list", "dict", "Row", "Thing"}, ddl
 
 
+@pytest.mark.campaign
 def test_what_create_data_frame_takes_is_taken_to_the_equal_value(spark):
     theirs = spark.createDataFrame(values.ValuesSpout.rows, values.SCHEMA, verifySchema=True).orderBy("i").collect()
     ours = read(spark, values.Values).orderBy("i").collect()
