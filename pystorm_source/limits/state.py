@@ -3,6 +3,7 @@
 Threading law: its owner's lock is held.
 """
 
+from collections import deque
 from typing import NamedTuple
 
 from pystorm_source.limits.breaker import CircuitBreaker
@@ -12,6 +13,14 @@ from pystorm_source.options.rate_limit import RateLimit
 RECENT_SECONDS = 1.0
 """Seconds for which one that has asked counts as one that wants permits. Longer: those that have ended take their share
 along. Shorter: a task that asks seldom finds others before it."""
+
+SCARCE_SECONDS = HORIZON_SECONDS / 2
+"""Seconds ahead for which permits are given away, from which on they are scarce. Longer: one that asks often takes most
+of them. Shorter: one that alone wants many waits for others that want none."""
+
+AGAIN_SECONDS = HORIZON_SECONDS / 8
+"""Seconds after which one that has its share asks again. Longer: permits are lost when others want fewer. Shorter: it
+asks in vain."""
 
 LOOK_SECONDS = 0.2
 """Seconds after which others ask again while a probe is under way. Longer: they stand still when it has succeeded.
@@ -27,6 +36,20 @@ class Lease(NamedTuple):
     probe: bool = False
 
 
+class _Asker:
+    """One that asks: when it did, and the time of the last permit of each of its leases, with their number."""
+
+    def __init__(self) -> None:
+        self.asked = 0.0
+        self.leases: deque[tuple[float, int]] = deque()
+
+    def held(self, now: float) -> int:
+        """Permits of its leases that are not over."""
+        while self.leases and self.leases[0][0] < now:
+            self.leases.popleft()
+        return sum(number for _, number in self.leases)
+
+
 class LimitState:
     """``fresh``: no process before this one can have given permits of this limit."""
 
@@ -34,22 +57,30 @@ class LimitState:
         self.limit = limit
         self.breaker = breaker
         self.schedule = PermitSchedule(limit, now if fresh else begin_of(limit, now))
-        self._askers: dict[object, float] = {}
+        self._askers: dict[object, _Asker] = {}
 
     def ask(self, asker: object, wanted: int, now: float, horizon: float = HORIZON_SECONDS) -> Lease:
-        """Permits for one that asks, a fair share of those that are free. ``horizon``: as the schedule takes it."""
+        """Permits for one that asks. While permits are scarce, no one has more than a fair share of those to come.
+        ``horizon``: as the schedule takes it."""
         if wanted <= 0:
             return Lease(Slots(now, 0, self.schedule.apart), now)
-        self._askers.pop(asker, None)
-        self._askers[asker] = now
+        own = self._askers.pop(asker, None) or _Asker()
+        own.asked = now
+        self._askers[asker] = own
         self._forget(now)
         verdict = self.breaker.verdict(now)
         if verdict.probe:
             return self._probe(verdict.paused_until, now, horizon)
-        most = wanted if horizon == float("inf") else self._share()
-        slots = self.schedule.take(min(wanted, most), now, horizon)
-        again = now if slots.number else self.schedule.first(now) - horizon
-        return Lease(slots, again)
+        if horizon != float("inf"):
+            room = self._share() - own.held(now)
+            if room <= 0 and self.schedule.first(now) > now + SCARCE_SECONDS:
+                return Lease(Slots(now, 0, self.schedule.apart), now + AGAIN_SECONDS)
+            wanted = min(wanted, max(1, room))
+        slots = self.schedule.take(wanted, now, horizon)
+        if not slots.number:
+            return Lease(slots, self.schedule.first(now) - horizon)
+        own.leases.append((slots.at(slots.number - 1), slots.number))
+        return Lease(slots, now)
 
     def _probe(self, begins: float, now: float, horizon: float) -> Lease:
         """The one permit of an open breaker, when its pause is over."""
@@ -63,11 +94,11 @@ class LimitState:
         return Lease(slots, self.schedule.first(now), probe=True)
 
     def _share(self) -> int:
-        """Permits of a lease at most: what the horizon holds, among those that ask."""
+        """What the horizon holds, among those that ask."""
         return max(1, int(HORIZON_SECONDS / self.schedule.apart / len(self._askers)))
 
     def _forget(self, now: float) -> None:
-        for asker, asked in list(self._askers.items()):  # the oldest first
-            if asked >= now - RECENT_SECONDS:
+        for asker, own in list(self._askers.items()):  # the oldest first
+            if own.asked >= now - RECENT_SECONDS:
                 return
             del self._askers[asker]
