@@ -147,8 +147,8 @@ cdef AsyncRequest request_of(object bolt):
 
 
 def pause_request(bolt):
-    """In a call of ``process``: it begins to wait for the engine. Neither its time nor that of its tuple's tree runs, as
-    for a tuple in a queue. Returns what to give to ``resume_request``; None if the caller is in no call of that bolt."""
+    """In a call of ``process``: it begins to wait for the engine. Neither its time nor that of its tuple's tree runs,
+    as for a tuple in a queue. Returns what to give to ``resume_request``; None if the caller is in no such call."""
     cdef AsyncRequest request = request_of(bolt)
     if request is None or request.outcome != PENDING or request.paused:
         return None
