@@ -83,7 +83,7 @@ class Alerts(Bolt):
     auto_ack = False
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
-        self.limit = int(conf.get("alerts.limit", 200))
+        self.threshold = int(conf.get("alerts.limit", 200))
         self.ticks = 0
 
     def process(self, tup: Tuple) -> None:
@@ -93,7 +93,7 @@ class Alerts(Bolt):
             self.log(f"negative price from {tup.component}", level="warn")
             self.fail(tup)
             return
-        if price > self.limit:
+        if price > self.threshold:
             assert_type(self.emit([shop, price]), None)
         self.ack(tup)
 
@@ -101,7 +101,7 @@ class Alerts(Bolt):
         self.ticks += 1
 
     def cleanup(self) -> None:
-        self.limit = 0
+        self.threshold = 0
 
 
 class Turnover(BatchingBolt):
