@@ -151,7 +151,9 @@ def check(campaign: Campaign, rows: int) -> dict[str, object]:
     if len(effects) != rows or set(effects.values()) != {1}:
         wrong.append(f"{len(effects)} keys, done {sorted(set(effects.values()))} times")
     if len(lines) != rows or set(lines.values()) != {1}:
-        wrong.append(f"{len(lines)} lines of {rows} in the sink, {sorted(set(lines.values()))} times")
+        missing = [n for n in range(rows) if str(n) not in lines][:20]
+        times_each = sorted(set(lines.values()))
+        wrong.append(f"{len(lines)} lines of {rows} in the sink, {times_each} times; missing: {missing}")
     most = most_in_a_second(times)
     if most > campaign.limit:
         wrong.append(f"{most} calls in a second")
