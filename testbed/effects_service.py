@@ -149,16 +149,6 @@ class Service:
         return Counter(call.key for call in self.calls if call.done)
 
 
-def most_in_a_second(times: list[float]) -> int:
-    """Of ascending times: the largest number of them in any second."""
-    most = first = 0
-    for i, time_ in enumerate(times):
-        while times[first] <= time_ - 1:
-            first += 1
-        most = max(most, i - first + 1)
-    return most
-
-
 @contextmanager
 def effects_service(folder: Path, **behaviour: object) -> Iterator[Service]:
     """A service in a process of its own, while the block runs."""

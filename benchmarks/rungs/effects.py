@@ -31,7 +31,8 @@ from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from pystorm_source import apply
 from pystorm_source.api import ArrowBolt, AsyncBolt, Bolt, Input, Topology
-from testbed.effects_service import effects_service, most_in_a_second
+from testbed.effects_service import effects_service
+from testbed.periods import most_in_a_period
 
 ASKED, USED = 0.9, 0.95
 ROWS = {"batches": 4_000_000, "rows": 400_000}
@@ -166,7 +167,7 @@ def _limited(spark: Any, folder: Path, quick: bool) -> Record:
         raise RuntimeError(f"{found} rows and {len(times)} calls of {rows}")
     counts = Counter(int(time_ - times[0]) for time_ in times)
     used = [counts[second] / limit for second in range(int(times[-1] - times[0]))]
-    most = most_in_a_second(times)
+    most = most_in_a_period(times)
     return record("effects", "limit", used, "of the limit", asked=USED, limit=limit, most=most)
 
 

@@ -62,11 +62,7 @@ class Limit:
             try:
                 while waiter.time is None and waiter.error is None:
                     woken.wait(_LOOK_SECONDS)
-                if waiter.error is not None:
-                    raise waiter.error
-                assert waiter.time is not None
-                left = waiter.time - self._permits.clock.monotonic()
-                if left > 0:
+                if (left := self._seconds_left(waiter)) > 0:
                     self._permits.clock.sleep(left)
             except BaseException:
                 self._permits.give_up(waiter)
@@ -100,11 +96,7 @@ class Limit:
                         request = pause_request(self._bolt)
                     if waiter.time is None and waiter.error is None:
                         await woken
-                    if waiter.error is not None:
-                        raise waiter.error
-                    assert waiter.time is not None
-                    left = waiter.time - self._permits.clock.monotonic()
-                    if left > 0:
+                    if (left := self._seconds_left(waiter)) > 0:
                         await asyncio.sleep(left)
                 except BaseException:
                     self._permits.give_up(waiter)
@@ -123,7 +115,14 @@ class Limit:
         self._ended(error)
 
     def _is_at_once(self, waiter: "Waiter") -> bool:
-        return waiter.time is not None and waiter.time <= self._permits.clock.monotonic()
+        return waiter.time is not None and self._seconds_left(waiter) <= 0
+
+    def _seconds_left(self, waiter: "Waiter") -> float:
+        """Until the time of its permit. Raises its error if it gets none."""
+        if waiter.error is not None:
+            raise waiter.error
+        assert waiter.time is not None
+        return waiter.time - self._permits.clock.monotonic()
 
     def _began(self, waiter: "Waiter", asked: float) -> None:
         self._waiter = waiter

@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pystorm_source.errors import OptionError, given
-from pystorm_source.json_values import json_of
+from pystorm_source.options.json_table import json_table, refused
 
 KEY = "topology.rate.limit"
 MOST_CALLS = 1_000_000
@@ -13,7 +12,7 @@ MOST_CALLS = 1_000_000
 
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _RATE = re.compile(r"\s*(\d{1,9})\s*/\s*(\d{1,6})?\s*(s|m|min|h|d)\s*")
-_EXAMPLE = 'give an object such as {"api": "100/s"}'
+_EXAMPLE = '{"api": "100/s"}'
 
 
 class RateLimit(NamedTuple):
@@ -35,29 +34,19 @@ class RateLimit(NamedTuple):
 
 def rate_limits(value: Mapping[str, str] | str) -> dict[str, RateLimit]:
     """Name → limit; of text: a JSON object. Raises OptionError for anything else."""
-    if isinstance(value, str):
-        try:
-            value = json_of(value) if value.strip() else {}
-        except ValueError:
-            raise _refused("is no JSON", value, _EXAMPLE) from None
-    if not isinstance(value, Mapping):
-        raise _refused("is no table", value, _EXAMPLE)
+    value = json_table(KEY, value, _EXAMPLE)
     return {name: _limit(name, rate, value) for name, rate in value.items()}
 
 
 def _limit(name: str, rate: object, value: object) -> RateLimit:
     if not name.strip():
-        raise _refused("has a limit without a name", value, _EXAMPLE)
+        raise refused(KEY, "has a limit without a name", value, f"give an object such as {_EXAMPLE}")
     found = _RATE.fullmatch(rate) if isinstance(rate, str) else None
     if found is None:
         ways = "write a whole number of calls and a time, such as '100/s', '30/m', '500/10s' or '10000/d'"
-        raise _refused(f"says {rate!r} of {name!r}", value, ways)
+        raise refused(KEY, f"says {rate!r} of {name!r}", value, ways)
     calls, seconds = int(found[1]), int(found[2] or 1) * _SECONDS[found[3]]
     if not (0 < calls <= MOST_CALLS and 1 <= seconds <= 86_400):
         ways = f"allow 1 to {MOST_CALLS} calls, in a second to a day"
-        raise _refused(f"says {rate!r} of {name!r}", value, ways)
+        raise refused(KEY, f"says {rate!r} of {name!r}", value, ways)
     return RateLimit(name, float(calls), seconds)
-
-
-def _refused(what: str, value: object, remedy: str) -> OptionError:
-    return OptionError(f"option {KEY!r} {what}: {remedy}. Given: {given(value)}", code="PYSTORM_INVALID_OPTION")

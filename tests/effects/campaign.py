@@ -22,7 +22,8 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 
-from testbed.effects_service import Service, effects_service, most_in_a_second
+from testbed.effects_service import Service, effects_service
+from testbed.periods import most_in_a_period
 from tests.kills.processes import MARK, marked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -154,7 +155,7 @@ def check(campaign: Campaign, rows: int) -> dict[str, object]:
         missing = [n for n in range(rows) if str(n) not in lines][:20]
         times_each = sorted(set(lines.values()))
         wrong.append(f"{len(lines)} lines of {rows} in the sink, {times_each} times; missing: {missing}")
-    most = most_in_a_second(times)
+    most = most_in_a_period(times)
     if most > campaign.limit:
         wrong.append(f"{most} calls in a second")
     return {

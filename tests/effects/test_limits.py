@@ -5,7 +5,8 @@ import json
 import pytest
 
 from pystorm_source import apply, read_stream
-from testbed.effects_service import effects_service, most_in_a_second
+from testbed.effects_service import effects_service
+from testbed.periods import most_in_a_period
 from tests.effects.topologies import Lines, Rows, Sink
 
 pytestmark = pytest.mark.spark
@@ -34,7 +35,7 @@ def check(service, rows, within_seconds, used=0.8):
     calls = service.calls
     assert sorted(service.effects.values()) == [1] * rows
     times = [call.time for call in calls]
-    assert most_in_a_second(times) <= MOST
+    assert most_in_a_period(times) <= MOST
     seconds = times[-1] - times[0]
     assert seconds < within_seconds
     assert (len(times) - 1) / seconds > used * LIMIT
@@ -99,7 +100,7 @@ def test_a_worker_that_is_killed_takes_no_permit_along_and_does_no_effect_twice(
     assert (tmp_path / "killed").exists()
     assert sorted(int(row.line) for row in found) == list(range(800))
     assert sorted(service.effects.values()) == [1] * 800
-    assert most_in_a_second([call.time for call in service.calls]) <= MOST
+    assert most_in_a_period([call.time for call in service.calls]) <= MOST
 
 
 def test_a_sink_takes_a_fixed_share(spark, service):

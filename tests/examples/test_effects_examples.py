@@ -13,7 +13,8 @@ from examples.table_enrichment import ORDER, PricedOrders, orders_of
 from pystorm_source import apply, read_stream
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology
-from testbed.effects_service import effects_service, most_in_a_second
+from testbed.effects_service import effects_service
+from testbed.periods import most_in_a_period
 from tests.examples.price_server import PRICES, price_server
 
 pytestmark = pytest.mark.spark
@@ -93,7 +94,7 @@ def test_a_busy_service_is_called_as_often_as_it_allows(spark, service, tmp_path
     assert found == sorted((f"{part} Main Street {n}",) * 2 for part in range(2) for n in range(100))
     calls = service.calls
     assert any(call.status == 429 for call in calls)
-    assert most_in_a_second([call.time for call in calls]) <= 105  # a busy machine stops the service, too
+    assert most_in_a_period([call.time for call in calls]) <= 105  # a busy machine stops the service, too
 
 
 class SomeRows(Scored):

@@ -12,16 +12,7 @@ from pystorm_source.limits.schedule import (
     begin_of,
 )
 from pystorm_source.options.rate_limit import RateLimit
-
-
-def most_in_a_period(times, seconds):
-    """Of ascending times: the largest number of them in [t, t + seconds)."""
-    most = first = 0
-    for i, time in enumerate(times):
-        while times[first] <= time - seconds:
-            first += 1
-        most = max(most, i - first + 1)
-    return most
+from testbed.periods import most_in_a_period
 
 
 @given(

@@ -9,7 +9,7 @@ from pystorm_source import AsyncBolt, Bolt, Hopeless, RetryLater, Topology
 from pystorm_source.errors import TupleFailed
 from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import ManualClock, SystemClock, run_topology
-from tests.limits.test_schedule import most_in_a_period
+from testbed.periods import most_in_a_period
 
 LIMIT, TASKS, PERCENT, PAUSE = (
     "topology.rate.limit",

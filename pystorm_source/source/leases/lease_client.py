@@ -11,8 +11,7 @@ begins anew, with clients of its own.
 """
 
 import logging
-import os
-from collections import OrderedDict, deque
+from collections import deque
 from threading import Lock, Thread
 
 from pystorm_source.clock import Clock, SystemClock
@@ -23,6 +22,7 @@ from pystorm_source.source.leases.messages import Granted, Wish, encode, granted
 from pystorm_source.source.reports.endpoint import Runner
 from pystorm_source.source.reports.link import Link
 from pystorm_source.source.reports.protocol import LEASE
+from pystorm_source.source.reports.runner_clients import RunnerClients
 
 logger = logging.getLogger("pystorm.source")
 
@@ -39,7 +39,6 @@ UNREACHABLE_SECONDS = 20.0
 Shorter: a driver that pauses fails its tasks."""
 
 _ROUND_TRIPS = 16  # Answers among which the quickest counts. More: a clock that drifts is followed late.
-_MOST_CLIENTS = 4  # As for reports.
 
 
 class _OneLimit:
@@ -128,8 +127,7 @@ class LeaseClient:
         one = self._limits.get(permits.limit.name)
         if one is None:
             one = self._limits[permits.limit.name] = _OneLimit(permits, self._clock.monotonic())
-        elif one.permits is not permits:
-            one.permits = permits
+        one.permits = permits
         return one
 
     def _wake(self) -> None:
@@ -231,26 +229,9 @@ class LeaseClient:
         return min(self._trips)[1]
 
 
-_clients: OrderedDict[Runner, LeaseClient] = OrderedDict()
+_clients = RunnerClients(LeaseClient)
 
 
 def lease_client(runner: Runner) -> LeaseClient:
     """That of this process. Called by the thread that runs the tasks; those not used for longest are closed."""
-    found = _clients.pop(runner, None) or LeaseClient(runner)
-    _clients[runner] = found
-    while len(_clients) > _MOST_CLIENTS:
-        _, oldest = _clients.popitem(last=False)
-        oldest.close()
-    return found
-
-
-def _begin_anew() -> None:
-    """In the child: it has none of its parent's threads, and their locks may be held."""
-    inherited = list(_clients.values())
-    _clients.clear()
-    for each in inherited:
-        each.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    return _clients.of(runner)

@@ -12,8 +12,7 @@ begins anew, with clients of its own.
 """
 
 import logging
-import os
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread
@@ -22,6 +21,7 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.source.reports.endpoint import Runner
 from pystorm_source.source.reports.link import Link
 from pystorm_source.source.reports.protocol import MOST_BODY
+from pystorm_source.source.reports.runner_clients import RunnerClients
 
 logger = logging.getLogger("pystorm.source")
 
@@ -32,8 +32,6 @@ small: a worker that Spark ends after its task takes the report along."""
 MOST_QUEUED = 64
 """Reports that wait in a process. Too large: old ones, which are of no use, go first after an outage. Too small: short
 tasks lose some."""
-# Drivers that one process reports to. Too large: threads of queries that ended. Too small: queries in turn reconnect.
-_MOST_CLIENTS = 4
 # Seconds between two looks at the connection while a range is read. Too large: after a cut connection the process does
 # not answer for long. Too small: needless traffic.
 _REFRESH_SECONDS = 300.0
@@ -158,26 +156,9 @@ class FeedbackClient:
         return answers[0]() if answers else b""
 
 
-_clients: OrderedDict[Runner, FeedbackClient] = OrderedDict()
+_clients = RunnerClients(FeedbackClient)
 
 
 def client(runner: Runner) -> FeedbackClient:
     """That of this process. Called by the thread that runs the tasks; those not used for longest are closed."""
-    found = _clients.pop(runner, None) or FeedbackClient(runner)
-    _clients[runner] = found
-    while len(_clients) > _MOST_CLIENTS:
-        _, oldest = _clients.popitem(last=False)
-        oldest.close()
-    return found
-
-
-def _begin_anew() -> None:
-    """In the child: it has none of its parent's threads, and their locks may be held."""
-    inherited = list(_clients.values())
-    _clients.clear()
-    for each in inherited:
-        each.abandon()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+    return _clients.of(runner)

@@ -16,7 +16,7 @@ from pystorm_source.source.leases.lease_server import LeaseServer
 from pystorm_source.source.leases.messages import Granted, Wish, encode, granted_decoder
 from pystorm_source.source.reports.endpoint import Runner
 from pystorm_source.source.reports.server import ReportServer
-from tests.limits.test_schedule import most_in_a_period
+from testbed.periods import most_in_a_period
 
 TOKEN = b"t" * 32
 

@@ -1,0 +1,54 @@
+"""The clients of this process, one for each runner.
+
+A forked process begins anew, with clients of its own: it has none of its parent's threads, and their locks may be held.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from pystorm_source.source.reports.endpoint import Runner
+
+# Drivers that one process talks to. Too large: threads of queries that ended. Too small: queries in turn reconnect.
+_MOST_CLIENTS = 4
+
+
+class RunnerClient(Protocol):
+    """``close``: non-blocking, sends what waits and ends. ``abandon``: in a forked process, closes its copy of the
+    connection, which belongs to the other process."""
+
+    def close(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+Client = TypeVar("Client", bound=RunnerClient)
+
+
+class RunnerClients(Generic[Client]):
+    """``make``: of a runner. Called by the thread that runs the tasks; those not used for longest are closed."""
+
+    def __init__(self, make: Callable[[Runner], Client]):
+        self._make = make
+        self._clients: OrderedDict[Runner, Client] = OrderedDict()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin_anew)
+
+    def __repr__(self) -> str:
+        return f"RunnerClients({list(self._clients.items())!r})"
+
+    def of(self, runner: Runner) -> Client:
+        """That of this process."""
+        found = self._clients.pop(runner, None) or self._make(runner)
+        self._clients[runner] = found
+        while len(self._clients) > _MOST_CLIENTS:
+            _, oldest = self._clients.popitem(last=False)
+            oldest.close()
+        return found
+
+    def _begin_anew(self) -> None:
+        inherited = list(self._clients.values())
+        self._clients.clear()
+        for each in inherited:
+            each.abandon()
