@@ -19,6 +19,8 @@ logger = logging.getLogger("pystorm.worker")
 class LocalLessor:
     """``breaker``: makes that of a limit. ``fresh``: no one before has used permits of these limits."""
 
+    ahead = False
+
     def __init__(
         self, limits: Iterable[RateLimit], breaker: Callable[[], CircuitBreaker], clock: Clock, fresh: bool = True
     ):

@@ -25,7 +25,10 @@ all. Less: calls wait for the answer."""
 
 
 class Lessor(Protocol):
-    """Where permits come from. Any thread calls it; it raises nothing."""
+    """Where permits come from. Any thread calls it; it raises nothing. ``ahead``: whether it is asked before permits
+    are needed, as its answers take a while."""
+
+    ahead: bool
 
     def want(self, permits: "Permits") -> None:
         """``permits.wanted()`` is above 0: it calls ``granted``, or ``refuse``, now or later."""
@@ -47,13 +50,12 @@ class Waiter:
 
 
 class Permits:
-    """``ahead``: whether a lessor is asked before permits are needed, as its answers take a while."""
+    """``lessor``: where they come from at first."""
 
-    def __init__(self, limit: RateLimit, clock: Clock, lessor: Lessor, ahead: bool = False):
+    def __init__(self, limit: RateLimit, clock: Clock, lessor: Lessor):
         self.limit = limit
         self.clock = clock
         self._lessor = lessor
-        self._ahead = ahead
         self._lock = Lock()
         self._in_hand: deque[tuple[float, bool]] = deque()
         self._waiters: deque[Waiter] = deque()
@@ -64,11 +66,11 @@ class Permits:
         """A component's state may be pickled: the engine's own attributes are left out."""
         return type(None), ()
 
-    def lease_from(self, lessor: Lessor, ahead: bool) -> None:
+    def lease_from(self, lessor: Lessor) -> None:
         """From now on permits come from there. What is in hand from another one is dropped."""
         if lessor is not self._lessor:
             with self._lock:
-                self._lessor, self._ahead = lessor, ahead
+                self._lessor = lessor
                 self._in_hand.clear()
                 self._recent.clear()
 
@@ -86,7 +88,7 @@ class Permits:
                 self._waiters.appendleft(waiter)
             else:
                 self._waiters.append(waiter)
-            lessor, wants = self._lessor, bool(self._waiters) or (self._ahead and self._runs_short())
+            lessor, wants = self._lessor, bool(self._waiters) or (self._lessor.ahead and self._runs_short())
         if wants:
             lessor.want(self)
         return waiter
@@ -98,7 +100,7 @@ class Permits:
             self._assigned.discard(waiter)
             now = self.clock.monotonic()
             in_time = not waiter.revoked and now <= waiter.time + VALID_SECONDS
-            if in_time and self._ahead:
+            if in_time and self._lessor.ahead:
                 self._recent.append(now)
         if not in_time and waiter.probe:
             self._lessor.ended(self, None, True, "")
@@ -127,7 +129,7 @@ class Permits:
         """How many permits calls wait for, or will soon."""
         with self._lock:
             waiting = sum(1 for waiter in self._waiters if not waiter.gave_up)
-            return max(waiting, self._soon() if self._ahead and self._runs_short() else 0)
+            return max(waiting, self._soon() if self._lessor.ahead and self._runs_short() else 0)
 
     def granted(self, slots: Slots, probe: bool = False) -> None:
         """Permits have come; times are this clock's."""

@@ -31,7 +31,7 @@ class WorkerLimits:
     def lease_from(self, lessor: Lessor) -> None:
         """From now on permits come from there."""
         for permits in self._permits.values():
-            permits.lease_from(lessor, ahead=not isinstance(lessor, LocalLessor))
+            permits.lease_from(lessor)
 
     def permits(self, name: str) -> Permits:
         """Those of a limit. Raises ArgumentError if there is none of that name."""

@@ -77,6 +77,8 @@ class _OneLimit:
 class LeaseClient:
     """The permits of this process from one runner. A ``Lessor``."""
 
+    ahead = True
+
     def __init__(self, runner: Runner, clock: Clock | None = None):
         self._runner = runner
         self._clock = clock or SystemClock()

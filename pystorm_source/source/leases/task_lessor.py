@@ -11,7 +11,7 @@ from pystorm_source.limits.permits import Lessor
 from pystorm_source.limits.worker_limits import breaker_of, shares
 from pystorm_source.options import EngineOptions
 from pystorm_source.source.leases.lease_client import lease_client
-from pystorm_source.source.reports.endpoint import DRIVER_HOST, ReportEndpoint
+from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.worker.worker import Worker
 
 _MOST_SHARES = 8  # Of so many queries; as idle workers.
@@ -45,9 +45,7 @@ def _share(options: EngineOptions, run: str, tasks: int) -> Lessor:
 
 
 def _client(endpoint: ReportEndpoint | None) -> Lessor:
-    task = TaskContext.get()
-    host = task.getLocalProperty(DRIVER_HOST) if task is not None else None
-    runner = endpoint.runner(host) if endpoint is not None else None
+    runner = endpoint.runner_of(TaskContext.get()) if endpoint is not None else None
     if runner is None:
         raise WorldError(
             "the process on the driver that gives permits of rate limits does not listen, or its address is unknown: "

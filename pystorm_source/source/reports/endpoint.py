@@ -39,6 +39,10 @@ class ReportEndpoint:
     def __reduce__(self) -> tuple[Any, ...]:  # short, as every partition of a micro-batch carries one
         return ReportEndpoint, (self.host, self.port, self.token)
 
+    def runner_of(self, task: Any) -> Runner | None:
+        """As ``runner``, for a task's context, None for none."""
+        return self.runner(task.getLocalProperty(DRIVER_HOST) if task is not None else None)
+
     def runner(self, driver_host: str | None) -> Runner | None:
         """The runner's address for a task; ``driver_host``: Spark's name of the driver. None if it is unknown."""
         host = (self.host or driver_host or "").strip("[]")

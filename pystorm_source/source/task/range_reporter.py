@@ -10,7 +10,7 @@ from pyspark import TaskContext
 from pystorm_source.clock import Clock
 from pystorm_source.plan.plan import Plan
 from pystorm_source.records.standstill import encoded
-from pystorm_source.source.reports.endpoint import DRIVER_HOST, Runner
+from pystorm_source.source.reports.endpoint import Runner
 from pystorm_source.source.reports.protocol import MOST_BODY
 from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.sender import client
@@ -91,8 +91,7 @@ class RangeReporter:
 
     def _runner(self, task: TaskContext | None) -> Runner | None:
         endpoint = self._partition.report_to
-        host = task.getLocalProperty(DRIVER_HOST) if task is not None else None
-        return endpoint.runner(host) if endpoint is not None else None
+        return endpoint.runner_of(task) if endpoint is not None else None
 
     def _counts(self, worker: Worker | None, error: Exception | None) -> tuple[RunCounts, ComponentColumns]:
         if error is None:

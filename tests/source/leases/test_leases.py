@@ -177,7 +177,7 @@ def test_the_clocks_of_two_machines_may_differ():
     """The server's clock is 1000 s ahead: the times of permits are the client's."""
     clock = ManualClock(50.0)
     client = LeaseClient(Runner("127.0.0.1", 1, TOKEN), clock)
-    permits = Permits(options().limits["api"], clock, client, ahead=True)
+    permits = Permits(options().limits["api"], clock, client)
     one = client._of(permits)
     one.wants, one.sent = True, 50.0
     clock.advance(0.2)
@@ -191,7 +191,7 @@ def test_the_clocks_of_two_machines_may_differ():
 def test_what_a_wish_says_survives_a_connection_that_breaks():
     clock = ManualClock(50.0)
     client = LeaseClient(Runner("127.0.0.1", 1, TOKEN), clock)
-    permits = Permits(options().limits["api"], clock, client, ahead=True)
+    permits = Permits(options().limits["api"], clock, client)
     one = client._of(permits)
     client._failed(one, Wish("api", good=3, bad=2, error="late", probe=False))
     client.close()
