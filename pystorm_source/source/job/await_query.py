@@ -10,7 +10,7 @@ from pystorm_source.errors import ArgumentError, ArgumentTypeError, given
 from pystorm_source.source.hold import held
 from pystorm_source.source.job.explain import explain
 from pystorm_source.source.job.signals import STATUS, Signals
-from pystorm_source.source.job.standing import REPLACED, is_replaced, name_of, standing
+from pystorm_source.source.job.standing import REPLACED, is_replaced, name_of, standing, state_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery, StreamingQueryManager
@@ -79,8 +79,11 @@ def await_query(
             )
     gateway = _gateway_of(waiting[0])
     with Signals(gateway) as signals:
-        while not signals.count and all(query.isActive or query.exception() is None for query in waiting):
-            if not any(query.isActive for query in waiting):
+        while not signals.count:
+            are_active, errors = zip(*map(state_of, waiting), strict=True)
+            if any(error is not None for error in errors):
+                break
+            if not any(are_active):
                 for query in filter(is_replaced, waiting):
                     _say(f"{name_of(query)} {REPLACED}; {standing(query)}")
                 return

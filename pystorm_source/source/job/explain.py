@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.errors import ArgumentTypeError, PystormError, TupleFailed, cut, given
 from pystorm_source.failure_block import FailureBlock
-from pystorm_source.source.job.standing import REPLACED, is_replaced, name_of, standing
+from pystorm_source.source.job.standing import REPLACED, is_replaced, name_of, standing, state_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryTerminatedEvent
@@ -98,10 +98,10 @@ def explain(failed: "StreamingQuery | QueryTerminatedEvent | BaseException | str
 
 
 def _of_query(query: "StreamingQuery") -> Explanation:
-    error = query.exception()
+    is_active, error = state_of(query)
     if error is not None:
         return _explained(str(error))
-    if query.isActive:
+    if is_active:
         state = "runs"
     else:
         state = REPLACED if is_replaced(query) else "was stopped, or has read all; it has not failed"

@@ -8,6 +8,7 @@ from pystorm_source.json_values import object_in
 from pystorm_source.records.from_spark import rows_of
 
 if TYPE_CHECKING:
+    from pyspark.errors import StreamingQueryException
     from pyspark.sql.streaming.query import StreamingQuery
 
 MOST_PARTITIONS = 3
@@ -23,6 +24,15 @@ REPLACED = (
 def name_of(query: "StreamingQuery") -> str:
     """Its name, or the begin of its id."""
     return f"query {query.name!r}" if query.name else f"query {str(query.id).partition('-')[0]}"
+
+
+def state_of(query: "StreamingQuery") -> "tuple[bool, StreamingQueryException | None]":
+    """Whether it still runs, and the error that has ended it.
+
+    Order: Spark sets the error before the query no longer runs. Read the other way round, one that fails between the
+    two reads has ended well.
+    """
+    return query.isActive, query.exception()
 
 
 def is_replaced(query: "StreamingQuery") -> bool:

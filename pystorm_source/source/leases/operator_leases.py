@@ -45,7 +45,9 @@ def _started(options: EngineOptions, place: ListenAddress, port: int) -> tuple[R
     token, clock = secrets.token_bytes(_TOKEN_BYTES), SystemClock()
     # The tasks' name of the driver need not be an address of this machine: then it listens at all of them.
     for bind in dict.fromkeys((place.bind, "")):
-        server = ReportServer(bind, port, token, clock=clock, leases=LeaseServer(options, clock).answer)
+        server = ReportServer(
+            bind, port, token, clock=clock, leases=LeaseServer(options, clock).answer, thread_name="pystorm-permits"
+        )
         try:
             server.start()
         except OSError as error:

@@ -32,8 +32,8 @@ class ReportServer:
     """``bind_host``: empty for all addresses; ``port``: 0 for any. ``token``: the clients' secret.
 
     ``on_report``: called with each report as it arrives, by the server's thread; what is taken later has no counts by
-    component. ``ask_at``: makes the place where it is asked what tasks do. Drops frames that it cannot use:
-    ``dropped`` has the counts by reason.
+    component. ``ask_at``: makes the place where it is asked what tasks do. ``leases``: answers wishes for permits.
+    Drops frames that it cannot use: ``dropped`` has the counts by reason.
     """
 
     def __init__(
@@ -46,8 +46,10 @@ class ReportServer:
         on_report: Callable[[TaskReport], None] | None = None,
         ask_at: Callable[[], QuestionListener | None] | None = None,
         leases: Callable[[Hashable, bytes], bytes] | None = None,
+        thread_name: str = "pystorm-feedback",
     ):
         self._leases = leases
+        self._thread_name = thread_name
         self._on_report = on_report
         self._ask_at = ask_at
         self._bind = (bind_host, port)
@@ -78,7 +80,7 @@ class ReportServer:
             questions,
             self._leases,
         )
-        self._thread = Thread(target=self._connections.run, name="pystorm-feedback", daemon=True)
+        self._thread = Thread(target=self._connections.run, name=self._thread_name, daemon=True)
         self._thread.start()
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from pystorm_source import await_query
+from pystorm_source import await_query, explain
 from tests.source import failing
 from tests.source.job import awaited
 from tests.source.topologies import Sleepy
@@ -173,6 +173,38 @@ def test_a_query_that_fails_is_explained_and_the_others_are_stopped(spark, folde
     assert stopped.startswith("query 'other' stopped; ")
     assert what == "[PYSTORM_TUPLE_FAILED] component 'bolt', task 2: process() raised RuntimeError: no price: two"
     assert place.startswith("  input:  tuple ('two',)") and "failing.py" in line and remedy.startswith("  remedy: ")
+
+
+class FailsAfterSomeLooks:
+    """A failed query as it was before it failed, for some looks at its state."""
+
+    def __init__(self, query, looks):
+        self._query, self._looks = query, looks
+
+    def __getattr__(self, name):
+        return getattr(self._query, name)
+
+    def _has_failed(self):
+        self._looks -= 1
+        return self._looks < 0
+
+    @property
+    def isActive(self):
+        return not self._has_failed()
+
+    def exception(self):
+        return self._query.exception() if self._has_failed() else None
+
+
+def test_a_query_that_fails_between_two_looks_has_failed(spark):
+    query = failed(spark)
+    with pytest.raises(pyspark.errors.StreamingQueryException):
+        query.awaitTermination()
+    for looks in range(6):
+        with pytest.raises(pyspark.errors.StreamingQueryException):
+            await_query(FailsAfterSomeLooks(query, looks), exits=False)
+        said = str(explain(FailsAfterSomeLooks(query, looks)))
+        assert "PYSTORM_TUPLE_FAILED" in said or " runs; " in said
 
 
 def test_where_nothing_may_exit_the_exception_is_raised(spark):
