@@ -84,6 +84,9 @@ cdef class SpoutExecutor(Executor):
         self.collector.last_offset = -1
         self.collector.highest_offset = -1
         self.until_idle = False
+        # Order: before the first verdict. The end of the range before has closed it, and a closed spout defers the
+        # verdicts of what it emits again and again, to a next slice that a range does not have.
+        self.closed = False
         self._begin(batched)
         self.exhausted = start >= end
 
@@ -150,6 +153,11 @@ cdef class SpoutExecutor(Executor):
     def unsettled(self):
         """Trees without a verdict yet."""
         return self.collector.roots.open + self.discarded
+
+    @property
+    def unheard(self):
+        """Trees of its range that have a verdict which it was not notified of."""
+        return self.collector.roots.settled + self.collector.deferred.settled if self.collector.bounded else 0
 
     @property
     def tracks(self):

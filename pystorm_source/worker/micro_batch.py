@@ -41,6 +41,7 @@ from cython_core.executors.executor import Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.schedulers.inline_scheduler import InlineScheduler
 from cython_core.schedulers.threads_scheduler import ThreadsScheduler
+from pystorm_source.errors import InternalError
 from pystorm_source.worker.component_calls import ComponentCalls
 
 
@@ -78,10 +79,22 @@ class MicroBatch:
         yield from self._drained(deadline)
         while not end_bolts(self._executors):
             yield from self._drained(deadline)
+        self._check_verdicts()
         self._builder.seal()
         # Trees of a spout without offsets that bolts keep beyond the micro-batch hold back no row of it.
         self._builder.release(undecided=True)
         yield from self._done()
+
+    def _check_verdicts(self) -> None:
+        """Raises InternalError if a tuple that failed was not emitted again: the rows of a range that lacks one must
+        not count as its rows."""
+        for spout in self._spouts:
+            if spout.unheard > 0:
+                raise InternalError(
+                    f"the range of spout {spout.component!r} is at its end, and {spout.unheard} of its tuples are not "
+                    f"processed. Given: task {spout.task}",
+                    code="PYSTORM_INTERNAL_ERROR",
+                )
 
     def abandon(self) -> None:
         """Closes the spouts that a run has left open; the first error counts, further ones are only logged."""

@@ -524,3 +524,31 @@ def test_an_output_of_nothing():
     worker = Worker(compile_plan(topology(s=s, b=Pass.spec(inputs=[s]))), OutputPlan(N, ()))
     assert rows(worker.run("s", "p", 0, 10)) == []
     assert worker.report()["components"]["b"]["executed"] == 10
+
+
+class FailsOften(Bolt):
+    """Each tuple fails as often as its number says."""
+
+    outputs = ["n long"]
+    exit_on_exception = False
+
+    def initialize(self, conf, context):
+        self.left = {}
+
+    def process(self, tup):
+        left = self.left.setdefault(tup.values.n, tup.values.n)
+        if left > 0:
+            self.left[tup.values.n] -= 1
+            raise ValueError("not yet")
+        self.emit(tup.values)
+
+
+@pytest.mark.parametrize("millis", [0, 1])
+def test_a_tuple_may_fail_often_in_each_range_of_a_warm_worker(millis):
+    source = Numbers.spec()
+    config = {"topology.max.spout.retries": 30, "topology.spout.retry.backoff.millis": millis}
+    made = topology(source=source, often=FailsOften.spec(inputs=[source]), config=config)
+    worker = worker_of(made, "often", clock=ManualClock())
+    for start in range(0, 30, 10):
+        assert sorted(numbers(worker.run("source", "p", start, start + 10))) == list(range(start, start + 10))
+    worker.stop()
