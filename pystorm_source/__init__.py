@@ -59,6 +59,7 @@ else:
 if TYPE_CHECKING:
     from pystorm_source.operator.apply import apply
     from pystorm_source.operator.counts_of import counts_of
+    from pystorm_source.operator.read import read, read_stream
     from pystorm_source.source.job.await_query import await_query
     from pystorm_source.source.job.explain import explain
     from pystorm_source.source.job.progress import progress
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from pystorm_source.source.job.show_progress import show_progress
     from pystorm_source.source.job.stacks import stacks
     from pystorm_source.source.job.ui import ui
-    from pystorm_source.source.register import read, read_stream, register
+    from pystorm_source.source.register import register
     from pystorm_source.states import (
         NonTransactionalMapState,
         OpaqueMapState,
@@ -119,7 +120,7 @@ __all__ = [
     "ui",
 ]
 
-_SPARK_DOOR = ("read", "read_stream", "register")
+_OPERATOR = {"apply": "apply", "counts_of": "counts_of", "read": "read", "read_stream": "read"}
 _STATES = ("NonTransactionalMapState", "OpaqueMapState", "TransactionalMapState", "persistent_aggregate")
 
 
@@ -129,14 +130,14 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _SPARK_DOOR:
-        from pystorm_source.source import register as door
+    if name == "register":
+        from pystorm_source.source.register import register
 
-        return getattr(door, name)
+        return register
     if name in _STATES:
         return getattr(importlib.import_module("pystorm_source.states"), name)
-    if name in ("apply", "counts_of"):
-        return getattr(importlib.import_module(f"pystorm_source.operator.{name}"), name)
+    if name in _OPERATOR:
+        return getattr(importlib.import_module(f"pystorm_source.operator.{_OPERATOR[name]}"), name)
     if name in ("await_query", "explain", "progress", "show_progress", "stacks", "ui"):
         return getattr(importlib.import_module(f"pystorm_source.source.job.{name}"), name)
     if name == "PystormProgressListener":

@@ -155,7 +155,7 @@ cdef class SpoutExecutor(Executor):
         return self.collector.roots.open + self.discarded
 
     @property
-    def unheard(self):
+    def unreported(self):
         """Trees of its range that have a verdict which it was not notified of."""
         return self.collector.roots.settled + self.collector.deferred.settled if self.collector.bounded else 0
 
@@ -549,7 +549,7 @@ cdef class SpoutExecutor(Executor):
             self.times.stall(NOTHING_TO_EMIT)
             return False
         self.executed += 1
-        if router.row_sink is not None and router.capture is None:
+        if router.row_sink is not None and router.capture is None and not router.routes:
             router.row_sink.builder.add_batch(router.row_sink, batch)
             router.emitted += batch.num_rows
         elif batch.num_rows > 0:

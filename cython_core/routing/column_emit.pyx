@@ -130,7 +130,7 @@ cdef int send_columns(StreamRouter router, tuple columns, Py_ssize_t rows, const
             return send_slices(router, <Route>router.routes[0], columns, rows, anchor, emits)
         return send_to_one(router, columns, rows, anchor, emits)
     row = [None] * len(columns)
-    if router.row_sink is not None and router.capture is None and not router.direct:
+    if router.row_sink is not None and router.capture is None and not router.direct and not router.routes:
         return put_out_all(router, columns, row, rows, anchor, emits)
     for i in range(rows):
         refill(row, columns, i)

@@ -53,7 +53,7 @@ cdef class StreamRouter:
     cdef bint straight                 # there is one, and neither output nor capture: `send_straight` will do
     cdef readonly bint copies          # every tuple gets values of its own
     cdef readonly bint direct          # the producer names the task: route_direct and not route
-    cdef readonly RowSink row_sink     # the output that takes this open stream, or None
+    cdef readonly RowSink row_sink     # the output that takes this stream, or None; bolts may take it, too
     # Counters, read from outside.
     cdef readonly unsigned long long emitted
     cdef readonly unsigned long long transferred

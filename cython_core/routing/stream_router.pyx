@@ -232,7 +232,9 @@ cdef class StreamRouter:
         if self.capture is not None:  # hot
             self.capture.append(tuple(values))
         if self.row_sink is not None:
-            return self.put_out(values, anchor)
+            self.put_out(values, anchor)
+            if not self.routes:
+                return 0
         payload = named_values(values, self.source.values_class) if PyList_CheckExact(values) else values
         if self.only is not None and task_ids is None:
             self.transferred += 1
@@ -333,7 +335,7 @@ cdef class StreamRouter:
             self.refuse("is direct: a batch goes to one task, too" if self.direct else "is not direct", task)
         if rows.count == 0:
             return 0
-        if self.copies and self.row_sink is None:
+        if self.copies and self.routes:
             return self.route_copies(rows, anchor, task)
         self.emitted += rows.count
         if self.capture is not None:
@@ -343,7 +345,8 @@ cdef class StreamRouter:
             attempt = attempt_of_row(anchor)
             if attempt != LOST:
                 self.row_sink.builder.add_batch(self.row_sink, batch, attempt, offset_of_row(self.row_sink, anchor))
-            return 0
+            if not self.routes:
+                return 0
         rows.shared = len(self.routes) > 1
         for entry in self.routes:
             self.route_parts(<Route>entry, rows, anchor, task)
@@ -485,7 +488,7 @@ cdef class StreamRouter:
         if self.capture is not None:
             self.capture.append(tuple(values))
         if self.row_sink is not None:
-            return self.put_out(values, anchor)
+            self.put_out(values, anchor)
         payload = named_values(values, self.source.values_class) if PyList_CheckExact(values) else values
         for entry in self.routes:
             route = <Route>entry

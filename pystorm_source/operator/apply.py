@@ -4,13 +4,15 @@ import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql.types import StructType
 
 from pystorm_source.api.topology import Topology
-from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError, given
+from pystorm_source.errors import ArgumentError, ArgumentTypeError, OptionError, SchemaError, TopologyError, given
+from pystorm_source.operator.cluster import Cluster, first_of, scope_of, with_plan
 from pystorm_source.operator.kept_columns import Keep
+from pystorm_source.operator.permits import permits_of
 from pystorm_source.operator.report_column import observed, with_column
 from pystorm_source.operator.task import OperatorPlan, task_function
 from pystorm_source.options import SourceOptions, parse
@@ -18,18 +20,16 @@ from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import lint_operator
 from pystorm_source.plan.unpicklable import check_picklable
+from pystorm_source.source.crossing_rows import CrossingRows
 from pystorm_source.source.input_columns import columns_of, declared_schema, places_of, refuse_sources_own, types_of
 from pystorm_source.source.interned import pickled
-from pystorm_source.source.leases.checks import SPECULATION, refuse_speculation, refuse_without_server
-from pystorm_source.source.leases.operator_leases import endpoint_of
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
-from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import arrow_schema, is_shuffled, map_in_arrow, schema_of, with_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation, SparkSession
+    from pyspark.sql import DataFrame, Observation
 
 logger = logging.getLogger("pystorm.operator")
 
@@ -55,6 +55,7 @@ def apply(
     key: Sequence[str] = (),
     batch_id: int | None = None,
     counts: "str | Observation" = "",
+    scope: Literal["task", "cluster"] = "task",
     options: Mapping[str, Any] | None = None,
     **keywords: Any,
 ) -> "DataFrame":
@@ -79,6 +80,9 @@ def apply(
         counts (str | Observation): the name under which Spark observes what the components do, in
             ``observedMetrics`` of each micro-batch, or an ``Observation`` in a batch query: ``counts_of`` reads it. An
             attempt that failed does not count, nor what ``limit()`` cuts off. Defaults to '': none.
+        scope (str): "cluster": the topology is cut where a grouping must hold across tasks, as by ``read_stream``;
+            ``keep``, ``key`` and ``counts`` are for "task" alone. Defaults to "task": groupings hold in each Spark
+            task.
         options (Mapping[str, Any]): options of the engine and of components (docs/OPTIONS.md), and of the source's
             ``config``, ``stream``, ``streams``, ``output.batch.rows``, ``topology.dead.letter.path`` and, for rate
             limits, ``feedback.host`` and ``feedback.port``. Defaults to none.
@@ -90,6 +94,7 @@ def apply(
     Raises:
         ArgumentTypeError: ``df`` is no DataFrame, ``keep`` or ``key`` no names, or ``counts`` no name.
         TopologyError: the topology cannot run as it is declared, or does not begin with one ``Input``.
+        ArgumentError: another scope, or an argument that it does not take.
         OptionError: an unknown option, one of sources alone, a wrong value, or rate limits that cannot hold here.
         WorldError: this process is to give permits of rate limits, and cannot listen.
         SchemaError: ``df`` lacks a column or has it in another type, ``keep`` names a field of the topology's rows, or
@@ -121,11 +126,14 @@ def apply(
         )
     known = schema_of(df)
     asked = option_texts(keywords, options or {})
+    if scope_of(scope) == "cluster":
+        _refuse_of_task(keep=keep, key=key, counts=counts)
+        return _across_the_cluster(df, known, topology, asked, batch_id)
     columns, operator, schema = operator_of(known, topology, asked, keep, key, batch_id)
     if counts:
         operator, schema = replace(operator, counted=arrow_schema(schema)), with_column(schema)
     _advise(operator.plan, df, bool(key))
-    operator = replace(operator, permits_from=_permits_of(operator.plan, df.sparkSession, parse(SourceOptions, asked)))
+    operator = replace(operator, permits_from=permits_of(operator.plan, df.sparkSession, parse(SourceOptions, asked)))
     try:
         function = task_function(operator)
     except Exception:
@@ -137,6 +145,41 @@ def apply(
         selected = with_schema(selected, declared_schema(operator.plan.component(operator.input)))
     rows = map_in_arrow(selected, function, schema)
     return observed(rows, counts) if counts else rows
+
+
+def _refuse_of_task(**given_here: Any) -> None:
+    for argument, value in given_here.items():
+        if value:
+            raise ArgumentError(
+                f"{argument} follows a row from the DataFrame to the result, and behind a shuffle nothing does: leave "
+                f"it out with scope='cluster'. Given: {argument}={given(value)}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+
+
+def _across_the_cluster(
+    df: "DataFrame",
+    known: StructType | None,
+    topology: type[Topology] | str,
+    asked: Mapping[str, str],
+    batch_id: int | None,
+) -> "DataFrame":
+    refuse_sources_own(asked, OF_OPERATORS, "an operator")
+    plan, rows_of = _with_input(topology)
+    cluster = Cluster.of(plan, asked, batch_id=batch_id)
+    if not cluster.is_cut:
+        return apply(df, topology, batch_id=batch_id, options=asked)
+    columns = columns_of(declared_schema(rows_of) if known is None else known, rows_of)
+    use_this_python(df.sparkSession)
+    selected = df.select(*map(_quoted, columns))
+    if known is None:
+        selected = with_schema(selected, declared_schema(rows_of))
+    found = cluster.found
+    first = first_of(cluster.sources, uuid.uuid4().hex, found.output_batch_rows, batch_id, found.dead_letter_path)
+    between = CrossingRows.of(first.plan, found.output_batch_rows)
+    if first.plan.spouts == first.plan.components:  # the shuffle takes the rows as they are
+        return cluster.behind_sources(selected.toDF(*between.names(0)))
+    return cluster.behind_sources(with_plan(selected, first, between.schema(), found))
 
 
 def operator_of(
@@ -194,6 +237,14 @@ def _refuse_other_columns(rows_of: Any, keep: str | Sequence[str], key: Sequence
 
 def _planned(topology: type[Topology] | str, asked: Mapping[str, str], found: SourceOptions) -> tuple[Plan, Any]:
     """The plan under these options, and its Input."""
+    plan, rows_of = _with_input(topology)
+    refuse_tables_of_main(plan)
+    plan, _ = in_its_environment(with_options(plan, config_of(found.config), asked, found))
+    return plan, rows_of
+
+
+def _with_input(topology: type[Topology] | str) -> tuple[Plan, Any]:
+    """The plan before options, and its Input. Raises TopologyError if it has none."""
     cls = load_topology(topology) if isinstance(topology, str) else topology
     plan = compile_plan(cls, any_environment=True)
     rows_of = input_of(plan)
@@ -204,8 +255,6 @@ def _planned(topology: type[Topology] | str, asked: Mapping[str, str], found: So
             f"Given: {plan.name!r} with the spouts {[spout.name for spout in plan.spouts]!r}",
             code="PYSTORM_INVALID_TOPOLOGY",
         )
-    refuse_tables_of_main(plan)
-    plan, _ = in_its_environment(with_options(plan, config_of(found.config), asked, found))
     return plan, rows_of
 
 
@@ -215,24 +264,6 @@ def _advise(plan: Plan, df: "DataFrame", has_key: bool) -> None:
         if str(finding) not in _said:
             _said.add(str(finding))
             logger.warning("%s", finding)
-
-
-def _permits_of(plan: Plan, spark: "SparkSession", found: SourceOptions) -> ReportEndpoint | None:
-    """Where tasks get permits of the plan's limits; None if it has none, or each task has a fixed share.
-
-    Raises OptionError if limits cannot hold, WorldError if this process cannot listen.
-    """
-    if not plan.options.limits:
-        return None
-    try:
-        context = spark.sparkContext
-    except Exception:  # Spark Connect has none: this process is none that tasks can reach
-        refuse_without_server(plan.options, "apply() over Spark Connect")
-        return None
-    refuse_speculation(plan.options, context.getConf().get(SPECULATION, "false"))
-    if plan.options.rate_limit_tasks is not None:
-        return None
-    return endpoint_of(plan.name, plan.options, context.master or "", found.feedback_host, found.feedback_port)
 
 
 def _quoted(name: str) -> str:

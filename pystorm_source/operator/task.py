@@ -20,6 +20,7 @@ from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.task.dead_letter_file import letters_kept
 from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task, spout_of
+from pystorm_source.stages.entry_feeds import EntryColumns, EntryFeeds
 from pystorm_source.worker import warm
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker
@@ -36,10 +37,11 @@ _said: set[str] = set()
 @dataclass(frozen=True)
 class OperatorPlan:
     """What travels into each task. ``input``: the component that is the Input. ``columns``: names of its fields and
-    their Arrow types, None for any. ``applied``: differs for each ``apply``. ``batch_id``: the user's, where Spark
-    tells tasks none. ``keep``: what rows repeat of Spark's columns; without it these are the Input's. ``letters``:
-    option topology.dead.letter.path. ``counted``: of the rows, if a report is to follow them. ``permits_from``: of
-    rate limits."""
+    their Arrow types, None for any. ``entries``: behind a cut, if there are several Inputs, all of them; ``input`` is
+    the first then, and ``columns`` are not used. ``applied``: differs for each ``apply``. ``batch_id``: the user's,
+    where Spark tells tasks none. ``keep``: what rows repeat of Spark's columns; without it these are the Input's.
+    ``letters``: option topology.dead.letter.path. ``counted``: of the rows, if a report is to follow them.
+    ``permits_from``: of rate limits."""
 
     plan: Plan
     output: OutputPlan
@@ -51,6 +53,7 @@ class OperatorPlan:
     letters: str = ""
     counted: pa.Schema | None = None
     permits_from: ReportEndpoint | None = None
+    entries: tuple[EntryColumns, ...] = ()
 
 
 def task_function(operator: OperatorPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -82,13 +85,19 @@ def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator
         letters_kept(worker, operator.letters, operator.applied),
     ):
         lease(worker, place.run, operator.permits_from)
+        if operator.entries:
+            feeds = EntryFeeds(batches, operator.entries)
+            with fed(worker, feeds.by_input, place, feeds) as rows:
+                yield from rows
+            return
         kept = None
         if operator.keep is not None:
             kept = KeptColumns(operator.keep, worker, spout_of(worker, operator.input))
         feed = InputFeed(batches, operator.columns) if kept is None else InputFeed(batches, operator.columns, kept.took)
+        key_of = kept.key if kept is not None and kept.has_key else None
         clock = SystemClock()
         began = clock.monotonic()
-        with fed(worker, operator.input, place, feed, kept.key if kept is not None and kept.has_key else None) as rows:
+        with fed(worker, {operator.input: feed}, place, feed, key_of) as rows:
             filled = rows if kept is None else map(kept.filled, rows)
             if operator.counted is None:
                 yield from filled

@@ -88,6 +88,13 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             "that release the interpreter's lock (I/O, numpy, Arrow)."
         ),
     ] = msgspec.field(name="topology.scheduler", default="inline")
+    stage_partitions: Annotated[
+        Annotated[int, Meta(ge=1, le=1 << 20)] | None,
+        Meta(
+            description="scope='cluster': Spark tasks of each stage behind a cut. Unset: the cores of the cluster "
+            "(spark.default.parallelism); over Spark Connect spark.sql.shuffle.partitions."
+        ),
+    ] = msgspec.field(name="topology.stage.partitions", default=None)
     receive_buffer_size: Annotated[
         int,
         Meta(

@@ -80,7 +80,9 @@ def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding
             component.name,
             f"{component.cls.__name__} asks for idempotency_key, and the rows come from a shuffle: a task that is "
             "tried again gets them in another order, and a row another key",
-            "name the columns that tell a row from all others: apply(df, ..., key=['id'])",
+            "name the columns that tell a row from all others: apply(df, ..., key=['id'])"
+            if not any(spout.origin for spout in plan.spouts)
+            else "make a key of the tuple's own values",
         )
         for component in asking
         if "key-behind-shuffle" not in _unwanted(plan, component.name)
@@ -104,6 +106,11 @@ def runs_again(plan: Plan) -> Finding | None:
 def _calls_services(cls: type[Any]) -> bool:
     words = ("idempotency_key", "self.limit(")
     return issubclass(cls, AsyncBolt) or any(_is_named_in_source(cls, word) for word in words)
+
+
+def names_limit(cls: type[Any]) -> bool:
+    """Whether the source of a component's class shows that it takes permits of a rate limit. False if unsure."""
+    return _is_named_in_source(cls, "self.limit(")
 
 
 def _unwanted(plan: Plan, component: str) -> list[str]:
@@ -266,15 +273,17 @@ def _groupings_per_task(plan: Plan) -> Iterator[Finding]:
         hows = {
             edge.grouping: None for edge in plan.edges if edge.consumer == component.name and edge.grouping in _PER_TASK
         }
-        # A journal is one partition: one Spark task reads it at a time, and nothing is grouped apart.
-        sources = [spout for spout in _sources_of(component, plan) if spout.wrapper is None]
+        # A journal is one partition: one Spark task reads it at a time, and nothing is grouped apart. Behind a cut the
+        # shuffle has brought together what belongs together.
+        sources = [spout for spout in _sources_of(component, plan) if spout.wrapper is None and spout.origin is None]
         if hows and any(spout.is_partitioned for spout in sources):
             yield Finding(
                 "grouping-per-task",
                 component.name,
                 f"its input is grouped {' and '.join(_PER_TASK[how] for how in hows)} inside each Spark task, and "
                 "several may read at once: the same key can be at work in each of them",
-                "if it must come together, use groupBy or transformWithState after the source",
+                "if it must come together, read it with scope='cluster', or use groupBy or transformWithState "
+                "behind it",
             )
 
 

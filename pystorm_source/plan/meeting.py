@@ -35,9 +35,10 @@ def check_meetings(plan: Plan) -> None:
         if meeting and not _is_independent(plan, component.name):
             raise TopologyError(
                 f"bolt {component.name!r} is to have tuples of the spouts {_names(meeting)} together, but a Spark task "
-                "reads one range of one spout, so they never meet: make a topology of each spout and join the "
-                "DataFrames in Spark; or, if the bolt needs no tuple of one spout for those of another, set "
-                f"topology.spouts.independent=true, as an option or in the config of {component.name!r}. "
+                "reads one range of one spout, so they never meet: read it with scope='cluster', which cuts it there; "
+                "or make a topology of each spout and join the DataFrames in Spark; or, if the bolt needs no tuple of "
+                "one spout for those of another, set topology.spouts.independent=true, as an option or in the config "
+                f"of {component.name!r}. "
                 f"Given: {_shown(meeting)}",
                 code="PYSTORM_SPOUTS_NEVER_MEET",
             )
@@ -50,7 +51,7 @@ def unions(plan: Plan) -> Iterator[tuple[str, str]]:
     """
     above = plan.spouts_above
     for component in plan.components:
-        arrivals = _arrivals(plan, component.name)
+        arrivals = [each for each in _arrivals(plan, component.name) if plan.component(each.spout).origin is None]
         spouts = {arrival.spout for arrival in arrivals}
         if len(spouts) < 2 or _meeting(arrivals) or _is_independent(plan, component.name):
             continue

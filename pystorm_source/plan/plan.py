@@ -20,7 +20,8 @@ class ComponentPlan(RedactedRepr):
     """One component: ``tasks`` are ids, unique in the plan, ascending. ``options``: the engine's keys as they hold for
     it, read from the topology's config with its own on top. ``config``: its own keys as sorted items. ``pars``:
     environment → number of tasks as items, if ``par`` is a dict. ``wrapper``: a spout class that is called with ``cls``
-    and wraps it; the engine runs the wrapper."""
+    and wraps it; the engine runs the wrapper. ``origin``: of an Input behind a cut, component and stream of the tuples
+    that it gives again."""
 
     name: str
     cls: type[Component]
@@ -30,6 +31,11 @@ class ComponentPlan(RedactedRepr):
     config: tuple[tuple[str, Any], ...] = ()
     pars: tuple[tuple[str, int], ...] = ()
     wrapper: type[PartitionedSpout] | None = None
+    origin: tuple[str, str] | None = None
+
+    def tuples_of(self, stream: str) -> tuple[str, str]:
+        """Component and stream that tuples of its stream say they are of."""
+        return (self.name, stream) if self.origin is None else self.origin
 
     def instance(self) -> Component:
         """The object that runs. Raises the exceptions of its constructor."""
@@ -98,8 +104,9 @@ class Plan(RedactedRepr):
     """Components (upstream before downstream, except in cycles), subscriptions and configuration.
     ``options``: the engine's keys of the configuration, read once: a task reads none.
 
-    Equal plans run alike; a plan pickles by reference to the component classes, or with them if they are defined in a
-    notebook or script.
+    ``leaving``: of a stage that a cut ends, the streams that cross, as component and stream; None: the open streams
+    can leave. Equal plans run alike; a plan pickles by reference to the component classes, or with them if they are
+    defined in a notebook or script.
     """
 
     name: str
@@ -107,6 +114,7 @@ class Plan(RedactedRepr):
     edges: tuple[EdgePlan, ...]
     options: EngineOptions = field(repr=False, compare=False)  # follows from the config
     config: tuple[tuple[str, Any], ...] = ()
+    leaving: tuple[tuple[str, str], ...] | None = None
 
     def component(self, name: str) -> ComponentPlan:
         """The component of that name. Raises KeyError."""
@@ -220,9 +228,10 @@ class Plan(RedactedRepr):
             if edge.producer == component:
                 to.setdefault(edge.stream, {})[edge.consumer] = self.storm_grouping(edge)
             if edge.consumer == component:
-                stream = self.component(edge.producer).stream(edge.stream)
-                by.setdefault(edge.producer, {})[edge.stream] = self.storm_grouping(edge)
-                fields.setdefault(edge.producer, {})[edge.stream] = list(stream.fields)
+                source = self.component(edge.producer)
+                producer, name = source.tuples_of(edge.stream)
+                by.setdefault(producer, {})[name] = self.storm_grouping(edge)
+                fields.setdefault(producer, {})[name] = list(source.stream(edge.stream).fields)
         return {
             "place": place,
             "taskid": task,

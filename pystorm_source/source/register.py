@@ -12,7 +12,6 @@ from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, T
 from pystorm_source.options import shown
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
-from pystorm_source.plan.inputs import refuse_input
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
@@ -22,12 +21,8 @@ from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.source.worker_python import ensure_worker_python, is_default_python, quick_python
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from pystorm_source.options.typed import ReadOptions
 
 PREFIX = "pystorm_"
 
@@ -65,106 +60,11 @@ def register(spark: "SparkSession", topology: type[Topology] | str, name: str | 
         >>> spark.read.format("pystorm_numbers").load().count()
         2
     """
-    _check_order(spark, topology, "register")
-    return _registered(spark, *_planned(topology, name))
+    check_order(spark, topology, "register")
+    return registered(spark, *planned(topology, name))
 
 
-def read_stream(
-    spark: "SparkSession",
-    topology: type[Topology] | str,
-    *,
-    schema: "StructType | str | None" = None,
-    options: "ReadOptions | Mapping[str, Any] | None" = None,
-    **keywords: "Unpack[ReadOptions]",
-) -> "DataFrame":
-    """Registers ``topology`` and returns its streaming DataFrame.
-
-    Errors are raised here, before Spark is asked: Spark would raise them when the query starts.
-
-    Args:
-        spark (SparkSession): the session.
-        topology (type[Topology] | str): the class, or "package.module:Class".
-        schema (StructType | str): columns, if the topology declares no types or others are wanted. Defaults to what
-            the open stream declares.
-        options (ReadOptions | Mapping[str, Any]): options of the source (docs/OPTIONS.md), also with dots in their
-            names (``{"topology.scheduler": "threads"}``) and open keys such as ``kafka.*``. A dict or list is passed as
-            JSON, None is left out. Defaults to none.
-        **keywords (Unpack[ReadOptions]): more options; editors complete them.
-
-    Returns:
-        DataFrame: a streaming DataFrame.
-
-    Raises:
-        ArgumentTypeError: the topology is given before the session.
-        OptionError: an unknown option or a wrong value.
-        TopologyError: the topology cannot run as it is declared.
-        SchemaError: the schema does not fit the rows of the topology.
-
-    Example:
-        >>> from pystorm_source import read_stream
-        >>> from pystorm_source.spouts import MemorySpout
-        >>> class Words(Topology):
-        ...     words = MemorySpout.spec(fields=["word string"], rows=[["cow"], ["dog"]])
-        >>> stream = read_stream(spark, Words).writeStream.format("memory").queryName("streamed_words")
-        >>> _ = stream.trigger(availableNow=True).start().awaitTermination()
-        >>> spark.table("streamed_words").count()
-        2
-    """
-    _check_order(spark, topology, "read_stream")
-    plan, name = _planned(topology)
-    refuse_input(plan)
-    texts = option_texts(keywords, options or {})
-    if _is_ours_to_check(spark, texts):
-        _checked(spark, plan, name, texts, schema).check_streaming()
-    name = _registered(spark, plan, name)
-    return _loaded(spark.readStream.format(name), schema, texts)
-
-
-def read(
-    spark: "SparkSession",
-    topology: type[Topology] | str,
-    *,
-    schema: "StructType | str | None" = None,
-    options: "ReadOptions | Mapping[str, Any] | None" = None,
-    **keywords: "Unpack[ReadOptions]",
-) -> "DataFrame":
-    """Registers ``topology`` and returns a batch DataFrame of what is there now.
-
-    Args:
-        spark (SparkSession): the session.
-        topology (type[Topology] | str): the class, or "package.module:Class".
-        schema (StructType | str): as in ``read_stream``. Defaults to what the open stream declares.
-        options (ReadOptions | Mapping[str, Any]): as in ``read_stream``. Defaults to none.
-        **keywords (Unpack[ReadOptions]): as in ``read_stream``.
-
-    Returns:
-        DataFrame: a batch DataFrame. Each action reads anew.
-
-    Raises:
-        ArgumentTypeError: the topology is given before the session.
-        OptionError: an unknown option or a wrong value.
-        TopologyError: the topology cannot run as it is declared.
-        SchemaError: the schema does not fit the rows of the topology.
-
-    Example:
-        >>> from pystorm_source import read
-        >>> from pystorm_source.spouts import MemorySpout
-        >>> class Words(Topology):
-        ...     words = MemorySpout.spec(fields=["word string"], rows=[["cow"], ["dog"]])
-        >>> sorted(row.word for row in read(spark, Words).collect())
-        ['cow', 'dog']
-    """
-    _check_order(spark, topology, "read")
-    plan, name = _planned(topology)
-    refuse_input(plan)
-    texts = option_texts(keywords, options or {})
-    if _is_ours_to_check(spark, texts):
-        _checked(spark, plan, name, texts, schema).check_batch()
-    name = _registered(spark, plan, name)
-    return _loaded(spark.read.format(name), schema, texts)
-
-
-def _check_order(spark: Any, topology: Any, function: str) -> None:
+def check_order(spark: Any, topology: Any, function: str) -> None:
     """Raises ArgumentTypeError for arguments in the wrong order, or no session."""
     if spark is None or isinstance(spark, (str, Topology)) or (isinstance(spark, type) and issubclass(spark, Topology)):
         raise ArgumentTypeError(
@@ -174,7 +74,7 @@ def _check_order(spark: Any, topology: Any, function: str) -> None:
         )
 
 
-def _planned(topology: type[Topology] | str, name: str | None = None) -> tuple[Plan, str]:
+def planned(topology: type[Topology] | str, name: str | None = None) -> tuple[Plan, str]:
     """The plan, and the name of its format."""
     cls = load_topology(topology) if isinstance(topology, str) else topology
     plan = compile_plan(cls, any_environment=True)  # the reader's options choose
@@ -188,7 +88,8 @@ def _planned(topology: type[Topology] | str, name: str | None = None) -> tuple[P
     return plan, name
 
 
-def _registered(spark: "SparkSession", plan: Plan, name: str) -> str:
+def registered(spark: "SparkSession", plan: Plan, name: str) -> str:
+    """Makes the plan a format of that name. Returns the name."""
     source = _source_of(plan, name)
     use_this_python(spark)
     spark.dataSource.register(source)
@@ -216,13 +117,13 @@ def option_texts(keywords: Mapping[str, Any], options: Mapping[str, Any]) -> dic
     return texts
 
 
-def _is_ours_to_check(spark: "SparkSession", texts: Mapping[str, str]) -> bool:
+def is_ours_to_check(spark: "SparkSession", texts: Mapping[str, str]) -> bool:
     """Whether the files that options name are on this machine: under Spark Connect the driver is elsewhere."""
     config = texts.get("config", "{")
     return hasattr(spark, "_jsc") or config.lstrip().startswith("{") or preset_file(config) is not None
 
 
-def _checked(
+def checked(
     spark: "SparkSession", plan: Plan, name: str, texts: Mapping[str, str], schema: "StructType | str | None"
 ) -> ReadRequest:
     """The request that Spark will make. No component is made."""
@@ -231,12 +132,12 @@ def _checked(
         request.check_here()
     if schema is None:
         request.rows.schema()
-    elif (columns := _columns_of(schema)) is not None:
+    elif (columns := columns_of(schema)) is not None:
         request.rows.output(columns)
     return request
 
 
-def _columns_of(schema: "StructType | str") -> "StructType | None":
+def columns_of(schema: "StructType | str") -> "StructType | None":
     """None if it is a text that only Spark reads, such as one with comments."""
     if not isinstance(schema, str):
         return schema
@@ -247,7 +148,8 @@ def _columns_of(schema: "StructType | str") -> "StructType | None":
     return cast("StructType", columns)
 
 
-def _loaded(reader: Any, schema: "StructType | str | None", texts: Mapping[str, str]) -> "DataFrame":
+def loaded(reader: Any, schema: "StructType | str | None", texts: Mapping[str, str]) -> "DataFrame":
+    """The DataFrame of ``spark.read.format(...)`` or ``spark.readStream.format(...)`` under these options."""
     return (reader if schema is None else reader.schema(schema)).options(**texts).load()
 
 

@@ -37,6 +37,7 @@ from pystorm_source.options.presets import preset_file, preset_names
 from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.plan import Plan, check_meetings, compile_plan, load_topology
 from pystorm_source.plan.inputs import refuse_input
+from pystorm_source.source.crossing_rows import CrossingRows
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.journaled import journaled
 from pystorm_source.source.leases.checks import refuse_without_server
@@ -89,7 +90,8 @@ class ReadRequest:
         plan, for_batches = in_its_environment(plan)
         journal = parse(JournalOptions, dict(plan.config))
         plan = _guaranteed(plan, options, journal)
-        Rows(plan, options)
+        if plan.leaving is None:
+            Rows(plan, options)
         partitioned = {s.name: s.runs_as for s in plan.spouts if issubclass(s.runs_as, PartitionedSpout)}
         request = cls(
             source=source,
@@ -117,8 +119,10 @@ class ReadRequest:
         return fingerprint(self.plan)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> Rows | CrossingRows:
         """The rows that this request gives."""
+        if self.plan.leaving is not None:
+            return CrossingRows.of(self.plan, self.options.output_batch_rows)
         return Rows(self.plan, self.options)
 
     def check_here(self) -> None:
@@ -282,14 +286,16 @@ def letters_on(given: Mapping[str, str], options: SourceOptions) -> dict[str, st
     return {**given, "topology.dead.letter": "stream"}
 
 
-def in_its_environment(plan: Plan) -> tuple[Plan, tuple[tuple[str, Any], ...]]:
-    """The plan of the environment that it names, checked, and what ``_declared`` finds in it.
+def in_its_environment(plan: Plan, is_cut: bool = False) -> tuple[Plan, tuple[tuple[str, Any], ...]]:
+    """The plan of the environment that it names, checked, and what ``_declared`` finds in it. ``is_cut``: it will be,
+    where spouts are to meet.
 
     Raises OptionError or TopologyError.
     """
     plan = plan.in_environment(plan.options.environment)
     plan.check_dead_letters()
-    check_meetings(plan)
+    if not is_cut:
+        check_meetings(plan)
     return plan, _declared(plan)
 
 

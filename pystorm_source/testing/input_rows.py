@@ -29,10 +29,18 @@ def with_rows(plan: Plan, rows: Any) -> Plan:
             "lists, dicts or a pyarrow.RecordBatch. Given: rows=None",
             code="PYSTORM_INVALID_ARGUMENT",
         )
-    cls = type(component.cls.__name__, (_GivenRows, component.cls), {"batch": _batch_of(component, rows)})
-    return replace(
-        plan, components=tuple(replace(each, cls=cls) if each is component else each for each in plan.components)
-    )
+    return with_rows_of(plan, {component.name: rows})
+
+
+def with_rows_of(plan: Plan, rows: Mapping[str, Any]) -> Plan:
+    """The plan whose Inputs read these rows, by their names. Raises ArgumentError for rows of another form."""
+    components = []
+    for each in plan.components:
+        if each.name in rows:
+            batch = _batch_of(each, rows[each.name])
+            each = replace(each, cls=type(each.cls.__name__, (_GivenRows, each.cls), {"batch": batch}))
+        components.append(each)
+    return replace(plan, components=tuple(components))
 
 
 class _Slice:

@@ -11,6 +11,7 @@ from pystorm_source.plan import Plan
 from pystorm_source.worker.local_run import Counts
 
 _COLUMNS = ("emitted", "executed", "acked", "failed", "unsettled")
+_ADDED = (*_COLUMNS, "retries", "dead_letters", "dropped", "duplicate_verdicts", "skipped")
 _MOST_ERRORS = 20
 """Errors below the table in a notebook. More: the output grows with the input. Less: the one that tells is missing."""
 
@@ -36,6 +37,7 @@ class Result:
             did: TupleFailed, with the component's exception as cause.
         attempts (int): workers that ran: one for each range, and one more for each that died.
         micro_batches (int): micro-batches that came to their end.
+        is_whole (bool): whether the run came to its end; False only with ``errors="collect"``.
         topology (str): name of the topology.
 
     Args:
@@ -59,6 +61,7 @@ class Result:
 
     def __init__(self, plan: Plan, rows: Mapping[tuple[str, str], list[tuple[Any, ...]]], counts: Counts):
         self.topology = plan.name
+        self._counts = counts
         zeros = dict.fromkeys((component.name for component in plan.components), 0)
         self.emitted = {**zeros, **counts.of("emitted")}
         self.executed = {**zeros, **counts.of("executed")}
@@ -74,7 +77,27 @@ class Result:
         self.errors: list[Exception] = counts.errors
         self.attempts = 1
         self.micro_batches = 0
+        self.is_whole = True
         self._rows = rows
+        # As Spark would get them: without what attempts that failed have emitted. Of streams that left the run.
+        self._left: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
+
+    def add(self, other: "Result") -> None:
+        """Counts, errors and rows of another run, as far as they are of components of this topology.
+
+        Args:
+            other (Result): of a stage of it.
+        """
+        for name in _ADDED:
+            own, theirs = getattr(self, name), getattr(other, name)
+            for component in own:
+                own[component] += theirs.get(component, 0)
+        for stream, rows in self._rows.items():
+            rows += other._rows.get(stream, [])
+        self._counts = self._counts.plus(other._counts)
+        self.metrics = {name: metrics for name, metrics in self._counts.metrics.items() if name in self.emitted}
+        self.errors += other.errors
+        self.attempts += other.attempts
 
     def rows(self, component: str | ComponentSpec, stream: str = "default") -> list[tuple[Any, ...]]:
         """What a stream emitted, whether a bolt took it or not, in micro-batches that came to their end.

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from cython_core.executors.async_executor import AsyncExecutor
 from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.api import Topology
@@ -13,6 +15,7 @@ from pystorm_source.plan import Plan, check_meetings, compile_plan
 from pystorm_source.testing.inner_types import InnerTypes
 from pystorm_source.testing.input_rows import with_rows
 from pystorm_source.testing.result import Result, counted
+from pystorm_source.testing.run_stages import run_stages
 from pystorm_source.testing.script import Play, ScriptedSpout
 from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call, interrupted_threads, watched_clock
 from pystorm_source.user_frames import trim
@@ -31,6 +34,8 @@ def run_topology(
     errors: Literal["raise", "collect"] = "raise",
     check_types: bool = True,
     rows: Any = None,
+    scope: Literal["task", "cluster"] = "task",
+    tasks: int = 2,
 ) -> Result:
     """Runs a topology in this process until its spouts have nothing more, and all of it has passed through.
 
@@ -61,6 +66,9 @@ def run_topology(
             one of an inner stream fails the run after its micro-batch, though Spark would pass it on. Defaults to True.
         rows (list | pyarrow.RecordBatch | pyarrow.Table): what the topology's ``Input`` gets: lists, tuples or dicts
             of values. Defaults to None, for topologies without an ``Input``.
+        scope (str): "cluster": the topology is cut as ``read_stream(..., scope="cluster")`` cuts it, and each stage
+            behind a cut runs in ``tasks`` workers that share nothing. Defaults to "task".
+        tasks (int): of each stage behind a cut, at least 1. Defaults to 2.
 
     Returns:
         Result: rows, counts and errors.
@@ -72,7 +80,8 @@ def run_topology(
         TopologyError: it cannot run as it is declared, or Spark's reader would refuse it, as its spouts are to meet.
         OptionError: a wrong option.
         SchemaError: a declared type is none.
-        ArgumentError: ``errors`` is neither "raise" nor "collect"; rows without an ``Input``, or the reverse.
+        ArgumentError: ``errors`` is neither "raise" nor "collect"; rows without an ``Input``, or the reverse; another
+            scope, less than one task, or ``together`` with scope="cluster".
 
     Example:
         >>> from pystorm_source.spouts import MemorySpout
@@ -92,7 +101,31 @@ def run_topology(
         raise ArgumentError(f"errors is 'raise' or 'collect'. Given: {given(errors)}", code="PYSTORM_INVALID_ARGUMENT")
     if scheduler is not None:
         config = {**(config or {}), "topology.scheduler": scheduler}
-    return run_watched(topology, config, clock, seed, timeout, together, errors == "raise", check_types, rows=rows)
+    raises = errors == "raise"
+    if scope == "task":
+        return run_watched(topology, config, clock, seed, timeout, together, raises, check_types, rows=rows)
+    _check_scope(scope, tasks, together)
+
+    def run(plan: Plan, together: bool) -> Result:
+        return run_plan(plan, clock or ManualClock(), clock, seed, timeout, together, raises, check_types)
+
+    return run_stages(with_rows(compile_plan(topology, config), rows), tasks, run)
+
+
+def _check_scope(scope: Any, tasks: Any, together: bool) -> None:
+    if scope != "cluster":
+        raise ArgumentError(f"scope is 'task' or 'cluster'. Given: {given(scope)}", code="PYSTORM_INVALID_ARGUMENT")
+    if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
+        raise ArgumentError(
+            f"tasks is how many workers run each stage behind a cut, at least 1. Given: {given(tasks)}",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
+    if together:
+        raise ArgumentError(
+            "together=True runs all spouts in one worker, which has nothing to cut: leave it out with scope='cluster'. "
+            "Given: together=True",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
 
 
 def run_watched(
@@ -112,7 +145,23 @@ def run_watched(
     plan = with_rows(compile_plan(topology, config), rows)
     if not together:
         check_meetings(plan)
-    watched = watched_clock(clock or ManualClock(), timeout)
+    return run_plan(plan, clock or ManualClock(), clock, seed, timeout, together, raises, check_types, on_worker)
+
+
+def run_plan(
+    plan: Plan,
+    engine_clock: Clock,
+    clock: Clock | None,
+    seed: int | None,
+    timeout: float,
+    together: bool,
+    raises: bool,
+    check_types: bool,
+    on_worker: Callable[[Worker], None] | None = None,
+) -> Result:
+    """As ``run_topology``, of a plan whose Inputs have their rows."""
+    __tracebackhide__ = True
+    watched = watched_clock(engine_clock, timeout)
     plays = _plays_of(plan, watched)
 
     def give_plays(worker: Worker, task: LocalTask) -> None:
@@ -125,10 +174,11 @@ def run_watched(
             if spout in plays:
                 plays[spout].repeat()
 
-    output = OutputPlan.typed(plan) if check_types else None
+    output = OutputPlan.typed(plan) if check_types or plan.leaving is not None else None
+    left: list[pa.RecordBatch] = []
     inner_types = InnerTypes(plan) if check_types else None
     streams = [(component.name, stream.name) for component in plan.components for stream in plan.streams_of(component)]
-    run = LocalRun(plan, watched, seed, streams, clock, give_plays, together, output)
+    run = LocalRun(plan, watched, seed, streams, clock, give_plays, together, output, left=left)
     for play in plays.values():
         play.die = run.die
     watched.next_event = lambda: _next_event(run, plays)
@@ -161,10 +211,27 @@ def run_watched(
     counts.errors += [] if ended_by is None else [ended_by]
     result = Result(plan, run.rows, counts)
     result.attempts, result.micro_batches = run.attempts, run.micro_batches
+    result.is_whole = ended_by is None
+    if output is not None:
+        result._left = rows_of_views(output, left)
     for name, play in plays.items():
         result.acked[name] -= play.failed
         result.failed[name] += play.failed
     return result
+
+
+def rows_of_views(output: OutputPlan, batches: list[pa.RecordBatch]) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
+    """Component and stream → its rows, as Spark would get them: those of attempts that failed are not among them."""
+    found: dict[tuple[str, str], list[tuple[Any, ...]]] = {(view.component, view.stream): [] for view in output.views}
+    for batch in batches:
+        numbers = batch.column(batch.num_columns - 1).to_pylist()
+        columns = [column.to_pylist() for column in batch.columns[:-1]]
+        for row, number in enumerate(numbers):
+            view = output.views[number]
+            found[view.component, view.stream].append(
+                tuple(None if place < 0 else columns[place][row] for place in view.columns)
+            )
+    return found
 
 
 def _plays_of(plan: Plan, clock: Clock) -> dict[str, Play]:

@@ -93,8 +93,8 @@ class LocalRun:
     ``captured``: streams whose tuples are kept in ``rows``, in the order of their emits; those of an unfinished attempt
     are dropped. ``component_clock`` replaces the clocks that components have. ``prepare`` is called with every new
     worker, and the task that it is for, before it starts. ``output``: rows that are made, so that values must fit their
-    types, and dropped. ``seed``: shuffles the order of tasks and, in each worker, of turns. ``commits``: whether spouts
-    learn what is read, and may forget it.
+    types; ``left`` gets the batches of a task when it has come to its end. ``seed``: shuffles the order of tasks and,
+    in each worker, of turns. ``commits``: whether spouts learn what is read, and may forget it.
     Raises OptionError for a wrong or mistyped key.
     """
 
@@ -109,6 +109,7 @@ class LocalRun:
         together: bool = False,
         output: OutputPlan | None = None,
         commits: bool = True,
+        left: list[pa.RecordBatch] | None = None,
     ):
         for component in plan.components:
             check_topology_keys(plan.conf_of(component))
@@ -123,6 +124,7 @@ class LocalRun:
         self.micro_batches = 0
         self.attempts = 0
         self.worker: Worker | None = None  # that is at work, or was last
+        self._left_rows = left
         self._output = output or OutputPlan(pa.schema([]), ())
         self._seed = seed
         self._component_clock = component_clock
@@ -189,8 +191,12 @@ class LocalRun:
         while True:
             warm = self._take(task)
             try:
-                for _ in warm.worker.run_round(ranges, deadline, until_idle, task.listens_to):
-                    pass  # rows for Spark: here they only have to fit
+                made = []
+                for batch in warm.worker.run_round(ranges, deadline, until_idle, task.listens_to):
+                    if self._left_rows is not None:
+                        made.append(batch)
+                if self._left_rows is not None:
+                    self._left_rows += made
                 warm.reached = _counts_of(warm.worker)
                 return warm
             except TaskDied:

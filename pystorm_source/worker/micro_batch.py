@@ -89,10 +89,10 @@ class MicroBatch:
         """Raises InternalError if a tuple that failed was not emitted again: the rows of a range that lacks one must
         not count as its rows."""
         for spout in self._spouts:
-            if spout.unheard > 0:
+            if spout.unreported > 0:
                 raise InternalError(
-                    f"the range of spout {spout.component!r} is at its end, and {spout.unheard} of its tuples are not "
-                    f"processed. Given: task {spout.task}",
+                    f"the range of spout {spout.component!r} is at its end, and {spout.unreported} of its tuples are "
+                    f"not processed. Given: task {spout.task}",
                     code="PYSTORM_INTERNAL_ERROR",
                 )
 

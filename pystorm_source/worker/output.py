@@ -1,6 +1,6 @@
 """The streams that leave a worker as rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import pyarrow as pa
@@ -15,7 +15,8 @@ class ViewPlan:
 
     ``columns``: value i of the stream → output column. The others name the output column of a piece of metadata, -1 for
     none; output columns that nothing fills are null. ``of_one_tree``: a row of several trees has no offset, while else
-    it is that of the first one.
+    it is that of the first one. ``number_column``: filled with ``number``. ``shown``: the component and stream that
+    rows name, if they are of another one than the stream itself.
     """
 
     component: str
@@ -27,10 +28,19 @@ class ViewPlan:
     partition_column: int = -1
     offset_column: int = -1
     of_one_tree: bool = False
+    number_column: int = -1
+    number: int = 0
+    shown: tuple[str, str] | None = None
 
     def constants(self, task: int) -> dict[int, object]:
         """Output column → its constant value in every row of this task."""
-        given = {self.component_column: self.component, self.stream_column: self.stream, self.task_column: task}
+        component, stream = self.shown or (self.component, self.stream)
+        given = {
+            self.component_column: component,
+            self.stream_column: stream,
+            self.task_column: task,
+            self.number_column: self.number,
+        }
         return {column: value for column, value in given.items() if column >= 0}
 
 
@@ -44,10 +54,15 @@ class OutputPlan:
 
     @classmethod
     def typed(cls, plan: Plan) -> Self:
-        """A column for each typed field of the open streams: for runs without Spark, whose values have to fit, too."""
+        """A column for each typed field of the streams that leave, or that are open, and in the last column which view
+        a row is of: for runs without Spark, whose values have to fit, too."""
         views: list[ViewPlan] = []
         columns: list[pa.Field] = []
-        streams = [(component, stream) for component, stream in plan.open_streams if any(stream.types)]
+        leaving = plan.open_streams
+        if plan.leaving is not None:
+            each_of = [(plan.component(component), stream) for component, stream in plan.leaving]
+            leaving = tuple((component, component.stream(stream)) for component, stream in each_of)
+        streams = [(component, stream) for component, stream in leaving if any(stream.types)]
         for component, stream in streams:
             places = []
             for name, ddl in zip(stream.fields, stream.types, strict=True):
@@ -57,7 +72,9 @@ class OutputPlan:
                     # Other streams leave it null.
                     columns.append(pa.field(name, field_type(ddl, where), len(streams) > 1 or nullable(ddl, name)))
             views.append(ViewPlan(component.name, stream.name, tuple(places)))
-        return cls(pa.schema(columns), tuple(views))
+        number = len(columns)
+        numbered = (replace(view, number_column=number, number=i) for i, view in enumerate(views))
+        return cls(pa.schema([*columns, pa.field("", pa.int32(), False)]), tuple(numbered))
 
     def view(self, component: str, stream: str) -> ViewPlan | None:
         """The view of a stream, or None if its rows are not wanted."""

@@ -113,7 +113,7 @@ class Wiring:
         pending = PendingEmits()
         routers = {
             stream.name: StreamRouter(
-                TupleSource(component.name, stream.name, task, stream.fields, builder.acker),
+                TupleSource(*component.tuples_of(stream.name), task, stream.fields, builder.acker),
                 pending,
                 self._routes(component, stream.name, task),
                 self._view(component, stream.name, task, output, builder),
@@ -151,7 +151,8 @@ class Wiring:
         """(Producer, stream) → the declared types of what comes to a bolt of batches."""
         for edge in self.plan.edges:
             if edge.consumer == component.name:
-                stream = self.plan.component(edge.producer).stream(edge.stream)
+                producer = self.plan.component(edge.producer)
+                stream = producer.stream(edge.stream)
                 label = f"{edge.producer}.{edge.stream}"
                 types = [
                     field_type(ddl, f"field {name!r} of {label}")
@@ -159,7 +160,7 @@ class Wiring:
                     if ddl is not None
                 ]
                 schema = pa.schema(list(zip(stream.fields, types, strict=True))) if stream.typed else None
-                yield (edge.producer, edge.stream), schema
+                yield producer.tuples_of(edge.stream), schema
 
     def _event_loop(self) -> EventLoop:
         """One per thread."""
@@ -199,7 +200,7 @@ class Wiring:
                 prepare = getattr(route.custom, "prepare", None)
                 if prepare is None:
                     continue
-                stream = GlobalStreamId(executor.component, name)
+                stream = GlobalStreamId(*self.plan.component(executor.component).tuples_of(name))
                 try:
                     prepare(self.context_of(executor), stream, list(self.plan.component(edge.consumer).tasks))
                 except (Exception, SystemExit) as error:

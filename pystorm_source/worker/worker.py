@@ -1,6 +1,6 @@
 """Runs one Plan in one task: ``start``, then ``run`` for each range, ``stop``. Knows nothing of Spark."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import pairwise
@@ -190,10 +190,11 @@ class Worker:
         shares = self._shares(spouts, partition, start, end)
         yield from self._drive(lambda: self._open(partition, shares), None)
 
-    def run_input(self, component: str, partition: str) -> Iterator[pa.RecordBatch]:
-        """As ``run``, of an Input: the rows that its feed gives, until that has come to its end."""
-        spouts = self._begin(component, partition, f"partition {partition!r} of input {component!r}")
-        yield from self._drive(lambda: self._open(partition, [(spouts[0], (0, _UNLIMITED))]), None)
+    def run_inputs(self, components: Sequence[str], partition: str) -> Iterator[pa.RecordBatch]:
+        """As ``run``, of Inputs: the rows that their feeds give, until all have come to their ends."""
+        where = f"partition {partition!r} of input {' and '.join(map(repr, components))}"
+        shares = [(self._begin(component, partition, where)[0], (0, _UNLIMITED)) for component in components]
+        yield from self._drive(lambda: self._open(partition, shares), None)
 
     def _shares(self, spouts: list[SpoutExecutor], partition: str, start: int, end: int) -> _Shares:
         """The share of each task in a range; if a range has fewer offsets than there are tasks, the last tasks get

@@ -6,8 +6,8 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import Row
 
+from pystorm_source import read, register
 from pystorm_source.errors import TopologyError
-from pystorm_source.source.register import read, register
 from tests.source import topologies
 
 pytestmark = [pytest.mark.spark, pytest.mark.spark40]

@@ -3,8 +3,7 @@
 import pytest
 
 from cython_core.routing.java_hash import java_deep_hash
-from pystorm_source import Bolt, Grouping, Stream, Topology
-from pystorm_source.source.register import read
+from pystorm_source import Bolt, Grouping, Stream, Topology, read
 from pystorm_source.spouts import MemorySpout
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]

@@ -7,9 +7,8 @@ import threading
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from pystorm_source import Bolt, Topology
+from pystorm_source import Bolt, Topology, read, read_stream, register
 from pystorm_source.errors import OptionError, SchemaError, TopologyError, UsageError
-from pystorm_source.source.register import read, read_stream, register
 from pystorm_source.spouts import MemorySpout
 from tests.source import topologies
 

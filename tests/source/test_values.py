@@ -2,7 +2,7 @@
 
 import pytest
 
-from pystorm_source.source.register import read
+from pystorm_source import read
 from tests.source import values
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]

@@ -43,7 +43,7 @@ def write_rows(request: SinkRequest, columns: InputColumns, batches: Iterator[pa
         with warm.borrowed(request.plan, request.output, place.run) as worker:
             lease(worker, place.run, None)
             began = clock.monotonic()
-            with fed(worker, request.input, place, feed) as all_rows:
+            with fed(worker, {request.input: feed}, place, feed) as all_rows:
                 for rows in all_rows:
                     letters.write(rows)
                 letters.close()

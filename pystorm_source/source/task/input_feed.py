@@ -1,8 +1,8 @@
 """What an Input reads in a task of Spark's, and where that task stands."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -64,19 +64,41 @@ def spout_of(worker: Worker, component: str) -> SpoutExecutor:
     return spout
 
 
+class Feed(Protocol):
+    """What an Input takes its batches from."""
+
+    def take(self) -> pa.RecordBatch | None:
+        """As ``ReadAhead.take``."""
+
+
+class Reader(Protocol):
+    """What reads ahead for one feed, or for several."""
+
+    def start(self) -> None:
+        """Begins to read."""
+
+    def close(self) -> None:
+        """As ``ReadAhead.close``."""
+
+
 @contextmanager
 def fed(
-    worker: Worker, component: str, place: "PlaceOfTask", feed: InputFeed, key_of: Callable[[int], str] | None = None
+    worker: Worker,
+    feeds: Mapping[str, Feed],
+    place: "PlaceOfTask",
+    reader: Reader,
+    key_of: Callable[[int], str] | None = None,
 ) -> Iterator[Iterator[pa.RecordBatch]]:
-    """The rows that the worker makes of what the feed gives to the Input ``component``. At the end of the block the
-    feed's thread has ended. ``key_of``: the user's own key of an input row."""
+    """The rows that the worker makes of what the feeds, by Input, give. At the end of the block the reader's thread has
+    ended. ``key_of``: the user's own key of an input row."""
     worker.place.prefix, worker.place.key_of = place.keys, key_of
-    spout_of(worker, component).instance._pystorm_feed = feed
+    for component, feed in feeds.items():
+        spout_of(worker, component).instance._pystorm_feed = feed
     try:
-        feed.start()
-        yield worker.run_input(component, place.partition)
+        reader.start()
+        yield worker.run_inputs(list(feeds), place.partition)
     finally:
-        feed.close()
+        reader.close()
 
 
 class PlaceOfTask(NamedTuple):

@@ -12,7 +12,7 @@ from pystorm_source import Topology
 from pystorm_source.options import EngineOptions, Options
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.offsets.offsets import Key, Range, Ranges
-from pystorm_source.source.register import _planned, _source_of
+from pystorm_source.source.register import _source_of, planned
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.task.range_partition import PlannedBatch, RangePartition
 from pystorm_source.worker import warm
@@ -63,7 +63,7 @@ def by_reference(world):
 
 
 def by_value(world):
-    source = _source_of(*_planned(topologies.Doubled))
+    source = _source_of(*planned(topologies.Doubled))
     return pickle.loads(cloudpickle.dumps(source))({"path": str(world.folder)})
 
 
@@ -110,7 +110,7 @@ def test_options_are_read_once_at_load_and_never_in_a_task(world, monkeypatch, r
 
 
 def test_a_registered_topology_is_read_under_the_options_once(world, read_tables):
-    source = _source_of(*_planned(topologies.Doubled))
+    source = _source_of(*planned(topologies.Doubled))
     assert read_tables == {"EngineOptions": 1}
     read_tables.clear()
     source({"path": str(world.folder), "topology.debug": "true"})

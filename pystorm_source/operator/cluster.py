@@ -1,0 +1,216 @@
+"""A topology that is cut: its sources, and behind each cut an operator over what the shuffle gives::
+
+sources, or df ──► CrossingRows ──► shuffle ──► operator ──► CrossingRows ──► shuffle ──► operator ──► rows
+"""
+
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructType
+
+from pystorm_source.errors import ArgumentError, OptionError, SchemaError, TopologyError, given
+from pystorm_source.journal.options import JournalOptions
+from pystorm_source.operator.permits import permits_of
+from pystorm_source.operator.task import OperatorPlan, task_function
+from pystorm_source.options import EngineOptions, SourceOptions, declared_by, family_of, fields_of, parse
+from pystorm_source.options.storm_keys import STORM_KEYS
+from pystorm_source.plan import Plan
+from pystorm_source.plan.inputs import input_of
+from pystorm_source.plan.lint import lint_operator, names_limit
+from pystorm_source.plan.stages import Stage, cut
+from pystorm_source.plan.unpicklable import check_picklable
+from pystorm_source.source.crossing_rows import CrossingRows
+from pystorm_source.source.input_columns import types_of
+from pystorm_source.source.interned import pickled
+from pystorm_source.source.register import columns_of, use_this_python
+from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
+from pystorm_source.source.rows import Rows
+from pystorm_source.source.spark_versions import map_in_arrow
+from pystorm_source.stages.crossing import Crossing
+from pystorm_source.worker.output import OutputPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger("pystorm.operator")
+
+SCOPES = ("task", "cluster")
+_said: set[str] = set()
+_OF_LAST = ("stream", "streams", "includeMetadata")
+"""Options that say which rows come out at the end, not what the sources give."""
+
+
+def scope_of(scope: Any) -> str:
+    """The scope. Raises ArgumentError for another one."""
+    if scope not in SCOPES:
+        raise ArgumentError(
+            "scope is 'task': groupings hold inside of each Spark task, or 'cluster': the topology is cut where they "
+            f"must hold across tasks. Given: {given(scope)}",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
+    return str(scope)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """``plan``: the whole topology under its options, which are ``found`` as far as they are those of a source.
+    ``stages``: one if there is nothing to cut. ``rows``, ``schema``: what comes out of the last one."""
+
+    plan: Plan
+    found: SourceOptions
+    stages: tuple[Stage, ...]
+    rows: Rows
+    schema: StructType
+    batch_id: int | None = None
+
+    @classmethod
+    def of(
+        cls, plan: Plan, asked: Mapping[str, str], schema: "StructType | str | None" = None, batch_id: int | None = None
+    ) -> "Cluster":
+        """Of a compiled topology, under these options. ``schema``: the user's.
+
+        Raises OptionError, SchemaError, or TopologyError if it cannot be cut.
+        """
+        found = parse(SourceOptions, asked)
+        whole = with_options(plan, config_of(found.config), letters_on(asked, found), found)
+        whole, _ = in_its_environment(whole, is_cut=True)
+        if len(stages := cut(whole, ())) > 1:
+            _refuse_what_is_lost(whole, found)
+            _refuse_limits_of_sources(stages[0].plan)
+        rows = Rows(whole, found)
+        stages = cut(whole, [(each.component.name, each.stream.name) for each in rows.streams])
+        return cls(whole, found, stages, rows, _schema(rows, schema), batch_id)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there is more than one stage."""
+        return len(self.stages) > 1
+
+    @property
+    def sources(self) -> Plan:
+        """The first stage. It has no rate limits: its tasks get their permits elsewhere than those of operators."""
+        plan = self.stages[0].plan
+        if not plan.options.limits:
+            return plan
+        return plan.configured({key: value for key, value in plan.config if key != "topology.rate.limit"})
+
+    def options_of_sources(self, asked: Mapping[str, str]) -> dict[str, str]:
+        """Those of these options that the first stage knows."""
+        own = {table for component in self.sources.components for table in declared_by(component.cls)}
+        keys = [key for table in (SourceOptions, JournalOptions, EngineOptions, *own) for key in fields_of(table)]
+        known = {key.lower() for key in (*keys, *STORM_KEYS)} - {key.lower() for key in _OF_LAST}
+        known.discard("topology.rate.limit")
+        return {key: value for key, value in asked.items() if key.lower() in known or family_of(key, keys)}
+
+    def behind_sources(self, df: "DataFrame") -> "DataFrame":
+        """The rows of the last stage. ``df``: those of the first."""
+        if not self.is_cut:
+            return df
+        use_this_python(df.sparkSession)
+        partitions = self.plan.options.stage_partitions or _cores(df.sparkSession)
+        applied = uuid.uuid4().hex
+        before = self.stages[0]
+        for number, stage in enumerate(self.stages[1:], start=1):
+            rows = CrossingRows.of(before.plan, self.found.output_batch_rows)
+            crossing = Crossing(rows, before.leaving, stage, partitions)
+            output, schema = self._output(stage)
+            operator = _operator(crossing, output, f"{applied}-{number}", self.batch_id, self.found.dead_letter_path)
+            df = with_plan(crossing.shuffled(df), operator, schema, self.found)
+            before = stage
+        return df
+
+    def _output(self, stage: Stage) -> tuple[OutputPlan, StructType]:
+        if stage.plan.leaving is not None:
+            between = CrossingRows.of(stage.plan, self.found.output_batch_rows)
+            return between.output(), between.schema()
+        output = self.rows.output(self.schema)
+        views = []
+        for view in output.views:
+            component, stream = stage.carrier_of(view.component, view.stream)
+            views.append(replace(view, component=component, stream=stream, shown=(view.component, view.stream)))
+        return replace(output, views=tuple(views)), self.schema
+
+    def __str__(self) -> str:
+        return "\n".join(str(stage) for stage in self.stages)
+
+
+def with_plan(df: "DataFrame", operator: OperatorPlan, schema: StructType, found: SourceOptions) -> "DataFrame":
+    """The rows of an operator over the columns that it takes, in their order. Raises TopologyError for a component that
+    does not pickle, and as ``permits_of``."""
+    for finding in lint_operator(operator.plan, is_shuffled=True, has_key=False):
+        if str(finding) not in _said:
+            _said.add(str(finding))
+            logger.warning("%s", finding)
+    operator = replace(operator, permits_from=permits_of(operator.plan, df.sparkSession, found))
+    try:
+        function = task_function(operator)
+    except Exception:
+        check_picklable(operator.plan, pickled)
+        raise
+    return map_in_arrow(df, function, schema)
+
+
+def first_of(plan: Plan, applied: str, batch_rows: int, batch_id: int | None, letters: str) -> OperatorPlan:
+    """The first stage of a topology that begins with an Input."""
+    rows_of: Any = input_of(plan)
+    output = CrossingRows.of(plan, batch_rows).output()
+    return OperatorPlan(plan, output, rows_of.name, types_of(rows_of), applied, batch_id, letters=letters)
+
+
+def _operator(crossing: Crossing, output: OutputPlan, applied: str, batch_id: int | None, letters: str) -> OperatorPlan:
+    plan, entries = crossing.stage.plan, crossing.entries()
+    only = entries[0]
+    operator = OperatorPlan(plan, output, only.name, only.columns, applied, batch_id, letters=letters)
+    return operator if len(entries) == 1 else replace(operator, entries=entries)
+
+
+def _schema(rows: Rows, asked: "StructType | str | None") -> StructType:
+    if asked is None:
+        return rows.schema()
+    columns = columns_of(asked)
+    if columns is None:
+        raise SchemaError(
+            "scope='cluster' reads the schema itself: give it without comments, or a StructType. "
+            f"Given: {given(asked)}",
+            code="PYSTORM_SCHEMA_MISMATCH",
+        )
+    return columns
+
+
+def _refuse_what_is_lost(plan: Plan, found: SourceOptions) -> None:
+    """Raises OptionError for options of which nothing is left behind a shuffle."""
+    if found.include_metadata:
+        raise OptionError(
+            "option 'includeMetadata' names task and offset of a source, which rows do not have behind a shuffle: "
+            "leave it out with scope='cluster', or emit what you need. Given: 'true'",
+            code="PYSTORM_OPTIONS_CONFLICT",
+        )
+    if plan.options.dead_letter == "stream" and not found.dead_letter_path:
+        raise OptionError(
+            "with scope='cluster' each stage has dead letters of its own: have them written into files by "
+            "topology.dead.letter.path. Given: topology.dead.letter='stream'",
+            code="PYSTORM_OPTIONS_CONFLICT",
+        )
+
+
+def _refuse_limits_of_sources(plan: Plan) -> None:
+    """Raises TopologyError if a bolt of the first stage takes permits: the other stages have another server of them."""
+    for component in plan.components:
+        if plan.options.limits and not component.is_spout and names_limit(component.cls):
+            raise TopologyError(
+                f"bolt {component.name!r} takes permits of a rate limit, and with scope='cluster' these are for bolts "
+                "behind a cut: subscribe it by a grouping that cuts, such as Grouping.fields, or use scope='task'. "
+                f"Given: topology.rate.limit={sorted(plan.options.limits)!r}",
+                code="PYSTORM_CANNOT_BE_CUT",
+            )
+
+
+def _cores(spark: "SparkSession") -> int:
+    """Tasks of a stage where no option says how many: as many as can run at once."""
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except Exception:  # Spark Connect tells its client nothing of the cluster
+        return max(1, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))

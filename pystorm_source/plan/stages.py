@@ -1,0 +1,221 @@
+"""Cuts a plan where a grouping must hold across the cluster: between two stages lies Spark's shuffle.
+
+::
+
+    lines ─shuffle─► split ─fields(word)─► count ─global─► rank          one task: groupings hold inside of it
+
+    stage 0               stage 1                stage 2
+    lines ► split  ═════► split.default ► count  ═════► count.default ► rank        ═ Spark's shuffle
+
+A component's stage is the number of cuts on the longest way to it. Cut are the edges of fields, global and ALL
+groupings, those to a bolt in which several spouts meet, and those that lead from one stage to another one anyway.
+Behind a cut an ``Entry``, an ``Input``, stands for the stream that has crossed. A stream that a later stage takes
+passes through those between.
+
+Uncut stay shuffle, local-or-shuffle, partial key, direct and custom groupings: they spread load, or choose among the
+tasks of a bolt, which are those of one Spark task.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pystorm_source.api.input import Input
+from pystorm_source.api.stream import Stream
+from pystorm_source.errors import SchemaError, TopologyError
+from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
+
+WIDE = frozenset(("fields", "global", "all"))
+"""Groupings that say which task gets a tuple, wherever it was emitted."""
+
+
+class StreamOf(NamedTuple):
+    """A stream of a component of the whole topology."""
+
+    component: str
+    stream: str
+
+    def __str__(self) -> str:
+        return f"{self.component}.{self.stream}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where rows of ``origin`` enter a stage. ``name``: of its Input, unique in the stage. ``placing``: "fields" by the
+    values at ``positions``, "global", "all", or "row": any, as long as equal rows go to the same place."""
+
+    name: str
+    origin: StreamOf
+    placing: str
+    positions: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Stage:
+    """``plan``: what runs in a task of it. ``entries``: empty for stage 0, whose spouts read. ``leaving``: what leaves
+    it, in the order of its numbers. ``carriers``: (stream that leaves, component and stream of ``plan`` with its
+    rows)."""
+
+    plan: Plan
+    entries: tuple[Entry, ...]
+    leaving: tuple[StreamOf, ...]
+    carriers: tuple[tuple[StreamOf, StreamOf], ...]
+
+    def carrier_of(self, component: str, stream: str) -> StreamOf:
+        """The component and stream of ``plan`` that have the rows of a stream that leaves. Raises KeyError."""
+        return dict(self.carriers)[StreamOf(component, stream)]
+
+    def __str__(self) -> str:
+        comes = ", ".join(f"{each.origin} by {each.placing}" for each in self.entries) or "sources"
+        bolts = ", ".join(each.name for each in self.plan.components if each.cls is not Input)
+        return f"{comes} -> {bolts or 'nothing'} -> {', '.join(map(str, self.leaving))}"
+
+
+def cut(plan: Plan, wanted: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
+    """The stages of a plan, one if nothing is to be cut. ``wanted``: the open streams, as component and stream, whose
+    rows are to come out of the last stage.
+
+    Raises TopologyError for a cycle or a direct stream across a cut, SchemaError for a stream that crosses and does not
+    declare its types.
+    """
+    level = _levels(plan)
+    _refuse_direct(plan, level)
+    last = max(level.values())
+    stages: list[Stage] = []
+    for number in range(last + 1):
+        leaving = tuple(_leaving(plan, level, number, [StreamOf(*each) for each in wanted]))
+        _refuse_untyped(plan, leaving if number < last else ())
+        stages.append(_stage(plan, level, number, stages[-1].leaving if stages else (), leaving))
+    return tuple(stages)
+
+
+def _levels(plan: Plan) -> dict[str, int]:
+    """Component → its stage."""
+    level = {name: int(_meet(plan, name, spouts)) for name, spouts in plan.spouts_above.items()}
+    for _ in range(len(level) + 1):
+        raised = False
+        for edge in plan.edges:
+            least = level[edge.producer] + (edge.grouping in WIDE)
+            if level[edge.consumer] < least:
+                level[edge.consumer], raised = least, True
+        if not raised:
+            return level
+    edge = next(edge for edge in plan.edges if edge.grouping in WIDE and _leads_back(plan, edge))
+    raise TopologyError(
+        f"scope='cluster' cuts the topology at {edge.producer}.{edge.stream} by {edge.grouping} to {edge.consumer!r}, "
+        "and that lies in a cycle: rows of Spark do not go back. Take another grouping inside of the cycle, such as "
+        f"shuffle, or run it with scope='task'. Given: topology {plan.name!r}",
+        code="PYSTORM_CANNOT_BE_CUT",
+    )
+
+
+def _meet(plan: Plan, component: str, spouts: set[str]) -> bool:
+    """Whether tuples of several spouts come together there."""
+    return len(spouts) > 1 and not plan.component(component).options.spouts_independent
+
+
+def _leads_back(plan: Plan, edge: EdgePlan) -> bool:
+    below, grows = {edge.consumer}, True
+    while grows:
+        more = {other.consumer for other in plan.edges if other.producer in below} - below
+        below, grows = below | more, bool(more)
+    return edge.producer in below
+
+
+def _refuse_direct(plan: Plan, level: dict[str, int]) -> None:
+    for edge in plan.edges:
+        if edge.grouping == "direct" and level[edge.producer] != level[edge.consumer]:
+            raise TopologyError(
+                f"{edge.producer}.{edge.stream} names the task that gets each tuple, and scope='cluster' puts "
+                f"{edge.consumer!r} behind a shuffle, where it has other tasks: take a fields grouping for the direct "
+                f"one, or run it with scope='task'. Given: topology {plan.name!r}",
+                code="PYSTORM_CANNOT_BE_CUT",
+            )
+
+
+def _refuse_untyped(plan: Plan, leaving: Sequence[StreamOf]) -> None:
+    for each in leaving:
+        stream = plan.component(each.component).stream(each.stream)
+        bare = [name for name, ddl in zip(stream.fields, stream.types, strict=True) if ddl is None]
+        if bare:
+            raise SchemaError(
+                f"scope='cluster' sends rows of {each} through Spark's shuffle: declare their types in `outputs`, "
+                f"such as '{bare[0]} string'. Given: {bare!r}",
+                code="PYSTORM_UNTYPED_FIELDS",
+            )
+
+
+def _leaving(plan: Plan, level: dict[str, int], number: int, wanted: Sequence[StreamOf]) -> Iterator[StreamOf]:
+    """The streams of stages up to ``number`` that a later one takes, or that are wanted."""
+    for component in plan.components:
+        if level[component.name] > number:
+            continue
+        for stream in plan.streams_of(component):
+            each = StreamOf(component.name, stream.name)
+            taken = any((edge.producer, edge.stream) == each and level[edge.consumer] > number for edge in plan.edges)
+            if taken or each in wanted:
+                yield each
+
+
+def _stage(
+    plan: Plan, level: dict[str, int], number: int, entering: Sequence[StreamOf], leaving: Sequence[StreamOf]
+) -> Stage:
+    own = tuple(component for component in plan.components if level[component.name] == number)
+    inner = [edge for edge in plan.edges if level[edge.producer] == level[edge.consumer] == number]
+    crossing = [edge for edge in plan.edges if level[edge.producer] < level[edge.consumer] == number]
+    entries: dict[tuple[StreamOf, str, tuple[int, ...]], Entry] = {}
+    names = {component.name for component in own}
+
+    def entry_of(origin: StreamOf, placing: str, positions: tuple[int, ...]) -> Entry:
+        key = (origin, placing, positions)
+        if key not in entries:
+            entries[key] = Entry(_free_name(str(origin), names), origin, placing, positions)
+            names.add(entries[key].name)
+        return entries[key]
+
+    edges = list(inner)
+    for edge in crossing:
+        placing = edge.grouping if edge.grouping in WIDE else "row"
+        entry = entry_of(StreamOf(edge.producer, edge.stream), placing, edge.positions if placing == "fields" else ())
+        edges.append(replace(edge, producer=entry.name, stream="default"))
+    carriers = []
+    for each in leaving:
+        if each not in entering:
+            carriers.append((each, each))
+            continue
+        # Rows that pass through go with those that a bolt here takes, unless there are several of each.
+        ready = [entry for entry in entries.values() if entry.origin == each and entry.placing != "all"]
+        entry = ready[0] if ready else entry_of(each, "row", ())
+        carriers.append((each, StreamOf(entry.name, "default")))
+    task = 1 + max(task for component in plan.components for task in component.tasks)
+    inputs = tuple(_input_of(plan, entry, task + i) for i, entry in enumerate(entries.values()))
+    is_last = number == max(level.values())
+    own_plan = replace(
+        plan,
+        components=inputs + own,
+        edges=tuple(edges),
+        leaving=None if is_last else tuple(tuple(carrier) for _, carrier in carriers),
+    )
+    return Stage(own_plan, tuple(entries.values()), tuple(leaving), tuple(carriers))
+
+
+def _input_of(plan: Plan, entry: Entry, task: int) -> ComponentPlan:
+    stream = plan.component(entry.origin.component).stream(entry.origin.stream)
+    columns = [f"{name} {ddl}" for name, ddl in zip(stream.fields, stream.types, strict=True)]
+    # Dead letters of an Input are no open stream here: they leave by topology.dead.letter.path.
+    return ComponentPlan(
+        name=entry.name,
+        cls=Input,
+        streams=(Stream(columns),),
+        tasks=(task,),
+        options=plan.options,
+        origin=(entry.origin.component, entry.origin.stream),
+    )
+
+
+def _free_name(wished: str, taken: set[str]) -> str:
+    name, number = wished, 1
+    while name in taken:
+        number += 1
+        name = f"{wished}#{number}"
+    return name

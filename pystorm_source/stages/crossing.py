@@ -1,0 +1,132 @@
+"""The DataFrame between two stages: each row goes to the task, or to the tasks, that its groupings name."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.types import StructField
+
+from pystorm_source.plan.stages import Entry, Stage, StreamOf
+from pystorm_source.source.crossing_rows import NUMBER, CrossingRows, refuse_unhashable
+from pystorm_source.stages.entry_feeds import EntryColumns
+from pystorm_source.stages.salts import salts
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TO = "_pystorm_entry"
+"""The column with the number of the entry that a row goes to, which is first if the next stage has several."""
+_AT = "_pystorm_at"
+_COPY = "_pystorm_copy"
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """``rows``: what leaves one stage; ``leaving``: the streams of the topology that these are, in their order.
+    ``stage``: the next one. ``partitions``: how many tasks that has, unless all its groupings are global."""
+
+    rows: CrossingRows
+    leaving: tuple[StreamOf, ...]
+    stage: Stage
+    partitions: int
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks the next stage has."""
+        return 1 if all(entry.placing == "global" for entry in self.stage.entries) else self.partitions
+
+    def shuffled(self, df: "DataFrame") -> "DataFrame":
+        """The rows as tasks of the next stage get them. Raises SchemaError for a key that Spark cannot hash."""
+        targets = [self._targets(number) for number in range(len(self.leaving))]
+        only = targets[0][0][1] if len(targets) == 1 and len(targets[0]) == 1 else None
+        if only is not None and only.placing != "all":
+            names = [self.rows.columns[place].name for place in self.rows.places[0]]
+            selected = df.select(*map(_column, names))
+            if only.placing == "global":
+                return selected.repartition(1)
+            keys = names if only.placing == "row" else [names[position] for position in only.positions]
+            return selected.repartition(self.tasks, *map(_column, self._hashed(0, only, keys)))
+        return self._placed(df, targets)
+
+    def entries(self) -> tuple[EntryColumns, ...]:
+        """Where the next stage's Inputs find their columns in ``shuffled``'s."""
+        several = len(self.stage.entries) > 1
+        kept = self._kept()
+        place_of = {column.name: place + several for place, column in enumerate(kept)}
+        types = {column.name: field.type for column, field in zip(kept, _arrow(kept), strict=True)}
+        found = []
+        for entry in self.stage.entries:
+            names = self.rows.names(self.leaving.index(entry.origin))
+            fields = self.stage.plan.component(entry.name).stream("default").fields
+            found.append(
+                EntryColumns(
+                    entry.name,
+                    tuple(place_of[name] for name in names),
+                    tuple((field, types[name]) for field, name in zip(fields, names, strict=True)),
+                )
+            )
+        return tuple(found)
+
+    def _kept(self) -> list[StructField]:
+        return [column for column in self.rows.columns if column.name != NUMBER]
+
+    def _targets(self, number: int) -> list[tuple[int, Entry]]:
+        origin = self.leaving[number]
+        return [(i, entry) for i, entry in enumerate(self.stage.entries) if entry.origin == origin]
+
+    def _placed(self, df: "DataFrame", targets: Sequence[list[tuple[int, Entry]]]) -> "DataFrame":
+        """With a copy of a row for each entry, and for each task of an ALL grouping."""
+        from pyspark.sql import functions as F
+
+        copies = None
+        for number, of_stream in enumerate(targets):
+            here = F.concat(*(self._copies(number, place, entry) for place, entry in of_stream))
+            if not self.rows.has_number:
+                copies = here
+                break
+            is_of = F.col(NUMBER) == F.lit(number)
+            copies = F.when(is_of, here) if copies is None else copies.when(is_of, here)
+        kept = [_column(column.name) for column in self._kept()]
+        to = [F.col(f"{_COPY}.to").alias(TO)] if len(self.stage.entries) > 1 else []
+        placed = df.select(F.explode(copies).alias(_COPY), *kept)
+        placed = placed.select(*to, F.col(f"{_COPY}.at").alias(_AT), *kept).repartition(self.tasks, F.col(_AT))
+        return placed.drop(_AT)
+
+    def _copies(self, number: int, place: int, entry: Entry) -> "Column":
+        """An array of structs: the entry, and what the shuffle hashes."""
+        from pyspark.sql import functions as F
+
+        def one(at: "Column") -> "Column":
+            return F.struct(F.lit(place).alias("to"), at.alias("at"))
+
+        if entry.placing == "all":
+            return F.array(*(one(F.lit(salt)) for salt in salts(self.tasks)))
+        if entry.placing == "global":
+            return F.array(one(F.lit(0)))
+        names = self.rows.names(number)
+        keys = names if entry.placing == "row" else [names[position] for position in entry.positions]
+        hashed = self._hashed(number, entry, keys)
+        return F.array(one(F.hash(*map(_column, hashed)) if hashed else F.lit(0)))
+
+    def _hashed(self, number: int, entry: Entry, names: list[str]) -> list[str]:
+        """The columns that place a row. Those that Spark cannot hash are no key, and else are left out."""
+        if entry.placing == "fields":
+            refuse_unhashable(self.rows, number, entry.positions, str(entry.origin))
+            return names
+        types = {column.name: column.dataType.simpleString() for column in self.rows.columns}
+        return [name for name in names if "map<" not in types[name]]
+
+
+def _column(name: str) -> "Column":
+    from pyspark.sql import functions as F
+
+    return F.col(f"`{name.replace('`', '``')}`")
+
+
+def _arrow(columns: Sequence[StructField]) -> pa.Schema:
+    from pyspark.sql.types import StructType
+
+    from pystorm_source.source.spark_versions import arrow_schema
+
+    return arrow_schema(StructType(list(columns)))

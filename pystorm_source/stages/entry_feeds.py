@@ -1,0 +1,101 @@
+"""What the Inputs of a stage read, if there are several: each its rows of the one DataFrame.
+
+Threading law: Inputs take from any thread; a lock is held for the deques and for filtering a batch.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Lock
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pystorm_source.api.input import NOTHING_NOW
+from pystorm_source.source.task.read_ahead import MOST_ROWS, ReadAhead
+
+
+class EntryColumns(NamedTuple):
+    """``name``: of the Input. ``places``: its columns in Spark's. ``columns``: its fields and their Arrow types."""
+
+    name: str
+    places: tuple[int, ...]
+    columns: tuple[tuple[str, pa.DataType | None], ...]
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Its columns of a batch."""
+        arrays = [
+            array if wanted is None or array.type == wanted else array.cast(wanted)
+            for array, (_, wanted) in zip((batch.column(place) for place in self.places), self.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in self.columns])
+
+
+class EntryFeed:
+    """Of one Input."""
+
+    def __init__(self, feeds: "EntryFeeds", number: int):
+        self._feeds = feeds
+        self._number = number
+
+    def take(self) -> pa.RecordBatch | None:
+        """As ``ReadAhead.take``, of its rows."""
+        return self._feeds.take(self._number)
+
+
+class EntryFeeds:
+    """``batches``: Spark's, whose first column has the number of the entry that a row is for. ``most_rows``: that wait
+    here for other Inputs than the one that asks; more are read when those have taken theirs."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], entries: Sequence[EntryColumns], most_rows: int = MOST_ROWS):
+        self._ahead = ReadAhead(batches)
+        self._entries = tuple(entries)
+        self._most_rows = most_rows
+        self._lock = Lock()
+        self._waiting: list[deque[pa.RecordBatch]] = [deque() for _ in entries]
+        self._waits = 0
+        self._ended = False
+        self.rows = 0
+        """Given to Inputs so far."""
+
+    def start(self) -> None:
+        """Begins to read."""
+        self._ahead.start()
+
+    def close(self) -> None:
+        """As ``ReadAhead.close``."""
+        self._ahead.close()
+
+    @property
+    def by_input(self) -> Mapping[str, EntryFeed]:
+        """Input → its feed."""
+        return {entry.name: EntryFeed(self, number) for number, entry in enumerate(self._entries)}
+
+    def take(self, number: int) -> pa.RecordBatch | None:
+        """As ``ReadAhead.take``, of the rows of that entry. Raises what the iterator has raised."""
+        with self._lock:
+            own = self._waiting[number]
+            while not own:
+                if self._ended:
+                    return None
+                if self._waits >= self._most_rows:
+                    return NOTHING_NOW
+                batch = self._ahead.take()
+                if batch is NOTHING_NOW:
+                    return batch
+                if batch is None:
+                    self._ended = True
+                else:
+                    self._sort(batch)
+            taken = own.popleft()
+            self._waits -= taken.num_rows
+            self.rows += taken.num_rows
+            return taken
+
+    def _sort(self, batch: pa.RecordBatch) -> None:
+        numbers = batch.column(0)
+        present = pc.unique(numbers).to_pylist()
+        for number in present:
+            part = batch if len(present) == 1 else batch.filter(pc.equal(numbers, number))
+            self._waiting[number].append(self._entries[number].of(part))
+        self._waits += batch.num_rows

@@ -1,0 +1,65 @@
+"""Runs a topology that is cut: stage by stage, each behind a cut in several workers that share nothing."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cython_core.routing.stable_hash import hash_of
+from pystorm_source.plan import Plan
+from pystorm_source.plan.stages import Entry, Stage, StreamOf, cut
+from pystorm_source.testing.input_rows import with_rows_of
+from pystorm_source.testing.result import Result
+from pystorm_source.worker.local_run import Counts
+
+_Rows = list[tuple[Any, ...]]
+
+
+def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool], Result]) -> Result:
+    """``run(plan, together)``: a stage in one worker, or the sources, each range of which has its own.
+
+    Raises as ``cut`` and ``run``.
+    """
+    __tracebackhide__ = True
+    streams = [(component.name, stream.name) for component in plan.components for stream in plan.streams_of(component)]
+    whole = Result(plan, {stream: [] for stream in streams}, Counts())
+    whole.attempts = 0
+    rows: dict[StreamOf, _Rows] = {}
+    for number, stage in enumerate(
+        cut(plan, [(component.name, stream.name) for component, stream in plan.open_streams])
+    ):
+        ended = [run(each, number > 0) for each in _plans(stage, rows, tasks)]
+        rows = {
+            stream: [row for result in ended for row in result._left.get(carrier, ())]
+            for stream, carrier in stage.carriers
+        }
+        for result in ended:
+            whole.add(result)
+        if number == 0:
+            whole.micro_batches = ended[0].micro_batches
+        whole.is_whole = all(result.is_whole for result in ended)
+        if not whole.is_whole:
+            return whole  # Spark runs no stage behind one that has failed
+    whole._left = dict(rows)
+    return whole
+
+
+def _plans(stage: Stage, rows: Mapping[StreamOf, _Rows], tasks: int) -> list[Plan]:
+    """What each task of the stage runs, over the rows that have left the stage before."""
+    if not stage.entries:
+        return [stage.plan]
+    if all(entry.placing == "global" for entry in stage.entries):
+        tasks = 1
+    given: list[dict[str, _Rows]] = [{entry.name: [] for entry in stage.entries} for _ in range(tasks)]
+    for entry in stage.entries:
+        for row in rows[entry.origin]:
+            for task in _places(entry, row, tasks):
+                given[task][entry.name].append(row)
+    return [with_rows_of(stage.plan, rows) for rows in given]
+
+
+def _places(entry: Entry, row: Sequence[Any], tasks: int) -> Sequence[int]:
+    if entry.placing == "all":
+        return range(tasks)
+    if entry.placing == "global":
+        return (0,)
+    key = row if entry.placing == "row" else [row[position] for position in entry.positions]
+    return (hash_of(tuple(key)) % tasks,)

@@ -1,0 +1,137 @@
+"""``scope="cluster"`` on a real Spark."""
+
+from collections import Counter
+
+import pytest
+
+from pystorm_source import Grouping, Input, Topology, apply, await_query, read, read_stream
+from pystorm_source.errors import ArgumentError, OptionError, TopologyError
+from pystorm_source.plan import compile_plan
+from pystorm_source.stages.salts import salts
+from pystorm_source.testing import run_topology
+from tests.sizes import sized
+from tests.stages.random_topologies import Step, Sums, random_topology
+from tests.stages.test_run_stages import Control, Joined
+
+pytestmark = pytest.mark.spark
+
+SEEDS = [6, 8, 9, 11, 14, 17, 23, 31, 36, 58, 77, 103, 104, 109, 121][: sized(15)]
+
+
+def read_all(spark, made, partitions):
+    """(Component, stream) → its rows, by one read of all open streams."""
+    open_streams = compile_plan(made).open_streams
+    options = {"topology.stage.partitions": partitions}
+    several = len(open_streams) > 1
+    df = read(spark, made, scope="cluster", options=options, streams="all" if several else "one")
+    found = {}
+    for row in df.collect():
+        values = row.asDict()
+        of = (values.pop("_component"), values.pop("_stream")) if several else ("named", "default")
+        fields = next(stream.fields for component, stream in open_streams if (component.name, stream.name) == of)
+        found.setdefault(of, Counter())[tuple(values[field] for field in fields)] += 1
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_rows_as_in_one_task(spark, seed):
+    made = random_topology(seed)
+    expected = run_topology(made, together=True)._left
+    expected = {of: Counter(rows) for of, rows in expected.items() if rows}
+    for partitions in (1, 3):
+        assert read_all(spark, made, partitions) == expected
+
+
+@pytest.mark.every_spark
+def test_streams_of_two_spouts_meet_by_key_and_by_control_stream(spark):
+    options = {"topology.stage.partitions": 3}
+    joined = read(spark, Joined, scope="cluster", options=options)
+    assert sorted(joined.collect()) == [(n, f"name{n}", f"city{n}") for n in range(10, 20)]
+    scaled = read(spark, Control, scope="cluster", options=options).collect()
+    assert sorted(row.amount for row in scaled) == [2.0 * n for n in range(40)]
+
+
+class Words(Topology):
+    rows = Input.spec(["key string", "n long"])
+    sums = Sums.spec(inputs={rows: Grouping.fields("key")})
+    stepped = Step.spec(inputs=[sums])
+
+
+class Total(Topology):
+    rows = Input.spec(["key string", "n long"])
+    step = Step.spec(inputs=[rows])
+    sums = Sums.spec(inputs={step: Grouping.fields("key")})
+    every = Sums.spec(inputs={sums: Grouping.GLOBAL})
+
+
+@pytest.mark.every_spark
+def test_behind_a_dataframe_a_key_is_in_one_task(spark):
+    """Also if the topology begins with the shuffle, where no operator is needed before it."""
+    df = spark.range(0, 1_000, 1, 4).selectExpr("id AS n", "string(id % 7) AS key", "id AS other")
+    words = apply(df, Words, scope="cluster")
+    assert words.columns == ["key", "n"]
+    sums = {str(key): sum(range(key, 1_000, 7)) for key in range(7)}
+    expected = sorted((f"{key}{n % 3}", n + 1) for key, n in sums.items())
+    assert sorted(words.collect()) == expected
+    total = apply(df, Total, scope="cluster", options={"topology.stage.partitions": 5}).collect()
+    assert sum(row.n for row in total) == sum(range(1_000)) + 1_000
+
+
+def test_a_stream_goes_on_behind_its_checkpoint_whatever_the_partitions_are(spark, tmp_path):
+    """Stages keep nothing: neither spark.sql.shuffle.partitions nor their own number is part of the checkpoint."""
+    source = spark.readStream.schema("key string, n long").option("maxFilesPerTrigger", 1)
+    for run in (1, 2):
+        rows = [(f"k{n % 5}", n) for n in range(200 * run)]
+        spark.createDataFrame(rows, "key string, n long").coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+        spark.conf.set("spark.sql.shuffle.partitions", str(run + 2))
+        try:
+            stream = apply(
+                source.parquet(str(tmp_path / "in")),
+                Words,
+                scope="cluster",
+                options={"topology.stage.partitions": 2 * run},
+            )
+            query = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+            await_query(query.format("parquet").trigger(availableNow=True).start(str(tmp_path / "out")), exits=False)
+        finally:
+            spark.conf.set("spark.sql.shuffle.partitions", "2")
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sum(row.n - 1 for row in found) == sum(range(200)) + sum(range(400))
+    assert len(found) == 10
+
+
+def test_a_stream_of_a_source(spark):
+    query = (
+        read_stream(spark, Joined, scope="cluster")
+        .writeStream.format("memory")
+        .queryName("cut_stream")
+        .trigger(availableNow=True)
+        .start()
+    )
+    await_query(query, exits=False)
+    assert spark.table("cut_stream").count() == 10
+
+
+@pytest.mark.every_spark
+def test_each_task_of_a_stage_has_a_number_that_leads_to_it(spark):
+    from pyspark.sql import functions as F
+
+    for partitions in (1, 2, 7, 50):
+        rows = list(enumerate(salts(partitions)))
+        placed = spark.createDataFrame(rows, "place int, salt int").repartition(partitions, "salt")
+        found = placed.withColumn("at", F.spark_partition_id()).collect()
+        assert [(row.place, row.at) for row in found if row.place != row.at] == []
+
+
+def test_what_is_lost_behind_a_shuffle_is_refused(spark):
+    with pytest.raises(OptionError, match="includeMetadata"):
+        read(spark, Joined, scope="cluster", includeMetadata=True)
+    with pytest.raises(OptionError, match=r"topology\.dead\.letter\.path"):
+        read(spark, Joined, scope="cluster", options={"topology.dead.letter": "stream"})
+    with pytest.raises(ArgumentError, match="scope is 'task'"):
+        read(spark, Joined, scope="everywhere")
+    df = spark.range(3).selectExpr("string(id) AS key", "id AS n")
+    with pytest.raises(ArgumentError, match="keep follows a row"):
+        apply(df, Words, scope="cluster", keep="*")
+    with pytest.raises(TopologyError, match=r"read it with scope='cluster'"):
+        read(spark, Joined)
