@@ -49,6 +49,7 @@ Code = Literal[
     "PYSTORM_METHOD_MISSING",
     "PYSTORM_INVALID_ANSWER",
     "PYSTORM_SPOUTS_NEVER_MEET",
+    "PYSTORM_CANNOT_BE_CUT",
     "PYSTORM_INVALID_TEST",
     "PYSTORM_CONTRACT_BROKEN",
     "PYSTORM_TOPOLOGY_DOES_NOT_END",
@@ -322,7 +323,14 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_SPOUTS_NEVER_MEET": Condition(
         "TopologyError",
         "A bolt groups tuples of several spouts together, but a Spark task reads one spout.",
-        "Make a topology of each spout and join in Spark, or set `topology.spouts.independent=true`.",
+        "Read it with `scope='cluster'`, make a topology of each spout and join in Spark, or set "
+        "`topology.spouts.independent=true`.",
+    ),
+    "PYSTORM_CANNOT_BE_CUT": Condition(
+        "TopologyError",
+        "`scope='cluster'` cuts a topology where a grouping must hold across tasks, and something in it has no meaning "
+        "across a cut.",
+        "Change what the message names, or use `scope='task'` (`docs/STAGES.md`).",
     ),
     "PYSTORM_INVALID_TEST": Condition(
         "TopologyError",

@@ -17,9 +17,11 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.journal.options import JournalOptions
+from pystorm_source.operator.cluster import Cluster
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of, parse, shown
 from pystorm_source.plan import compile_plan
+from pystorm_source.plan.stages import cut
 from pystorm_source.redaction import redacted, without_credentials
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.request import ReadRequest
@@ -76,6 +78,8 @@ HOLDERS: dict[Any, Any] = {
     "ComponentPlan": lambda: plan().components[0],
     "ReadRequest": request,
     "OperatorPlan": lambda: OperatorPlan(plan(), OutputPlan.typed(plan()), "rows", (), "in a test"),
+    "Stage": lambda: cut(plan(), ())[0],
+    "Cluster": lambda: Cluster.of(plan(), {}),
     "SinkRequest": lambda: SinkRequest(plan(), OutputPlan.typed(plan()), "rows", "in a test"),
     "SourceOptions": lambda: parse(SourceOptions, {"config": CONFIG["as.text"], "path": CONFIG["address"]}),
     "KafkaOptions": lambda: KafkaOptions(

@@ -73,6 +73,9 @@ LADDER = (
         "columns", "rows/s of Arrow batches in bolts; against rows, a bare source of Arrow, Spark's with mapInArrow"
     ),
     Benchmark("operator", "rows/s of a topology over a DataFrame; against Spark's UDFs and mapInArrow by hand"),
+    Benchmark(
+        "stages", "rows/s of a topology that is cut at a fields grouping; against repartition and mapInArrow by hand"
+    ),
     Benchmark("effects", "rows/s of a sink into a file, as columns and as rows; against a writer by hand"),
     Benchmark("word_count", "bytes/s of a text whose words are counted as columns; against Spark alone, bytewax, rows"),
 )

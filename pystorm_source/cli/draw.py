@@ -1,6 +1,7 @@
 """``pystorm-source draw``: the picture of a topology as text, as a Mermaid flowchart, as SVG, PNG or PDF."""
 
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from pystorm_source.errors import OptionError
 from pystorm_source.plan import Plan
 from pystorm_source.plan.layered_svg import FONTS, as_svg
 from pystorm_source.plan.picture import Picture, as_mermaid, as_text
+from pystorm_source.plan.stages import stage_of_each
 
 
 class Format(StrEnum):
@@ -22,6 +24,13 @@ class Format(StrEnum):
     svg = "svg"
     png = "png"
     pdf = "pdf"
+
+
+class Scope(StrEnum):
+    """Where groupings hold."""
+
+    task = "task"
+    cluster = "cluster"
 
 
 SUFFIXES = {
@@ -43,6 +52,9 @@ def draw(
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Write it there, not to the terminal.")
     ] = None,
+    scope: Annotated[
+        Scope, typer.Option("--scope", help="cluster: with the stages that read_stream(..., scope='cluster') runs.")
+    ] = Scope.task,
     environment: Environment = "",
 ) -> None:
     """Draw a topology: components, tasks, streams, groupings, and the streams that leave as rows."""
@@ -54,7 +66,7 @@ def draw(
                 f"--format {form} is no text: give --output FILE.{form}, or redirect stdout. Given: a terminal",
                 code="PYSTORM_INVALID_OPTION",
             )
-        picture = drawn(plan, form)
+        picture = drawn(plan, form, stage_of_each(plan) if scope is Scope.cluster else None)
         if output is None:
             typer.echo(picture, nl=False)
             return
@@ -80,13 +92,14 @@ def _form_of(output: Path | None) -> Format:
     return SUFFIXES.get(suffix, Format.text)
 
 
-def drawn(plan: Plan, form: Format) -> str | bytes:
-    """The picture in that form; a text ends with a newline. Raises OptionError: a package that it needs is missing."""
+def drawn(plan: Plan, form: Format, stages: Mapping[str, int] | None = None) -> str | bytes:
+    """The picture in that form; a text ends with a newline. ``stages``: component → number of its stage, if it is cut.
+    Raises OptionError: a package that it needs is missing."""
     if form in BINARY:
-        return _converted(as_svg(Picture.of(plan)), form)
+        return _converted(as_svg(Picture.of(plan, stages)), form)
     if form is Format.svg:
-        return as_svg(Picture.of(plan))
-    return as_mermaid(plan) if form is Format.mermaid else as_text(plan)
+        return as_svg(Picture.of(plan, stages))
+    return as_mermaid(plan, stages) if form is Format.mermaid else as_text(plan, stages)
 
 
 def _converted(svg: str, form: Format) -> bytes:

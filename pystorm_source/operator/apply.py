@@ -81,7 +81,7 @@ def apply(
             ``observedMetrics`` of each micro-batch, or an ``Observation`` in a batch query: ``counts_of`` reads it. An
             attempt that failed does not count, nor what ``limit()`` cuts off. Defaults to '': none.
         scope (str): "cluster": the topology is cut where a grouping must hold across tasks, as by ``read_stream``;
-            ``keep``, ``key`` and ``counts`` are for "task" alone. Defaults to "task": groupings hold in each Spark
+            ``keep``, ``key`` and ``counts`` are for "task" alone. Defaults to 'task': groupings hold in each Spark
             task.
         options (Mapping[str, Any]): options of the engine and of components (docs/OPTIONS.md), and of the source's
             ``config``, ``stream``, ``streams``, ``output.batch.rows``, ``topology.dead.letter.path`` and, for rate

@@ -45,7 +45,7 @@ def read_stream(
             the open stream declares.
         scope (str): "task": the topology runs in each Spark task, and groupings hold inside of it. "cluster": it is
             cut where a grouping must hold across the cluster (fields, global, ALL, and where several spouts meet), and
-            between two stages lies Spark's shuffle: docs/STAGES.md. Defaults to "task".
+            between two stages lies Spark's shuffle: docs/STAGES.md. Defaults to 'task'.
         options (ReadOptions | Mapping[str, Any]): options of the source (docs/OPTIONS.md), also with dots in their
             names (``{"topology.scheduler": "threads"}``) and open keys such as ``kafka.*``. A dict or list is passed as
             JSON, None is left out. Defaults to none.
@@ -103,7 +103,7 @@ def read(
         spark (SparkSession): the session.
         topology (type[Topology] | str): the class, or "package.module:Class".
         schema (StructType | str): as in ``read_stream``. Defaults to what the open stream declares.
-        scope (str): as in ``read_stream``. Defaults to "task".
+        scope (str): as in ``read_stream``. Defaults to 'task'.
         options (ReadOptions | Mapping[str, Any]): as in ``read_stream``. Defaults to none.
         **keywords (Unpack[ReadOptions]): as in ``read_stream``.
 

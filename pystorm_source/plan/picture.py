@@ -4,6 +4,7 @@ A box per component and per open stream, an arrow per pair of boxes with one lab
 """
 
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pystorm_source.api.stream import Stream
@@ -36,11 +37,12 @@ class Picture(NamedTuple):
     arrows: tuple[Arrow, ...]
 
     @classmethod
-    def of(cls, plan: Plan) -> "Picture":
-        """Everything that is to be drawn of a plan."""
+    def of(cls, plan: Plan, stages: Mapping[str, int] | None = None) -> "Picture":
+        """Everything that is to be drawn of a plan. ``stages``: component → number of its stage, if it is cut."""
         keys = {component.name: f"c{i}" for i, component in enumerate(plan.components)}
         boxes = [
-            Box(keys[c.name], "spout" if c.is_spout else "bolt", (c.name, _class_and_tasks(c))) for c in plan.components
+            Box(keys[c.name], "spout" if c.is_spout else "bolt", (c.name, _class_and_tasks(c), *_stage(c, stages)))
+            for c in plan.components
         ]
         labels: dict[tuple[str, str], list[str]] = {}
         for edge in plan.edges:
@@ -65,19 +67,21 @@ def grouping_of(plan: Plan, edge: EdgePlan) -> str:
     return f"{edge.grouping}({', '.join(inner)})" if inner else edge.grouping
 
 
-def as_text(plan: Plan) -> str:
-    """A paragraph per component: its streams with their fields, and the subscribers of each with their groupings."""
+def as_text(plan: Plan, stages: Mapping[str, int] | None = None) -> str:
+    """A paragraph per component: its streams with their fields, and the subscribers of each with their groupings.
+    ``stages``: component → number of its stage, if it is cut."""
     tasks = sum(len(component.tasks) for component in plan.components)
     lines = [f"topology {plan.name}, {counted(len(plan.components), 'component')}, {counted(tasks, 'task')}"]
     opened = {(component.name, stream.name) for component, stream in plan.open_streams}
     for component in plan.components:
         kind = "spout" if component.is_spout else "bolt"
-        lines += ["", f"{kind} {component.name} ({_class_and_tasks(component)})"]
+        described = ", ".join((_class_and_tasks(component), *_stage(component, stages)))
+        lines += ["", f"{kind} {component.name} ({described})"]
         for stream in plan.streams_of(component):
             direct = " (direct)" if stream.direct else ""
             lines.append(f"  {stream.name}{direct}: {', '.join(_fields(stream)) or 'no fields'}")
             lines += [
-                f"    -> {edge.consumer} by {grouping_of(plan, edge)}"
+                f"    -> {edge.consumer} by {grouping_of(plan, edge)}{_crossing(edge, stages)}"
                 for edge in plan.edges
                 if (edge.producer, edge.stream) == (component.name, stream.name)
             ]
@@ -86,9 +90,18 @@ def as_text(plan: Plan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_mermaid(plan: Plan) -> str:
-    """A Mermaid flowchart, for Markdown that renders it."""
-    picture = Picture.of(plan)
+def _stage(component: ComponentPlan, stages: Mapping[str, int] | None) -> tuple[str, ...]:
+    return () if stages is None else (f"stage {stages[component.name]}",)
+
+
+def _crossing(edge: EdgePlan, stages: Mapping[str, int] | None) -> str:
+    is_cut = stages is not None and stages[edge.producer] != stages[edge.consumer]
+    return ", through Spark's shuffle" if is_cut else ""
+
+
+def as_mermaid(plan: Plan, stages: Mapping[str, int] | None = None) -> str:
+    """A Mermaid flowchart, for Markdown that renders it. ``stages``: as of ``as_text``."""
+    picture = Picture.of(plan, stages)
     shapes = {"spout": "([{}])", "bolt": "[{}]", "rows": "[/{}/]"}
     lines = ["---", f"title: {_yaml(picture.title)}", "---", "flowchart LR"]
     for box in picture.boxes:

@@ -78,7 +78,7 @@ def cut(plan: Plan, wanted: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
     Raises TopologyError for a cycle or a direct stream across a cut, SchemaError for a stream that crosses and does not
     declare its types.
     """
-    level = _levels(plan)
+    level = stage_of_each(plan)
     _refuse_direct(plan, level)
     last = max(level.values())
     stages: list[Stage] = []
@@ -89,8 +89,8 @@ def cut(plan: Plan, wanted: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
     return tuple(stages)
 
 
-def _levels(plan: Plan) -> dict[str, int]:
-    """Component → its stage."""
+def stage_of_each(plan: Plan) -> dict[str, int]:
+    """Component → the number of its stage. Raises TopologyError for a cycle across a cut."""
     level = {name: int(_meet(plan, name, spouts)) for name, spouts in plan.spouts_above.items()}
     for _ in range(len(level) + 1):
         raised = False

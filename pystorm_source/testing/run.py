@@ -67,7 +67,7 @@ def run_topology(
         rows (list | pyarrow.RecordBatch | pyarrow.Table): what the topology's ``Input`` gets: lists, tuples or dicts
             of values. Defaults to None, for topologies without an ``Input``.
         scope (str): "cluster": the topology is cut as ``read_stream(..., scope="cluster")`` cuts it, and each stage
-            behind a cut runs in ``tasks`` workers that share nothing. Defaults to "task".
+            behind a cut runs in ``tasks`` workers that share nothing. Defaults to 'task'.
         tasks (int): of each stage behind a cut, at least 1. Defaults to 2.
 
     Returns:

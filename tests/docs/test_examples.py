@@ -338,6 +338,14 @@ def test_operator(spark):
 
 
 @on_spark
+def test_stages(spark):
+    """Its blocks as one, which assert what they give."""
+    names = run(spark, "docs/STAGES.md")
+    counted = {row.word: row.n for row in names["counts"].collect()}
+    assert counted == {"cow": 2, "moon": 1, "dog": 1}
+
+
+@on_spark
 def test_sink(spark):
     """It asserts its effects itself."""
     assert run(spark, "docs/SINK.md")["name"] == "pystorm_appends"
@@ -407,6 +415,7 @@ def test_every_python_block_belongs_to_a_test():
         "COUNTERS.md",
         "COLUMNS.md",
         "OPERATOR.md",
+        "STAGES.md",
         "EFFECTS.md",
         "SINK.md",
         "PIPELINE.md",  # test_pipeline

@@ -4,7 +4,16 @@ import asyncio
 import threading
 
 from pystorm_source import read, read_stream
-from pystorm_source.api import AsyncBolt, BatchingBolt, Bolt, Grouping, PartitionedSpout, ReliableSpout, Topology
+from pystorm_source.api import (
+    AsyncBolt,
+    BatchingBolt,
+    Bolt,
+    GlobalStreamId,
+    Grouping,
+    PartitionedSpout,
+    ReliableSpout,
+    Topology,
+)
 from pystorm_source.records.record import ComponentProgress, PystormProgress, TopologyProgress
 from pystorm_source.source.job.progress import chosen
 from pystorm_source.source.job.stacks import chosen as chosen_stacks
@@ -100,6 +109,21 @@ def _():
         join = Join.spec(inputs={left: Grouping.fields("n"), right: Grouping.fields("n")})
 
     read_stream(spark, Joined)
+
+
+@raises("PYSTORM_CANNOT_BE_CUT")
+def _():
+    class Pass(Bolt):
+        outputs = ["n long"]
+
+        def process(self, tup): ...
+
+    class Circle(Topology):
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[1]])
+        there = Pass.spec(inputs=[numbers, GlobalStreamId("back")])
+        back = Pass.spec(inputs={there: Grouping.fields("n")})
+
+    read_stream(spark, Circle, scope="cluster", stream="there")
 
 
 @raises("PYSTORM_INVALID_TEST")
