@@ -5,7 +5,7 @@ sources, or df ──► CrossingRows ──► shuffle ──► operator ─�
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from pystorm_source.options import EngineOptions, SourceOptions, declared_by, fa
 from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.plan import Plan
 from pystorm_source.plan.inputs import input_of
-from pystorm_source.plan.lint import lint_operator, names_limit
+from pystorm_source.plan.lint import Finding, differs_when_run_again, lint_operator, names_limit
 from pystorm_source.plan.stages import Stage, cut
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.crossing_rows import CrossingRows
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pystorm.operator")
 
 SCOPES = ("task", "cluster")
+_CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
 _said: set[str] = set()
 _OF_LAST = ("stream", "streams", "includeMetadata")
 """Options that say which rows come out at the end, not what the sources give."""
@@ -110,6 +111,9 @@ class Cluster:
         if not self.is_cut:
             return df
         use_this_python(df.sparkSession)
+        if not _compares_rows(df.sparkSession):
+            for stage in self.stages[:-1]:
+                _warn(differs_when_run_again(stage.plan))
         partitions = self.plan.options.stage_partitions or _cores(df.sparkSession)
         applied = uuid.uuid4().hex
         before = self.stages[0]
@@ -140,10 +144,7 @@ class Cluster:
 def with_plan(df: "DataFrame", operator: OperatorPlan, schema: StructType, found: SourceOptions) -> "DataFrame":
     """The rows of an operator over the columns that it takes, in their order. Raises TopologyError for a component that
     does not pickle, and as ``permits_of``."""
-    for finding in lint_operator(operator.plan, is_shuffled=True, has_key=False):
-        if str(finding) not in _said:
-            _said.add(str(finding))
-            logger.warning("%s", finding)
+    _warn(lint_operator(operator.plan, is_shuffled=True, has_key=False))
     operator = replace(operator, permits_from=permits_of(operator.plan, df.sparkSession, found))
     try:
         function = task_function(operator)
@@ -151,6 +152,23 @@ def with_plan(df: "DataFrame", operator: OperatorPlan, schema: StructType, found
         check_picklable(operator.plan, pickled)
         raise
     return map_in_arrow(df, function, schema)
+
+
+def _warn(findings: Iterable[Finding]) -> None:
+    """Once for each in this process."""
+    for finding in findings:
+        if str(finding) not in _said:
+            _said.add(str(finding))
+            logger.warning("%s", finding)
+
+
+def _compares_rows(spark: "SparkSession") -> bool:
+    """Whether Spark finds out that a stage has given other rows when it was run again, and runs those behind it again,
+    too."""
+    try:
+        return all(spark.conf.get(f"{_CHECKSUM}.{key}") == "true" for key in ("enabled", "enableFullRetryOnMismatch"))
+    except Exception:  # Spark 4.0 has no such option
+        return False
 
 
 def first_of(plan: Plan, applied: str, batch_rows: int, batch_id: int | None, letters: str) -> OperatorPlan:

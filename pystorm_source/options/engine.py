@@ -23,6 +23,7 @@ LINT_CODES = (
     "rows-returned",
     "runs-again",
     "spouts-apart",
+    "stage-differs",
     "unknown-key",
 )
 LOG_LEVELS = {

@@ -103,6 +103,36 @@ def runs_again(plan: Plan) -> Finding | None:
     )
 
 
+def differs_when_run_again(plan: Plan) -> tuple[Finding, ...]:
+    """Of a stage before a cut: bolts whose rows depend on time or on the order of tuples, so that a task that is run
+    again may give others."""
+    found = []
+    for component in plan.components:
+        if component.is_spout or "stage-differs" in _unwanted(plan, component.name):
+            continue
+        by_time = component.options.tick_frequency and _takes_ticks(component.cls)
+        by_order = issubclass(component.cls, BatchingBolt) and component.cls.tuples_between_batches
+        if by_time or by_order:
+            found.append(
+                Finding(
+                    "stage-differs",
+                    component.name,
+                    f"its rows depend on {'ticks' if by_time else 'the order of tuples'}: if Spark runs the stage again "
+                    "for a lost task, a stage behind it may have rows of both",
+                    "let Spark compare them: set spark.sql.shuffle.orderIndependentChecksum.enabled and "
+                    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch to true (4.1 and later), or "
+                    "give no ticks before the cut",
+                )
+            )
+    return tuple(found)
+
+
+def _takes_ticks(cls: type[Any]) -> bool:
+    return issubclass(cls, BatchingBolt) or (
+        issubclass(cls, Bolt) and getattr(cls, "process_tick", None) is not getattr(Bolt, "process_tick", None)
+    )
+
+
 def _calls_services(cls: type[Any]) -> bool:
     words = ("idempotency_key", "self.limit(")
     return issubclass(cls, AsyncBolt) or any(_is_named_in_source(cls, word) for word in words)

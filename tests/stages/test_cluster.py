@@ -1,6 +1,12 @@
 """``scope="cluster"`` on a real Spark."""
 
+import json
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +15,7 @@ from pystorm_source.errors import ArgumentError, OptionError, TopologyError
 from pystorm_source.plan import compile_plan
 from pystorm_source.stages.salts import salts
 from pystorm_source.testing import run_topology
+from tests.markers import is_first
 from tests.sizes import sized
 from tests.stages.random_topologies import Step, Sums, random_topology
 from tests.stages.test_run_stages import Control, Joined
@@ -121,6 +128,90 @@ def test_each_task_of_a_stage_has_a_number_that_leads_to_it(spark):
         placed = spark.createDataFrame(rows, "place int, salt int").repartition(partitions, "salt")
         found = placed.withColumn("at", F.spark_partition_id()).collect()
         assert [(row.place, row.at) for row in found if row.place != row.at] == []
+
+
+class DiesOnce(Step):
+    """Kills its own process at a tuple, once."""
+
+    def initialize(self, conf, context):
+        self.marker = conf["kill.marker"]
+
+    def process(self, tup):
+        super().process(tup)
+        if tup.values.n == 777 and is_first(self.marker):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Dies(Topology):
+    """The first stage dies at a row of its own, the second one at a sum."""
+
+    rows = Input.spec(["key string", "n long"])
+    before = DiesOnce.spec(inputs=[rows])
+    sums = Sums.spec(inputs={before: Grouping.fields("key")})
+    after = Step.spec(inputs=[sums])
+
+
+class DiesBehind(Topology):
+    rows = Input.spec(["key string", "n long"])
+    before = Step.spec(inputs=[rows])
+    after = DiesOnce.spec(inputs={before: Grouping.fields("key")})
+
+
+@pytest.mark.parametrize("made", [Dies, DiesBehind])
+def test_a_killed_task_of_any_stage_is_run_again_and_the_rows_are_exact(spark, tmp_path, made):
+    df = spark.range(0, 2_000, 1, 2).selectExpr("string(id % 7) AS key", "id AS n")
+    marker = tmp_path / "marker"
+    found = apply(df, made, scope="cluster", config={"kill.marker": str(marker)}).collect()
+    assert marker.exists()
+    given = [(row.key, row.n) for row in df.collect()]
+    expected = run_topology(made, config={"kill.marker": str(marker)}, rows=given)._left["after", "default"]
+    assert Counter(map(tuple, found)) == Counter(expected)
+
+
+@pytest.mark.campaign  # three more JVMs
+def test_stages_meet_over_several_executors(tmp_path):
+    root, seeds = Path(__file__).resolve().parents[2], ["2", "9", "31"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.stages.cluster_job", "local-cluster[2,1,1024]", *seeds],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    for seed in seeds:
+        rows = run_topology(random_topology(int(seed)), together=True)._left["named", "default"]
+        assert found[seed] == sorted(json.dumps(list(row)) for row in rows)
+
+
+class TickedSums(Sums):
+    config = {"topology.tick.tuple.freq.secs": 5}
+
+
+class OrderedSums(Sums):
+    tuples_between_batches = 10
+
+
+@pytest.mark.parametrize(("cls", "named"), [(Sums, None), (TickedSums, "ticks"), (OrderedSums, "the order of tuples")])
+def test_rows_that_differ_when_a_stage_is_run_again_are_warned_of(spark, caplog, cls, named):
+    class Twice(Topology):
+        rows = Input.spec(["key string", "n long"])
+        first = cls.spec(inputs={rows: Grouping.fields("key")})
+        second = Sums.spec(inputs={first: Grouping.GLOBAL})
+
+    df = spark.range(3).selectExpr("string(id) AS key", "id AS n")
+    key = "spark.sql.shuffle.orderIndependentChecksum.enabled"
+    before = spark.conf.get(key)
+    for compares in ("true", "false"):
+        spark.conf.set(key, compares)
+        try:
+            apply(df, Twice, scope="cluster")
+        finally:
+            spark.conf.set(key, before)
+        said = [record.getMessage() for record in caplog.records if "stage-differs" in record.getMessage()]
+        assert [named in text for text in said] == ([True] if named and compares == "false" else [])
 
 
 def test_what_is_lost_behind_a_shuffle_is_refused(spark):
