@@ -76,6 +76,7 @@ LADDER = (
     Benchmark(
         "stages", "rows/s of a topology that is cut at a fields grouping; against repartition and mapInArrow by hand"
     ),
+    Benchmark("keyed", "tuples/s of a bolt that keeps a state for each key; against transformWithState by hand"),
     Benchmark("effects", "rows/s of a sink into a file, as columns and as rows; against a writer by hand"),
     Benchmark("word_count", "bytes/s of a text whose words are counted as columns; against Spark alone, bytewax, rows"),
 )

@@ -15,6 +15,7 @@ from pystorm_source.api.input import Input
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
+from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
 from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
 from pystorm_source.api.topology import Topology
@@ -38,6 +39,7 @@ __all__ = [
     "ShellSpout",
     "Snapshot",
     "Spout",
+    "StatefulBolt",
     "StormHandler",
     "Stream",
     "TicklessBatchingBolt",

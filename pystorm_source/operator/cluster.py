@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from pystorm_source.errors import ArgumentError, OptionError, SchemaError, TopologyError, given
 from pystorm_source.journal.options import JournalOptions
+from pystorm_source.operator.keyed import keyed
 from pystorm_source.operator.permits import permits_of
 from pystorm_source.operator.task import OperatorPlan, task_function
 from pystorm_source.options import EngineOptions, SourceOptions, declared_by, family_of, fields_of, parse
@@ -119,10 +120,13 @@ class Cluster:
         before = self.stages[0]
         for number, stage in enumerate(self.stages[1:], start=1):
             rows = CrossingRows.of(before.plan, self.found.output_batch_rows)
-            crossing = Crossing(rows, before.leaving, stage, partitions)
+            crossing = Crossing(rows, before.leaving, stage, partitions, have_met=number > 1)
             output, schema = self._output(stage)
             operator = _operator(crossing, output, f"{applied}-{number}", self.batch_id, self.found.dead_letter_path)
-            df = with_plan(crossing.shuffled(df), operator, schema, self.found)
+            if stage.stateful is not None:
+                df = keyed(df, crossing, operator, schema)
+            else:
+                df = with_plan(crossing.shuffled(df), operator, schema, self.found)
             before = stage
         return df
 

@@ -96,6 +96,16 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             "(spark.default.parallelism); over Spark Connect spark.sql.shuffle.partitions."
         ),
     ] = msgspec.field(name="topology.stage.partitions", default=None)
+    state_buckets: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=1 << 20,
+            description="Buckets in which the keys of a StatefulBolt lie in Spark's state store; a task has several. "
+            "Fixed with the first micro-batch of a checkpoint. Too few: tasks wait for one; too many: each costs a "
+            "call.",
+        ),
+    ] = msgspec.field(name="topology.state.buckets", default=64)
     receive_buffer_size: Annotated[
         int,
         Meta(

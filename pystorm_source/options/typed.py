@@ -127,6 +127,7 @@ ReadOptions = TypedDict(
         "topology.spout.wait.strategy": str | None,
         "topology.spouts.independent": bool | None,
         "topology.stage.partitions": int | None,
+        "topology.state.buckets": int | None,
         "topology.testing.always.try.serialize": bool | None,
         "topology.tick.tuple.freq.secs": float | None,
         "value.avro.reader.schema": str | dict[str, Any] | None,

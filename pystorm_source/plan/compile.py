@@ -14,6 +14,8 @@ from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
+from pystorm_source.api.stateful_bolt import StatefulBolt
+from pystorm_source.api.stream import Stream
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import OptionError, TopologyError, given
 from pystorm_source.json_values import json_copy
@@ -182,6 +184,25 @@ def _check_one_kind(cls: type[Any], where: str) -> None:
         )
 
 
+def _check_state(cls: type[StatefulBolt], where: str) -> None:
+    """Raises TopologyError, or SchemaError for a wrong type of a state's field."""
+    fields = Stream.all_of(cls.state_fields, given_by=f"state_fields of {where}")
+    if len(fields) != 1 or not fields[0].typed:
+        raise TopologyError(
+            f"bolt {where} keeps a state: declare its fields with their types in `state_fields`, such as "
+            f"state_fields = ['count long']. Given: {given(cls.state_fields)}",
+            code="PYSTORM_INVALID_COMPONENT",
+        )
+    for name, ddl in zip(fields[0].fields, fields[0].types, strict=True):
+        field_type(ddl or "", f"field {name!r} of the state of {where}")
+    if not cls.auto_ack:
+        raise TopologyError(
+            f"bolt {where} keeps a state, and acks tuples by itself: leave auto_ack as it is, for a tuple that fails "
+            "after other tuples were processed would count twice. Given: auto_ack=False",
+            code="PYSTORM_INVALID_COMPONENT",
+        )
+
+
 def _meant_instead(cls: type[Any]) -> str:
     """Of a bolt without the method that is called: what another method of it may have been meant for."""
     if issubclass(cls, ArrowBolt):
@@ -210,6 +231,8 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
         )
     if issubclass(cls, Bolt):
         _check_one_kind(cls, where)
+        if issubclass(cls, StatefulBolt):
+            _check_state(cls, where)
         method = _method_of_bolt(cls, where)
         base = next(base for base in (BatchingBolt, ArrowBolt, AsyncBolt, Bolt) if issubclass(cls, base))
         missing = getattr(cls, method) is getattr(base, method)

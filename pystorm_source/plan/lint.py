@@ -117,8 +117,8 @@ def differs_when_run_again(plan: Plan) -> tuple[Finding, ...]:
                 Finding(
                     "stage-differs",
                     component.name,
-                    f"its rows depend on {'ticks' if by_time else 'the order of tuples'}: if Spark runs the stage again "
-                    "for a lost task, a stage behind it may have rows of both",
+                    f"its rows depend on {'ticks' if by_time else 'the order of tuples'}: if Spark runs the stage "
+                    "again for a lost task, a stage behind it may have rows of both",
                     "let Spark compare them: set spark.sql.shuffle.orderIndependentChecksum.enabled and "
                     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch to true (4.1 and later), or "
                     "give no ticks before the cut",

@@ -11,6 +11,7 @@ tuples it gets.
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.errors import TopologyError
 from pystorm_source.plan.plan import EdgePlan, Plan
 
@@ -28,9 +29,15 @@ class Arrival(NamedTuple):
 
 
 def check_meetings(plan: Plan) -> None:
-    """Raises TopologyError if groupings say that a bolt needs tuples of several spouts together, unless
-    ``topology.spouts.independent`` says that it does not."""
+    """Of a topology that runs whole in each task: raises TopologyError if a bolt keeps states, or if groupings say that
+    a bolt needs tuples of several spouts together, unless ``topology.spouts.independent`` says that it does not."""
     for component in plan.components:
+        if issubclass(component.cls, StatefulBolt):
+            raise TopologyError(
+                f"bolt {component.name!r} keeps a state for each key, which holds across the cluster alone: read it "
+                "with scope='cluster', from Spark 4.1 on. Given: scope='task'",
+                code="PYSTORM_CANNOT_BE_CUT",
+            )
         meeting = _meeting(_arrivals(plan, component.name))
         if meeting and not _is_independent(plan, component.name):
             raise TopologyError(

@@ -12,6 +12,9 @@ groupings, those to a bolt in which several spouts meet, and those that lead fro
 Behind a cut an ``Entry``, an ``Input``, stands for the stream that has crossed. A stream that a later stage takes
 passes through those between.
 
+A ``StatefulBolt`` is a stage of its own: its tuples are retried there alone, and nothing behind it can fail them. The
+edges from it are cut without a shuffle, unless a grouping asks for one.
+
 Uncut stay shuffle, local-or-shuffle, partial key, direct and custom groupings: they spread load, or choose among the
 tasks of a bolt, which are those of one Spark task.
 """
@@ -21,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pystorm_source.api.input import Input
+from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import SchemaError, TopologyError
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
@@ -42,7 +46,8 @@ class StreamOf(NamedTuple):
 @dataclass(frozen=True)
 class Entry:
     """Where rows of ``origin`` enter a stage. ``name``: of its Input, unique in the stage. ``placing``: "fields" by the
-    values at ``positions``, "global", "all", or "row": any, as long as equal rows go to the same place."""
+    values at ``positions``, "global", "all", or "row": any, as long as equal rows go to the same place; where all
+    entries are so, and the streams have met before, rows stay where they are."""
 
     name: str
     origin: StreamOf
@@ -61,6 +66,11 @@ class Stage:
     leaving: tuple[StreamOf, ...]
     carriers: tuple[tuple[StreamOf, StreamOf], ...]
 
+    @property
+    def stateful(self) -> ComponentPlan | None:
+        """The bolt that keeps states, which is the only one then."""
+        return next((each for each in self.plan.components if issubclass(each.cls, StatefulBolt)), None)
+
     def carrier_of(self, component: str, stream: str) -> StreamOf:
         """The component and stream of ``plan`` that have the rows of a stream that leaves. Raises KeyError."""
         return dict(self.carriers)[StreamOf(component, stream)]
@@ -78,6 +88,7 @@ def cut(plan: Plan, wanted: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
     Raises TopologyError for a cycle or a direct stream across a cut, SchemaError for a stream that crosses and does not
     declare its types.
     """
+    _refuse_without_key(plan)
     level = stage_of_each(plan)
     _refuse_direct(plan, level)
     last = max(level.values())
@@ -92,21 +103,59 @@ def cut(plan: Plan, wanted: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
 def stage_of_each(plan: Plan) -> dict[str, int]:
     """Component → the number of its stage. Raises TopologyError for a cycle across a cut."""
     level = {name: int(_meet(plan, name, spouts)) for name, spouts in plan.spouts_above.items()}
-    for _ in range(len(level) + 1):
+    stateful = {each.name for each in plan.components if issubclass(each.cls, StatefulBolt)}
+    # Each round raises one component at least, and without a cycle none beyond one stage for each component.
+    for _ in range((len(level) + 1) ** 2):
         raised = False
         for edge in plan.edges:
-            least = level[edge.producer] + (edge.grouping in WIDE)
+            least = level[edge.producer] + (edge.grouping in WIDE or edge.producer in stateful)
             if level[edge.consumer] < least:
                 level[edge.consumer], raised = least, True
+        raised = raised or _leave_alone(level, stateful)
         if not raised:
             return level
-    edge = next(edge for edge in plan.edges if edge.grouping in WIDE and _leads_back(plan, edge))
+    edge = next(
+        edge for edge in plan.edges if (edge.grouping in WIDE or edge.producer in stateful) and _leads_back(plan, edge)
+    )
     raise TopologyError(
         f"scope='cluster' cuts the topology at {edge.producer}.{edge.stream} by {edge.grouping} to {edge.consumer!r}, "
         "and that lies in a cycle: rows of Spark do not go back. Take another grouping inside of the cycle, such as "
         f"shuffle, or run it with scope='task'. Given: topology {plan.name!r}",
         code="PYSTORM_CANNOT_BE_CUT",
     )
+
+
+def _leave_alone(level: dict[str, int], stateful: set[str]) -> bool:
+    """Raises what is in one stage with a bolt that keeps states. Whether there was anything."""
+    for name in level:
+        if name in stateful:
+            for other in level:
+                if other != name and level[other] == level[name]:
+                    level[other] += 1
+                    return True
+    return False
+
+
+def _refuse_without_key(plan: Plan) -> None:
+    """Raises TopologyError for a bolt that keeps states and has no key, or keys of several types."""
+    for component in plan.components:
+        if not issubclass(component.cls, StatefulBolt):
+            continue
+        keys = {}
+        for edge in plan.edges:
+            if edge.consumer == component.name:
+                stream = plan.component(edge.producer).stream(edge.stream)
+                types = tuple(stream.types[position] for position in edge.positions)
+                keys[f"{edge.producer}.{edge.stream} by {edge.grouping}"] = (edge.grouping, types)
+        if {grouping for grouping, _ in keys.values()} != {"fields"} or len(set(keys.values())) > 1:
+            raise TopologyError(
+                f"bolt {component.name!r} keeps a state for each key: subscribe it to each of its inputs by "
+                "Grouping.fields, to keys of the same types. Given: "
+                + ", ".join(
+                    f"{name}{types if grouping == 'fields' else ''}" for name, (grouping, types) in keys.items()
+                ),
+                code="PYSTORM_CANNOT_BE_CUT",
+            )
 
 
 def _meet(plan: Plan, component: str, spouts: set[str]) -> bool:
@@ -194,7 +243,7 @@ def _stage(
         plan,
         components=inputs + own,
         edges=tuple(edges),
-        leaving=None if is_last else tuple(tuple(carrier) for _, carrier in carriers),
+        leaving=None if is_last else tuple((carrier.component, carrier.stream) for _, carrier in carriers),
     )
     return Stage(own_plan, tuple(entries.values()), tuple(leaving), tuple(carriers))
 
@@ -219,3 +268,18 @@ def _free_name(wished: str, taken: set[str]) -> str:
         number += 1
         name = f"{wished}#{number}"
     return name
+
+
+def state_stream(component: ComponentPlan) -> Stream:
+    """The fields of a bolt's state, with their types."""
+    (stream,) = Stream.all_of(component.cls.state_fields, given_by=component.name)  # type: ignore[attr-defined]
+    return stream
+
+
+def key_positions(plan: Plan, bolt: str) -> dict[tuple[str, str], tuple[int, ...]]:
+    """Component and stream, as tuples name them → where the key of a bolt's state is in their values."""
+    return {
+        plan.component(edge.producer).tuples_of(edge.stream): edge.positions
+        for edge in plan.edges
+        if edge.consumer == bolt
+    }

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import datasource
+from pyspark.sql import GroupedData, datasource
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -37,8 +37,10 @@ __all__ = [
     "arrow_schema",
     "default_read_limit",
     "is_shuffled",
+    "keeps_states",
     "map_in_arrow",
     "schema_of",
+    "transform_with_state",
     "with_schema",
 ]
 
@@ -123,3 +125,33 @@ def map_in_arrow(
     made = UserDefinedFunction(function, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = made(*(df[f"`{name.replace('`', '``')}`"] for name in df.columns))
     return DataFrame(df._jdf.mapInArrow(column._jc, False, None), df.sparkSession)
+
+
+def keeps_states() -> bool:
+    """Whether this Spark has ``transformWithState`` over rows: 4.1 and later."""
+    return hasattr(GroupedData, "transformWithState")
+
+
+def transform_with_state(df: "DataFrame", key: str, processor: Any, schema: StructType, time_mode: str) -> "DataFrame":
+    """``df.groupBy(key).transformWithState(processor, schema, "Append", time_mode)`` that needs no pandas in a classic
+    session.
+
+    Workaround: as ``map_in_arrow``.
+    """
+    grouped: Any = df.groupBy(key)
+    if not hasattr(df, "_jdf"):
+        return grouped.transformWithState(processor, schema, "Append", time_mode)
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasUdfUtils
+    from pyspark.sql.udf import UserDefinedFunction
+    from pyspark.util import PythonEvalType
+
+    function: Any = TransformWithStateInPandasUdfUtils(processor, time_mode).transformWithStateUDF
+    kind = PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_UDF
+    made = UserDefinedFunction(function, returnType=schema, evalType=kind)
+    column = made(*(df[f"`{name.replace('`', '``')}`"] for name in df.columns))
+    session: Any = df.sparkSession
+    java_schema = session._jsparkSession.parseDataType(schema.json())
+    return DataFrame(
+        grouped._jgd.transformWithStateInPySpark(column._jc, java_schema, "Append", time_mode, None, ""), session
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructField
@@ -17,19 +17,26 @@ if TYPE_CHECKING:
 
 TO = "_pystorm_entry"
 """The column with the number of the entry that a row goes to, which is first if the next stage has several."""
-_AT = "_pystorm_at"
+AT = "_pystorm_at"
 _COPY = "_pystorm_copy"
 
 
 @dataclass(frozen=True)
 class Crossing:
     """``rows``: what leaves one stage; ``leaving``: the streams of the topology that these are, in their order.
-    ``stage``: the next one. ``partitions``: how many tasks that has, unless all its groupings are global."""
+    ``stage``: the next one. ``partitions``: how many tasks that has, unless all its groupings are global. ``have_met``:
+    whether the streams come out of the same tasks."""
 
     rows: CrossingRows
     leaving: tuple[StreamOf, ...]
     stage: Stage
     partitions: int
+    have_met: bool = False
+
+    @property
+    def stays(self) -> bool:
+        """Whether no row needs another task."""
+        return self.have_met and all(entry.placing == "row" for entry in self.stage.entries)
 
     @property
     def tasks(self) -> int:
@@ -43,11 +50,14 @@ class Crossing:
         if only is not None and only.placing != "all":
             names = [self.rows.columns[place].name for place in self.rows.places[0]]
             selected = df.select(*map(_column, names))
+            if self.stays:
+                return selected
             if only.placing == "global":
                 return selected.repartition(1)
             keys = names if only.placing == "row" else [names[position] for position in only.positions]
             return selected.repartition(self.tasks, *map(_column, self._hashed(0, only, keys)))
-        return self._placed(df, targets)
+        placed = self.placed(df)
+        return (placed if self.stays else placed.repartition(self.tasks, _column(AT))).drop(AT)
 
     def entries(self) -> tuple[EntryColumns, ...]:
         """Where the next stage's Inputs find their columns in ``shuffled``'s."""
@@ -57,7 +67,7 @@ class Crossing:
         types = {column.name: field.type for column, field in zip(kept, _arrow(kept), strict=True)}
         found = []
         for entry in self.stage.entries:
-            names = self.rows.names(self.leaving.index(entry.origin))
+            names = self.columns_of(entry.name)
             fields = self.stage.plan.component(entry.name).stream("default").fields
             found.append(
                 EntryColumns(
@@ -68,6 +78,11 @@ class Crossing:
             )
         return tuple(found)
 
+    def columns_of(self, entry: str) -> list[str]:
+        """The names, in ``placed``, of the columns of an entry."""
+        (origin,) = (each.origin for each in self.stage.entries if each.name == entry)
+        return self.rows.names(self.leaving.index(origin))
+
     def _kept(self) -> list[StructField]:
         return [column for column in self.rows.columns if column.name != NUMBER]
 
@@ -75,11 +90,13 @@ class Crossing:
         origin = self.leaving[number]
         return [(i, entry) for i, entry in enumerate(self.stage.entries) if entry.origin == origin]
 
-    def _placed(self, df: "DataFrame", targets: Sequence[list[tuple[int, Entry]]]) -> "DataFrame":
-        """With a copy of a row for each entry, and for each task of an ALL grouping."""
+    def placed(self, df: "DataFrame") -> "DataFrame":
+        """With a copy of a row for each entry, and for each task of an ALL grouping; column AT has what decides over
+        the task."""
         from pyspark.sql import functions as F
 
-        copies = None
+        targets = [self._targets(number) for number in range(len(self.leaving))]
+        copies: Any = None
         for number, of_stream in enumerate(targets):
             here = F.concat(*(self._copies(number, place, entry) for place, entry in of_stream))
             if not self.rows.has_number:
@@ -90,8 +107,7 @@ class Crossing:
         kept = [_column(column.name) for column in self._kept()]
         to = [F.col(f"{_COPY}.to").alias(TO)] if len(self.stage.entries) > 1 else []
         placed = df.select(F.explode(copies).alias(_COPY), *kept)
-        placed = placed.select(*to, F.col(f"{_COPY}.at").alias(_AT), *kept).repartition(self.tasks, F.col(_AT))
-        return placed.drop(_AT)
+        return placed.select(*to, F.col(f"{_COPY}.at").alias(AT), *kept)
 
     def _copies(self, number: int, place: int, entry: Entry) -> "Column":
         """An array of structs: the entry, and what the shuffle hashes."""

@@ -37,6 +37,7 @@ class Result:
             did: TupleFailed, with the component's exception as cause.
         attempts (int): workers that ran: one for each range, and one more for each that died.
         micro_batches (int): micro-batches that came to their end.
+        states (dict): bolt that keeps a state → key, a tuple → its values by name.
         is_whole (bool): whether the run came to its end; False only with ``errors="collect"``.
         topology (str): name of the topology.
 
@@ -78,6 +79,7 @@ class Result:
         self.attempts = 1
         self.micro_batches = 0
         self.is_whole = True
+        self.states: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
         self._rows = rows
         # As Spark would get them: without what attempts that failed have emitted. Of streams that left the run.
         self._left: dict[tuple[str, str], list[tuple[Any, ...]]] = {}

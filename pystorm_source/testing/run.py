@@ -106,8 +106,8 @@ def run_topology(
         return run_watched(topology, config, clock, seed, timeout, together, raises, check_types, rows=rows)
     _check_scope(scope, tasks, together)
 
-    def run(plan: Plan, together: bool) -> Result:
-        return run_plan(plan, clock or ManualClock(), clock, seed, timeout, together, raises, check_types)
+    def run(plan: Plan, together: bool, on_worker: Callable[[Worker], None] | None) -> Result:
+        return run_plan(plan, clock or ManualClock(), clock, seed, timeout, together, raises, check_types, on_worker)
 
     return run_stages(with_rows(compile_plan(topology, config), rows), tasks, run)
 

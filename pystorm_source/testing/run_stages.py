@@ -4,17 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cython_core.routing.stable_hash import hash_of
+from pystorm_source.api.stateful_bolt import KeyedStates
 from pystorm_source.plan import Plan
-from pystorm_source.plan.stages import Entry, Stage, StreamOf, cut
+from pystorm_source.plan.stages import Entry, Stage, StreamOf, cut, key_positions, state_stream
 from pystorm_source.testing.input_rows import with_rows_of
 from pystorm_source.testing.result import Result
 from pystorm_source.worker.local_run import Counts
+from pystorm_source.worker.worker import Worker
 
 _Rows = list[tuple[Any, ...]]
 
 
-def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool], Result]) -> Result:
-    """``run(plan, together)``: a stage in one worker, or the sources, each range of which has its own.
+def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool, Callable[[Worker], None] | None], Result]) -> Result:
+    """``run(plan, together, on_worker)``: a stage in one worker, or the sources, each range of which has its own.
 
     Raises as ``cut`` and ``run``.
     """
@@ -26,7 +28,12 @@ def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool], Result]) -> R
     for number, stage in enumerate(
         cut(plan, [(component.name, stream.name) for component, stream in plan.open_streams])
     ):
-        ended = [run(each, number > 0) for each in _plans(stage, rows, tasks)]
+        kept = _Kept(stage) if stage.stateful is not None else None
+        ended = []
+        for each in _plans(stage, rows, tasks):
+            ended.append(run(each, number > 0, None if kept is None else kept.bind))
+            if kept is not None and ended[-1].is_whole:
+                kept.states.flush()
         rows = {
             stream: [row for result in ended for row in result._left.get(carrier, ())]
             for stream, carrier in stage.carriers
@@ -35,11 +42,45 @@ def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool], Result]) -> R
             whole.add(result)
         if number == 0:
             whole.micro_batches = ended[0].micro_batches
+        if kept is not None:
+            whole.states[kept.bolt] = {
+                key: dict(zip(kept.names, values, strict=True)) for key, values in kept.store.items()
+            }
         whole.is_whole = all(result.is_whole for result in ended)
         if not whole.is_whole:
             return whole  # Spark runs no stage behind one that has failed
-    whole._left = dict(rows)
+    whole._left = {(component, stream): left for (component, stream), left in rows.items()}
     return whole
+
+
+class _Kept:
+    """The states of a stage's bolt, in a dict, in the place of Spark's state store."""
+
+    def __init__(self, stage: Stage):
+        bolt: Any = stage.stateful
+        self.bolt = bolt.name
+        self.names = state_stream(bolt).fields
+        self.store: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._positions = key_positions(stage.plan, bolt.name)
+        self.states = KeyedStates(self.names, self, self._positions)
+
+    def bind(self, worker: Worker) -> None:
+        """To the bolt's instances: keys are in one of them each."""
+        for executor in worker.executors:
+            if executor.component == self.bolt:
+                executor.instance._pystorm_states = self.states
+
+    def get(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """As ``StateStore``."""
+        return self.store.get(key)
+
+    def put(self, key: tuple[Any, ...], values: tuple[Any, ...]) -> None:
+        """As ``StateStore``."""
+        self.store[key] = values
+
+    def remove(self, key: tuple[Any, ...]) -> None:
+        """As ``StateStore``."""
+        del self.store[key]
 
 
 def _plans(stage: Stage, rows: Mapping[StreamOf, _Rows], tasks: int) -> list[Plan]:

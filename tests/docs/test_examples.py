@@ -343,6 +343,7 @@ def test_stages(spark):
     names = run(spark, "docs/STAGES.md")
     counted = {row.word: row.n for row in names["counts"].collect()}
     assert counted == {"cow": 2, "moon": 1, "dog": 1}
+    assert sorted(map(tuple, names["totals"].collect())) == [("cow", 1), ("cow", 2), ("dog", 1)]
 
 
 @on_spark

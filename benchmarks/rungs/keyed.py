@@ -1,0 +1,145 @@
+"""Tuples per second of a bolt that counts by key in Spark's state store, against ``transformWithState`` by hand.
+
+    1, 10, 30 / per-tuple    so many tuples a key and micro-batch; by hand a get and a put for each tuple
+    1, 10, 30 / per-key      by hand a get and a put for each key
+
+A stream over Parquet files, one a micro-batch, 2,000 keys in each, two shuffle partitions, the ``noop`` sink. What
+Spark says of ``addBatch`` is measured, from the second micro-batch on; the sides take turns.
+"""
+
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+
+from benchmarks.harness.ladder import Settings
+from benchmarks.harness.record import Record, record
+from benchmarks.harness.spark_session import spark_session
+from pystorm_source.api import Grouping, Input, StatefulBolt, Topology, Tuple
+from pystorm_source.operator.apply import apply
+from pystorm_source.source.spark_versions import keeps_states, transform_with_state
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming import StatefulProcessor
+else:
+    from pyspark.sql import streaming
+
+    StatefulProcessor = getattr(streaming, "StatefulProcessor", object)  # Spark 4.0 has one as well
+
+KEYS, QUICK_KEYS = 2_000, 20
+BATCHES = 4
+ASKED = {1: (1.0, 1.2), 10: (2.0, 1.2), 30: (3.0, 1.2)}
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+class Count(StatefulBolt):
+    outputs = ["word string", "total long"]
+    state_fields = ["total long"]
+
+    def process(self, tup: Tuple) -> None:
+        total = self.state.total = (self.state.total or 0) + 1
+        self.emit([tup.values.word, total])
+
+
+class Counts(Topology):
+    """A count of each key, over all micro-batches."""
+
+    rows = Input.spec(["word string"])
+    count = Count.spec(inputs={rows: Grouping.fields("word")})
+
+
+class ByHand(StatefulProcessor):
+    """Counts as well. ``per_key``: with a get and a put for a key, not for each tuple."""
+
+    def __init__(self, per_key: bool):
+        self.per_key = per_key
+
+    def init(self, handle: Any) -> None:
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        self.total = handle.getValueState("total", StructType([StructField("total", LongType(), True)]))
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+        from pyspark.sql import Row
+
+        total = self._get() if self.per_key else 0
+        for _ in rows:
+            if not self.per_key:
+                total = self._get()
+            total += 1
+            if not self.per_key:
+                self.total.update((total,))
+            yield Row(word=key[0], total=total)
+        if self.per_key:
+            self.total.update((total,))
+
+    def _get(self) -> int:
+        found = self.total.get()
+        return 0 if found is None else int(found[0])
+
+    def close(self) -> None:
+        pass
+
+
+def _by_hand(per_key: bool) -> Callable[[Any], Any]:
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    schema = StructType([StructField("word", StringType()), StructField("total", LongType())])
+    return lambda df: transform_with_state(df, "word", ByHand(per_key), schema, "None")
+
+
+def run(settings: Settings) -> Iterator[Record]:
+    """Each number of tuples with its sides in turn."""
+    if not keeps_states():
+        yield record("keyed", "10 / per-key", [], "tuples/s", note=f"pyspark {pyspark.__version__} keeps no states")
+        return
+    keys = QUICK_KEYS if settings.quick else KEYS
+    sides = {
+        "ours": lambda df: apply(df, Counts, scope="cluster"),
+        "per-tuple": _by_hand(per_key=False),
+        "per-key": _by_hand(per_key=True),
+    }
+    if not settings.peers:
+        del sides["per-tuple"], sides["per-key"]
+    with spark_session() as (spark, _), tempfile.TemporaryDirectory() as folder:
+        spark.conf.set(PROVIDER, ROCKS_DB)
+        spark.conf.set("spark.sql.shuffle.partitions", "2")
+        for tuples, (per_tuple, per_key) in ASKED.items():
+            if not settings.wants(str(tuples)):
+                continue
+            seen: dict[str, list[float]] = {side: [] for side in sides}
+            for number in range(1 if settings.quick else settings.runs_of(3)):
+                for side, query in sides.items():
+                    place = Path(folder, f"{tuples}-{number}-{side}")
+                    seen[side].append(keys * tuples / _seconds(spark, place, query, keys, tuples))
+            for peer, asked in (("per-tuple", per_tuple), ("per-key", per_key)):
+                yield record(
+                    "keyed",
+                    f"{tuples} / {peer}",
+                    seen["ours"],
+                    "tuples/s",
+                    peer=peer,
+                    peer_version=f"pyspark {pyspark.__version__}",
+                    peer_values=seen.get(peer, []),
+                    asked=asked,
+                    keys=keys,
+                )
+
+
+def _seconds(spark: Any, folder: Path, query: Callable[[Any], Any], keys: int, tuples: int) -> float:
+    """Of a micro-batch, in the median. Raises RuntimeError for wrong totals."""
+    for _ in range(BATCHES):
+        rows = spark.range(0, keys * tuples, 1, 1).selectExpr(f"concat('w', id % {keys}) AS word")
+        rows.write.mode("append").parquet(str(folder / "in"))
+    source = spark.readStream.schema("word string").option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    writer = query(source).writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    running = writer.trigger(availableNow=True).start(str(folder / "out"))
+    running.awaitTermination()
+    most = spark.read.parquet(str(folder / "out")).groupBy("word").max("total").distinct().collect()
+    if {row[1] for row in most} != {BATCHES * tuples} or len(most) != keys:
+        raise RuntimeError(f"wrong totals: {most[:3]}")
+    return statistics.median(each["durationMs"]["addBatch"] / 1000 for each in running.recentProgress[1:BATCHES])

@@ -1,0 +1,157 @@
+"""Bolts that keep states, on Spark's state store."""
+
+import os
+import signal
+
+import pyspark
+import pytest
+
+from pystorm_source import Grouping, Input, StatefulBolt, Topology, apply, await_query, explain
+from pystorm_source.errors import OptionError
+from pystorm_source.source.spark_versions import keeps_states
+from tests.markers import is_first
+from tests.stages.test_stateful_bolt import Words
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.timeout(240),
+    pytest.mark.skipif(not keeps_states(), reason="Spark 4.0 has no transformWithState over rows"),
+]
+
+
+@pytest.fixture
+def rocks_db(spark):
+    before = spark.conf.get(PROVIDER)
+    spark.conf.set(PROVIDER, ROCKS_DB)
+    yield
+    spark.conf.set(PROVIDER, before)
+
+
+class Job:
+    """Words in files, counted by a stream that is started again with its checkpoint."""
+
+    def __init__(self, spark, folder):
+        self.spark, self.folder = spark, folder
+
+    def put(self, start, end, files=1):
+        rows = self.spark.range(start, end, 1, files).selectExpr("concat('w', id % 40) AS word", "id AS n")
+        rows.write.mode("append").parquet(str(self.folder / "in"))
+
+    def start(self, made=Words, **options):
+        source = self.spark.readStream.schema("word string, n long").option("maxFilesPerTrigger", 1)
+        rows = apply(source.parquet(str(self.folder / "in")), made, scope="cluster", options=options)
+        writer = rows.writeStream.format("parquet").option("checkpointLocation", str(self.folder / "checkpoint"))
+        return writer.trigger(availableNow=True).start(str(self.folder / "out"))
+
+    def run(self, made=Words, **options):
+        await_query(self.start(made, **options), exits=False)
+
+    @property
+    def counts(self):
+        """Word → its counts, in order: each number once, if each tuple counted once."""
+        found = {}
+        for row in self.spark.read.parquet(str(self.folder / "out")).collect():
+            found.setdefault(row.word, []).append(row.count_)
+        return {word: sorted(counts) for word, counts in found.items()}
+
+
+class Renamed(Topology):
+    """As Words; ``count`` is a method of rows in Python."""
+
+    config = Words.config
+
+    class Count(StatefulBolt):
+        outputs = ["word string", "count_ long"]
+        state_fields = ["total long", "last array<long>"]
+
+        def initialize(self, conf, context):
+            self.marker = conf.get("kill.marker")
+
+        def process(self, tup):
+            self.state.total = (self.state.total or 0) + 1
+            self.state.last = [*(self.state.last or []), tup.values.n][-2:]
+            self.emit([tup.values.word, self.state.total])
+            if self.marker and tup.values.n == 777 and is_first(self.marker):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    rows = Input.spec(["word string", "n long"])
+    count = Count.spec(inputs={rows: Grouping.fields("word")})
+
+
+def each_once(numbers):
+    return {f"w{word}": list(range(1, 1 + len(range(word, numbers, 40)))) for word in range(40)}
+
+
+@pytest.mark.every_spark
+def test_counts_go_on_over_restarts_whatever_the_shuffle_partitions_are(spark, rocks_db, tmp_path):
+    job = Job(spark, tmp_path)
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    for end, partitions in ((500, "2"), (800, "5")):
+        job.put(0 if end == 500 else 500, end, files=2)
+        spark.conf.set("spark.sql.shuffle.partitions", partitions)
+        try:
+            job.run(Renamed)
+        finally:
+            spark.conf.set("spark.sql.shuffle.partitions", before)
+    assert job.counts == each_once(800)
+
+
+def test_a_killed_task_counts_nothing_twice(spark, rocks_db, tmp_path):
+    job = Job(spark, tmp_path)
+    job.put(0, 1000, files=2)
+    marker = tmp_path / "marker"
+    job.run(Renamed, config={"kill.marker": str(marker)})
+    assert marker.exists()
+    assert job.counts == each_once(1000)
+
+
+def test_tuples_that_fail_count_once_and_bolts_behind_need_no_shuffle(spark, rocks_db, tmp_path):
+    job = Job(spark, tmp_path)
+    job.put(0, 200)
+    query = job.start()
+    await_query(query, exits=False)
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted((row.word, row["count"]) for row in rows) == sorted(
+        (word, count) for word, counts in each_once(200).items() for count in counts
+    )
+    state = spark.read.format("statestore").option("stateVarName", "count").load(str(tmp_path / "checkpoint"))
+    assert {row.user_map_key.word: row.user_map_value["count"] for row in state.collect()} == dict.fromkeys(
+        each_once(200), 5
+    )
+
+
+def test_another_number_of_buckets_is_refused(spark, rocks_db, tmp_path):
+    job = Job(spark, tmp_path)
+    job.put(0, 200)
+    job.run(Renamed)
+    job.put(200, 400)
+    query = job.start(Renamed, **{"topology.state.buckets": 32})
+    with pytest.raises(pyspark.errors.StreamingQueryException):
+        query.awaitTermination()
+    assert "set topology.state.buckets=64" in str(explain(query))
+    job.run(Renamed)
+    assert job.counts == each_once(400)
+
+
+def test_another_store_than_rocks_db_is_refused_with_the_line_that_changes_it(spark, tmp_path):
+    job = Job(spark, tmp_path)
+    job.put(0, 1)
+    before = spark.conf.get(PROVIDER)
+    spark.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    try:
+        with pytest.raises(OptionError, match=r"spark\.conf\.set\('spark\.sql\.streaming\.stateStore"):
+            job.start(Renamed)
+    finally:
+        spark.conf.set(PROVIDER, before)
+
+
+def test_in_a_batch_query_each_key_begins_anew(spark, rocks_db):
+    df = spark.range(0, 80, 1, 2).selectExpr("concat('w', id % 40) AS word", "id AS n")
+    for _ in range(2):
+        found = apply(df, Renamed, scope="cluster").collect()
+        assert sorted((row.word, row.count_) for row in found) == sorted(
+            (word, count) for word, counts in each_once(80).items() for count in counts
+        )
