@@ -1,7 +1,7 @@
 """A bolt that keeps a state for each key, from micro-batch to micro-batch."""
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Protocol
 
@@ -74,7 +74,8 @@ class StateStore(Protocol):
 
 
 class KeyedStates:
-    """The states that one bolt has read in a run. ``positions``: (component, stream) → where the key is in its tuples.
+    """The states that one task of a bolt has read in a run. ``positions``: (component, stream) → where the key is in
+    its tuples.
 
     A tuple that fails leaves no trace: what its processing has changed is put back.
     """
@@ -88,6 +89,23 @@ class KeyedStates:
         self._tup: Any = None
         self._touched: tuple[KeyState, dict[str, Any]] | None = None
         self._has_failed = False
+
+    @classmethod
+    def of(
+        cls,
+        executors: Iterable[Any],
+        bolt: str,
+        names: tuple[str, ...],
+        store: StateStore,
+        positions: Mapping[tuple[str, str], tuple[int, ...]],
+    ) -> "list[KeyedStates]":
+        """Those of each task of the bolt ``bolt``, whose instances have them from now on. A key is in one task."""
+        found = []
+        for executor in executors:
+            if executor.component == bolt:
+                executor.instance._pystorm_states = cls(names, store, positions)
+                found.append(executor.instance._pystorm_states)
+        return found
 
     def begin(self, tup: Any) -> None:
         """The bolt is to process this tuple."""

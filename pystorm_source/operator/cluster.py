@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import StructType
 
 from pystorm_source.errors import ArgumentError, OptionError, SchemaError, TopologyError, given
-from pystorm_source.journal.options import JournalOptions
 from pystorm_source.operator.keyed import keyed
 from pystorm_source.operator.permits import permits_of
 from pystorm_source.operator.task import OperatorPlan, task_function
-from pystorm_source.options import EngineOptions, SourceOptions, declared_by, family_of, fields_of, parse
-from pystorm_source.options.storm_keys import STORM_KEYS
+from pystorm_source.options import SourceOptions, fields_of, parse
 from pystorm_source.plan import Plan
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import Finding, differs_when_run_again, lint_operator, names_limit
@@ -41,8 +39,8 @@ logger = logging.getLogger("pystorm.operator")
 SCOPES = ("task", "cluster")
 _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
 _said: set[str] = set()
-_OF_LAST = ("stream", "streams", "includeMetadata")
-"""Options that say which rows come out at the end, not what the sources give."""
+_OF_THE_PLAN = ("config", "stream", "streams", "includeMetadata")
+"""Options of a source that the plan has already, or that say which rows come out at the end."""
 
 
 def scope_of(scope: Any) -> str:
@@ -100,12 +98,9 @@ class Cluster:
         return plan.configured({key: value for key, value in plan.config if key != "topology.rate.limit"})
 
     def options_of_sources(self, asked: Mapping[str, str]) -> dict[str, str]:
-        """Those of these options that the first stage knows."""
-        own = {table for component in self.sources.components for table in declared_by(component.cls)}
-        keys = [key for table in (SourceOptions, JournalOptions, EngineOptions, *own) for key in fields_of(table)]
-        known = {key.lower() for key in (*keys, *STORM_KEYS)} - {key.lower() for key in _OF_LAST}
-        known.discard("topology.rate.limit")
-        return {key: value for key, value in asked.items() if key.lower() in known or family_of(key, keys)}
+        """Those of these options that say how sources are read. The others are in the plan by now."""
+        keys = {key.lower() for key in fields_of(SourceOptions)} - {key.lower() for key in _OF_THE_PLAN}
+        return {key: value for key, value in asked.items() if key.lower() in keys}
 
     def behind_sources(self, df: "DataFrame") -> "DataFrame":
         """The rows of the last stage. ``df``: those of the first."""
@@ -124,6 +119,7 @@ class Cluster:
             output, schema = self._output(stage)
             operator = _operator(crossing, output, f"{applied}-{number}", self.batch_id, self.found.dead_letter_path)
             if stage.stateful is not None:
+                operator = replace(operator, permits_from=permits_of(stage.plan, df.sparkSession, self.found))
                 df = keyed(df, crossing, operator, schema)
             else:
                 df = with_plan(crossing.shuffled(df), operator, schema, self.found)

@@ -11,8 +11,9 @@ are one map: a key costs a get and a put, however many tuples it has.
 """
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,8 +27,10 @@ from pystorm_source.errors import NotSupportedError, OptionError
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan import ComponentPlan, Plan
 from pystorm_source.plan.stages import key_positions, state_stream
+from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.interned import interned, pickled
+from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.spark_versions import keeps_states, transform_with_state
 from pystorm_source.source.task.dead_letter_file import letters_kept
@@ -63,7 +66,8 @@ class KeyedPlan:
 def keyed(df: "DataFrame", crossing: Crossing, operator: OperatorPlan, schema: StructType) -> "DataFrame":
     """The rows of a stage with a StatefulBolt. ``df``: those of the stage before.
 
-    Raises NotSupportedError or OptionError if this Spark cannot keep states.
+    Raises NotSupportedError or OptionError if this Spark cannot keep states, TopologyError for a component that does
+    not pickle.
     """
     from pyspark.sql import functions as F
 
@@ -75,7 +79,12 @@ def keyed(df: "DataFrame", crossing: Crossing, operator: OperatorPlan, schema: S
     bucketed = placed.withColumn(AT, F.pmod(F.col(AT), F.lit(buckets)))
     made = _keyed_plan(crossing, replace(operator, entries=()), bolt, plan, buckets)
     mode = "None" if made.ttl_millis is None else "ProcessingTime"
-    return transform_with_state(bucketed, AT, KeyedProcessor(pickled(made)), schema, mode)
+    try:
+        travels = pickled(made)
+    except Exception:
+        check_picklable(plan, pickled)
+        raise
+    return transform_with_state(bucketed, AT, KeyedProcessor(travels), schema, mode)
 
 
 def _keyed_plan(crossing: Crossing, operator: OperatorPlan, bolt: ComponentPlan, plan: Plan, buckets: int) -> KeyedPlan:
@@ -172,12 +181,28 @@ class KeyedProcessor(StatefulProcessor):
 
 
 class _Kept:
-    """Spark's MapState, of the bucket that it stands at."""
+    """Spark's MapState, of the bucket that it stands at. Its connection takes one question at a time, and tasks of a
+    bolt may have threads of their own."""
 
     def __init__(self, states: Any):
-        self.get = states.getValue
-        self.put = states.updateValue
-        self.remove = states.removeKey
+        self._states = states
+        self._lock = Lock()
+
+    def get(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """As ``StateStore``."""
+        with self._lock:
+            found: tuple[Any, ...] | None = self._states.getValue(key)
+            return found
+
+    def put(self, key: tuple[Any, ...], values: tuple[Any, ...]) -> None:
+        """As ``StateStore``."""
+        with self._lock:
+            self._states.updateValue(key, values)
+
+    def remove(self, key: tuple[Any, ...]) -> None:
+        """As ``StateStore``."""
+        with self._lock:
+            self._states.removeKey(key)
 
 
 class _Once:
@@ -204,25 +229,21 @@ class _NoReader:
 def _rows(plan: KeyedPlan, kept: Any, rows: Iterator[Row]) -> Iterator[Row]:
     operator = plan.operator
     place = place_of_task(operator.plan.name, operator.applied, operator.batch_id)
-    states = KeyedStates(tuple(plan.values.names), _Kept(kept), _positions(plan))
+    store, positions = _Kept(kept), key_positions(operator.plan, plan.bolt)
     made = Row(*operator.output.schema.names)
     with (
         warm.borrowed(operator.plan, operator.output, place.run) as worker,
         letters_kept(worker, operator.letters, operator.applied),
     ):
-        for executor in worker.executors:
-            if executor.component == plan.bolt:
-                executor.instance._pystorm_states = states
+        lease(worker, place.run, operator.permits_from)
+        states = KeyedStates.of(worker.executors, plan.bolt, tuple(plan.values.names), store, positions)
         with fed(worker, _feeds(plan, rows), place, _NoReader()) as batches:
             for batch in batches:
                 for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     yield made(*values)
         # Order: when all tuples are processed. An error before that leaves Spark's store as it was.
-        states.flush()
-
-
-def _positions(plan: KeyedPlan) -> Mapping[tuple[str, str], tuple[int, ...]]:
-    return key_positions(plan.operator.plan, plan.bolt)
+        for each in states:
+            each.flush()
 
 
 def _feeds(plan: KeyedPlan, rows: Iterator[Row]) -> dict[str, _Once]:

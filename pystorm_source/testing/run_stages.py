@@ -33,7 +33,7 @@ def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool, Callable[[Work
         for each in _plans(stage, rows, tasks):
             ended.append(run(each, number > 0, None if kept is None else kept.bind))
             if kept is not None and ended[-1].is_whole:
-                kept.states.flush()
+                kept.flush()
         rows = {
             stream: [row for result in ended for row in result._left.get(carrier, ())]
             for stream, carrier in stage.carriers
@@ -62,13 +62,16 @@ class _Kept:
         self.names = state_stream(bolt).fields
         self.store: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._positions = key_positions(stage.plan, bolt.name)
-        self.states = KeyedStates(self.names, self, self._positions)
+        self._states: list[KeyedStates] = []
 
     def bind(self, worker: Worker) -> None:
-        """To the bolt's instances: keys are in one of them each."""
-        for executor in worker.executors:
-            if executor.component == self.bolt:
-                executor.instance._pystorm_states = self.states
+        """To the bolt's tasks in a new worker."""
+        self._states = KeyedStates.of(worker.executors, self.bolt, self.names, self, self._positions)
+
+    def flush(self) -> None:
+        """The worker has come to its end."""
+        for states in self._states:
+            states.flush()
 
     def get(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """As ``StateStore``."""

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pystorm_source import Grouping, Input, Topology, apply, await_query, read, read_stream
+from pystorm_source import Bolt, Grouping, Input, Topology, apply, await_query, read, read_stream
 from pystorm_source.errors import ArgumentError, OptionError, TopologyError
 from pystorm_source.plan import compile_plan
+from pystorm_source.spouts import FilesSpout
 from pystorm_source.stages.salts import salts
 from pystorm_source.testing import run_topology
 from tests.markers import is_first
@@ -184,6 +185,54 @@ def test_stages_meet_over_several_executors(tmp_path):
     for seed in seeds:
         rows = run_topology(random_topology(int(seed)), together=True)._left["named", "default"]
         assert found[seed] == sorted(json.dumps(list(row)) for row in rows)
+
+
+class Limited(Bolt):
+    """Takes permits, behind a cut, and reads a configuration of its own."""
+
+    outputs = ["text string"]
+
+    def initialize(self, conf, context):
+        self.word = conf["own.word"]
+
+    def process(self, tup):
+        with self.limit("api"):
+            self.emit([f"{self.word} {tup.values.line}"])
+
+
+class LimitedLines(Topology):
+    lines = FilesSpout.spec()
+    limited = Limited.spec(inputs={lines: Grouping.fields("line")}, config={"own.word": "line"})
+
+
+class LimitedAtOnce(Topology):
+    lines = FilesSpout.spec()
+    limited = Limited.spec(inputs=[lines], config={"own.word": "line"})
+    every = Step.spec(inputs={limited: Grouping.GLOBAL})
+
+
+def test_options_reach_the_stage_that_they_are_for(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("a\nb\nc\n")
+    given = {
+        "path": str(tmp_path / "in"),
+        "config": {"topology.rate.limit": {"api": "100/s"}},
+        "maxOffsetsPerTrigger": 2,
+        "options": {"topology.stage.partitions": 2, "files.encoding": "utf-8"},
+    }
+    stream = read_stream(spark, LimitedLines, scope="cluster", **given)
+    writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint")).format("parquet")
+    query = writer.trigger(availableNow=True).start(str(tmp_path / "out"))
+    await_query(query, exits=False)
+    assert len([each for each in query.recentProgress if each["numInputRows"]]) > 1, "maxOffsetsPerTrigger is kept"
+    rows = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert sorted(row.text for row in rows) == ["line a", "line b", "line c"]
+    del given["maxOffsetsPerTrigger"]
+    assert read(spark, LimitedLines, scope="cluster", **given).count() == 3
+    with pytest.raises(TopologyError, match="'limited' takes permits"):
+        read(spark, LimitedAtOnce, scope="cluster", **given)
+    with pytest.raises(OptionError, match=r"files\.encoding"):
+        read(spark, LimitedLines, scope="cluster", path=str(tmp_path / "in"), options={"files.encodng": "utf-8"})
 
 
 class TickedSums(Sums):

@@ -52,7 +52,7 @@ class Fails(Bolt):
 class Words(Topology):
     config = {"topology.max.spout.retries": 20}
     rows = Input.spec(["word string", "n long"])
-    count = Count.spec(inputs={rows: Grouping.fields("word")})
+    count = Count.spec(inputs={rows: Grouping.fields("word")}, par=3)
     fails = Fails.spec(inputs=[count])
 
 
