@@ -18,7 +18,7 @@ from pystorm_source.operator.task import OperatorPlan, task_function
 from pystorm_source.options import SourceOptions, fields_of, parse
 from pystorm_source.plan import Plan
 from pystorm_source.plan.inputs import input_of
-from pystorm_source.plan.lint import Finding, differs_when_run_again, lint_operator, names_limit
+from pystorm_source.plan.lint import Finding, differs_when_run_again, lint_operator, names_limit, states_in_self
 from pystorm_source.plan.stages import Stage, cut
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.crossing_rows import CrossingRows
@@ -144,7 +144,7 @@ class Cluster:
 def with_plan(df: "DataFrame", operator: OperatorPlan, schema: StructType, found: SourceOptions) -> "DataFrame":
     """The rows of an operator over the columns that it takes, in their order. Raises TopologyError for a component that
     does not pickle, and as ``permits_of``."""
-    _warn(lint_operator(operator.plan, is_shuffled=True, has_key=False))
+    _warn([*lint_operator(operator.plan, is_shuffled=True, has_key=False), *states_in_self(operator.plan)])
     operator = replace(operator, permits_from=permits_of(operator.plan, df.sparkSession, found))
     try:
         function = task_function(operator)

@@ -24,6 +24,7 @@ LINT_CODES = (
     "runs-again",
     "spouts-apart",
     "stage-differs",
+    "state-in-self",
     "unknown-key",
 )
 LOG_LEVELS = {

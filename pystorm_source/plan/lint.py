@@ -15,6 +15,7 @@ from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
+from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
 from pystorm_source.options import EngineOptions, Options, SourceOptions, family_of, fields_of
 from pystorm_source.options.storm_keys import STORM_KEYS
@@ -125,6 +126,42 @@ def differs_when_run_again(plan: Plan) -> tuple[Finding, ...]:
                 )
             )
     return tuple(found)
+
+
+def states_in_self(plan: Plan) -> tuple[Finding, ...]:
+    """Of a stage behind a cut: bolts that count by key in an attribute, which the next micro-batch may not have."""
+    found = []
+    for component in plan.components:
+        keyed = any(edge.consumer == component.name and edge.grouping == "fields" for edge in plan.edges)
+        if not keyed or issubclass(component.cls, StatefulBolt) or "state-in-self" in _unwanted(plan, component.name):
+            continue
+        if name := _counted_in_self(component.cls):
+            found.append(
+                Finding(
+                    "state-in-self",
+                    component.name,
+                    f"{component.cls.__name__} counts in self.{name}: the next micro-batch, or the task that is run "
+                    "again, may have another process",
+                    "derive it from StatefulBolt, declare state_fields = ['count long'], and write self.state.count = "
+                    f"(self.state.count or 0) + 1 for self.{name}[key] += 1",
+                )
+            )
+    return tuple(found)
+
+
+def _counted_in_self(cls: type[Any]) -> str:
+    """The attribute of which a method changes an item by +=; empty if none does, or if unsure."""
+    for user_class in _user_classes(cls):
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(user_class)))
+        except (OSError, TypeError, SyntaxError, ValueError):
+            return ""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
+                held = node.target.value
+                if isinstance(held, ast.Attribute) and isinstance(held.value, ast.Name) and held.value.id == "self":
+                    return held.attr
+    return ""
 
 
 def _takes_ticks(cls: type[Any]) -> bool:

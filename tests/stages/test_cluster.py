@@ -263,6 +263,27 @@ def test_rows_that_differ_when_a_stage_is_run_again_are_warned_of(spark, caplog,
         assert [named in text for text in said] == ([True] if named and compares == "false" else [])
 
 
+class CountsInSelf(Bolt):
+    outputs = ["key string", "n long"]
+
+    def initialize(self, conf, context):
+        self.counts = Counter()
+
+    def process(self, tup):
+        self.counts[tup.values.key] += 1
+        self.emit([tup.values.key, self.counts[tup.values.key]])
+
+
+def test_a_bolt_that_counts_in_an_attribute_is_told_how_to_keep_a_state(spark, caplog):
+    class Counts(Topology):
+        rows = Input.spec(["key string", "n long"])
+        count = CountsInSelf.spec(inputs={rows: Grouping.fields("key")})
+
+    apply(spark.range(3).selectExpr("string(id) AS key", "id AS n"), Counts, scope="cluster")
+    (said,) = [record.getMessage() for record in caplog.records if "state-in-self" in record.getMessage()]
+    assert "counts in self.counts" in said and "derive it from StatefulBolt" in said
+
+
 def test_what_is_lost_behind_a_shuffle_is_refused(spark):
     with pytest.raises(OptionError, match="includeMetadata"):
         read(spark, Joined, scope="cluster", includeMetadata=True)
