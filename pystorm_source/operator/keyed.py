@@ -49,8 +49,9 @@ _BUCKETS = "buckets"
 
 @dataclass(frozen=True)
 class KeyedPlan:
-    """What travels into each task. ``places``: (entry's number, its names of columns) in rows; ``key``, ``values``:
-    schemas of a state. ``ttl_millis``: None for none."""
+    """What travels into each task. ``entries``: in the order of their numbers; ``columns``: the names in rows of what
+    each takes. ``variable``: the state's name in Spark. ``key``, ``values``: its schemas. ``ttl_millis``: None for
+    none."""
 
     operator: OperatorPlan
     entries: tuple[EntryColumns, ...]
