@@ -174,7 +174,7 @@ def run_plan(
             if spout in plays:
                 plays[spout].repeat()
 
-    output = OutputPlan.typed(plan) if check_types or plan.leaving is not None else None
+    output = OutputPlan.typed(plan, numbered=True) if check_types or plan.leaving is not None else None
     left: list[pa.RecordBatch] = []
     inner_types = InnerTypes(plan) if check_types else None
     streams = [(component.name, stream.name) for component in plan.components for stream in plan.streams_of(component)]

@@ -53,9 +53,9 @@ class OutputPlan:
     batch_rows: int = 32_768
 
     @classmethod
-    def typed(cls, plan: Plan) -> Self:
-        """A column for each typed field of the streams that leave, or that are open, and in the last column which view
-        a row is of: for runs without Spark, whose values have to fit, too."""
+    def typed(cls, plan: Plan, numbered: bool = False) -> Self:
+        """A column for each typed field of the streams that leave, or that are open: for runs without Spark, whose
+        values have to fit, too. ``numbered``: the last column says which view a row is of."""
         views: list[ViewPlan] = []
         columns: list[pa.Field] = []
         leaving = plan.open_streams
@@ -72,9 +72,11 @@ class OutputPlan:
                     # Other streams leave it null.
                     columns.append(pa.field(name, field_type(ddl, where), len(streams) > 1 or nullable(ddl, name)))
             views.append(ViewPlan(component.name, stream.name, tuple(places)))
+        if not numbered:
+            return cls(pa.schema(columns), tuple(views))
         number = len(columns)
-        numbered = (replace(view, number_column=number, number=i) for i, view in enumerate(views))
-        return cls(pa.schema([*columns, pa.field("", pa.int32(), False)]), tuple(numbered))
+        with_numbers = (replace(view, number_column=number, number=i) for i, view in enumerate(views))
+        return cls(pa.schema([*columns, pa.field("", pa.int32(), False)]), tuple(with_numbers))
 
     def view(self, component: str, stream: str) -> ViewPlan | None:
         """The view of a stream, or None if its rows are not wanted."""

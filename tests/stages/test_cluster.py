@@ -23,7 +23,7 @@ from tests.stages.test_run_stages import Control, Joined
 
 pytestmark = pytest.mark.spark
 
-SEEDS = [6, 8, 9, 11, 14, 17, 23, 31, 36, 58, 77, 103, 104, 109, 121][: sized(15)]
+SEEDS = [9, 31, 6, 77, 109][: sized(5)]
 
 
 def read_all(spark, made, partitions):
@@ -46,8 +46,7 @@ def test_the_same_rows_as_in_one_task(spark, seed):
     made = random_topology(seed)
     expected = run_topology(made, together=True)._left
     expected = {of: Counter(rows) for of, rows in expected.items() if rows}
-    for partitions in (1, 3):
-        assert read_all(spark, made, partitions) == expected
+    assert read_all(spark, made, 3) == expected
 
 
 @pytest.mark.every_spark
@@ -171,7 +170,7 @@ def test_a_killed_task_of_any_stage_is_run_again_and_the_rows_are_exact(spark, t
 
 @pytest.mark.campaign  # three more JVMs
 def test_stages_meet_over_several_executors(tmp_path):
-    root, seeds = Path(__file__).resolve().parents[2], ["2", "9", "31"]
+    root, seeds = Path(__file__).resolve().parents[2], ["9"]
     done = subprocess.run(
         [sys.executable, "-m", "tests.stages.cluster_job", "local-cluster[2,1,1024]", *seeds],
         cwd=root,

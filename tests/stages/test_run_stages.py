@@ -17,7 +17,7 @@ def rows_of(result):
     return {stream: Counter(rows) for stream, rows in result._left.items() if rows}
 
 
-@pytest.mark.parametrize("seed", range(sized(300)))
+@pytest.mark.parametrize("seed", range(sized(150)))
 def test_the_same_rows_whether_in_one_task_or_in_several(seed):
     made = random_topology(seed)
     expected = rows_of(run_topology(made, together=True))
