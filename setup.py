@@ -71,10 +71,12 @@ SMALL = {
     "cython_core.arrow.row_error",
     "cython_core.arrow.scalar_converter",
     "cython_core.executors.adaptive_limit",
+    "cython_core.executors.async_executor",
     "cython_core.executors.async_request",
     "cython_core.executors.held_batches",
     "cython_core.primitives.parker",
     "cython_core.routing.own_emit",
+    "cython_core.schedulers.threads_scheduler",
     "cython_core.schedulers.wait_strategy",
     "cython_core.timing.timer_service",
 }

@@ -91,10 +91,15 @@ class Bolt(Component, BoltBase):
             raise coded(
                 ValueError,
                 "PYSTORM_INVALID_ANCHOR",
-                f"{type(self).__name__}.idempotency_key: the tuple stems from several input rows, or from none that "
-                f"has an offset: make a key out of its values. Given: {given(tup)}",
+                f"{type(self).__name__}.idempotency_key: {self._why_no_key()}: make a key out of the tuple's values. "
+                f"Given: {given(tup)}",
             )
         return str(key)
+
+    def _why_no_key(self) -> str:
+        if self._pystorm_place is not None and self._pystorm_place.behind_cut:
+            return "rows that have crossed a cut of scope='cluster' come in any order when a task is run again"
+        return "the tuple stems from several input rows, or from none that has an offset"
 
     def limit(self, name: str) -> Limit:
         """One call of a service within a rate limit: ``async with self.limit("api"):`` in an ``AsyncBolt``,

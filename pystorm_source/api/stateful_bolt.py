@@ -1,9 +1,12 @@
 """A bolt that keeps a state for each key, from micro-batch to micro-batch."""
 
 import copy
+import datetime
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Protocol
+
+import pyarrow as pa
 
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.errors import ArgumentError, given, nearest
@@ -77,11 +80,19 @@ class KeyedStates:
     """The states that one task of a bolt has read in a run. ``positions``: (component, stream) → where the key is in
     its tuples.
 
-    A tuple that fails leaves no trace: what its processing has changed is put back.
+    ``types``: Arrow's, of the fields ``names``. A tuple that fails leaves no trace: what its processing has changed is
+    put back.
     """
 
-    def __init__(self, names: tuple[str, ...], store: StateStore, positions: Mapping[tuple[str, str], tuple[int, ...]]):
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        types: tuple[pa.DataType, ...],
+        store: StateStore,
+        positions: Mapping[tuple[str, str], tuple[int, ...]],
+    ):
         self._names = names
+        self._types = types
         self._store = store
         self._positions = positions
         self._read: dict[tuple[Any, ...], KeyState] = {}
@@ -96,6 +107,7 @@ class KeyedStates:
         executors: Iterable[Any],
         bolt: str,
         names: tuple[str, ...],
+        types: tuple[pa.DataType, ...],
         store: StateStore,
         positions: Mapping[tuple[str, str], tuple[int, ...]],
     ) -> "list[KeyedStates]":
@@ -103,7 +115,7 @@ class KeyedStates:
         found = []
         for executor in executors:
             if executor.component == bolt:
-                executor.instance._pystorm_states = cls(names, store, positions)
+                executor.instance._pystorm_states = cls(names, types, store, positions)
                 found.append(executor.instance._pystorm_states)
         return found
 
@@ -140,10 +152,12 @@ class KeyedStates:
             )
         values = self._tup.values
         positions = self._positions[self._tup.component, self._tup.stream]
-        key = tuple(values[position] for position in positions)
+        key = tuple(_of_key(values[position]) for position in positions)
         state = self._read.get(key)
         if state is None:
             stored = self._store.get(key)
+            if stored is not None:
+                stored = tuple(map(_as_declared, stored, self._types))
             self._stored[key] = stored
             state = self._read[key] = KeyState(self._names, None if stored is None else tuple(map(_copied, stored)))
         self._touched = (state, {name: _copied(value) for name, value in state._values.items()})
@@ -161,6 +175,35 @@ class KeyedStates:
                 self._store.put(key, values)
         self._read.clear()
         self._stored.clear()
+
+
+_NAN = float("nan")
+
+
+def _of_key(value: Any) -> Any:
+    """Floats that Spark takes for one key are one key here: any NaN, and both zeros."""
+    if type(value) is not float:
+        return value
+    return _NAN if value != value else value + 0.0
+
+
+def _as_declared(value: Any, declared: pa.DataType) -> Any:
+    """A stored value as tuples have values of its type: times in UTC, structs and maps as dicts. Spark gives times of
+    the process's zone without one, and structs as rows."""
+    if value is None:
+        return None
+    if pa.types.is_timestamp(declared) and declared.tz is not None:
+        return value.astimezone(datetime.UTC)  # without a zone it is that of the process
+    if pa.types.is_list(declared) or pa.types.is_large_list(declared):
+        return [_as_declared(item, declared.value_type) for item in value]
+    if pa.types.is_map(declared):
+        items = value.items() if isinstance(value, Mapping) else value
+        return {_as_declared(k, declared.key_type): _as_declared(v, declared.item_type) for k, v in items}
+    if pa.types.is_struct(declared):
+        fields = list(declared)
+        values = [value.get(field.name) for field in fields] if isinstance(value, Mapping) else list(value)
+        return {field.name: _as_declared(item, field.type) for field, item in zip(fields, values, strict=True)}
+    return value
 
 
 _PLAIN = (int, str, float, bool, type(None), bytes)

@@ -166,14 +166,18 @@ def _across_the_cluster(
 ) -> "DataFrame":
     refuse_sources_own(asked, OF_OPERATORS, "an operator")
     plan, rows_of = _with_input(topology)
+    if known is None:
+        raise SchemaError(
+            "in a query function of a pipeline Spark tells no columns, which scope='cluster' needs between its stages: "
+            "use scope='task' behind a table that is partitioned as you need it. Given: scope='cluster'",
+            code="PYSTORM_SCHEMA_MISMATCH",
+        )
     cluster = Cluster.of(plan, asked, batch_id=batch_id)
     if not cluster.is_cut:
         return apply(df, topology, batch_id=batch_id, options=asked)
-    columns = columns_of(declared_schema(rows_of) if known is None else known, rows_of)
+    columns = columns_of(known, rows_of)
     use_this_python(df.sparkSession)
     selected = df.select(*map(_quoted, columns))
-    if known is None:
-        selected = with_schema(selected, declared_schema(rows_of))
     found = cluster.found
     first = first_of(cluster.sources, uuid.uuid4().hex, found.output_batch_rows, batch_id, found.dead_letter_path)
     between = CrossingRows.of(first.plan, found.output_batch_rows)

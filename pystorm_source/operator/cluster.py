@@ -19,7 +19,7 @@ from pystorm_source.options import SourceOptions, fields_of, parse
 from pystorm_source.plan import Plan
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import Finding, differs_when_run_again, lint_operator, names_limit, states_in_self
-from pystorm_source.plan.stages import Stage, cut
+from pystorm_source.plan.stages import Stage, cut, refuse_letters
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.crossing_rows import CrossingRows
 from pystorm_source.source.input_columns import types_of
@@ -70,7 +70,7 @@ class Cluster:
     def of(
         cls, plan: Plan, asked: Mapping[str, str], schema: "StructType | str | None" = None, batch_id: int | None = None
     ) -> "Cluster":
-        """Of a compiled topology, under these options. ``schema``: the user's.
+        """Of a compiled topology, under these options: of a source, or of one with an Input. ``schema``: the user's.
 
         Raises OptionError, SchemaError, or TopologyError if it cannot be cut.
         """
@@ -79,7 +79,8 @@ class Cluster:
         whole, _ = in_its_environment(whole, is_cut=True)
         if len(stages := cut(whole, ())) > 1:
             _refuse_what_is_lost(whole, found)
-            _refuse_limits_of_sources(stages[0].plan)
+            if input_of(whole) is None:
+                _refuse_limits_of_sources(stages[0].plan)
         rows = Rows(whole, found)
         stages = cut(whole, [(each.component.name, each.stream.name) for each in rows.streams])
         return cls(whole, found, stages, rows, _schema(rows, schema), batch_id)
@@ -91,9 +92,10 @@ class Cluster:
 
     @property
     def sources(self) -> Plan:
-        """The first stage. It has no rate limits: its tasks get their permits elsewhere than those of operators."""
+        """The first stage. That of a source has no rate limits: its tasks get their permits elsewhere than those of
+        operators."""
         plan = self.stages[0].plan
-        if not plan.options.limits:
+        if not plan.options.limits or input_of(self.plan) is not None:
             return plan
         return plan.configured({key: value for key, value in plan.config if key != "topology.rate.limit"})
 
@@ -206,12 +208,7 @@ def _refuse_what_is_lost(plan: Plan, found: SourceOptions) -> None:
             "leave it out with scope='cluster', or emit what you need. Given: 'true'",
             code="PYSTORM_OPTIONS_CONFLICT",
         )
-    if plan.options.dead_letter == "stream" and not found.dead_letter_path:
-        raise OptionError(
-            "with scope='cluster' each stage has dead letters of its own: have them written into files by "
-            "topology.dead.letter.path. Given: topology.dead.letter='stream'",
-            code="PYSTORM_OPTIONS_CONFLICT",
-        )
+    refuse_letters(plan, found.dead_letter_path)
 
 
 def _refuse_limits_of_sources(plan: Plan) -> None:

@@ -26,7 +26,7 @@ from pystorm_source.api.stateful_bolt import KeyedStates
 from pystorm_source.errors import NotSupportedError, OptionError
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan import ComponentPlan, Plan
-from pystorm_source.plan.stages import key_positions, state_stream
+from pystorm_source.plan.stages import key_positions, state_stream, state_types
 from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.interned import interned, pickled
@@ -50,7 +50,8 @@ _BUCKETS = "buckets"
 @dataclass(frozen=True)
 class KeyedPlan:
     """What travels into each task. ``entries``: in the order of their numbers; ``columns``: the names in rows of what
-    each takes. ``variable``: the state's name in Spark. ``key``, ``values``: its schemas. ``ttl_millis``: None for
+    each takes. ``variable``: the state's name in Spark. ``key``, ``values``: its schemas; ``types``:
+    Arrow's of the values. ``ttl_millis``: None for
     none."""
 
     operator: OperatorPlan
@@ -60,6 +61,7 @@ class KeyedPlan:
     variable: str
     key: StructType
     values: StructType
+    types: tuple[pa.DataType, ...]
     ttl_millis: int | None
     buckets: int
 
@@ -105,6 +107,7 @@ def _keyed_plan(crossing: Crossing, operator: OperatorPlan, bolt: ComponentPlan,
         "".join(letter if letter.isalnum() else "_" for letter in bolt.name),
         _key_schema(plan, bolt.name),
         StructType(values),
+        state_types(bolt),
         None if ttl is None else max(1, int(ttl * 1000)),
         buckets,
     )
@@ -237,7 +240,7 @@ def _rows(plan: KeyedPlan, kept: Any, rows: Iterator[Row]) -> Iterator[Row]:
         letters_kept(worker, operator.letters, operator.applied),
     ):
         lease(worker, place.run, operator.permits_from)
-        states = KeyedStates.of(worker.executors, plan.bolt, tuple(plan.values.names), store, positions)
+        states = KeyedStates.of(worker.executors, plan.bolt, tuple(plan.values.names), plan.types, store, positions)
         with fed(worker, _feeds(plan, rows), place, _NoReader()) as batches:
             for batch in batches:
                 for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):

@@ -23,11 +23,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from pystorm_source.api.input import Input
 from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
-from pystorm_source.errors import SchemaError, TopologyError
+from pystorm_source.errors import OptionError, SchemaError, TopologyError
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
+from pystorm_source.types.arrow import field_type
 
 WIDE = frozenset(("fields", "global", "all"))
 """Groupings that say which task gets a tuple, wherever it was emitted."""
@@ -89,6 +92,7 @@ def cut(plan: Plan, wanted: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
     declare its types.
     """
     _refuse_without_key(plan)
+    _refuse_keys_of_two_types(plan)
     level = stage_of_each(plan)
     _refuse_direct(plan, level)
     last = max(level.values())
@@ -136,24 +140,57 @@ def _leave_alone(level: dict[str, int], stateful: set[str]) -> bool:
     return False
 
 
+def _types_of_key(plan: Plan, edge: EdgePlan) -> tuple[pa.DataType | None, ...]:
+    stream = plan.component(edge.producer).stream(edge.stream)
+    types = []
+    for place in edge.positions:
+        ddl = stream.types[place]
+        types.append(None if ddl is None else field_type(ddl, f"field {stream.fields[place]!r} of {edge.producer}"))
+    return tuple(types)
+
+
+def _refuse_keys_of_two_types(plan: Plan) -> None:
+    """Raises SchemaError for a bolt whose inputs are grouped by as many fields of other types: Spark's hashes of equal
+    values of two types differ, so that they would not meet."""
+    for component in plan.components:
+        seen: dict[int, tuple[EdgePlan, tuple[pa.DataType | None, ...]]] = {}
+        for edge in plan.edges:
+            if edge.consumer != component.name or edge.grouping != "fields":
+                continue
+            types = _types_of_key(plan, edge)
+            first, others = seen.setdefault(len(types), (edge, types))
+            if types != others:
+                raise SchemaError(
+                    f"bolt {component.name!r} groups {first.producer}.{first.stream} and {edge.producer}.{edge.stream} "
+                    "by fields of different types, whose equal values Spark sends to different tasks: declare them "
+                    "with one type in `outputs`. Given: "
+                    f"{', '.join(map(str, others))} and {', '.join(map(str, types))}",
+                    code="PYSTORM_SCHEMA_MISMATCH",
+                )
+
+
 def _refuse_without_key(plan: Plan) -> None:
-    """Raises TopologyError for a bolt that keeps states and has no key, or keys of several types."""
+    """Raises TopologyError for a bolt that keeps states and has no key, or one that is no plain value."""
     for component in plan.components:
         if not issubclass(component.cls, StatefulBolt):
             continue
         keys = {}
         for edge in plan.edges:
             if edge.consumer == component.name:
-                stream = plan.component(edge.producer).stream(edge.stream)
-                types = tuple(stream.types[position] for position in edge.positions)
+                types = _types_of_key(plan, edge)
                 keys[f"{edge.producer}.{edge.stream} by {edge.grouping}"] = (edge.grouping, types)
+                nested = [each for each in types if each is not None and pa.types.is_nested(each)]
+                if nested:
+                    raise TopologyError(
+                        f"bolt {component.name!r} keeps a state for each key, and a key is made of plain values: group "
+                        f"by fields of other types. Given: {', '.join(map(str, nested))}",
+                        code="PYSTORM_CANNOT_BE_CUT",
+                    )
         if {grouping for grouping, _ in keys.values()} != {"fields"} or len(set(keys.values())) > 1:
             raise TopologyError(
                 f"bolt {component.name!r} keeps a state for each key: subscribe it to each of its inputs by "
-                "Grouping.fields, to keys of the same types. Given: "
-                + ", ".join(
-                    f"{name}{types if grouping == 'fields' else ''}" for name, (grouping, types) in keys.items()
-                ),
+                "Grouping.fields, by as many fields of the same types. Given: "
+                + ", ".join(f"{name} ({', '.join(map(str, types))})" for name, (_, types) in keys.items()),
                 code="PYSTORM_CANNOT_BE_CUT",
             )
 
@@ -251,13 +288,15 @@ def _stage(
 def _input_of(plan: Plan, entry: Entry, task: int) -> ComponentPlan:
     stream = plan.component(entry.origin.component).stream(entry.origin.stream)
     columns = [f"{name} {ddl}" for name, ddl in zip(stream.fields, stream.types, strict=True)]
-    # Dead letters of an Input are no open stream here: they leave by topology.dead.letter.path.
+    # Retries and dead letters are as the spouts above want them, if they agree.
+    spouts = [plan.component(name).options for name in sorted(plan.spouts_above[entry.origin.component])]
+    agree = spouts and all(options == spouts[0] for options in spouts)
     return ComponentPlan(
         name=entry.name,
         cls=Input,
         streams=(Stream(columns),),
         tasks=(task,),
-        options=plan.options,
+        options=spouts[0] if agree else plan.options,
         origin=(entry.origin.component, entry.origin.stream),
     )
 
@@ -270,10 +309,32 @@ def _free_name(wished: str, taken: set[str]) -> str:
     return name
 
 
+def refuse_letters(plan: Plan, path: str = "") -> None:
+    """Raises OptionError for dead letters as a stream: those of later stages would have no reader. ``path``: option
+    topology.dead.letter.path."""
+    for component in plan.components:
+        if not path and component.is_spout and component.options.dead_letter == "stream":
+            raise OptionError(
+                "with scope='cluster' each stage has dead letters of its own: have them written into files by "
+                "topology.dead.letter.path, or drop them. Given: topology.dead.letter='stream' of "
+                f"{component.name!r}",
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
+
+
 def state_stream(component: ComponentPlan) -> Stream:
     """The fields of a bolt's state, with their types."""
     (stream,) = Stream.all_of(component.cls.state_fields, given_by=component.name)  # type: ignore[attr-defined]
     return stream
+
+
+def state_types(component: ComponentPlan) -> tuple[pa.DataType, ...]:
+    """The Arrow types of those fields."""
+    stream = state_stream(component)
+    return tuple(
+        field_type(ddl or "", f"field {name!r} of the state of {component.name!r}")
+        for name, ddl in zip(stream.fields, stream.types, strict=True)
+    )
 
 
 def key_positions(plan: Plan, bolt: str) -> dict[tuple[str, str], tuple[int, ...]]:

@@ -13,6 +13,9 @@ from pystorm_source.worker.output import OutputPlan, ViewPlan
 
 NUMBER = "_pystorm_stream"
 """The column with the number of the row's stream, which is there if there are several."""
+OF_THE_SHUFFLE = ("_pystorm_entry", "_pystorm_at", "_pystorm_copy")
+"""Columns that a crossing adds for a while: the entry that a row goes to, what decides over its task, and both of each
+copy of a row."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def _place(columns: list[StructField], known: dict[tuple[str, DataType], int], f
     """The column of a field; a new one if none has its name and type."""
     data_type, nullable = parse_type(ddl, where)
     if (field, data_type) not in known:
-        taken = {column.name.lower() for column in columns} | {NUMBER}
+        taken = {column.name.lower() for column in columns} | {NUMBER, *OF_THE_SHUFFLE}
         name = field if field.lower() not in taken else f"{field}_{len(columns)}"
         while name.lower() in taken:
             name += "_"

@@ -8,17 +8,14 @@ import pyarrow as pa
 from pyspark.sql.types import StructField
 
 from pystorm_source.plan.stages import Entry, Stage, StreamOf
-from pystorm_source.source.crossing_rows import NUMBER, CrossingRows, refuse_unhashable
+from pystorm_source.source.crossing_rows import NUMBER, OF_THE_SHUFFLE, CrossingRows, refuse_unhashable
 from pystorm_source.stages.entry_feeds import EntryColumns
 from pystorm_source.stages.salts import salts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-TO = "_pystorm_entry"
-"""The column with the number of the entry that a row goes to, which is first if the next stage has several."""
-AT = "_pystorm_at"
-_COPY = "_pystorm_copy"
+TO, AT, _COPY = OF_THE_SHUFFLE
 
 
 @dataclass(frozen=True)

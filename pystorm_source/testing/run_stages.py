@@ -6,7 +6,16 @@ from typing import Any
 from cython_core.routing.stable_hash import hash_of
 from pystorm_source.api.stateful_bolt import KeyedStates
 from pystorm_source.plan import Plan
-from pystorm_source.plan.stages import Entry, Stage, StreamOf, cut, key_positions, state_stream
+from pystorm_source.plan.stages import (
+    Entry,
+    Stage,
+    StreamOf,
+    cut,
+    key_positions,
+    refuse_letters,
+    state_stream,
+    state_types,
+)
 from pystorm_source.testing.input_rows import with_rows_of
 from pystorm_source.testing.result import Result
 from pystorm_source.worker.local_run import Counts
@@ -21,6 +30,7 @@ def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool, Callable[[Work
     Raises as ``cut`` and ``run``.
     """
     __tracebackhide__ = True
+    refuse_letters(plan)
     streams = [(component.name, stream.name) for component in plan.components for stream in plan.streams_of(component)]
     whole = Result(plan, {stream: [] for stream in streams}, Counts())
     whole.attempts = 0
@@ -31,7 +41,7 @@ def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool, Callable[[Work
         kept = _Kept(stage) if stage.stateful is not None else None
         ended = []
         for each in _plans(stage, rows, tasks):
-            ended.append(run(each, number > 0, None if kept is None else kept.bind))
+            ended.append(_counted_at_origins(run(each, number > 0, None if kept is None else kept.bind), stage))
             if kept is not None and ended[-1].is_whole:
                 kept.flush()
         rows = {
@@ -53,6 +63,14 @@ def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool, Callable[[Work
     return whole
 
 
+def _counted_at_origins(result: Result, stage: Stage) -> Result:
+    """What became of tuples that have crossed a cut counts for the component that emitted them."""
+    for entry in stage.entries:
+        for counts in (result.failed, result.unsettled, result.retries, result.dead_letters, result.dropped):
+            counts[entry.origin.component] = counts.get(entry.origin.component, 0) + counts.get(entry.name, 0)
+    return result
+
+
 class _Kept:
     """The states of a stage's bolt, in a dict, in the place of Spark's state store."""
 
@@ -60,13 +78,14 @@ class _Kept:
         bolt: Any = stage.stateful
         self.bolt = bolt.name
         self.names = state_stream(bolt).fields
+        self._types = state_types(bolt)
         self.store: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._positions = key_positions(stage.plan, bolt.name)
         self._states: list[KeyedStates] = []
 
     def bind(self, worker: Worker) -> None:
         """To the bolt's tasks in a new worker."""
-        self._states = KeyedStates.of(worker.executors, self.bolt, self.names, self, self._positions)
+        self._states = KeyedStates.of(worker.executors, self.bolt, self.names, self._types, self, self._positions)
 
     def flush(self) -> None:
         """The worker has come to its end."""

@@ -10,6 +10,7 @@ class InputPlace:
     def __init__(self, prefix: str):
         self.prefix = prefix
         self.key_of: Callable[[int], str] | None = None
+        self.behind_cut = False  # rows come from a shuffle of ours: a task that is run again gets them in another order
         self._spout = self._partition = ""
         self._several = False
 
@@ -26,7 +27,7 @@ class InputPlace:
 
     def key(self, offset: int) -> str | None:
         """Of the input row at that offset; None if no single spout is read, or a spout that has no offsets."""
-        if self._several or not self._spout:
+        if self.behind_cut or self._several or not self._spout:
             return None
         if self.key_of is not None:
             return self.key_of(offset)

@@ -71,7 +71,6 @@ class Total(Topology):
     every = Sums.spec(inputs={sums: Grouping.GLOBAL})
 
 
-@pytest.mark.every_spark
 def test_behind_a_dataframe_a_key_is_in_one_task(spark):
     """Also if the topology begins with the shuffle, where no operator is needed before it."""
     df = spark.range(0, 1_000, 1, 4).selectExpr("id AS n", "string(id % 7) AS key", "id AS other")

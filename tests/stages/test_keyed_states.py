@@ -10,7 +10,7 @@ from pystorm_source import Grouping, Input, StatefulBolt, Topology, apply, await
 from pystorm_source.errors import OptionError
 from pystorm_source.source.spark_versions import keeps_states
 from tests.markers import is_first
-from tests.stages.test_stateful_bolt import Words
+from tests.stages.test_stateful_bolt import TypedStates, Words
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -121,6 +121,22 @@ def test_tuples_that_fail_count_once_and_bolts_behind_need_no_shuffle(spark, roc
     assert {row.user_map_key.word: row.user_map_value["count"] for row in state.collect()} == dict.fromkeys(
         each_once(200), 5
     )
+
+
+def test_states_come_back_as_tuples_have_their_values(spark, rocks_db, tmp_path):
+    """Times in UTC, structs and maps as dicts; every NaN is one key, and so are both zeros."""
+    rows = "(VALUES (0.0D, 1), (CAST('NaN' AS DOUBLE), 2), (-0.0D, 3), (CAST('NaN' AS DOUBLE), 4)) AS t(key, n)"
+    one = spark.sql(f"SELECT key, TIMESTAMP '2024-07-01 03:00:00' AS at FROM {rows}").coalesce(1)
+    for _ in range(2):
+        one.write.mode("append").parquet(str(tmp_path / "in"))
+    source = spark.readStream.schema("key double, at timestamp").option("maxFilesPerTrigger", 1)
+    stream = apply(source.parquet(str(tmp_path / "in")), TypedStates, scope="cluster")
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    await_query(writer.trigger(availableNow=True).start(str(tmp_path / "out")), exits=False)
+    found = sorted(row.kept for row in spark.read.parquet(str(tmp_path / "out")).collect())
+    at = "2024-07-01 03:00:00+00:00"
+    kept = [f"{n} {at} {n} {at} {{'a': {n}}}" for n in (1, 2, 3)]
+    assert found == sorted(2 * ["None None None None", *kept])
 
 
 def test_another_number_of_buckets_is_refused(spark, rocks_db, tmp_path):

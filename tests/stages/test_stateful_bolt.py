@@ -1,11 +1,14 @@
 """Bolts that keep a state for each key, without Spark."""
 
+import datetime
+
 import pytest
 
-from pystorm_source import Bolt, Grouping, Input, StatefulBolt, Topology
-from pystorm_source.errors import ArgumentError, SchemaError, TopologyError
+from pystorm_source import Bolt, Grouping, Hopeless, Input, StatefulBolt, Topology
+from pystorm_source.errors import ArgumentError, OptionError, SchemaError, TopologyError
 from pystorm_source.plan import compile_plan
 from pystorm_source.plan.stages import cut
+from pystorm_source.spouts import MemorySpout
 from pystorm_source.testing import run_topology
 
 
@@ -106,6 +109,78 @@ def test_a_key_that_is_cleared_is_forgotten():
         forget = Forget.spec(inputs={rows: Grouping.fields("n")})
 
     assert sorted(key for (key,) in run_topology(Forgets, rows=ROWS, scope="cluster").states["forget"]) == [*range(91)]
+
+
+class Typed(StatefulBolt):
+    """Keeps what a tuple had, and says of which types it is when it comes again."""
+
+    outputs = ["key double", "kept string"]
+    state_fields = ["count long", "at timestamp", "both struct<x: long, at: timestamp>", "by map<string, long>"]
+
+    def process(self, tup):
+        state = self.state
+        both = state.both and f"{state.both['x']} {state.both['at']}"
+        kept = f"{state.count} {state.at} {both} {state.by}"
+        state.count = (state.count or 0) + 1
+        state.at = tup.values.at
+        state.both = {"x": state.count, "at": tup.values.at}
+        state.by = {"a": state.count}
+        self.emit([tup.values.key, kept])
+
+
+class TypedStates(Topology):
+    rows = Input.spec(["key double", "at timestamp"])
+    typed = Typed.spec(inputs={rows: Grouping.fields("key")})
+
+
+AT = datetime.datetime(2024, 7, 1, 3, 0, tzinfo=datetime.UTC)
+
+
+def test_floats_that_spark_takes_for_one_key_are_one_key():
+    rows = [(0.0, AT), (-0.0, AT), (float("nan"), AT), (float("nan"), AT), (float("-nan"), AT)]
+    states = run_topology(TypedStates, rows=rows, scope="cluster", tasks=3).states["typed"]
+    assert sorted(state["count"] for state in states.values()) == [2, 3]
+    assert all(state["at"] == AT and state["both"]["at"] == AT for state in states.values())
+
+
+def test_keys_that_do_not_meet_are_refused():
+    class Apart(Topology):
+        ints = MemorySpout.spec(fields=["k int"], rows=[[1]])
+        longs = MemorySpout.spec(fields=["k long"], rows=[[1]])
+        join = Fails.spec(inputs={ints: Grouping.fields("k"), longs: Grouping.fields("k")})
+
+    with pytest.raises(SchemaError, match="fields of different types.*int32 and int64"):
+        run_topology(Apart, scope="cluster")
+
+    class Listed(Topology):
+        rows = Input.spec(["word array<string>", "n long"])
+        count = Count.spec(inputs={rows: Grouping.fields("word")})
+
+    with pytest.raises(TopologyError, match="a key is made of plain values"):
+        run_topology(Listed, rows=[[["a"], 1]], scope="cluster")
+
+
+def test_dead_letters_as_a_stream_are_refused_as_on_spark_and_others_count_for_their_component():
+    class Letters(Topology):
+        words = MemorySpout.spec(fields=["word string", "n long"], rows=ROWS, config={"topology.dead.letter": "stream"})
+        count = Count.spec(inputs={words: Grouping.fields("word")})
+
+    with pytest.raises(OptionError, match=r"topology\.dead\.letter\.path"):
+        run_topology(Letters, scope="cluster")
+
+    class Never(Bolt):
+        outputs = []
+        exit_on_exception = False
+
+        def process(self, tup):
+            raise Hopeless("never")
+
+    class Dropped(Topology):
+        words = MemorySpout.spec(fields=["word string", "n long"], rows=ROWS, config={"topology.dead.letter": "drop"})
+        never = Never.spec(inputs={words: Grouping.fields("word")})
+
+    result = run_topology(Dropped, scope="cluster")
+    assert result.dead_letters["words"] == result.dropped["words"] == 100
 
 
 def with_bolt(cls, grouping):

@@ -92,6 +92,7 @@ def fed(
     """The rows that the worker makes of what the feeds, by Input, give. At the end of the block the reader's thread has
     ended. ``key_of``: the user's own key of an input row."""
     worker.place.prefix, worker.place.key_of = place.keys, key_of
+    worker.place.behind_cut = any(spout.origin is not None for spout in worker.plan.spouts)
     for component, feed in feeds.items():
         spout_of(worker, component).instance._pystorm_feed = feed
     try:
