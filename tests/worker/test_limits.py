@@ -146,7 +146,7 @@ def test_a_breaker_opens_and_closes_by_itself(base, scheduler):
     early = [time for time in times if time < 30]
     assert len(early) <= 14, early  # ten, and after 4, 12, 28 s
     assert 28 < clock.now
-    # Between threads a manual clock goes on while another thread has not taken its wake-up: how late it is says nothing.
+    # Between threads a manual clock goes on while another thread has not taken its wake-up: its time says nothing.
     assert scheduler == "threads" or clock.now < 70
 
 
