@@ -20,6 +20,7 @@ from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from pystorm_source.api import Grouping, Input, StatefulBolt, Topology, Tuple
 from pystorm_source.operator.apply import apply
+from pystorm_source.operator.keyed import PROVIDER, ROCKS_DB
 from pystorm_source.source.spark_versions import keeps_states, transform_with_state
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ else:
 KEYS, QUICK_KEYS = 2_000, 20
 BATCHES = 4
 ASKED = {1: (1.0, 1.2), 10: (2.0, 1.2), 30: (3.0, 1.2)}
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 class Count(StatefulBolt):

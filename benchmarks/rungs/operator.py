@@ -28,6 +28,7 @@ import pyspark
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
+from benchmarks.harness.written import rates_in_turn
 from pystorm_source.api import ArrowBolt, AsyncBolt, Bolt, Input, Topology, Tuple
 from pystorm_source.operator.apply import apply
 from pystorm_source.source.spark_versions import map_in_arrow
@@ -206,15 +207,9 @@ def run(settings: Settings) -> Iterator[Record]:
 
 
 def _case(settings: Settings, spark: Any, name: str, made: Callable[[Any], Any], count: int, peers: Any) -> Any:
-    sides = (("ours", made), *((peer, theirs) for peer, theirs, _ in peers if settings.peers))
-    seen: dict[str, list[float]] = {side: [] for side, _ in sides}
-    for number in range(1 + settings.runs_of(5)):
-        for side, query in sides:
-            frame = query(spark.range(0, count, 1, PARTITIONS))
-            began = time.perf_counter()
-            frame.write.format("noop").mode("overwrite").save()
-            if number > 0:
-                seen[side].append(count / (time.perf_counter() - began))
+    sides = {"ours": made} | {peer: theirs for peer, theirs, _ in peers if settings.peers}
+    queries = {side: lambda query=query: query(spark.range(0, count, 1, PARTITIONS)) for side, query in sides.items()}
+    seen = rates_in_turn(count, settings.runs_of(5), queries)
     for peer, theirs, asked in peers if settings.peers else [(peers[0][0], made, None)]:
         found = theirs(spark.range(0, 1_000, 1, PARTITIONS)).selectExpr("count(*)", "sum(twice)").first()
         if tuple(found) != (1_000, 999_000):

@@ -9,9 +9,9 @@
 Two partitions into the ``noop`` sink; the sides alternate in one session.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ import pyspark
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
+from benchmarks.harness.written import rates_in_turn
 from pystorm_source.api import ArrowBolt, BatchingBolt, Bolt, Grouping, PartitionedSpout, Topology, Tuple
 from pystorm_source.operator.read import read
 from pystorm_source.source.spark_versions import map_in_arrow
@@ -162,15 +163,9 @@ def run(settings: Settings) -> Iterator[Record]:
 
 
 def _case(settings: Settings, spark: Any, name: str, made: Callable[[Any, int], Any], rows: int, peers: Any) -> Any:
-    sides = (("ours", made), *((peer, theirs) for peer, theirs, _ in peers if settings.peers))
-    seen: dict[str, list[float]] = {side: [] for side, _ in sides}
-    for number in range(1 + settings.runs_of(5)):
-        for side, query in sides:
-            frame = query(spark, rows)
-            began = time.perf_counter()
-            frame.write.format("noop").mode("overwrite").save()
-            if number > 0:
-                seen[side].append(PARTITIONS * rows / (time.perf_counter() - began))
+    sides = {"ours": made} | {peer: theirs for peer, theirs, _ in peers if settings.peers}
+    queries = {side: partial(query, spark, rows) for side, query in sides.items()}
+    seen = rates_in_turn(PARTITIONS * rows, settings.runs_of(5), queries)
     expected = made(spark, 10_000).selectExpr("count(*)", "sum(n)").first()
     for peer, theirs, asked in peers if settings.peers else [(peers[0][0], made, None)]:
         found = theirs(spark, 10_000).selectExpr("count(*)", "sum(n)").first()

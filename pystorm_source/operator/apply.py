@@ -1,6 +1,5 @@
 """The driver's side of an operator: plan, columns and schema, then Spark's ``mapInArrow``."""
 
-import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, OptionError, SchemaError, TopologyError, given
-from pystorm_source.operator.cluster import Cluster, first_of, scope_of, with_plan
+from pystorm_source.operator.cluster import Cluster, first_of, scope_of, warn_once, with_plan
 from pystorm_source.operator.kept_columns import Keep
 from pystorm_source.operator.permits import permits_of
 from pystorm_source.operator.report_column import observed, with_column
@@ -19,21 +18,15 @@ from pystorm_source.options import SourceOptions, parse
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import lint_operator
-from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.crossing_rows import CrossingRows
 from pystorm_source.source.input_columns import columns_of, declared_schema, places_of, refuse_sources_own, types_of
-from pystorm_source.source.interned import pickled
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
-from pystorm_source.source.spark_versions import arrow_schema, is_shuffled, map_in_arrow, schema_of, with_schema
+from pystorm_source.source.spark_versions import arrow_schema, is_shuffled, map_in_arrow, quoted, schema_of, with_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
-
-logger = logging.getLogger("pystorm.operator")
-
-_said: set[str] = set()
 
 OF_OPERATORS = (
     "config",
@@ -132,13 +125,9 @@ def apply(
     columns, operator, schema = operator_of(known, topology, asked, keep, key, batch_id)
     if counts:
         operator, schema = replace(operator, counted=arrow_schema(schema)), with_column(schema)
-    _advise(operator.plan, df, bool(key))
+    warn_once(lint_operator(operator.plan, is_shuffled(df), bool(key)))
     operator = replace(operator, permits_from=permits_of(operator.plan, df.sparkSession, parse(SourceOptions, asked)))
-    try:
-        function = task_function(operator)
-    except Exception:
-        check_picklable(operator.plan, pickled)
-        raise
+    function = task_function(operator)
     use_this_python(df.sparkSession)
     selected = df.select(*columns)
     if known is None:
@@ -177,7 +166,7 @@ def _across_the_cluster(
         return apply(df, topology, batch_id=batch_id, options=asked)
     columns = columns_of(known, rows_of)
     use_this_python(df.sparkSession)
-    selected = df.select(*map(_quoted, columns))
+    selected = df.select(*map(quoted, columns))
     found = cluster.found
     first = first_of(cluster.sources, uuid.uuid4().hex, found.output_batch_rows, batch_id, found.dead_letter_path)
     between = CrossingRows.of(first.plan, found.output_batch_rows)
@@ -211,16 +200,16 @@ def operator_of(
     rows = Rows(plan, found)
     schema = rows.schema()
     output = rows.output(schema)
-    inputs = [] if any_columns else list(map(_quoted, columns_of(given_schema, rows_of)))
-    kept = list(map(_quoted, _kept_names(keep, given_schema.names, schema.names)))
-    keys = list(map(_quoted, _named("key", key, given_schema.names)))
+    inputs = [] if any_columns else list(map(quoted, columns_of(given_schema, rows_of)))
+    kept = list(map(quoted, _kept_names(keep, given_schema.names, schema.names)))
+    keys = list(map(quoted, _named("key", key, given_schema.names)))
     columns = list(dict.fromkeys([*inputs, *kept, *keys]))
     places = None
     if kept or keys:
         _refuse_without_trees(plan)
         places = Keep(*(tuple(map(columns.index, names)) for names in (kept, inputs, keys)))
         output = places.output(output)
-        fields = {_quoted(field.name): field for field in given_schema}
+        fields = {quoted(field.name): field for field in given_schema}
         schema = StructType([*(fields[name] for name in kept), *schema])
     letters = found.dead_letter_path
     operator = OperatorPlan(plan, output, rows_of.name, types_of(rows_of), uuid.uuid4().hex, batch_id, places, letters)
@@ -260,18 +249,6 @@ def _with_input(topology: type[Topology] | str) -> tuple[Plan, Any]:
             code="PYSTORM_INVALID_TOPOLOGY",
         )
     return plan, rows_of
-
-
-def _advise(plan: Plan, df: "DataFrame", has_key: bool) -> None:
-    """Warns of what runs, but may not do what the user expects: once for each topology in this process."""
-    for finding in lint_operator(plan, is_shuffled(df), has_key):
-        if str(finding) not in _said:
-            _said.add(str(finding))
-            logger.warning("%s", finding)
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _kept_names(keep: str | Sequence[str], have: list[str], own: list[str]) -> list[str]:

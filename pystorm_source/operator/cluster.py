@@ -20,11 +20,9 @@ from pystorm_source.plan import Plan
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import Finding, differs_when_run_again, lint_operator, names_limit, states_in_self
 from pystorm_source.plan.stages import Stage, cut, refuse_letters
-from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.crossing_rows import CrossingRows
 from pystorm_source.source.input_columns import types_of
-from pystorm_source.source.interned import pickled
-from pystorm_source.source.register import columns_of, use_this_python
+from pystorm_source.source.register import columns_of
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import map_in_arrow
@@ -108,10 +106,9 @@ class Cluster:
         """The rows of the last stage. ``df``: those of the first."""
         if not self.is_cut:
             return df
-        use_this_python(df.sparkSession)
         if not _compares_rows(df.sparkSession):
             for stage in self.stages[:-1]:
-                _warn(differs_when_run_again(stage.plan))
+                warn_once(differs_when_run_again(stage.plan))
         partitions = self.plan.options.stage_partitions or _cores(df.sparkSession)
         applied = uuid.uuid4().hex
         before = self.stages[0]
@@ -139,25 +136,17 @@ class Cluster:
             views.append(replace(view, component=component, stream=stream, shown=(view.component, view.stream)))
         return replace(output, views=tuple(views)), self.schema
 
-    def __str__(self) -> str:
-        return "\n".join(str(stage) for stage in self.stages)
-
 
 def with_plan(df: "DataFrame", operator: OperatorPlan, schema: StructType, found: SourceOptions) -> "DataFrame":
     """The rows of an operator over the columns that it takes, in their order. Raises TopologyError for a component that
     does not pickle, and as ``permits_of``."""
-    _warn([*lint_operator(operator.plan, is_shuffled=True, has_key=False), *states_in_self(operator.plan)])
+    warn_once([*lint_operator(operator.plan, is_shuffled=True, has_key=False), *states_in_self(operator.plan)])
     operator = replace(operator, permits_from=permits_of(operator.plan, df.sparkSession, found))
-    try:
-        function = task_function(operator)
-    except Exception:
-        check_picklable(operator.plan, pickled)
-        raise
-    return map_in_arrow(df, function, schema)
+    return map_in_arrow(df, task_function(operator), schema)
 
 
-def _warn(findings: Iterable[Finding]) -> None:
-    """Once for each in this process."""
+def warn_once(findings: Iterable[Finding]) -> None:
+    """Warns of what runs, but may not do what the user expects: once for each finding in this process."""
     for finding in findings:
         if str(finding) not in _said:
             _said.add(str(finding))

@@ -27,9 +27,8 @@ from pystorm_source.errors import NotSupportedError, OptionError
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan import ComponentPlan, Plan
 from pystorm_source.plan.stages import key_positions, state_stream, state_types
-from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.ddl import parse_type
-from pystorm_source.source.interned import interned, pickled
+from pystorm_source.source.interned import interned, pickled_with
 from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.spark_versions import keeps_states, transform_with_state
@@ -42,8 +41,8 @@ from pystorm_source.worker import warm
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-_ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _BUCKETS = "buckets"
 
 
@@ -82,12 +81,7 @@ def keyed(df: "DataFrame", crossing: Crossing, operator: OperatorPlan, schema: S
     bucketed = placed.withColumn(AT, F.pmod(F.col(AT), F.lit(buckets)))
     made = _keyed_plan(crossing, replace(operator, entries=()), bolt, plan, buckets)
     mode = "None" if made.ttl_millis is None else "ProcessingTime"
-    try:
-        travels = pickled(made)
-    except Exception:
-        check_picklable(plan, pickled)
-        raise
-    return transform_with_state(bucketed, AT, KeyedProcessor(travels), schema, mode)
+    return transform_with_state(bucketed, AT, KeyedProcessor(pickled_with(plan, made)), schema, mode)
 
 
 def _keyed_plan(crossing: Crossing, operator: OperatorPlan, bolt: ComponentPlan, plan: Plan, buckets: int) -> KeyedPlan:
@@ -139,11 +133,11 @@ def _refuse_without_states(df: "DataFrame") -> None:
             "Given: none",
             code="PYSTORM_PACKAGE_MISSING",
         ) from None
-    provider = df.sparkSession.conf.get(_PROVIDER) or ""
+    provider = df.sparkSession.conf.get(PROVIDER) or ""
     if df.isStreaming and "RocksDB" not in provider:
         raise OptionError(
             "Spark keeps the state of a StatefulBolt in RocksDB alone: before the query starts call "
-            f"spark.conf.set({_PROVIDER!r}, {_ROCKS_DB!r}). Given: {provider!r}",
+            f"spark.conf.set({PROVIDER!r}, {ROCKS_DB!r}). Given: {provider!r}",
             code="PYSTORM_INVALID_CONFIG",
         )
 

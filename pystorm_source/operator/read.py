@@ -1,6 +1,6 @@
 """Reads a topology: its sources, and behind each cut of ``scope="cluster"`` an operator."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pystorm_source.api.topology import Topology
@@ -15,6 +15,7 @@ from pystorm_source.source.register import (
     planned,
     registered,
 )
+from pystorm_source.source.request import ReadRequest
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -72,20 +73,7 @@ def read_stream(
         2
     """
     check_order(spark, topology, "read_stream")
-    plan, name = planned(topology)
-    refuse_input(plan)
-    texts = option_texts(keywords, options or {})
-    if scope_of(scope) == "cluster":
-        cluster = Cluster.of(plan, texts, schema)
-        if cluster.is_cut:
-            plan, name, texts, schema = cluster.sources, f"{name}_sources", cluster.options_of_sources(texts), None
-    else:
-        cluster = None
-    if is_ours_to_check(spark, texts):
-        checked(spark, plan, name, texts, schema).check_streaming()
-    name = registered(spark, plan, name)  # Order: errors of pickling come before anything is asked of the session
-    df = loaded(spark.readStream.format(name), schema, texts)
-    return df if cluster is None else cluster.behind_sources(df)
+    return _read(spark, topology, "readStream", ReadRequest.check_streaming, scope, schema, keywords, options)
 
 
 def read(
@@ -126,17 +114,28 @@ def read(
         ['cow', 'dog']
     """
     check_order(spark, topology, "read")
+    return _read(spark, topology, "read", ReadRequest.check_batch, scope, schema, keywords, options)
+
+
+def _read(
+    spark: "SparkSession",
+    topology: type[Topology] | str,
+    door: str,
+    check: Callable[[ReadRequest], None],
+    scope: str,
+    schema: "StructType | str | None",
+    keywords: Mapping[str, Any],
+    options: Mapping[str, Any] | None,
+) -> "DataFrame":
+    """``door``: the session's attribute that reads. ``check``: refuses options that it does not take."""
     plan, name = planned(topology)
     refuse_input(plan)
     texts = option_texts(keywords, options or {})
-    if scope_of(scope) == "cluster":
-        cluster = Cluster.of(plan, texts, schema)
-        if cluster.is_cut:
-            plan, name, texts, schema = cluster.sources, f"{name}_sources", cluster.options_of_sources(texts), None
-    else:
-        cluster = None
+    cluster = Cluster.of(plan, texts, schema) if scope_of(scope) == "cluster" else None
+    if cluster is not None and cluster.is_cut:
+        plan, name, texts, schema = cluster.sources, f"{name}_sources", cluster.options_of_sources(texts), None
     if is_ours_to_check(spark, texts):
-        checked(spark, plan, name, texts, schema).check_batch()
+        check(checked(spark, plan, name, texts, schema))
     name = registered(spark, plan, name)  # Order: errors of pickling come before anything is asked of the session
-    df = loaded(spark.read.format(name), schema, texts)
+    df = loaded(getattr(spark, door).format(name), schema, texts)
     return df if cluster is None else cluster.behind_sources(df)

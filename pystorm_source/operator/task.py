@@ -13,7 +13,7 @@ from pystorm_source.operator.kept_columns import Keep, KeptColumns
 from pystorm_source.operator.report_column import MOST_REPORT, OPERATOR, with_report
 from pystorm_source.plan.lint import runs_again
 from pystorm_source.plan.plan import Plan
-from pystorm_source.source.interned import interned, pickled
+from pystorm_source.source.interned import interned, pickled_with
 from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.reports.task_report import RangeReport, encode
@@ -57,8 +57,9 @@ class OperatorPlan:
 
 
 def task_function(operator: OperatorPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that Spark calls with the batches of each partition. Raises the errors of pickling."""
-    made = pickled(operator)
+    """The function that Spark calls with the batches of each partition. Raises as
+    ``pickled_with``."""
+    made = pickled_with(operator.plan, operator)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return run_task(made, batches)

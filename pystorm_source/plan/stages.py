@@ -60,14 +60,17 @@ class Entry:
 
 @dataclass(frozen=True)
 class Stage:
-    """``plan``: what runs in a task of it. ``entries``: empty for stage 0, whose spouts read. ``leaving``: what leaves
-    it, in the order of its numbers. ``carriers``: (stream that leaves, component and stream of ``plan`` with its
-    rows)."""
+    """``plan``: what runs in a task of it. ``entries``: empty for stage 0, whose spouts read. ``carriers``: (stream
+    that leaves, component and stream of ``plan`` with its rows), in the order of their numbers."""
 
     plan: Plan
     entries: tuple[Entry, ...]
-    leaving: tuple[StreamOf, ...]
     carriers: tuple[tuple[StreamOf, StreamOf], ...]
+
+    @property
+    def leaving(self) -> tuple[StreamOf, ...]:
+        """The streams that leave, in the order of their numbers."""
+        return tuple(stream for stream, _ in self.carriers)
 
     @property
     def stateful(self) -> ComponentPlan | None:
@@ -282,7 +285,7 @@ def _stage(
         edges=tuple(edges),
         leaving=None if is_last else tuple((carrier.component, carrier.stream) for _, carrier in carriers),
     )
-    return Stage(own_plan, tuple(entries.values()), tuple(leaving), tuple(carriers))
+    return Stage(own_plan, tuple(entries.values()), tuple(carriers))
 
 
 def _input_of(plan: Plan, entry: Entry, task: int) -> ComponentPlan:

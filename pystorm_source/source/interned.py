@@ -13,6 +13,8 @@ from typing import Any
 from pyspark import cloudpickle
 
 from pystorm_source.errors import UsageError, said
+from pystorm_source.plan import Plan
+from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.cached_functions import travel_by_value
 from pystorm_source.user_frames import trim, users_line
 
@@ -27,6 +29,16 @@ def pickled(value: Any) -> bytes:
     """``value`` for ``interned``. Classes of a notebook or script go along by value. Raises the errors of pickling."""
     made: bytes = cloudpickle.dumps(value)
     return made
+
+
+def pickled_with(plan: Plan, value: Any) -> bytes:
+    """As ``pickled``, of what has the plan in it. Raises TopologyError for a component that does not pickle: Spark
+    would name the type alone."""
+    try:
+        return pickled(value)
+    except Exception:
+        check_picklable(plan, pickled)
+        raise
 
 
 @functools.lru_cache(maxsize=MOST_KEPT)

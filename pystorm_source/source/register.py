@@ -12,10 +12,9 @@ from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, T
 from pystorm_source.options import shown
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
-from pystorm_source.plan.unpicklable import check_picklable
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
-from pystorm_source.source.interned import interned, pickled
+from pystorm_source.source.interned import interned, pickled_with
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.sink.request import SinkRequest
 from pystorm_source.source.worker_python import ensure_worker_python, is_default_python, quick_python
@@ -171,17 +170,8 @@ def _source_of(plan: Plan, name: str) -> type[PystormDataSource]:
     return type(
         f"PystormDataSource_{name}",
         (_Registered,),
-        {"format_name": name, "plan": _TravellingPlan(_pickled(plan)), "__module__": __name__},
+        {"format_name": name, "plan": _TravellingPlan(pickled_with(plan, plan)), "__module__": __name__},
     )
-
-
-def _pickled(plan: Plan) -> bytes:
-    """Raises TopologyError for a component that does not pickle: Spark would name the type alone."""
-    try:
-        return pickled(plan)
-    except Exception:
-        check_picklable(plan, pickled)
-        raise
 
 
 class _TravellingPlan:

@@ -39,6 +39,7 @@ __all__ = [
     "is_shuffled",
     "keeps_states",
     "map_in_arrow",
+    "quoted",
     "schema_of",
     "transform_with_state",
     "with_schema",
@@ -119,12 +120,23 @@ def map_in_arrow(
     if not hasattr(df, "_jdf"):  # Spark Connect, whose client has pandas
         return df.mapInArrow(function, schema)
     from pyspark.sql import DataFrame
-    from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType
 
-    made = UserDefinedFunction(function, returnType=schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
-    column = made(*(df[f"`{name.replace('`', '``')}`"] for name in df.columns))
+    column = _of_all_columns(df, function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     return DataFrame(df._jdf.mapInArrow(column._jc, False, None), df.sparkSession)
+
+
+def _of_all_columns(df: "DataFrame", function: Any, schema: StructType | str, kind: int) -> Any:
+    """The column that a function of Python makes of all columns, made without ``pandas_udf``. ``kind``: PySpark's
+    evaluation type."""
+    from pyspark.sql.udf import UserDefinedFunction
+
+    return UserDefinedFunction(function, returnType=schema, evalType=kind)(*(df[quoted(name)] for name in df.columns))
+
+
+def quoted(name: str) -> str:
+    """The name of a column, for Spark to take it as it is."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def keeps_states() -> bool:
@@ -143,13 +155,10 @@ def transform_with_state(df: "DataFrame", key: str, processor: Any, schema: Stru
         return grouped.transformWithState(processor, schema, "Append", time_mode)
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasUdfUtils
-    from pyspark.sql.udf import UserDefinedFunction
     from pyspark.util import PythonEvalType
 
-    function: Any = TransformWithStateInPandasUdfUtils(processor, time_mode).transformWithStateUDF
-    kind = PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_UDF
-    made = UserDefinedFunction(function, returnType=schema, evalType=kind)
-    column = made(*(df[f"`{name.replace('`', '``')}`"] for name in df.columns))
+    function = TransformWithStateInPandasUdfUtils(processor, time_mode).transformWithStateUDF
+    column = _of_all_columns(df, function, schema, PythonEvalType.SQL_TRANSFORM_WITH_STATE_PYTHON_ROW_UDF)
     session: Any = df.sparkSession
     java_schema = session._jsparkSession.parseDataType(schema.json())
     return DataFrame(

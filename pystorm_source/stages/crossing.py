@@ -1,14 +1,13 @@
 """The DataFrame between two stages: each row goes to the task, or to the tasks, that its groupings name."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyspark.sql.types import StructField
+from pyspark.sql.types import StructField, StructType
 
 from pystorm_source.plan.stages import Entry, Stage, StreamOf
 from pystorm_source.source.crossing_rows import NUMBER, OF_THE_SHUFFLE, CrossingRows, refuse_unhashable
+from pystorm_source.source.spark_versions import arrow_schema, quoted
 from pystorm_source.stages.entry_feeds import EntryColumns
 from pystorm_source.stages.salts import salts
 
@@ -45,14 +44,12 @@ class Crossing:
         targets = [self._targets(number) for number in range(len(self.leaving))]
         only = targets[0][0][1] if len(targets) == 1 and len(targets[0]) == 1 else None
         if only is not None and only.placing != "all":
-            names = [self.rows.columns[place].name for place in self.rows.places[0]]
-            selected = df.select(*map(_column, names))
+            selected = df.select(*map(_column, self.rows.names(0)))
             if self.stays:
                 return selected
             if only.placing == "global":
                 return selected.repartition(1)
-            keys = names if only.placing == "row" else [names[position] for position in only.positions]
-            return selected.repartition(self.tasks, *map(_column, self._hashed(0, only, keys)))
+            return selected.repartition(self.tasks, *map(_column, self._hashed(0, only)))
         placed = self.placed(df)
         return (placed if self.stays else placed.repartition(self.tasks, _column(AT))).drop(AT)
 
@@ -61,7 +58,7 @@ class Crossing:
         several = len(self.stage.entries) > 1
         kept = self._kept()
         place_of = {column.name: place + several for place, column in enumerate(kept)}
-        types = {column.name: field.type for column, field in zip(kept, _arrow(kept), strict=True)}
+        types = {column.name: field.type for column, field in zip(kept, arrow_schema(StructType(kept)), strict=True)}
         found = []
         for entry in self.stage.entries:
             names = self.columns_of(entry.name)
@@ -117,16 +114,15 @@ class Crossing:
             return F.array(*(one(F.lit(salt)) for salt in salts(self.tasks)))
         if entry.placing == "global":
             return F.array(one(F.lit(0)))
-        names = self.rows.names(number)
-        keys = names if entry.placing == "row" else [names[position] for position in entry.positions]
-        hashed = self._hashed(number, entry, keys)
+        hashed = self._hashed(number, entry)
         return F.array(one(F.hash(*map(_column, hashed)) if hashed else F.lit(0)))
 
-    def _hashed(self, number: int, entry: Entry, names: list[str]) -> list[str]:
+    def _hashed(self, number: int, entry: Entry) -> list[str]:
         """The columns that place a row. Those that Spark cannot hash are no key, and else are left out."""
+        names = self.rows.names(number)
         if entry.placing == "fields":
             refuse_unhashable(self.rows, number, entry.positions, str(entry.origin))
-            return names
+            return [names[position] for position in entry.positions]
         types = {column.name: column.dataType.simpleString() for column in self.rows.columns}
         return [name for name in names if "map<" not in types[name]]
 
@@ -134,12 +130,4 @@ class Crossing:
 def _column(name: str) -> "Column":
     from pyspark.sql import functions as F
 
-    return F.col(f"`{name.replace('`', '``')}`")
-
-
-def _arrow(columns: Sequence[StructField]) -> pa.Schema:
-    from pyspark.sql.types import StructType
-
-    from pystorm_source.source.spark_versions import arrow_schema
-
-    return arrow_schema(StructType(list(columns)))
+    return F.col(quoted(name))

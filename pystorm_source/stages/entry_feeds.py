@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pystorm_source.api.input import NOTHING_NOW
+from pystorm_source.source.task.input_feed import as_declared
 from pystorm_source.source.task.read_ahead import MOST_ROWS, ReadAhead
 
 
@@ -24,11 +25,7 @@ class EntryColumns(NamedTuple):
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Its columns of a batch."""
-        arrays = [
-            array if wanted is None or array.type == wanted else array.cast(wanted)
-            for array, (_, wanted) in zip((batch.column(place) for place in self.places), self.columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in self.columns])
+        return as_declared((batch.column(place) for place in self.places), self.columns)
 
 
 class EntryFeed:
@@ -55,8 +52,6 @@ class EntryFeeds:
         self._waiting: list[deque[pa.RecordBatch]] = [deque() for _ in entries]
         self._waits = 0
         self._ended = False
-        self.rows = 0
-        """Given to Inputs so far."""
 
     def start(self) -> None:
         """Begins to read."""
@@ -89,7 +84,6 @@ class EntryFeeds:
                     self._sort(batch)
             taken = own.popleft()
             self._waits -= taken.num_rows
-            self.rows += taken.num_rows
             return taken
 
     def _sort(self, batch: pa.RecordBatch) -> None:

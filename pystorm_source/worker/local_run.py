@@ -191,10 +191,7 @@ class LocalRun:
         while True:
             warm = self._take(task)
             try:
-                made = []
-                for batch in warm.worker.run_round(ranges, deadline, until_idle, task.listens_to):
-                    if self._left_rows is not None:
-                        made.append(batch)
+                made = list(warm.worker.run_round(ranges, deadline, until_idle, task.listens_to))
                 if self._left_rows is not None:
                     self._left_rows += made
                 warm.reached = _counts_of(warm.worker)

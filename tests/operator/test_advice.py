@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pystorm_source import Bolt, Input, Topology, apply
-from pystorm_source.operator import apply as module
+from pystorm_source.operator import cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,7 +34,7 @@ class Quiet(Sends):
 
 @pytest.fixture(autouse=True)
 def _unsaid():
-    module._said.clear()
+    cluster._said.clear()
 
 
 def codes(caplog):

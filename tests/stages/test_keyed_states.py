@@ -8,12 +8,10 @@ import pytest
 
 from pystorm_source import Grouping, Input, StatefulBolt, Topology, apply, await_query, explain
 from pystorm_source.errors import OptionError
+from pystorm_source.operator.keyed import PROVIDER, ROCKS_DB
 from pystorm_source.source.spark_versions import keeps_states
 from tests.markers import is_first
 from tests.stages.test_stateful_bolt import TypedStates, Words
-
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 pytestmark = [
     pytest.mark.spark,

@@ -1,6 +1,6 @@
 """What an Input reads in a task of Spark's, and where that task stands."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
@@ -50,11 +50,16 @@ class InputFeed:
         self.rows += batch.num_rows
         if self._took is not None:
             batch = self._took(batch)
-        arrays = [
-            array if wanted is None or array.type == wanted else array.cast(wanted)
-            for array, (_, wanted) in zip(batch.columns, self._columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in self._columns])
+        return as_declared(batch.columns, self._columns)
+
+
+def as_declared(arrays: Iterable[pa.Array], columns: Sequence[tuple[str, pa.DataType | None]]) -> pa.RecordBatch:
+    """The arrays under an Input's names and types, None for any."""
+    cast = [
+        array if wanted is None or array.type == wanted else array.cast(wanted)
+        for array, (_, wanted) in zip(arrays, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(cast, names=[name for name, _ in columns])
 
 
 def spout_of(worker: Worker, component: str) -> SpoutExecutor:
