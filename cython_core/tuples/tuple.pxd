@@ -77,6 +77,10 @@ cdef Tuple tuple_named(object key)
 cdef int forget_name(PyObject *tup, object key) except -1
 
 
+cdef extern from "cython_core/tuples/plain_values.h":
+    bint ps_plain_values_rename(PyObject *payload, PyObject *values_class)
+
+
 cdef object named_values(object values, object values_class)
 cdef object values_of(PyObject **items, Py_ssize_t n, object values_class)
 cdef int give_names(Tuple tup) except -1
@@ -84,9 +88,11 @@ cdef int give_names(Tuple tup) except -1
 
 cdef inline int name_values(Tuple tup) except -1:
     # Order: before user code gets the tuple. 1 if it stands for many rows: user code gets these.
-    if type(tup.payload) is not tup.source.values_class:  # hot
-        return give_names(tup)
-    return 0
+    if type(tup.payload) is tup.source.values_class:  # hot
+        return 0
+    if ps_plain_values_rename(<PyObject *>tup.payload, <PyObject *>tup.source.values_class):  # hot
+        return 0
+    return give_names(tup)
 
 
 cdef inline Tuple new_tuple(TupleSource source, object payload, long long offset):

@@ -112,17 +112,12 @@ static int ps_tuple_has_values(PyObject *tuple_class, PyObject *probe, PyObject 
     return done;
 }
 
-/* Changes the type of a payload to the class: of a plain tuple, or of values that another stream has named. 0 if it is
- * shared, of another type or empty. */
+/* Changes the class of values that another stream has named. 0 if they are shared, of another type or empty. */
 static inline int ps_values_rename(PyObject *payload, PyObject *values_class) {
     PyTypeObject *type = Py_TYPE(payload);
     /* Order: the type first, as only a tuple has a size here. A batch of rows is none. */
-    if (!PyTuple_Check(payload) || Py_REFCNT(payload) != 1 || PyTuple_GET_SIZE(payload) == 0) return 0;
-    if (type->tp_dealloc == ps_values_dealloc) {
-        Py_DECREF(type);
-    } else if (type != &PyTuple_Type) {
-        return 0;
-    }
+    if (type->tp_dealloc != ps_values_dealloc || Py_REFCNT(payload) != 1 || PyTuple_GET_SIZE(payload) == 0) return 0;
+    Py_DECREF(type);
     Py_INCREF(values_class);
     Py_SET_TYPE(payload, (PyTypeObject *)values_class);
     return 1;
