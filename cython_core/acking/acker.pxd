@@ -137,6 +137,7 @@ cdef uint64_t LOST      # instead of an attempt: it has failed already, the row 
 
 cdef int release_root(ps_root *root) except -1
 cdef int fail_root(Acker acker, ps_root *root, uint64_t attempt, object reason) except -1
+cdef Roots roots_for(Acker acker, Py_ssize_t count)
 cdef object roots_of(Acker acker, list roots, list attempts)
 
 

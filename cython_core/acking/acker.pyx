@@ -223,16 +223,22 @@ cdef class Roots:
         return lost
 
 
-cdef object roots_of(Acker acker, list roots, list attempts):
-    """The Roots of these addresses."""
+cdef Roots roots_for(Acker acker, Py_ssize_t count):
+    """With room for so many, to be filled."""
     cdef Roots made = Roots.__new__(Roots)
-    cdef Py_ssize_t i
     made.owner = acker
-    made.roots = <ps_root **>PyMem_Malloc(len(roots) * sizeof(ps_root *))
-    made.attempts = <uint64_t *>PyMem_Malloc(len(roots) * sizeof(uint64_t))
+    made.roots = <ps_root **>PyMem_Malloc(count * sizeof(ps_root *))
+    made.attempts = <uint64_t *>PyMem_Malloc(count * sizeof(uint64_t))
     if made.roots is NULL or made.attempts is NULL:
         raise MemoryError("no memory for the roots of a tuple")
-    made.count = len(roots)
+    made.count = count
+    return made
+
+
+cdef object roots_of(Acker acker, list roots, list attempts):
+    """The Roots of these addresses."""
+    cdef Roots made = roots_for(acker, len(roots))
+    cdef Py_ssize_t i
     for i in range(made.count):
         made.roots[i] = <ps_root *><size_t>roots[i]
         made.attempts[i] = attempts[i]

@@ -320,6 +320,8 @@ cdef bint verdict_by_protocol(object component, str method, object given) except
             "PYSTORM_NOT_A_TUPLE",
             f"{name_of(component)}.{method} takes a tuple or its id; Given: None",
         )
+    if collector_or_none(component) is not None:
+        return False  # order: before the id, a string that is made and named when it is first asked for
     return send_by_protocol(component, {"command": method, "id": given.id if isinstance(given, Tuple) else given})
 
 

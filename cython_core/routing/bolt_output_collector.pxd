@@ -14,7 +14,7 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef anchor_t batch_anchor
     cdef Roots batch_roots          # that it leads to, or None
     cdef unsigned long long batch_verdicts
-    cdef object broken              # (exception, tuples, key) of the batch that has raised last
+    cdef object broken              # (exception, tuples, key, method) of the batch that has raised last
     cdef bint batching              # the instance is a BatchingBase
     cdef bint gathers               # and the engine processes what it gathers: its tuples wait as if queued
     cdef public bint auto_anchor
@@ -32,6 +32,8 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef object anchor_to_current(self, anchor_t *anchor)
     cdef object anchor_to_batch(self, anchor_t *anchor)
     cdef object anchor_to(self, object anchors, anchor_t *anchor, bint must_be_open=*)
+    cdef bint is_pair(self, object anchors) except -1
+    cdef object anchor_to_pair(self, Tuple one, Tuple two, anchor_t *anchor, bint must_be_open)
     cdef list tuples_behind(self, object anchors)
     cdef list tuples_of(self, str method, object batch)
     cdef int hold_batch(self, object batch, list tups) except -1

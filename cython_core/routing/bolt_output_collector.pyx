@@ -15,7 +15,7 @@ from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 from cpython.object cimport PyObject
 
 from cython_core.acking.acker cimport (
-    ack_edge, anchor_t, fail_root, no_anchor, ps_acker_reset, ps_root, roots_of,
+    Roots, ack_edge, anchor_t, fail_root, no_anchor, ps_acker_reset, ps_root, roots_for, roots_of,
 )
 from cython_core.routing.batch_slice cimport FIRST_PLACE, SOMEWHERE, BatchSlice
 from cython_core.routing.output_collector cimport OutputCollector, name_of
@@ -82,6 +82,8 @@ cdef class BoltOutputCollector(OutputCollector):
         cdef object roots = None
         if PyList_CheckExact(anchors) and PyList_GET_SIZE(anchors) == 1 and isinstance(anchors[0], Tuple):
             return self.anchor_to_one(<Tuple>anchors[0], anchor, must_be_open)
+        if self.batches is None and self.is_pair(anchors):
+            return self.anchor_to_pair(<Tuple>anchors[0], <Tuple>anchors[1], anchor, must_be_open)
         if isinstance(anchors, (Tuple, str, bytes)) or not hasattr(anchors, "__iter__"):
             raise coded(
                 TypeError,
@@ -101,16 +103,39 @@ cdef class BoltOutputCollector(OutputCollector):
                 check_open(self, tup)
             if tup.source.acker is self.acker:
                 add_roots(found, tup)
-            if anchor.offset == -1:
-                anchor.offset = tup.offset
-            elif anchor.offset <= FIRST_PLACE and tup.offset != anchor.offset:
-                anchor.offset = SOMEWHERE  # what fails behind it is not a row of the first anchor's alone
+            add_offset(anchor, tup)
         if len(found) == 1:
             (anchor.attempt, root), = found.items()
             anchor.root = <ps_root *><size_t>root
         elif found:
             roots = roots_of(self.acker, list(found.values()), list(found))
             anchor.roots = <PyObject *>roots
+        return roots
+
+    cdef bint is_pair(self, object anchors) except -1:
+        """Whether these are two tuples of one tree each, which are not the same: what a join emits."""
+        cdef Tuple one, two
+        if not PyList_CheckExact(anchors) or PyList_GET_SIZE(anchors) != 2:
+            return False
+        if not (isinstance(anchors[0], Tuple) and isinstance(anchors[1], Tuple)):
+            return False
+        one, two = <Tuple>anchors[0], <Tuple>anchors[1]
+        if one.root is NULL or two.root is NULL or one.attempt == two.attempt:
+            return False
+        return one.source.acker is self.acker and two.source.acker is self.acker
+
+    cdef object anchor_to_pair(self, Tuple one, Tuple two, anchor_t *anchor, bint must_be_open):
+        """As ``anchor_to`` does, with a fifth of the instructions."""
+        cdef Roots roots
+        if must_be_open:
+            check_open(self, one)
+            check_open(self, two)
+        roots = roots_for(self.acker, 2)
+        roots.roots[0], roots.attempts[0] = one.root, one.attempt
+        roots.roots[1], roots.attempts[1] = two.root, two.attempt
+        anchor.roots = <PyObject *>roots
+        add_offset(anchor, one)
+        add_offset(anchor, two)
         return roots
 
     cdef list tuples_behind(self, object anchors):
@@ -269,6 +294,13 @@ cdef class BoltOutputCollector(OutputCollector):
         if len(self.late_emits) < MOST_LATE_EMITS:
             self.late_emits.append(error)
         raise error
+
+
+cdef inline void add_offset(anchor_t *anchor, Tuple tup) noexcept:
+    if anchor.offset == -1:
+        anchor.offset = tup.offset
+    elif anchor.offset <= FIRST_PLACE and tup.offset != anchor.offset:
+        anchor.offset = SOMEWHERE  # what fails behind it is not a row of the first anchor's alone
 
 
 cdef int add_roots(dict found, Tuple tup) except -1:

@@ -19,6 +19,7 @@ cdef class Ward:
     cdef Py_ssize_t watched     # operations that a list of watchers holds, each once
 
 
+@cython.no_gc
 cdef class DelayedOperation:
     cdef ps_timer timer
     cdef Ward ward              # of the purgatory that it was put into; None: of none
@@ -34,19 +35,25 @@ cdef class DelayedOperation:
 @cython.final
 cdef class Watchers:
     cdef list operations        # oldest first
+    cdef Py_ssize_t first       # those before it were taken, and are None
     cdef int scans              # that go on; the list only grows meanwhile
 
 
 @cython.final
 cdef class Purgatory:
     cdef Ward ward
-    cdef dict lists             # key → Watchers
+    cdef dict lists             # key → Watchers, or the one operation that it watches
+    cdef list every             # such dicts: that one, and of joins one for each key
     cdef readonly Py_ssize_t purge_interval
     cdef readonly unsigned long long purges
     cdef uint64_t now           # nanoseconds, as last given
     cdef uint64_t advanced(self, object now) except? 0
-    cdef int watch(self, DelayedOperation operation, object key) except -1
+    cdef Watchers watchers_of(self, dict lists, object key)
+    cdef int watch(self, dict lists, DelayedOperation operation, object key) except -1
+    cdef DelayedOperation take(self, dict lists, object key)
+    cdef void watched_less(self, DelayedOperation operation) noexcept
+    cdef int put(self, DelayedOperation operation, object now) except -1
     cdef int restart(self, DelayedOperation operation, double now) except -1
     cdef int start_timer(self, DelayedOperation operation) except -1
-    cdef int tidy(self, object key, Watchers watchers) except -1
+    cdef int tidy(self, dict lists, object key, Watchers watchers) except -1
     cdef int purge_where_due(self) except -1

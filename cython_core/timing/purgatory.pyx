@@ -35,6 +35,10 @@ from cython_core.timing.timing_wheel cimport (
 cdef double NEVER = float("inf")
 cdef double NANOS = 1e9
 
+# Places of operations that were taken from the front of a list, before it is shortened. More: they hold memory, of each
+# key. Fewer: short lists are moved at every second take.
+cdef Py_ssize_t MOST_TAKEN = 16
+
 
 @cython.final
 cdef class Ward:
@@ -46,8 +50,9 @@ cdef class Ward:
         ps_wheel_free(&self.wheel)
 
 
-# Order: its fields last until it is deallocated, as its timer must leave the wheel then.
-@cython.no_gc_clear
+# Order: its fields last until it is deallocated, as its timer must leave the wheel then. Its ward refers to no object,
+# so the garbage collector need not look at it.
+@cython.no_gc
 cdef class DelayedOperation:
     """What a user subclasses. ``timeout``: seconds until it expires, None for never.
 
@@ -144,6 +149,7 @@ cdef class Purgatory:
         self.now = to_nanos(now)
         self.ward = Ward(<uint64_t>(tick * NANOS), self.now)
         self.lists = {}
+        self.every = [self.lists]
         self.purge_interval = purge_interval
 
     @property
@@ -190,20 +196,80 @@ cdef class Purgatory:
             raise ValueError(f"an operation is watched by one key or several; Given: {keys!r}")
         if operation.try_complete() or operation.outcome != PENDING:
             return operation.outcome == COMPLETED
-        self.advanced(now)
         for key in distinct:
-            self.watch(operation, key)
-        operation.ward = self.ward
-        self.ward.pending += 1
-        self.start_timer(operation)
+            self.watch(self.lists, operation, key)
+        self.put(operation, now)
         self.purge_where_due()
         return False
 
-    cdef int watch(self, DelayedOperation operation, object key) except -1:
-        cdef Watchers watchers = <Watchers>self.lists.get(key)
-        if watchers is None:
-            watchers = self.lists[key] = Watchers()
-        watchers.operations.append(operation)
+    cdef int put(self, DelayedOperation operation, object now) except -1:
+        """It is pending, and its time runs."""
+        self.advanced(now)
+        operation.ward = self.ward
+        self.ward.pending += 1
+        return self.start_timer(operation)
+
+    cdef DelayedOperation take(self, dict lists, object key):
+        """The oldest pending operation that the key watches in ``lists``, which it watches no more; None if there is
+        none.
+
+        A key that is taken from costs O(1) an operation, however many it watches. Not while ``check_and_complete`` goes
+        on.
+        """
+        cdef object found = lists.pop(key, None)
+        cdef DelayedOperation operation
+        cdef Watchers watchers
+        cdef list operations
+        if found is None:
+            return None
+        if type(found) is not Watchers:
+            operation = <DelayedOperation>found
+            self.watched_less(operation)
+            return operation if operation.outcome == PENDING else None
+        watchers = <Watchers>found
+        operations = watchers.operations
+        while watchers.first < len(operations):
+            operation = <DelayedOperation>operations[watchers.first]
+            operations[watchers.first] = None
+            watchers.first += 1
+            self.watched_less(operation)
+            if operation.outcome == PENDING:
+                break
+        else:
+            return None
+        if watchers.first < len(operations):
+            lists[key] = watchers
+        if watchers.first > MOST_TAKEN and 2 * watchers.first > len(operations):
+            del operations[:watchers.first]
+            watchers.first = 0
+        return operation
+
+    cdef void watched_less(self, DelayedOperation operation) noexcept:
+        """By one list."""
+        operation.watches -= 1
+        if operation.watches == 0:
+            self.ward.watched -= 1
+
+    cdef Watchers watchers_of(self, dict lists, object key):
+        """The list of a key, which it gets if it watches but one operation; None if it watches none.
+
+        Order: one alone has no list, which would be two objects more for the garbage collector to look at.
+        """
+        cdef object found = lists.get(key)
+        cdef Watchers watchers
+        if found is None or type(found) is Watchers:
+            return <Watchers>found
+        watchers = Watchers()
+        watchers.operations.append(found)
+        lists[key] = watchers
+        return watchers
+
+    cdef int watch(self, dict lists, DelayedOperation operation, object key) except -1:
+        cdef object found = lists.setdefault(key, operation)
+        if operation.watches > 0 and found is operation:
+            return 0
+        if found is not operation:
+            self.watchers_of(lists, key).operations.append(operation)
         if operation.watches == 0:
             self.ward.watched += 1
         operation.watches += 1
@@ -231,7 +297,7 @@ cdef class Purgatory:
     def check_and_complete(self, key):
         """Has every operation that the key watches try to complete; how many did. Raises what one of them raises, which
         is watched on, as are those behind it."""
-        cdef Watchers watchers = <Watchers>self.lists.get(key)
+        cdef Watchers watchers = self.watchers_of(self.lists, key)
         cdef DelayedOperation operation
         cdef Py_ssize_t i, completed = 0
         if watchers is None:
@@ -239,23 +305,23 @@ cdef class Purgatory:
         watchers.scans += 1
         try:
             # Those that come while this goes on have just tried.
-            for i in range(len(watchers.operations)):
+            for i in range(watchers.first, len(watchers.operations)):
                 operation = <DelayedOperation>watchers.operations[i]
                 if operation.outcome == PENDING and operation.try_complete():
                     completed += 1
         finally:
             watchers.scans -= 1
-            self.tidy(key, watchers)
+            self.tidy(self.lists, key, watchers)
         return completed
 
     def cancel_for_key(self, key):
         """Cancels every pending operation that the key watches, also if other keys do; returns them, oldest first."""
-        cdef Watchers watchers = <Watchers>self.lists.get(key)
+        cdef Watchers watchers = self.watchers_of(self.lists, key)
         cdef DelayedOperation operation
         if watchers is None:
             return []
-        cancelled = [operation for operation in watchers.operations if operation.settle(CANCELLED)]
-        self.tidy(key, watchers)
+        cancelled = [operation for operation in watchers.operations[watchers.first:] if operation.settle(CANCELLED)]
+        self.tidy(self.lists, key, watchers)
         return cancelled
 
     def advance(self, double now):
@@ -278,8 +344,13 @@ cdef class Purgatory:
     def purge(self):
         """Drops every operation that has an outcome from the lists that hold it."""
         self.purges += 1
-        for key, watchers in list(self.lists.items()):
-            self.tidy(key, watchers)
+        for lists in self.every:
+            for key, found in list(lists.items()):
+                if type(found) is Watchers:
+                    self.tidy(lists, key, <Watchers>found)
+                elif (<DelayedOperation>found).outcome != PENDING and lists.get(key) is found:
+                    self.watched_less(<DelayedOperation>found)
+                    del lists[key]
 
     cdef int purge_where_due(self) except -1:
         cdef Py_ssize_t completed = self.ward.watched - self.ward.pending
@@ -287,24 +358,23 @@ cdef class Purgatory:
             self.purge()
         return 0
 
-    cdef int tidy(self, object key, Watchers watchers) except -1:
+    cdef int tidy(self, dict lists, object key, Watchers watchers) except -1:
         """Drops what has an outcome, where no scan of the list goes on; the last one takes the list along."""
         cdef DelayedOperation operation
         cdef list left
         if watchers.scans > 0:
             return 0
         left = []
-        for operation in watchers.operations:
+        for operation in watchers.operations[watchers.first:]:
             if operation.outcome == PENDING:
                 left.append(operation)
                 continue
-            operation.watches -= 1
-            if operation.watches == 0:
-                self.ward.watched -= 1
+            self.watched_less(operation)
         watchers.operations = left
+        watchers.first = 0
         # Order: asked again, as what is dropped may have been the last reference, whose end runs code.
-        if not watchers.operations and self.lists.get(key) is watchers:
-            del self.lists[key]
+        if not watchers.operations and lists.get(key) is watchers:
+            del lists[key]
         return 0
 
 
