@@ -74,6 +74,7 @@ SMALL = {
     "cython_core.executors.async_executor",
     "cython_core.executors.async_request",
     "cython_core.executors.held_batches",
+    "cython_core.executors.joining",
     "cython_core.primitives.parker",
     "cython_core.routing.own_emit",
     "cython_core.schedulers.threads_scheduler",

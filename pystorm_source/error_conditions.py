@@ -50,6 +50,7 @@ Code = Literal[
     "PYSTORM_INVALID_ANSWER",
     "PYSTORM_SPOUTS_NEVER_MEET",
     "PYSTORM_CANNOT_BE_CUT",
+    "PYSTORM_INVALID_JOIN",
     "PYSTORM_INVALID_TEST",
     "PYSTORM_CONTRACT_BROKEN",
     "PYSTORM_TOPOLOGY_DOES_NOT_END",
@@ -331,6 +332,11 @@ CONDITIONS: dict[Code, Condition] = {
         "`scope='cluster'` cuts a topology where a grouping must hold across tasks, and something in it has no meaning "
         "across a cut.",
         "Change what the message names, or use `scope='task'` (`docs/STAGES.md`).",
+    ),
+    "PYSTORM_INVALID_JOIN": Condition(
+        "TopologyError",
+        "A `JoinBolt` has inputs or keys by which no tuples come together, or not in one task.",
+        "Change `join_keys` or the groupings as the message says.",
     ),
     "PYSTORM_INVALID_TEST": Condition(
         "TopologyError",

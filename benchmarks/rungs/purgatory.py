@@ -2,29 +2,38 @@
 
     replace-10k, -100k, -1m   an operation is completed by another caller, and a new one is watched by two of 1,000 keys
     memory-100k, -1m          bytes per pending operation, keys and timer included
+    join-100k                 a tuple of a bolt that joins two streams while so many wait, the engine's part included
 
 Peers: Kafka's DelayedOperationPurgatory, whose caller is compiled Java (its reaper has a thread of its own), and what
-one writes in Python with dicts and heapq.
+one writes in Python with dicts and heapq; of the join, as a bolt that holds tuples and acks them by hand.
 """
 
 import gc
 import heapq
 import os
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow as pa
+
+from benchmarks.harness.components import RangeSpout
 from benchmarks.harness.ladder import Settings
 from benchmarks.harness.peers import KAFKA, java_classes
 from benchmarks.harness.record import Record, record
 from cython_core.timing.purgatory import DelayedOperation, Purgatory
+from pystorm_source.api import Bolt, Grouping, JoinBolt, Stream, Topology, Tuple
 from pystorm_source.clock import SystemClock
+from pystorm_source.plan import compile_plan
+from pystorm_source.worker import OutputPlan, ViewPlan, Worker
 from testbed.maven import PeerMissing
 
 CLOCK = SystemClock()
 SIZES = {"10k": 10_000, "100k": 100_000, "1m": 1_000_000}
 KEYS = 1_000
 TIMEOUT = 60.0
+WAITING = 100_000
 SCATTER = 2_654_435_761
 
 
@@ -109,8 +118,115 @@ def _kafka(pending: int, operations: int, runs: int) -> tuple[list[float], float
     return seen, size
 
 
+class TwoStreams(RangeSpout):
+    """``WAITING`` left rows that find no partner, then one left and one right row in turn, whose partner waits."""
+
+    outputs = [Stream(["key long"], name="left"), Stream(["key long"], name="right")]
+
+    def next_tuple(self) -> bool | None:
+        offset = self.offset
+        if offset == self.end:
+            return False
+        self.offset = offset + 1
+        pair, is_right = divmod(offset - WAITING, 2)
+        if offset < WAITING:
+            self.emit((offset,), offset, "left")
+        elif is_right:
+            self.emit((pair,), offset, "right")
+        else:
+            self.emit((WAITING + pair,), offset, "left")
+        return None
+
+
+class OurJoin(JoinBolt):
+    """Emits the key of what belongs together."""
+
+    outputs = ["key long"]
+    join_timeout_secs = TIMEOUT
+
+    def process_join(self, tups: dict[str, Tuple]) -> None:
+        self.emit((tups["two.left"].values.key,))
+
+
+class JoinByHand(Bolt):
+    """The same for keys that are unique in each stream, which ours need not be."""
+
+    outputs = ["key long"]
+    auto_ack = False
+
+    def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
+        self.waiting: dict[str, dict[int, Tuple]] = {"left": {}, "right": {}}
+        self.deadlines: list[tuple[float, str, int]] = []
+
+    def process(self, tup: Tuple) -> None:
+        now, deadlines = CLOCK.monotonic(), self.deadlines
+        while deadlines and deadlines[0][0] <= now:
+            _, stream, key = heapq.heappop(deadlines)
+            if (late := self.waiting[stream].pop(key, None)) is not None:
+                self.ack(late)
+        stream, key = tup.stream, tup.values.key
+        other = self.waiting["right" if stream == "left" else "left"].pop(key, None)
+        if other is None:
+            self.waiting[stream][key] = tup
+            heapq.heappush(deadlines, (now + TIMEOUT, stream, key))
+        else:
+            self.emit((key,), anchors=[other, tup])
+            self.ack(other)
+            self.ack(tup)
+
+    def process_tick(self, tup: Tuple) -> None:
+        for waiting in self.waiting.values():
+            for late in waiting.values():
+                self.ack(late)
+            waiting.clear()
+        self.deadlines = []
+
+
+def _joined(bolt: type[Bolt], rows: int) -> float:
+    """Nanoseconds of the processor per row. Raises RuntimeError if a join is missing."""
+
+    class Join(Topology):
+        two = TwoStreams.spec()
+        last = bolt.spec(inputs={two["left"]: Grouping.fields("key"), two["right"]: Grouping.fields("key")})
+
+    output = OutputPlan(pa.schema([("key", pa.int64())]), (ViewPlan("last", "default", (0,)),))
+    worker = Worker(compile_plan(Join), output)
+    gc.collect()
+    began = time.process_time()
+    joined = sum(batch.num_rows for batch in worker.run("two", "0", 0, WAITING + rows))
+    nanos = (time.process_time() - began) / (WAITING + rows) * 1e9
+    worker.stop()
+    if joined != rows // 2:
+        raise RuntimeError(f"{joined} joins of {rows} rows")
+    return nanos
+
+
+def _joins(settings: Settings) -> Iterator[Record]:
+    rows = 10_000 if settings.quick else 1_000_000
+    ours, by_hand = [], []
+    for _ in range(settings.runs_of(5)):
+        ours.append(_joined(OurJoin, rows))
+        by_hand.append(_joined(JoinByHand, rows))
+    yield record(
+        "purgatory",
+        "join-100k-heapq",
+        ours,
+        "ns",
+        peer="a dict and heapq",
+        peer_values=by_hand,
+        asked=2.0,
+        less_is_better=True,
+    )
+
+
 def run(settings: Settings) -> Iterator[Record]:
-    """Sizes in turn; of each, ours and the peers one after the other."""
+    """Sizes in turn; of each, ours and the peers one after the other. Then joins."""
+    yield from _sizes(settings)
+    if settings.wants("join-100k"):
+        yield from _joins(settings)
+
+
+def _sizes(settings: Settings) -> Iterator[Record]:
     for name, pending in SIZES.items():
         cases = [case for case in (f"replace-{name}", f"memory-{name}") if settings.wants(case)]
         if not cases:

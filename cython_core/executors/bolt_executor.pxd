@@ -83,7 +83,7 @@ cdef class BoltExecutor(Executor):
     cdef int fire_timers(self) except -1
     cdef int give_tick(self, bint final) except -1
     cdef Tuple new_tick(self, bint final)
-    cdef int fire_batches(self) except -1
+    cdef int fire_batches(self, bint by_time=*) except -1
 
 
 cdef inline bint timer_is_due(BoltExecutor bolt) noexcept:

@@ -13,6 +13,7 @@ from cython_core.compiled.bolt cimport CompiledBolt, call_process
 from cython_core.executors.executor cimport (
     Executor, past_deadline, ps_call_compiled, ps_call_one, ps_call_resolve, ps_coarse_nanos, ps_decref, reraise,
 )
+from cython_core.executors.joining cimport JoinBase, Joins, call_join
 from cython_core.executors.spout_executor cimport spouts_at_most
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits, ps_incref
 from cython_core.queues.broadcast_ring cimport BroadcastReader, reader_poll, reader_size
@@ -22,6 +23,7 @@ from cython_core.routing.bolt_output_collector cimport BoltOutputCollector, anch
 from cython_core.routing.output_collector cimport refuse_rows, set_current_collector
 from cython_core.routing.tuple_list cimport TupleList, list_of
 from cython_core.timing.timer_service cimport TimerService, new_timer
+from cython_core.timing.timing_wheel cimport to_seconds
 from cython_core.timing.turn_times cimport TurnTimes, end_call
 from cython_core.tuples.column_slice cimport ColumnSlice
 from cython_core.tuples.tuple cimport (
@@ -98,10 +100,13 @@ cdef class BoltExecutor(Executor):
         self.auto_ack = self.batching is None and bool(getattr(instance, "auto_ack", True))
         self.auto_fail = bool(getattr(instance, "auto_fail", True))
         self.collector.auto_anchor = bool(getattr(instance, "auto_anchor", True))
-        self.batch_override = (
-            self.batching is not None and type(instance).process_batches is not BatchingBase.process_batches
-        )
         base = BoltBase if self.batching is None else BatchingBase
+        if isinstance(instance, JoinBase):
+            base = JoinBase
+            (<Joins?>instance._batches).serve(instance, self.collector, self.timers)
+            if self.call == JoinBase.process.__get__(instance):
+                ps_call_compiled(&self.entry, call_join, <PyObject *>instance._batches)
+        self.batch_override = self.batching is not None and type(instance).process_batches is not base.process_batches
         self.collector.gathers = self.batching is not None and not self.batch_override
         # Order: never instance.__dict__, which once asked for keeps CPython from finding the attributes in their slots.
         self.has_tick = instance.process_tick != base.process_tick.__get__(instance)
@@ -161,6 +166,8 @@ cdef class BoltExecutor(Executor):
 
     def discard(self):
         self.opened = self.opened_rows = None
+        if isinstance(self.instance, JoinBase):
+            (<Joins?>self.instance._batches).forget()
         for error in self.collector.late_emits or ():
             logger.warning("%s", error)
         Executor.discard(self)
@@ -353,6 +360,7 @@ cdef class BoltExecutor(Executor):
         cdef TurnTimes times = self.times
         cdef bint elsewhere = self.shares_rings or self.opened is not None
         cdef bint by_test_clock = self.by_test_clock
+        cdef bint looks_back = by_test_clock or times.singly or self.batch_override  # after each call
         cdef uint64_t until, began
         cdef unsigned long long emits
         if self.empty():
@@ -409,12 +417,13 @@ cdef class BoltExecutor(Executor):
                     recycle(<PyObject *>item)
                 else:
                     ps_decref(<PyObject *>item)
-            if self.batch_override:
-                self.forget_tups()
-            if times.singly:  # hot
-                end_call(times)  # hot
-            if by_test_clock:  # hot
-                collector.acker.read_clock_now()
+            if looks_back:
+                if self.batch_override:
+                    self.forget_tups()
+                if times.singly:  # hot
+                    end_call(times)  # hot
+                if by_test_clock:
+                    collector.acker.read_clock_now()
             if self.pending.count > 0 or past_deadline(self, until, calls):
                 break
         collector.current = None
@@ -631,7 +640,7 @@ cdef class BoltExecutor(Executor):
         cdef Tuple tup = self.collector.current
         broken, self.collector.broken = self.collector.broken, None
         if broken is not None and broken[0] is error:
-            method = "process_batch"
+            method = broken[3]
             tup = next(iter(broken[1]), None)
         return self.interrupted(method, tup, -1 if tup is None else tup.offset, error)
 
@@ -651,11 +660,11 @@ cdef class BoltExecutor(Executor):
         batch, broken = None, collector.broken
         collector.broken = None
         if broken is not None and broken[0] is cause:
-            batch, key = broken[1:]
+            batch, key, method = broken[1:]
         elif self.batch_override and getattr(self.instance, "_current_tups", None):
             batch, key = self.instance._current_tups, getattr(self.instance, "_current_key", None)
-        if batch is not None:
             method = "process_batch"
+        if batch is not None:
             tup = next((each for each in batch if isinstance(each, Tuple)), None)
         if tup is not None and tup.source.task >= 0:  # a tick cannot come again
             named = self.named(cause)
@@ -694,7 +703,7 @@ cdef class BoltExecutor(Executor):
             self.give_tick(False)
         if self.fire_timer.due:
             self.fire_timer.start(self.instance.secs_between_batches)
-            self.fire_batches()
+            self.fire_batches(True)
         return 0
 
     cdef Tuple new_tick(self, bint final):
@@ -723,13 +732,16 @@ cdef class BoltExecutor(Executor):
             self.raise_tuple_failed("fail", None)
         return 0
 
-    cdef int fire_batches(self) except -1:
+    cdef int fire_batches(self, bint by_time=False) except -1:
         set_current_collector(self.collector)
         if not self.batching._batches:
             return 0
         try:
-            self.batching.process_batches()
-            self.batching._tick_counter = 0
+            if by_time:
+                self.batching._time_is_over(to_seconds(self.timers.now))
+            else:
+                self.batching.process_batches()
+                self.batching._tick_counter = 0
         except Exception as error:
             self.fail_current("process_batches", error)
         except BaseException as error:

@@ -12,6 +12,7 @@ from pystorm_source.api.component_spec import ComponentSpec, GlobalStreamId
 from pystorm_source.api.foreign_components import JavaBolt, JavaSpout, ShellBolt, ShellSpout
 from pystorm_source.api.grouping import Grouping
 from pystorm_source.api.input import Input
+from pystorm_source.api.join_bolt import JoinBolt
 from pystorm_source.api.partitioned_spout import PartitionedSpout, Snapshot
 from pystorm_source.api.reliable_spout import ReliableSpout
 from pystorm_source.api.spout import Spout
@@ -32,6 +33,7 @@ __all__ = [
     "Input",
     "JavaBolt",
     "JavaSpout",
+    "JoinBolt",
     "LogStream",
     "PartitionedSpout",
     "ReliableSpout",

@@ -12,6 +12,7 @@ from pystorm_source.api.async_bolt import AsyncBolt
 from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.join_bolt import JoinBolt
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stateful_bolt import StatefulBolt
@@ -21,6 +22,7 @@ from pystorm_source.errors import OptionError, TopologyError, given
 from pystorm_source.json_values import json_copy
 from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions
+from pystorm_source.plan.join_inputs import join_inputs, joins
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options, own_options
 from pystorm_source.redaction import redacted
 from pystorm_source.types.arrow import field_type
@@ -160,6 +162,8 @@ def compile_plan(
         options=engine,
         config=_frozen(config),
     )
+    for bolt in joins(plan):
+        join_inputs(plan, bolt, several_tasks=False)
     if any_environment:
         return plan
     plan.check_dead_letters()
@@ -169,6 +173,8 @@ def compile_plan(
 GETS = {
     CompiledBolt: "a CompiledBolt, whose process_tuple gets one tuple at a time",
     BatchingBolt: "a BatchingBolt, whose process_batch gets the tuples of a key",
+    JoinBolt: "a JoinBolt, whose process_join gets tuples that belong together",
+    StatefulBolt: "a StatefulBolt, whose process gets one tuple at a time",
     ArrowBolt: "an ArrowBolt, whose process_batch gets Arrow batches",
     AsyncBolt: "an AsyncBolt, whose process is a coroutine",
 }
@@ -234,10 +240,10 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
         if issubclass(cls, StatefulBolt):
             _check_state(cls, where)
         method = _method_of_bolt(cls, where)
-        base = next(base for base in (BatchingBolt, ArrowBolt, AsyncBolt, Bolt) if issubclass(cls, base))
+        base = next(base for base in (BatchingBolt, JoinBolt, ArrowBolt, AsyncBolt, Bolt) if issubclass(cls, base))
         missing = getattr(cls, method) is getattr(base, method)
         if missing and not (issubclass(cls, BatchingBolt) and cls.process_batches is not BatchingBolt.process_batches):
-            arguments = {BatchingBolt: "key, tups", ArrowBolt: "batch"}.get(base, "tup")
+            arguments = {BatchingBolt: "key, tups", JoinBolt: "tups", ArrowBolt: "batch"}.get(base, "tup")
             how = "async def " if issubclass(cls, AsyncBolt) else ""
             raise TopologyError(
                 f"bolt {where} must define {how}{method}({arguments}){_meant_instead(cls)}. Given: {cls.__name__}",
@@ -295,9 +301,12 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
 def _method_of_bolt(cls: type[Bolt], where: str) -> str:
     """The method that gets its tuples."""
     if cls.process_many is Bolt.process_many:
+        if issubclass(cls, JoinBolt):
+            return "process_join"
         return "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt)) else "process"
     for base, method in (
         (BatchingBolt, "process_batch(key, tups)"),
+        (JoinBolt, "process_join(tups)"),
         (ArrowBolt, "process_batch(batch)"),
         (AsyncBolt, "async def process(tup)"),
         (CompiledBolt, "cdef int process_tuple(tup)"),

@@ -29,6 +29,7 @@ from pystorm_source.api.input import Input
 from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError, SchemaError, TopologyError
+from pystorm_source.plan.join_inputs import join_inputs, joins
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.types.arrow import field_type
 
@@ -91,13 +92,15 @@ def cut(plan: Plan, wanted: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
     """The stages of a plan, one if nothing is to be cut. ``wanted``: the open streams, as component and stream, whose
     rows are to come out of the last stage.
 
-    Raises TopologyError for a cycle or a direct stream across a cut, SchemaError for a stream that crosses and does not
-    declare its types.
+    Raises TopologyError for a cycle or a direct stream across a cut, or a join of tuples in different tasks,
+    SchemaError for a stream that crosses and does not declare its types.
     """
     _refuse_without_key(plan)
     _refuse_keys_of_two_types(plan)
     level = stage_of_each(plan)
     _refuse_direct(plan, level)
+    for bolt in joins(plan):
+        join_inputs(plan, bolt, several_tasks=True)
     last = max(level.values())
     stages: list[Stage] = []
     for number in range(last + 1):

@@ -20,7 +20,9 @@ from cython_core.routing.bolt_base import ArrowBase
 from cython_core.routing.stream_router import Route, StreamRouter
 from cython_core.tuples.tuple import TupleSource
 from pystorm_source.api.component_spec import GlobalStreamId
+from pystorm_source.api.join_bolt import JoinBolt
 from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.plan.join_inputs import join_inputs
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.types.arrow import field_type
 from pystorm_source.worker.event_loop import EventLoop, ManualEventLoop
@@ -132,6 +134,9 @@ class Wiring:
             spout.tracks = self.plan.options.acker_executors != 0
             spout.max_pending = own.max_spout_pending or 0
             return spout
+        if isinstance(instance, JoinBolt):
+            found = join_inputs(self.plan, component)
+            instance._pystorm_joined = (found.names, found.keys, instance.join_timeout_secs)
         queue, readers = self._queues[task], self._readers_of(component, task)
         bolt = (component.name, task, instance, pending, routers, queue, own.tick_frequency or None, readers)
         if isinstance(instance, ArrowBase):

@@ -10,6 +10,7 @@ from pystorm_source.api import (
     Bolt,
     GlobalStreamId,
     Grouping,
+    JoinBolt,
     PartitionedSpout,
     ReliableSpout,
     Topology,
@@ -124,6 +125,23 @@ def _():
         back = Pass.spec(inputs={there: Grouping.fields("n")})
 
     read_stream(spark, Circle, scope="cluster", stream="there")
+
+
+@raises("PYSTORM_INVALID_JOIN")
+def _():
+    class Paid(JoinBolt):
+        outputs = ["id long"]
+        join_keys = {"orders": "id", "payments": "oder"}
+
+        def process_join(self, tups):
+            self.emit([tups["orders"].values.id])
+
+    class Shop(Topology):
+        orders = MemorySpout.spec(fields=["id long"], rows=[[1]])
+        payments = MemorySpout.spec(fields=["order long"], rows=[[1]])
+        paid = Paid.spec(inputs={orders: Grouping.fields("id"), payments: Grouping.fields("order")})
+
+    run_topology(Shop, scope="cluster")
 
 
 @raises("PYSTORM_INVALID_TEST")
