@@ -266,6 +266,7 @@ def test_the_start_of_a_python_process_is_measured(machine, monkeypatch):
     assert start["found"].endswith(" s until Spark's runner is there; Spark waits 10 s")
 
 
+@pytest.mark.campaign
 def test_a_slow_start_is_a_warning_with_a_remedy(machine, monkeypatch, tmp_path):
     monkeypatch.setattr(check_module, "seconds_to_start", seconds_to_start)
     monkeypatch.setattr(check_module, "quick_python", lambda: "/env/bin/pystorm-python")

@@ -150,6 +150,7 @@ class Bash:
         self._process.wait(timeout=30)
 
 
+@pytest.mark.campaign
 @needs_bash
 def test_bash_completes_topologies_keys_and_values(folder):
     home = folder / "home"

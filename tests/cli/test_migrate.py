@@ -106,6 +106,7 @@ def test_only_import_lines_differ(word_count):
     )
 
 
+@pytest.mark.campaign
 def test_its_tests_pass_and_all_commands_take_it(word_count):
     _, _, made = word_count
     tested = python(made, "-m", "pytest", "-q", "-p", "no:cacheprovider")

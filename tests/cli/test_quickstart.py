@@ -118,6 +118,7 @@ def test_a_check_of_it_finds_nothing(each_project):
     assert checked.stdout.splitlines()[-1].startswith("ok    topology"), checked.stdout
 
 
+@pytest.mark.campaign
 def test_the_other_commands_of_its_readme_work(project):
     drawn = python(project, "-m", "pystorm_source", "draw", "word_tally.topology:WordCount")
     assert "bolt counts (CountBolt, 2 tasks)" in drawn.stdout
@@ -129,6 +130,7 @@ def test_the_other_commands_of_its_readme_work(project):
         assert command in readme
 
 
+@pytest.mark.campaign
 def test_it_is_typed_and_formatted(each_project):
     pytest.importorskip("mypy", reason="requirements/dev.txt has mypy and ruff")
     done = strict(python, each_project, "word_tally", "tests")

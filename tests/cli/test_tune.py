@@ -46,6 +46,7 @@ def tune(*arguments):
     return CliRunner().invoke(app, ["tune", *arguments])
 
 
+@pytest.mark.campaign
 def test_a_bolt_that_waits_gets_tasks_in_threads(project):
     done = tune("slow.py:Waits", "--seconds", "10", "--explain", "--output", "tuned.yaml", "--cores", "2")
     assert done.exit_code == 0, done.output
@@ -58,6 +59,7 @@ def test_a_bolt_that_waits_gets_tasks_in_threads(project):
     assert "left: as it is: " in done.stderr  # progress
 
 
+@pytest.mark.campaign
 def test_the_file_that_is_written_is_one_that_option_config_takes(project):
     assert tune("slow.py:Waits", "--seconds", "10", "--output", "tuned.yaml").exit_code == 0
     keys = yaml.safe_load((project / "tuned.yaml").read_text())
@@ -111,6 +113,7 @@ def test_a_wrong_line_is_refused(project, arguments, message):
     assert message in " ".join(done.stderr.split())
 
 
+@pytest.mark.campaign
 def test_the_picture_is_drawn(project):
     pytest.importorskip("matplotlib")
     done = tune("slow.py:Waits", "--seconds", "10", "--plot", "frontier.svg")

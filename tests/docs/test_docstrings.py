@@ -300,6 +300,7 @@ def test_its_example_runs(public, monkeypatch, tmp_path):
     run(examples_of(public))
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.parametrize("public", ON_SPARK, ids=lambda public: public.name)
 def test_its_example_runs_on_spark(public, spark, monkeypatch, tmp_path):

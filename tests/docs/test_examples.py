@@ -174,6 +174,7 @@ def alarms(folder: Path, over: float = 90) -> Counter:
     return found
 
 
+@pytest.mark.campaign
 @on_spark
 def test_writing_a_spout(spark, shards, tmp_path):
     places = {"/data/shards": str(shards), "/data/checkpoints": str(tmp_path), "/data/alarms": str(tmp_path / "alarms")}
@@ -233,6 +234,7 @@ def test_settings_that_a_spout_declares(tmp_path, monkeypatch):
         ReadRequest.of({"events.max.value": "1"}, plan=plan)
 
 
+@pytest.mark.campaign
 @on_spark
 def test_a_word_count_of_streamparses(spark):
     names = run(spark, "docs/MIGRATING.md")
@@ -366,6 +368,7 @@ orders = read_stream(spark, Orders, maxOffsetsPerTrigger=3)
 """
 
 
+@pytest.mark.campaign
 @on_spark
 def test_states(spark, tmp_path):
     """Its queries read three micro-batches."""

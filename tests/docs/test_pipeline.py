@@ -165,6 +165,7 @@ def test_the_alert_sees_that_a_query_has_failed(spark, tmp_path):
     assert sent[0].startswith(f"query {query.id} has failed: ") and len(sent) == 1
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 def test_the_notebook_reads_with_a_password(spark, kafka, tmp_path):
     """Parquet for Delta, which has no release for this Spark; a broker that wants a password."""

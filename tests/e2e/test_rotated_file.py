@@ -13,6 +13,7 @@ def append(path, lines) -> None:
         log.writelines(f"{line}\n" for line in lines)
 
 
+@pytest.mark.campaign
 def test_a_log_rotated_under_the_running_query_is_read_exactly_once(spark, tmp_path):
     folder, out = tmp_path / "logs", tmp_path / "out"
     folder.mkdir()

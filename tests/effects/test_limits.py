@@ -54,6 +54,7 @@ def run(frame, tmp_path, **options):
     return query
 
 
+@pytest.mark.campaign
 def test_a_source(spark, service, tmp_path):
     """Four ranges, two tasks at a time, of which five calls in a hundred fail."""
     service.behave(fails=0.05, seconds=0.02)
@@ -103,6 +104,7 @@ def test_a_worker_that_is_killed_takes_no_permit_along_and_does_no_effect_twice(
     assert most_in_a_period([call.time for call in service.calls]) <= MOST
 
 
+@pytest.mark.campaign
 def test_a_sink_takes_a_fixed_share(spark, service):
     frame = spark.range(0, 400, 1, 4).selectExpr("cast(id AS string) AS line")
     writer = frame.write.format("pystorm").mode("append").option("config", json.dumps({"service.url": service.url}))

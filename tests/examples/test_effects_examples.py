@@ -83,6 +83,7 @@ def test_each_payment_is_made_once_though_calls_fail_and_a_micro_batch_runs_agai
     assert sorted(service.effects.values()) == [1] * 400
 
 
+@pytest.mark.campaign
 def test_a_busy_service_is_called_as_often_as_it_allows(spark, service, tmp_path):
     """Its own bound is lower than the limit for a while: it says 429."""
     service.behave(seconds=0.3, capacity=50, retry_after=0.3, fails=0.02)

@@ -87,6 +87,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.campaign
 def test_a_second_action_calls_services_again():
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, "-c", ACTIONS]

@@ -183,6 +183,7 @@ class CellOptions(Options, frozen=True, kw_only=True):
         register(spark, topology)
 
 
+@pytest.mark.campaign
 def test_read_by_class(spark, world):
     world.put(a=3)
     frame = read(

@@ -52,6 +52,7 @@ def test_a_bolt_takes_them(spark, world, query):
     assert query.rows == [('["a", 3] 1 ValueError: not 3',)]
 
 
+@pytest.mark.campaign
 def test_the_query_fails_and_names_the_tuple_unless_something_else_is_asked_for(spark, world, query):
     world.put(a=5)
     with pytest.raises(StreamingQueryException) as failed:

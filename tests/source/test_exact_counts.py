@@ -91,6 +91,7 @@ def test_without_faults_they_are_the_sinks(spark, world, tmp_path):
     assert last.topology.component("doubled").total.executed == counted
 
 
+@pytest.mark.campaign
 def test_under_kills_what_is_missing_is_said(spark, world, tmp_path):
     """A range counts once, by the attempt that was reported; a report dies with its worker."""
     world.put(a=80, b=80)

@@ -66,6 +66,7 @@ READ = ["Tuples", "Opens", "Heads"]
 header of Spark's."""
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("action", "name"), [(streamed, name) for name in CASES] + [(read, name) for name in READ])
 def test_the_text_begins_with_the_block(spark, action, name):
     what, place, line, frames = CASES[name]
@@ -89,6 +90,7 @@ def test_the_text_begins_with_the_block(spark, action, name):
     assert len(lines[first:end]) <= 24
 
 
+@pytest.mark.campaign
 @pytest.mark.every_spark
 def test_a_raising_bolt_is_told_on_every_spark(spark):
     text = streamed(spark, "Tuples")

@@ -28,6 +28,7 @@ def stream(spark, tmp_path, topology, **options):
     return spark.readStream.format("pystorm").options(**named).load()
 
 
+@pytest.mark.campaign
 def test_a_failed_task_and_a_restarted_query_read_the_journal(spark, tmp_path, query):
     """The broker gives a message again to every process that asks, until it is acked: each arrives once."""
     (tmp_path / "messages").write_text("".join(f"{n}\n" for n in range(12)))
@@ -45,6 +46,7 @@ def test_a_failed_task_and_a_restarted_query_read_the_journal(spark, tmp_path, q
     assert len(list(tmp_path.glob("journal/*/*/*.manifest"))) == 1, "the first one is trimmed"
 
 
+@pytest.mark.campaign
 def test_lines_of_a_socket_are_replayed(spark, tmp_path, query):
     with socket.create_server(("127.0.0.1", 0)) as server:
 

@@ -95,6 +95,7 @@ def test_stand_in_raises_the_true_reason_when_it_is_used(broken):
     assert "cannot be used here: ImportError: the core in /somewhere is not compiled. Run `make build`." in said
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.spark40
 @pytest.mark.timeout(240)

@@ -44,6 +44,7 @@ def watch(spark):
     spark.streams.removeListener(listener)
 
 
+@pytest.mark.campaign
 def test_all_that_look_name_the_slow_bolt(spark, world, watch, tmp_path):
     world.put(a=3 * ROWS // 2, b=3 * ROWS // 2)
     folder = tmp_path / "runs"

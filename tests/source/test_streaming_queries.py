@@ -65,6 +65,7 @@ def test_restart_and_replay_of_an_endless_query(spark, world, query):
     assert world.committed[0] == {"a": 5}
 
 
+@pytest.mark.campaign
 @spark40
 def test_vanished_partition(spark, world, query):
     world.put(a=5, b=5)
@@ -160,6 +161,7 @@ def test_failing_for_good_names_component_tuple_and_offset(spark, world, query):
     assert "topologies.py" in said  # where the bolt raised: Spark alone shows the engine's lines only
 
 
+@pytest.mark.campaign
 @spark40
 def test_stop_in_the_middle_of_a_read_loses_nothing(spark, world, query):
     world.put(a=8)

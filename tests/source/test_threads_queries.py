@@ -12,6 +12,7 @@ def stream(spark, world, topology, scheduler="threads", **options):
     return spark.readStream.format("pystorm").options(**given).load()
 
 
+@pytest.mark.campaign
 def test_each_batch_has_the_rows_of_inline(spark, world, tmp_path):
     world.put(a=50, b=(10, 30), c=1)
     found = {}
@@ -39,6 +40,7 @@ def test_a_bolt_runs_in_a_thread_of_its_own(spark, world, tmp_path):
     ]
 
 
+@pytest.mark.campaign
 def test_a_restart_from_the_checkpoint_replays_the_same_rows(spark, world, tmp_path):
     world.put(a=300, b=200)
     query = Query(tmp_path)
@@ -51,6 +53,7 @@ def test_a_restart_from_the_checkpoint_replays_the_same_rows(spark, world, tmp_p
     assert [number for number, _ in query.batches] == [0, 1, 1, 2]
 
 
+@pytest.mark.campaign
 def test_a_restart_may_change_the_scheduler(spark, world, tmp_path):
     world.put(a=100)
     query = Query(tmp_path)
@@ -59,6 +62,7 @@ def test_a_restart_may_change_the_scheduler(spark, world, tmp_path):
     assert query.run(stream(spark, world, "Doubled", "threads", maxOffsetsPerTrigger=60)) == [first[-1]]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("how", ["raise", "fail", "kill"])
 def test_a_failed_task_is_tried_again(spark, world, tmp_path, how):
     world.put(a=10, b=10)

@@ -123,6 +123,7 @@ def tables(draw):
     return text.encode(), {"fields": fields, **options}
 
 
+@pytest.mark.campaign
 @given(tables(), blocks, cuts, st.booleans())
 @settings(max_examples=400)
 def test_csv_is_the_same(table, block, cuts, packed):
@@ -150,6 +151,7 @@ def objects(draw):
     return data[:at] + odd + data[at:], fields
 
 
+@pytest.mark.campaign
 @given(objects(), blocks, cuts, st.booleans())
 @settings(max_examples=400)
 def test_ndjson_is_the_same(document, block, cuts, packed):

@@ -64,6 +64,7 @@ def test_rotation_under_a_running_query(spark, logs, query):
     assert lines(query.rows) == sorted(numbered(0, 400))
 
 
+@pytest.mark.campaign
 def test_available_now_goes_on_after_rotation_and_is_rate_controlled_by_bytes(spark, logs, query):
     append(logs / "app.log", *numbered(0, 200))
     frame = stream(spark, logs, maxOffsetsPerTrigger=1000, minPartitions=4)
@@ -81,6 +82,7 @@ def test_available_now_goes_on_after_rotation_and_is_rate_controlled_by_bytes(sp
     assert query.batches[-1][1] == last
 
 
+@pytest.mark.campaign
 def test_truncation_stops_the_query_and_says_what_to_do(spark, logs, query):
     append(logs / "app.log", *numbered(0, 10))
     query.run(stream(spark, logs))

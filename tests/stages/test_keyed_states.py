@@ -121,6 +121,7 @@ def test_tuples_that_fail_count_once_and_bolts_behind_need_no_shuffle(spark, roc
     )
 
 
+@pytest.mark.campaign
 def test_states_come_back_as_tuples_have_their_values(spark, rocks_db, tmp_path):
     """Times in UTC, structs and maps as dicts; every NaN is one key, and so are both zeros."""
     rows = "(VALUES (0.0D, 1), (CAST('NaN' AS DOUBLE), 2), (-0.0D, 3), (CAST('NaN' AS DOUBLE), 4)) AS t(key, n)"
@@ -137,6 +138,7 @@ def test_states_come_back_as_tuples_have_their_values(spark, rocks_db, tmp_path)
     assert found == sorted(2 * ["None None None None", *kept])
 
 
+@pytest.mark.campaign
 def test_another_number_of_buckets_is_refused(spark, rocks_db, tmp_path):
     job = Job(spark, tmp_path)
     job.put(0, 200)

@@ -48,6 +48,7 @@ def query(spark, tmp_path):
     return Query(spark, tmp_path)
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("kind", "twice", "on_executors"),

@@ -12,6 +12,7 @@ from tests.observe.prometheus_server import eventually
 from tests.observe.slowed import Slowed
 
 
+@pytest.mark.campaign
 @pytest.mark.spark
 @pytest.mark.timeout(180)  # it may be the first query of the session
 def test_the_slowed_bolt_of_a_query_is_named_within_two_micro_batches(spark, tmp_path):

@@ -57,11 +57,13 @@ def test_another_version_and_other_declarations_are_refused(version, digest, wor
     assert "pip install --no-build-isolation" in str(raised.value)
 
 
+@pytest.mark.campaign
 def test_a_module_of_this_version_is_imported():
     done = said(built(OLDER))
     assert (done.returncode, done.stdout) == (0, "the module's own code runs\n"), done.stderr
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("what", ["building.__version__ = '0.0.1'", "building.abi = lambda core: '0123456789abcdef'"])
 def test_a_module_of_another_version_is_refused_before_its_own_code_runs(what):
     done = said(built(OLDER, what))
@@ -70,6 +72,7 @@ def test_a_module_of_another_version_is_refused_before_its_own_code_runs(what):
     assert "build it again with the installed version" in done.stderr
 
 
+@pytest.mark.campaign
 def test_a_core_of_another_layout_is_refused_by_digest_not_by_size(tmp_path):
     """The fields of a tuple lie in another order, and are as large: Cython's own check sees nothing."""
     shutil.copytree(CORE, tmp_path / "cython_core", ignore=shutil.ignore_patterns("__pycache__", "*.so"))

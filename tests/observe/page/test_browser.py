@@ -50,6 +50,7 @@ def large() -> View:
     return View.of([progress(batch, components=50, partitions=1000, slow="bolt7") for batch in range(300)])
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("made", [shop, View], ids=["shop", "nothing yet"])
 def test_it_is_accessible(browser, tmp_path, scheme, made):
@@ -206,6 +207,7 @@ def test_odd_records_are_drawn(browser, tmp_path, record):
         assert page.locator(".box").count() == len(known)
 
 
+@pytest.mark.campaign
 def test_a_served_page_follows_its_query_and_says_when_its_server_is_gone(browser, tmp_path):
     path = write_run(tmp_path / "Orders-1.jsonl", [orders(batch) for batch in range(30)], ended=False)
     page = browser.new_page()

@@ -196,6 +196,7 @@ class FailsAfterSomeLooks:
         return self._query.exception() if self._has_failed() else None
 
 
+@pytest.mark.campaign
 def test_a_query_that_fails_between_two_looks_has_failed(spark):
     query = failed(spark)
     with pytest.raises(pyspark.errors.StreamingQueryException):
@@ -207,6 +208,7 @@ def test_a_query_that_fails_between_two_looks_has_failed(spark):
         assert "PYSTORM_TUPLE_FAILED" in said or " runs; " in said
 
 
+@pytest.mark.campaign
 def test_where_nothing_may_exit_the_exception_is_raised(spark):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with pytest.raises(pyspark.errors.StreamingQueryException):

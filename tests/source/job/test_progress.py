@@ -58,6 +58,7 @@ def test_after_the_end_it_is_the_last_micro_batch_with_its_own_counts(spark, wor
         assert each.seconds == pytest.approx(spark_seconds[each.batch_id], abs=2)  # on a busy machine
 
 
+@pytest.mark.campaign
 def test_while_the_query_runs_it_follows(spark, world, tmp_path):
     world.put(a=30)
     query = noop(read_stream(spark, Numbers, path=str(world.folder)), tmp_path, processingTime="0 seconds")
@@ -121,6 +122,7 @@ def test_of_several_sources_one_is_named(spark, world, tmp_path):
         progress(query, source="Halved")
 
 
+@pytest.mark.campaign
 def test_without_reports_it_is_sparks(spark, world, tmp_path):
     world.put(a=30)
     query = ended(noop(read_stream(spark, Numbers, path=str(world.folder), feedback="off"), tmp_path))

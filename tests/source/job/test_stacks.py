@@ -48,6 +48,7 @@ WAITING = {
 }
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("name", WAITING)
 def test_a_bolt_that_sleeps_is_named_with_its_line_and_who_waits_for_it(spark, tmp_path, name):
     with started(spark, name, tmp_path) as query:
@@ -70,6 +71,7 @@ def test_a_bolt_that_sleeps_is_named_with_its_line_and_who_waits_for_it(spark, t
     assert [line for line in WAITING[name] if line not in text] == [], text
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("name", "line"), [("Locks", "with self.lock, self.lock:"), ("Computes", "sum(range(1000))")])
 def test_a_lock_that_is_never_free_and_a_loop_that_never_ends_are_named(spark, tmp_path, name, line):
     with started(spark, name, tmp_path) as query:
@@ -77,6 +79,7 @@ def test_a_lock_that_is_never_free_and_a_loop_that_never_ends_are_named(spark, t
     assert f"{name.lower()}, task 2: in process()" in str(found)
 
 
+@pytest.mark.campaign
 def test_the_command_finds_the_query_by_itself(spark, tmp_path):
     with started(spark, "Sleeps", tmp_path) as query:
         wait_until(lambda: asked(query), "an answer")

@@ -66,6 +66,7 @@ def test_the_page_of_a_query_that_has_ended_has_all_its_micro_batches(spark, wor
     assert ".save(FILE)" in repr(page)
 
 
+@pytest.mark.campaign
 def test_a_slow_bolt_is_named_within_two_micro_batches(spark, tmp_path, capsys):
     stream = read_stream(spark, SlowSecond, options={"maxOffsetsPerTrigger": 1500, "batch.target.millis": 60_000})
     query = stream.writeStream.format("noop").trigger(availableNow=True).start()

@@ -21,6 +21,7 @@ def rows_of(path):
     return [json.loads(line) for file in path.iterdir() for line in file.read_text().splitlines()]
 
 
+@pytest.mark.campaign
 def test_a_stream_whose_last_commit_comes_again_after_a_restart(spark, tmp_path):
     for name in ("in", "effects"):
         (tmp_path / name).mkdir()

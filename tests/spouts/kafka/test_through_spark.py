@@ -35,6 +35,7 @@ def values(rows):
     return sorted((value for value, *_ in rows), key=int)
 
 
+@pytest.mark.campaign
 @both
 def test_available_now_is_rate_controlled_and_goes_on_from_its_checkpoint(spark, kafka, query, topology):
     topic = Topic(kafka, 2)
@@ -82,6 +83,7 @@ def test_new_partitions_and_a_task_that_fails_in_a_running_query(spark, kafka, q
     assert values(query.rows) == numbers(0, 90)
 
 
+@pytest.mark.campaign
 def test_a_topic_made_anew_fails_the_query_or_is_read_from_its_begin(spark, kafka, query):
     topic = Topic(kafka)
     topic.write(numbers(0, 10))
@@ -95,6 +97,7 @@ def test_a_topic_made_anew_fails_the_query_or_is_read_from_its_begin(spark, kafk
     assert values(query.rows) == numbers(0, 40)
 
 
+@pytest.mark.campaign
 def test_a_broker_killed_and_started_again_in_mid_batch_costs_and_doubles_nothing(spark, kafka, query):
     topic = Topic(kafka, 2)
     counter = itertools.count()
