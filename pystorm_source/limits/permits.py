@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Protocol
 
 from pystorm_source.clock import Clock
-from pystorm_source.limits.schedule import HORIZON_SECONDS, VALID_SECONDS, Slots
+from pystorm_source.limits.schedule import HORIZON_SECONDS, Slots, valid_seconds
 from pystorm_source.options.rate_limit import RateLimit
 
 AHEAD_SECONDS = HORIZON_SECONDS / 2
@@ -54,6 +54,7 @@ class Permits:
 
     def __init__(self, limit: RateLimit, clock: Clock, lessor: Lessor):
         self.limit = limit
+        self._valid = valid_seconds(limit)
         self.clock = clock
         self._lessor = lessor
         self._lock = Lock()
@@ -99,7 +100,7 @@ class Permits:
         with self._lock:
             self._assigned.discard(waiter)
             now = self.clock.monotonic()
-            in_time = not waiter.revoked and now <= waiter.time + VALID_SECONDS
+            in_time = not waiter.revoked and now <= waiter.time + self._valid
             if in_time and self._lessor.ahead:
                 self._recent.append(now)
         if not in_time and waiter.probe:
@@ -169,7 +170,7 @@ class Permits:
 
     def _drop_late(self) -> None:
         now = self.clock.monotonic()
-        while self._in_hand and self._in_hand[0][0] + VALID_SECONDS < now:
+        while self._in_hand and self._in_hand[0][0] + self._valid < now:
             self._in_hand.popleft()
 
     def _hand_out(self) -> list[Waiter]:

@@ -1,8 +1,8 @@
 """When the permits of a limit may be used: a time for each, evenly apart. Pure.
 
-"At most N calls in any T seconds" holds at the service if each call arrives within ``SPREAD_SECONDS`` of the time of
-its permit, and permits are ``(T + SPREAD_SECONDS) / N`` apart: of N + 1 permits in turn the last is T + SPREAD_SECONDS
-behind the first. So a limit of 100 a second is used to 96 %.
+"At most N calls in any T seconds" holds at the service if each call arrives within ``spread_seconds`` of the time of
+its permit, and permits are ``(T + spread_seconds) / N`` apart: of N + 1 permits in turn the last is T + spread_seconds
+behind the first. So a limit is used to 96 %.
 """
 
 from typing import NamedTuple
@@ -10,14 +10,16 @@ from typing import NamedTuple
 from pystorm_source.options.rate_limit import RateLimit
 
 VALID_SECONDS = 0.025
-"""Seconds for which a permit may be used, from its time on. Longer: permits are further apart. Shorter: a process that
-does something else at that moment loses more of them."""
+"""Seconds for which a permit may be used at least, from its time on. Longer: permits are further apart. Shorter: a
+process that does something else at that moment loses more of them."""
+
+SPREAD_SHARE = 0.04
+"""Of a limit's seconds, for what calls may be late: of "1/h" a permit that is lost costs an hour. More: permits are
+further apart. Less: more of them are lost."""
 
 TRANSIT_SECONDS = 0.015
 """Seconds by which the way to the service may differ from call to call. Longer: permits are further apart. Shorter: a
 service that counts sees a call too many now and then."""
-
-SPREAD_SECONDS = VALID_SECONDS + TRANSIT_SECONDS
 
 HORIZON_SECONDS = 0.2
 """Seconds ahead for which permits are given. Longer: a task that is killed takes more of them along, and one that has
@@ -26,6 +28,17 @@ ended keeps others waiting. Shorter: tasks ask more often."""
 LEAD_SECONDS = 0.002
 """Seconds from now to the first permit that is given, at least: so long is it on its way. Longer: a service that was
 not called for a while is called late. Shorter: the first permits of a lease are lost."""
+
+
+def valid_seconds(limit: RateLimit) -> float:
+    """Seconds for which a permit of the limit may be used; not longer than to the next one, so that calls do not come
+    in bursts."""
+    return max(VALID_SECONDS, min(SPREAD_SHARE * limit.seconds - TRANSIT_SECONDS, limit.seconds / limit.calls))
+
+
+def spread_seconds(limit: RateLimit) -> float:
+    """Seconds by which a call may arrive behind the time of its permit."""
+    return valid_seconds(limit) + TRANSIT_SECONDS
 
 
 class Slots(NamedTuple):
@@ -44,7 +57,7 @@ class PermitSchedule:
     """``begins``: before which no permit is given: what a schedule before this one has given may be in use."""
 
     def __init__(self, limit: RateLimit, begins: float):
-        self.apart = (limit.seconds + SPREAD_SECONDS) / limit.calls
+        self.apart = (limit.seconds + spread_seconds(limit)) / limit.calls
         self._next = begins
 
     def take(self, wanted: int, now: float, horizon: float = HORIZON_SECONDS) -> Slots:
@@ -68,4 +81,4 @@ class PermitSchedule:
 def begin_of(limit: RateLimit, now: float) -> float:
     """When the schedule of a process begins that knows nothing of an earlier one: what that has given is used up, and
     the service has forgotten it."""
-    return now + HORIZON_SECONDS + max(1.0, (limit.seconds + SPREAD_SECONDS) / limit.calls)
+    return now + HORIZON_SECONDS + max(1.0, (limit.seconds + spread_seconds(limit)) / limit.calls)

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 from pystorm_source.limits.schedule import (
     HORIZON_SECONDS,
     LEAD_SECONDS,
-    SPREAD_SECONDS,
+    VALID_SECONDS,
     PermitSchedule,
     begin_of,
+    spread_seconds,
+    valid_seconds,
 )
 from pystorm_source.options.rate_limit import RateLimit
 from testbed.periods import most_in_a_period
@@ -17,12 +19,13 @@ from testbed.periods import most_in_a_period
 
 @given(
     calls=st.integers(1, 300),
-    seconds=st.sampled_from([1.0, 2.0, 60.0]),
+    seconds=st.sampled_from([1.0, 2.0, 60.0, 3600.0]),
     asks=st.lists(st.tuples(st.integers(0, 50), st.floats(0, 0.5)), min_size=1, max_size=80),
     chance=st.randoms(use_true_random=False),
 )
 def test_no_period_has_more_calls_than_the_limit(calls, seconds, asks, chance):
-    schedule = PermitSchedule(RateLimit("api", calls, seconds), 0.0)
+    limit = RateLimit("api", calls, seconds)
+    schedule = PermitSchedule(limit, 0.0)
     now, given_at = 0.0, []
     for wanted, later in asks:
         now += later
@@ -30,7 +33,7 @@ def test_no_period_has_more_calls_than_the_limit(calls, seconds, asks, chance):
         given_at += [slots.at(place) for place in range(slots.number)]
 
     assert given_at == sorted(given_at)
-    arrived = sorted(time + chance.random() * SPREAD_SECONDS * 0.999 for time in given_at)
+    arrived = sorted(time + chance.random() * spread_seconds(limit) * 0.999 for time in given_at)
 
     assert most_in_a_period(arrived, seconds) <= calls
 
@@ -63,6 +66,16 @@ def test_what_was_not_taken_is_not_carried_over():
     assert slots.number == 2
 
 
-@pytest.mark.parametrize(("calls", "seconds", "waits"), [(100, 1.0, 1.2), (1, 60.0, 60.24)])
+@pytest.mark.parametrize(("calls", "seconds", "waits"), [(100, 1.0, 1.2), (1, 60.0, 62.6)])
 def test_a_new_process_waits_until_what_an_earlier_one_gave_is_used_and_forgotten(calls, seconds, waits):
     assert begin_of(RateLimit("api", calls, seconds), 7.0) == pytest.approx(7.0 + waits)
+
+
+@pytest.mark.parametrize(
+    ("calls", "seconds", "valid"),
+    [(100, 1.0, VALID_SECONDS), (1, 3600.0, 143.985), (60, 60.0, 1.0), (3600, 3600.0, 1.0)],
+)
+def test_a_permit_is_valid_for_a_part_of_the_period_and_not_beyond_the_next_one(calls, seconds, valid):
+    limit = RateLimit("api", calls, seconds)
+    assert valid_seconds(limit) == pytest.approx(valid)
+    assert PermitSchedule(limit, 0.0).apart >= valid_seconds(limit) or valid == VALID_SECONDS
