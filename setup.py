@@ -77,7 +77,6 @@ SMALL = {
     "cython_core.executors.batching",
     "cython_core.executors.held_batches",
     "cython_core.executors.joining",
-    "cython_core.compiled.spout",
     "cython_core.primitives.parker",
     "cython_core.routing.batch_slice",
     "cython_core.routing.column_emit",

@@ -36,8 +36,7 @@ cdef class InputKey:
 
 @cython.final
 cdef class Joins:
-    cdef object bolt
-    cdef object process_join
+    cdef object process_join    # of the bolt
     cdef object process_expired
     cdef bint auto_ack
     cdef BoltOutputCollector collector
@@ -51,7 +50,7 @@ cdef class Joins:
     cdef list order             # those that wait, oldest first, and some that do not any more
     cdef Py_ssize_t oldest_at   # before it there is none that waits
     cdef list complete          # tuples of joins that are to be given to the bolt
-    cdef list expired
+    cdef object expired         # a deque: very many can expire at a time
     cdef int serve(self, object bolt, BoltOutputCollector collector, TimerService timers) except -1
     cdef int take_in(self, Tuple tup) except -1
     cdef int add(self, Py_ssize_t place, Tuple tup) except -1
@@ -62,6 +61,7 @@ cdef class Joins:
     cdef bint forget_lost(self, WaitingJoin join) except -1
     cdef int watch_rest(self, WaitingJoin join, InputKey key, object value) except -1
     cdef int forget(self) except -1
+    cdef list all_of_it(self)
     cdef list leave(self, WaitingJoin join, Outcome outcome)
     cdef list oldest(self)
 

@@ -2,7 +2,7 @@
 
     orders   (order 7, payment 3) ─► waits for payments by 3 and for shipments by 7
     payments (payment 3)          ─► found by 3: waits for shipments by 7 alone
-    shipments  (order 7)            ─► found by 7: all are there     ──► process_join
+    shipments (order 7)           ─► found by 7: all are there     ──► process_join
                                      else: its time is over        ──► process_expired
 
 What waits is an operation in a purgatory, watched by what it waits for: a value of a key of an input. A tuple takes the
@@ -14,6 +14,8 @@ spout that waits for them, ends their time.
 
 Threading law: as the executor.
 """
+
+from collections import deque
 
 cimport cython
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
@@ -124,14 +126,16 @@ cdef class Joins:
         for key in every:
             key.others = [other for other in every if other.name == key.name and other is not key]
         self.order = []
-        self.complete, self.expired = [], []
+        self.complete, self.expired = [], deque()
 
     def __len__(self):
-        return 0 if self.purgatory is None else self.purgatory.ward.pending
+        """Those that wait, and those that the bolt has not got, as it has raised for one before them."""
+        cdef Py_ssize_t pending = 0 if self.purgatory is None else self.purgatory.ward.pending
+        return pending + len(self.complete) + len(self.expired)
 
     cdef int serve(self, object bolt, BoltOutputCollector collector, TimerService timers) except -1:
         """For a bolt, whose methods and attributes are asked for once."""
-        self.bolt, self.collector, self.timers = bolt, collector, timers
+        self.collector, self.timers = collector, timers
         self.process_join, self.process_expired = bolt.process_join, bolt.process_expired
         self.auto_ack = bool(bolt.auto_ack)
         return 0
@@ -250,10 +254,18 @@ cdef class Joins:
 
         Order: before the bolt is garbage, as the collector does not see what waits, which refers to the worker.
         """
-        while self.oldest() is not None:
-            pass
-        self.complete, self.expired = [], []
+        self.all_of_it()
         return 0
+
+    cdef list all_of_it(self):
+        """The tuples of all joins, none of which waits or is to be given any more."""
+        cdef list found = self.complete + list(self.expired)
+        self.complete, self.expired = [], deque()
+        cdef list tups = self.oldest()
+        while tups is not None:
+            found.append(tups)
+            tups = self.oldest()
+        return found
 
     cdef list leave(self, WaitingJoin join, Outcome outcome):
         """It waits no more. Its tuples."""
@@ -302,7 +314,7 @@ cdef class JoinBase(BatchingBase):
         if collector_or_none(self) is None:
             raise coded(
                 RuntimeError,
-                "PYSTORM_NOT_IN_A_RUN",
+                "PYSTORM_EMIT_OUTSIDE_OF_RUN",
                 f"{type(self).__name__} joins the streams of a topology that runs: test it by run_topology(); Given: "
                 f"{shown(tup)}"
             )
@@ -316,9 +328,13 @@ cdef class JoinBase(BatchingBase):
         """
 
     def process_batches(self):
-        """The time of the one that waits longest is over."""
+        """Gives one that it has not got, else the one that waits longest, whose time is over."""
         cdef Joins joins = <Joins?>self._batches
-        cdef list tups = joins.oldest()
+        cdef list tups
+        if joins.complete:
+            give(joins, joins.complete.pop(), True)
+            return
+        tups = joins.expired.popleft() if joins.expired else joins.oldest()
         if tups is not None:
             give(joins, tups, False)
 
@@ -327,22 +343,15 @@ cdef class JoinBase(BatchingBase):
         if joins.purgatory is not None:
             joins.purgatory.advance(now)
         while joins.expired:
-            give(joins, joins.expired.pop(0), False)
+            give(joins, joins.expired.popleft(), False)
 
     def _fail_batches(self, everything, key, tups, cause, fails):
         """After an exception in ``process_join`` or ``process_expired``: fails (``fails``) what it was given, or all
         that waits, too."""
         cdef BoltOutputCollector collector = <BoltOutputCollector?>collector_of(self)
-        cdef Joins joins = <Joins?>self._batches
-        cdef list waited
         groups = [list(tups)]
         if everything:
-            groups += joins.complete + joins.expired
-            joins.complete, joins.expired = [], []
-            waited = joins.oldest()
-            while waited is not None:
-                groups.append(waited)
-                waited = joins.oldest()
+            groups += (<Joins?>self._batches).all_of_it()
         for group in groups:
             for tup in group:
                 if fails and tup is not None and (<Tuple>tup).verdict == OPEN:

@@ -217,6 +217,22 @@ def test_an_exception_in_process_expired_is_tried_again():
     assert sorted(result.rows("pair", "expired")) == [("sides.left", "a"), ("sides.left", "b")]
 
 
+def test_what_expires_at_one_time_expires_though_the_first_one_raises():
+    class Expiring(Patient):
+        exit_on_exception = False
+        raised = 0
+
+        def process_expired(self, tups):
+            type(self).raised += 1
+            if type(self).raised == 1:
+                raise ValueError("once")
+            super().process_expired(tups)
+
+    result = run_topology(pairs(*(left(n, str(n)) for n in range(5)), PAUSE(20), cls=Expiring))
+    assert sorted(result.rows("pair", "expired")) == [("sides.left", str(n)) for n in range(5)]
+    assert sum(result.unsettled.values()) == 0
+
+
 def test_where_a_spout_waits_for_what_waits_the_oldest_expires():
     script = [*(left(id, f"l{id}") for id in range(4)), *(right(id, f"r{id}") for id in range(1, 4))]
     result = run_topology(pairs(*script), {"topology.max.spout.pending": 4})
