@@ -11,7 +11,7 @@ from cython_core.queues.mpsc_queue import MpscQueue
 from tests.core.queues.kinds import KINDS
 from tests.sizes import sized
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(240)  # their threads turn slowly under a sanitizer, beside other work
 ITEMS = sized(20_000)
 
 
