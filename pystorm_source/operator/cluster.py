@@ -18,7 +18,14 @@ from pystorm_source.operator.task import OperatorPlan, task_function
 from pystorm_source.options import SourceOptions, fields_of, parse
 from pystorm_source.plan import Plan
 from pystorm_source.plan.inputs import input_of
-from pystorm_source.plan.lint import Finding, differs_when_run_again, lint_operator, names_limit, states_in_self
+from pystorm_source.plan.lint import (
+    Finding,
+    differs_when_run_again,
+    lint_operator,
+    names_limit,
+    never_ends,
+    states_in_self,
+)
 from pystorm_source.plan.stages import Stage, cut, refuse_letters
 from pystorm_source.source.crossing_rows import CrossingRows
 from pystorm_source.source.input_columns import types_of
@@ -118,6 +125,8 @@ class Cluster:
             output, schema = self._output(stage)
             operator = _operator(crossing, output, f"{applied}-{number}", self.batch_id, self.found.dead_letter_path)
             if stage.stateful is not None:
+                if df.isStreaming and _runs_without_rows(df.sparkSession):
+                    warn_once(never_ends(stage.plan))
                 operator = replace(operator, permits_from=permits_of(stage.plan, df.sparkSession, self.found))
                 df = keyed(df, crossing, operator, schema)
             else:
@@ -160,6 +169,10 @@ def _compares_rows(spark: "SparkSession") -> bool:
         return all(spark.conf.get(f"{_CHECKSUM}.{key}") == "true" for key in ("enabled", "enableFullRetryOnMismatch"))
     except Exception:  # Spark 4.0 has no such option
         return False
+
+
+def _runs_without_rows(spark: "SparkSession") -> bool:
+    return str(spark.conf.get("spark.sql.streaming.noDataMicroBatches.enabled", "true")).lower() == "true"
 
 
 def first_of(plan: Plan, applied: str, batch_rows: int, batch_id: int | None, letters: str) -> OperatorPlan:

@@ -5,13 +5,15 @@
     rows ──► groupBy(bucket of the key) ──► one call for each bucket ──► worker: Inputs ──► StatefulBolt ──► rows
                                                │                                              │
                                                └── MapState: key → values ◀── KeyedStates ◀───┘
+                                                   MapState: second → keys whose timers may be due
 
 Spark would call once for each key, and change the key by a round trip each time. In a bucket the states of many keys
-are one map: a key costs a get and a put, however many tuples it has.
+are one map: a key costs a get and a put, however many tuples it has. So it is with timers: Spark has one for each
+second for which keys of the bucket have set theirs, and its call runs the stage over these keys.
 """
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -20,13 +22,13 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
-from pystorm_source.api.stateful_bolt import KeyedStates
+from pystorm_source.api.keyed_states import TIMERS, Key, KeyedStates, StateShape
 from pystorm_source.errors import NotSupportedError, OptionError
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan import ComponentPlan, Plan
-from pystorm_source.plan.stages import key_positions, state_stream, state_types
+from pystorm_source.plan.key_states import TIMER_INPUT, key_columns, needs_time, state_columns, state_shape
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.interned import interned, pickled_with
 from pystorm_source.source.leases.task_lessor import lease
@@ -43,24 +45,24 @@ if TYPE_CHECKING:
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_BUCKETS = "buckets"
+# A bolt's variable has no hyphen.
+_BUCKETS = "key-buckets"
+_TIMERS = "key-timers"
 
 
 @dataclass(frozen=True)
 class KeyedPlan:
     """What travels into each task. ``entries``: in the order of their numbers; ``columns``: the names in rows of what
-    each takes. ``variable``: the state's name in Spark. ``key``, ``values``: its schemas; ``types``:
-    Arrow's of the values. ``ttl_millis``: None for
+    each takes. ``variable``: the state's name in Spark; ``key``, ``values``: its schemas. ``ttl_millis``: None for
     none."""
 
     operator: OperatorPlan
     entries: tuple[EntryColumns, ...]
     columns: tuple[tuple[str, ...], ...]
-    bolt: str
+    shape: StateShape
     variable: str
     key: StructType
     values: StructType
-    types: tuple[pa.DataType, ...]
     ttl_millis: int | None
     buckets: int
 
@@ -80,42 +82,29 @@ def keyed(df: "DataFrame", crossing: Crossing, operator: OperatorPlan, schema: S
     placed = crossing.placed(df)
     bucketed = placed.withColumn(AT, F.pmod(F.col(AT), F.lit(buckets)))
     made = _keyed_plan(crossing, replace(operator, entries=()), bolt, plan, buckets)
-    mode = "None" if made.ttl_millis is None else "ProcessingTime"
+    mode = "ProcessingTime" if needs_time(bolt) else "None"
     return transform_with_state(bucketed, AT, KeyedProcessor(pickled_with(plan, made)), schema, mode)
 
 
 def _keyed_plan(crossing: Crossing, operator: OperatorPlan, bolt: ComponentPlan, plan: Plan, buckets: int) -> KeyedPlan:
     entries = crossing.entries()
     columns = tuple(tuple(crossing.columns_of(entry.name)) for entry in entries)
-    fields = state_stream(bolt)
-    values = [
-        StructField(name, parse_type(ddl or "", f"field {name!r} of the state of {bolt.name!r}")[0], True)
-        for name, ddl in zip(fields.fields, fields.types, strict=True)
-    ]
     ttl = bolt.cls.state_ttl_secs  # type: ignore[attr-defined]
     return KeyedPlan(
         operator,
         entries,
         columns,
-        bolt.name,
+        state_shape(plan, bolt),
         "".join(letter if letter.isalnum() else "_" for letter in bolt.name),
-        _key_schema(plan, bolt.name),
-        StructType(values),
-        state_types(bolt),
+        _struct(key_columns(plan, bolt.name), f"the key of {bolt.name!r}"),
+        _struct(state_columns(bolt), f"the state of {bolt.name!r}"),
         None if ttl is None else max(1, int(ttl * 1000)),
         buckets,
     )
 
 
-def _key_schema(plan: Plan, bolt: str) -> StructType:
-    edge = next(edge for edge in plan.edges if edge.consumer == bolt)
-    stream = plan.component(edge.producer).stream(edge.stream)
-    return StructType(
-        [
-            StructField(stream.fields[place], parse_type(stream.types[place] or "", f"the key of {bolt!r}")[0], True)
-            for place in edge.positions
-        ]
-    )
+def _struct(columns: Iterable[tuple[str, str]], of: str) -> StructType:
+    return StructType([StructField(name, parse_type(ddl, f"field {name!r} of {of}")[0], True) for name, ddl in columns])
 
 
 def _refuse_without_states(df: "DataFrame") -> None:
@@ -149,17 +138,33 @@ class KeyedProcessor(StatefulProcessor):
         self._made = made
 
     def init(self, handle: Any) -> None:
-        """Declares the state: the map from keys to values, and of how many buckets this one is."""
+        """Declares the state: the map from keys to values, of how many buckets this one is, and which keys are asked
+        for at which time."""
         plan: KeyedPlan = interned(self._made)
-        self._kept = handle.getMapState(plan.variable, plan.key, plan.values, plan.ttl_millis)
+        kept = handle.getMapState(plan.variable, plan.key, plan.values, plan.ttl_millis)
         self._buckets = handle.getValueState(_BUCKETS, StructType([StructField("n", IntegerType(), True)]))
+        timers = None
+        if plan.shape.has_timers:
+            keys = StructType([StructField("keys", ArrayType(plan.key), True)])
+            timers = handle.getMapState(_TIMERS, StructType([StructField("at", LongType(), True)]), keys)
+        self._kept = _Kept(kept, timers, handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """The rows of a bucket."""
         with spark_border():
             plan: KeyedPlan = interned(self._made)
             self._check_buckets(plan.buckets)
-            yield from _rows(plan, self._kept, rows)
+            yield from _rows(plan, self._kept, _feeds(plan, rows), _now(plan, timerValues))
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
+        """The keys of a bucket that have set a timer for that time."""
+        with spark_border():
+            plan: KeyedPlan = interned(self._made)
+            self._check_buckets(plan.buckets)
+            at = expiredTimerInfo.getExpiryTimeInMs()
+            keys = dict.fromkeys(map(plan.shape.key_of, self._kept.asked_at(at)))
+            feeds = {TIMER_INPUT: _Once(_timer_batch(plan.shape, list(keys), at))}
+            yield from _rows(plan, self._kept, feeds, _now(plan, timerValues))
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -179,28 +184,47 @@ class KeyedProcessor(StatefulProcessor):
 
 
 class _Kept:
-    """Spark's MapState, of the bucket that it stands at. Its connection takes one question at a time, and tasks of a
-    bolt may have threads of their own."""
+    """Spark's states, of the bucket that it stands at. Its connection takes one question at a time, and tasks of a
+    bolt may have threads of their own. ``timers``: None for a bolt without timers."""
 
-    def __init__(self, states: Any):
+    def __init__(self, states: Any, timers: Any, handle: Any):
         self._states = states
+        self._timers = timers
+        self._handle = handle
         self._lock = Lock()
 
-    def get(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def get(self, key: Key) -> tuple[Any, ...] | None:
         """As ``StateStore``."""
         with self._lock:
             found: tuple[Any, ...] | None = self._states.getValue(key)
             return found
 
-    def put(self, key: tuple[Any, ...], values: tuple[Any, ...]) -> None:
+    def put(self, key: Key, values: tuple[Any, ...]) -> None:
         """As ``StateStore``."""
         with self._lock:
             self._states.updateValue(key, values)
 
-    def remove(self, key: tuple[Any, ...]) -> None:
+    def remove(self, key: Key) -> None:
         """As ``StateStore``."""
         with self._lock:
             self._states.removeKey(key)
+
+    def ask_at(self, millis: int, keys: list[Key]) -> None:
+        """As ``StateStore``: Spark calls the bucket at that time."""
+        with self._lock:
+            before = self._timers.getValue((millis,))
+            if before is None:
+                self._handle.registerTimer(millis)
+            self._timers.updateValue((millis,), ([*(before[0] if before is not None else ()), *keys],))
+
+    def asked_at(self, millis: int) -> list[Any]:
+        """The keys to be asked for at that time, as Spark stores them, once."""
+        with self._lock:
+            found = self._timers.getValue((millis,))
+            if found is None:
+                return []
+            self._timers.removeKey((millis,))
+            return list(found[0])
 
 
 class _Once:
@@ -224,18 +248,22 @@ class _NoReader:
         """As ``Reader``."""
 
 
-def _rows(plan: KeyedPlan, kept: Any, rows: Iterator[Row]) -> Iterator[Row]:
+def _now(plan: KeyedPlan, timer_values: Any) -> int:
+    """When the micro-batch began: Spark says it, at the cost of a round trip, which timers alone need."""
+    return int(timer_values.getCurrentProcessingTimeInMs()) if plan.shape.has_timers else 0
+
+
+def _rows(plan: KeyedPlan, kept: _Kept, feeds: "dict[str, _Once]", now: int) -> Iterator[Row]:
     operator = plan.operator
     place = place_of_task(operator.plan.name, operator.applied, operator.batch_id)
-    store, positions = _Kept(kept), key_positions(operator.plan, plan.bolt)
     made = Row(*operator.output.schema.names)
     with (
         warm.borrowed(operator.plan, operator.output, place.run) as worker,
         letters_kept(worker, operator.letters, operator.applied),
     ):
         lease(worker, place.run, operator.permits_from)
-        states = KeyedStates.of(worker.executors, plan.bolt, tuple(plan.values.names), plan.types, store, positions)
-        with fed(worker, _feeds(plan, rows), place, _NoReader()) as batches:
+        states = KeyedStates.of(worker.executors, plan.shape, kept, now)
+        with fed(worker, feeds, place, _NoReader()) as batches:
             for batch in batches:
                 for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     yield made(*values)
@@ -262,3 +290,10 @@ def _feeds(plan: KeyedPlan, rows: Iterator[Row]) -> dict[str, _Once]:
         arrays = [pa.array(column, kind) for column, (_, kind) in zip(columns, entry.columns, strict=True)]
         feeds[entry.name] = _Once(pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in entry.columns]))
     return feeds
+
+
+def _timer_batch(shape: StateShape, keys: list[Key], at: int) -> pa.RecordBatch:
+    columns = list(zip(*keys, strict=True)) if keys else [()] * len(shape.key_types)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, shape.key_types, strict=True)]
+    arrays.append(pa.array([at] * len(keys), pa.int64()))
+    return pa.RecordBatch.from_arrays(arrays, names=[*shape.key_names, TIMERS[1]])

@@ -20,6 +20,7 @@ LINT_CODES = (
     "grouping-per-task",
     "key-behind-shuffle",
     "key-without-effect",
+    "never-ends",
     "rows-returned",
     "runs-again",
     "spouts-apart",

@@ -13,6 +13,7 @@ from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.join_bolt import JoinBolt
+from pystorm_source.api.keyed_states import TIMER_FIELDS
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stateful_bolt import StatefulBolt
@@ -201,6 +202,12 @@ def _check_state(cls: type[StatefulBolt], where: str) -> None:
         )
     for name, ddl in zip(fields[0].fields, fields[0].types, strict=True):
         field_type(ddl or "", f"field {name!r} of the state of {where}")
+    if taken := [name for name in fields[0].fields if name in TIMER_FIELDS]:
+        raise TopologyError(
+            f"bolt {where} keeps a state, and fields of these names keep the timers of keys: choose others in "
+            f"`state_fields`. Given: {taken!r}",
+            code="PYSTORM_INVALID_COMPONENT",
+        )
     if not cls.auto_ack:
         raise TopologyError(
             f"bolt {where} keeps a state, and acks tuples by itself: leave auto_ack as it is, for a tuple that fails "

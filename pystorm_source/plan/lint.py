@@ -19,6 +19,7 @@ from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
 from pystorm_source.options import EngineOptions, Options, SourceOptions, family_of, fields_of
 from pystorm_source.options.storm_keys import STORM_KEYS
+from pystorm_source.plan.key_states import has_timers, needs_time
 from pystorm_source.plan.meeting import unions
 from pystorm_source.plan.plan import ComponentPlan, Plan
 
@@ -147,6 +148,22 @@ def states_in_self(plan: Plan) -> tuple[Finding, ...]:
                 )
             )
     return tuple(found)
+
+
+def never_ends(stage: Plan) -> tuple[Finding, ...]:
+    """Of a stage with states that time changes, in a stream for which Spark runs micro-batches without rows."""
+    return tuple(
+        Finding(
+            "never-ends",
+            component.name,
+            f"it has {'timers' if has_timers(component) else 'state_ttl_secs'}, so Spark runs a micro-batch after "
+            "the other, with or without rows, and a query with trigger(availableNow=True) does not come to its end",
+            "give the query trigger(processingTime=...); or, for availableNow, have time looked at with rows alone: "
+            "spark.conf.set('spark.sql.streaming.noDataMicroBatches.enabled', 'false')",
+        )
+        for component in stage.components
+        if needs_time(component) and "never-ends" not in _unwanted(stage, component.name)
+    )
 
 
 def _counted_in_self(cls: type[Any]) -> str:

@@ -30,8 +30,8 @@ from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError, SchemaError, TopologyError
 from pystorm_source.plan.join_inputs import join_inputs, joins
+from pystorm_source.plan.key_states import has_timers, refuse_without_key, types_of_key, with_timer_input
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
-from pystorm_source.types.arrow import field_type
 
 WIDE = frozenset(("fields", "global", "all"))
 """Groupings that say which task gets a tuple, wherever it was emitted."""
@@ -95,7 +95,7 @@ def cut(plan: Plan, wanted: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
     Raises TopologyError for a cycle or a direct stream across a cut, or a join of tuples in different tasks,
     SchemaError for a stream that crosses and does not declare its types.
     """
-    _refuse_without_key(plan)
+    refuse_without_key(plan)
     _refuse_keys_of_two_types(plan)
     level = stage_of_each(plan)
     _refuse_direct(plan, level)
@@ -146,15 +146,6 @@ def _leave_alone(level: dict[str, int], stateful: set[str]) -> bool:
     return False
 
 
-def _types_of_key(plan: Plan, edge: EdgePlan) -> tuple[pa.DataType | None, ...]:
-    stream = plan.component(edge.producer).stream(edge.stream)
-    types = []
-    for place in edge.positions:
-        ddl = stream.types[place]
-        types.append(None if ddl is None else field_type(ddl, f"field {stream.fields[place]!r} of {edge.producer}"))
-    return tuple(types)
-
-
 def _refuse_keys_of_two_types(plan: Plan) -> None:
     """Raises SchemaError for a bolt whose inputs are grouped by as many fields of other types: Spark's hashes of equal
     values of two types differ, so that they would not meet."""
@@ -163,7 +154,7 @@ def _refuse_keys_of_two_types(plan: Plan) -> None:
         for edge in plan.edges:
             if edge.consumer != component.name or edge.grouping != "fields":
                 continue
-            types = _types_of_key(plan, edge)
+            types = types_of_key(plan, edge)
             first, others = seen.setdefault(len(types), (edge, types))
             if types != others:
                 raise SchemaError(
@@ -173,32 +164,6 @@ def _refuse_keys_of_two_types(plan: Plan) -> None:
                     f"{', '.join(map(str, others))} and {', '.join(map(str, types))}",
                     code="PYSTORM_SCHEMA_MISMATCH",
                 )
-
-
-def _refuse_without_key(plan: Plan) -> None:
-    """Raises TopologyError for a bolt that keeps states and has no key, or one that is no plain value."""
-    for component in plan.components:
-        if not issubclass(component.cls, StatefulBolt):
-            continue
-        keys = {}
-        for edge in plan.edges:
-            if edge.consumer == component.name:
-                types = _types_of_key(plan, edge)
-                keys[f"{edge.producer}.{edge.stream} by {edge.grouping}"] = (edge.grouping, types)
-                nested = [each for each in types if each is not None and pa.types.is_nested(each)]
-                if nested:
-                    raise TopologyError(
-                        f"bolt {component.name!r} keeps a state for each key, and a key is made of plain values: group "
-                        f"by fields of other types. Given: {', '.join(map(str, nested))}",
-                        code="PYSTORM_CANNOT_BE_CUT",
-                    )
-        if {grouping for grouping, _ in keys.values()} != {"fields"} or len(set(keys.values())) > 1:
-            raise TopologyError(
-                f"bolt {component.name!r} keeps a state for each key: subscribe it to each of its inputs by "
-                "Grouping.fields, by as many fields of the same types. Given: "
-                + ", ".join(f"{name} ({', '.join(map(str, types))})" for name, (_, types) in keys.items()),
-                code="PYSTORM_CANNOT_BE_CUT",
-            )
 
 
 def _meet(plan: Plan, component: str, spouts: set[str]) -> bool:
@@ -288,7 +253,10 @@ def _stage(
         edges=tuple(edges),
         leaving=None if is_last else tuple((carrier.component, carrier.stream) for _, carrier in carriers),
     )
-    return Stage(own_plan, tuple(entries.values()), tuple(carriers))
+    stage = Stage(own_plan, tuple(entries.values()), tuple(carriers))
+    if stage.stateful is not None and has_timers(stage.stateful):
+        stage = replace(stage, plan=with_timer_input(own_plan, stage.stateful, task + len(inputs)))
+    return stage
 
 
 def _input_of(plan: Plan, entry: Entry, task: int) -> ComponentPlan:
@@ -326,27 +294,3 @@ def refuse_letters(plan: Plan, path: str = "") -> None:
                 f"{component.name!r}",
                 code="PYSTORM_OPTIONS_CONFLICT",
             )
-
-
-def state_stream(component: ComponentPlan) -> Stream:
-    """The fields of a bolt's state, with their types."""
-    (stream,) = Stream.all_of(component.cls.state_fields, given_by=component.name)  # type: ignore[attr-defined]
-    return stream
-
-
-def state_types(component: ComponentPlan) -> tuple[pa.DataType, ...]:
-    """The Arrow types of those fields."""
-    stream = state_stream(component)
-    return tuple(
-        field_type(ddl or "", f"field {name!r} of the state of {component.name!r}")
-        for name, ddl in zip(stream.fields, stream.types, strict=True)
-    )
-
-
-def key_positions(plan: Plan, bolt: str) -> dict[tuple[str, str], tuple[int, ...]]:
-    """Component and stream, as tuples name them → where the key of a bolt's state is in their values."""
-    return {
-        plan.component(edge.producer).tuples_of(edge.stream): edge.positions
-        for edge in plan.edges
-        if edge.consumer == bolt
-    }

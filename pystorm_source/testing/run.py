@@ -36,6 +36,7 @@ def run_topology(
     rows: Any = None,
     scope: Literal["task", "cluster"] = "task",
     tasks: int = 2,
+    timers_after: float = 0.0,
 ) -> Result:
     """Runs a topology in this process until its spouts have nothing more, and all of it has passed through.
 
@@ -69,6 +70,8 @@ def run_topology(
         scope (str): "cluster": the topology is cut as ``read_stream(..., scope="cluster")`` cuts it, and each stage
             behind a cut runs in ``tasks`` workers that share nothing. Defaults to 'task'.
         tasks (int): of each stage behind a cut, at least 1. Defaults to 2.
+        timers_after (float): seconds that pass when the rows are processed, at scope="cluster": timers of keys
+            (``StatefulBolt.set_timer``) that are due until then call ``process_timer``. Defaults to 0.0.
 
     Returns:
         Result: rows, counts and errors.
@@ -81,7 +84,8 @@ def run_topology(
         OptionError: a wrong option.
         SchemaError: a declared type is none.
         ArgumentError: ``errors`` is neither "raise" nor "collect"; rows without an ``Input``, or the reverse; another
-            scope, less than one task, or ``together`` with scope="cluster".
+            scope, less than one task, or ``together`` with scope="cluster"; ``timers_after`` less than 0, or with
+            scope="task".
 
     Example:
         >>> from pystorm_source.spouts import MemorySpout
@@ -102,6 +106,7 @@ def run_topology(
     if scheduler is not None:
         config = {**(config or {}), "topology.scheduler": scheduler}
     raises = errors == "raise"
+    _check_timers_after(timers_after, scope)
     if scope == "task":
         return run_watched(topology, config, clock, seed, timeout, together, raises, check_types, rows=rows)
     _check_scope(scope, tasks, together)
@@ -109,7 +114,17 @@ def run_topology(
     def run(plan: Plan, together: bool, on_worker: Callable[[Worker], None] | None) -> Result:
         return run_plan(plan, clock or ManualClock(), clock, seed, timeout, together, raises, check_types, on_worker)
 
-    return run_stages(with_rows(compile_plan(topology, config), rows), tasks, run)
+    return run_stages(with_rows(compile_plan(topology, config), rows), tasks, timers_after, run)
+
+
+def _check_timers_after(seconds: Any, scope: Any) -> None:
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= seconds < float("inf") or (seconds > 0 and scope == "task"):
+        raise ArgumentError(
+            "timers_after is how many seconds pass behind the rows, with scope='cluster', which has timers of keys. "
+            f"Given: {given(seconds)}",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
 
 
 def _check_scope(scope: Any, tasks: Any, together: bool) -> None:

@@ -1,21 +1,13 @@
 """Runs a topology that is cut: stage by stage, each behind a cut in several workers that share nothing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cython_core.routing.stable_hash import hash_of
-from pystorm_source.api.stateful_bolt import KeyedStates
+from pystorm_source.api.keyed_states import TIMER_FIELDS, Key, KeyedStates
 from pystorm_source.plan import Plan
-from pystorm_source.plan.stages import (
-    Entry,
-    Stage,
-    StreamOf,
-    cut,
-    key_positions,
-    refuse_letters,
-    state_stream,
-    state_types,
-)
+from pystorm_source.plan.key_states import TIMER_INPUT, state_shape
+from pystorm_source.plan.stages import Entry, Stage, StreamOf, cut, refuse_letters
 from pystorm_source.testing.input_rows import with_rows_of
 from pystorm_source.testing.result import Result
 from pystorm_source.worker.local_run import Counts
@@ -24,8 +16,14 @@ from pystorm_source.worker.worker import Worker
 _Rows = list[tuple[Any, ...]]
 
 
-def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool, Callable[[Worker], None] | None], Result]) -> Result:
+def run_stages(
+    plan: Plan,
+    tasks: int,
+    timers_after: float,
+    run: Callable[[Plan, bool, Callable[[Worker], None] | None], Result],
+) -> Result:
     """``run(plan, together, on_worker)``: a stage in one worker, or the sources, each range of which has its own.
+    ``timers_after``: seconds that pass behind the rows of a stage.
 
     Raises as ``cut`` and ``run``.
     """
@@ -44,6 +42,12 @@ def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool, Callable[[Work
             ended.append(_counted_at_origins(run(each, number > 0, None if kept is None else kept.bind), stage))
             if kept is not None and ended[-1].is_whole:
                 kept.flush()
+        if kept is not None and all(result.is_whole for result in ended):
+            for timers in kept.fired(stage.plan, int(timers_after * 1000)):
+                ended.append(_counted_at_origins(run(timers, True, kept.bind), stage))
+                if not ended[-1].is_whole:
+                    break
+                kept.flush()
         rows = {
             stream: [row for result in ended for row in result._left.get(carrier, ())]
             for stream, carrier in stage.carriers
@@ -53,9 +57,7 @@ def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool, Callable[[Work
         if number == 0:
             whole.micro_batches = ended[0].micro_batches
         if kept is not None:
-            whole.states[kept.bolt] = {
-                key: dict(zip(kept.names, values, strict=True)) for key, values in kept.store.items()
-            }
+            whole.states[kept.shape.bolt] = kept.states
         whole.is_whole = all(result.is_whole for result in ended)
         if not whole.is_whole:
             return whole  # Spark runs no stage behind one that has failed
@@ -64,10 +66,14 @@ def run_stages(plan: Plan, tasks: int, run: Callable[[Plan, bool, Callable[[Work
 
 
 def _counted_at_origins(result: Result, stage: Stage) -> Result:
-    """What became of tuples that have crossed a cut counts for the component that emitted them."""
-    for entry in stage.entries:
+    """What became of tuples that have crossed a cut counts for the component that emitted them, and what became of
+    timers for the bolt that set them."""
+    origins = {entry.name: entry.origin.component for entry in stage.entries}
+    if stage.stateful is not None:
+        origins[TIMER_INPUT] = stage.stateful.name
+    for name, origin in origins.items():
         for counts in (result.failed, result.unsettled, result.retries, result.dead_letters, result.dropped):
-            counts[entry.origin.component] = counts.get(entry.origin.component, 0) + counts.get(entry.name, 0)
+            counts[origin] = counts.get(origin, 0) + counts.get(name, 0)
     return result
 
 
@@ -76,33 +82,53 @@ class _Kept:
 
     def __init__(self, stage: Stage):
         bolt: Any = stage.stateful
-        self.bolt = bolt.name
-        self.names = state_stream(bolt).fields
-        self._types = state_types(bolt)
-        self.store: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-        self._positions = key_positions(stage.plan, bolt.name)
-        self._states: list[KeyedStates] = []
+        self.shape = state_shape(stage.plan, bolt)
+        self.store: dict[Key, tuple[Any, ...]] = {}
+        self._now = 0
+        self._asked: dict[int, list[Key]] = {}
+        self._bound: list[KeyedStates] = []
+
+    @property
+    def states(self) -> dict[Key, dict[str, Any]]:
+        """Key → its fields by name, those of timers left out."""
+        return {
+            key: {name: value for name, value in zip(self.shape.names, values, strict=True) if name not in TIMER_FIELDS}
+            for key, values in self.store.items()
+        }
+
+    def fired(self, plan: Plan, millis: int) -> Iterator[Plan]:
+        """While that time passes: what is to be run, each second for which timers were set, and flushed before the
+        next."""
+        end = self._now + millis
+        while self._asked and (at := min(self._asked)) <= end:
+            self._now = at
+            rows = [(*key, at) for key in dict.fromkeys(self._asked.pop(at))]
+            yield with_rows_of(plan, {spout.name: rows if spout.name == TIMER_INPUT else [] for spout in plan.spouts})
 
     def bind(self, worker: Worker) -> None:
         """To the bolt's tasks in a new worker."""
-        self._states = KeyedStates.of(worker.executors, self.bolt, self.names, self._types, self, self._positions)
+        self._bound = KeyedStates.of(worker.executors, self.shape, self, self._now)
 
     def flush(self) -> None:
         """The worker has come to its end."""
-        for states in self._states:
+        for states in self._bound:
             states.flush()
 
-    def get(self, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def get(self, key: Key) -> tuple[Any, ...] | None:
         """As ``StateStore``."""
         return self.store.get(key)
 
-    def put(self, key: tuple[Any, ...], values: tuple[Any, ...]) -> None:
+    def put(self, key: Key, values: tuple[Any, ...]) -> None:
         """As ``StateStore``."""
         self.store[key] = values
 
-    def remove(self, key: tuple[Any, ...]) -> None:
+    def remove(self, key: Key) -> None:
         """As ``StateStore``."""
         del self.store[key]
+
+    def ask_at(self, millis: int, keys: list[Key]) -> None:
+        """As ``StateStore``."""
+        self._asked.setdefault(millis, []).extend(keys)
 
 
 def _plans(stage: Stage, rows: Mapping[StreamOf, _Rows], tasks: int) -> list[Plan]:
@@ -116,7 +142,8 @@ def _plans(stage: Stage, rows: Mapping[StreamOf, _Rows], tasks: int) -> list[Pla
         for row in rows[entry.origin]:
             for task in _places(entry, row, tasks):
                 given[task][entry.name].append(row)
-    return [with_rows_of(stage.plan, rows) for rows in given]
+    timers: dict[str, _Rows] = {spout.name: [] for spout in stage.plan.spouts if spout.name == TIMER_INPUT}
+    return [with_rows_of(stage.plan, {**timers, **rows}) for rows in given]
 
 
 def _places(entry: Entry, row: Sequence[Any], tasks: int) -> Sequence[int]:

@@ -2,12 +2,14 @@
 
 import os
 import signal
+import time
 
 import pyspark
 import pytest
 
 from pystorm_source import Grouping, Input, StatefulBolt, Topology, apply, await_query, explain
 from pystorm_source.errors import OptionError
+from pystorm_source.operator import cluster
 from pystorm_source.operator.keyed import PROVIDER, ROCKS_DB
 from pystorm_source.source.spark_versions import keeps_states
 from tests.markers import is_first
@@ -38,11 +40,11 @@ class Job:
         rows = self.spark.range(start, end, 1, files).selectExpr("concat('w', id % 40) AS word", "id AS n")
         rows.write.mode("append").parquet(str(self.folder / "in"))
 
-    def start(self, made=Words, **options):
+    def start(self, made=Words, once=True, **options):
         source = self.spark.readStream.schema("word string, n long").option("maxFilesPerTrigger", 1)
         rows = apply(source.parquet(str(self.folder / "in")), made, scope="cluster", options=options)
         writer = rows.writeStream.format("parquet").option("checkpointLocation", str(self.folder / "checkpoint"))
-        return writer.trigger(availableNow=True).start(str(self.folder / "out"))
+        return (writer.trigger(availableNow=True) if once else writer).start(str(self.folder / "out"))
 
     def run(self, made=Words, **options):
         await_query(self.start(made, **options), exits=False)
@@ -171,3 +173,68 @@ def test_in_a_batch_query_each_key_begins_anew(spark, rocks_db):
         assert sorted((row.word, row.count_) for row in found) == sorted(
             (word, count) for word, counts in each_once(80).items() for count in counts
         )
+
+
+NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+
+
+class Quiet(StatefulBolt):
+    """How many tuples a word had, when it had none for two seconds."""
+
+    outputs = ["word string", "total long"]
+    state_fields = ["total long"]
+
+    def initialize(self, conf, context):
+        self.marker = conf.get("kill.marker")
+
+    def process(self, tup):
+        self.state.total = (self.state.total or 0) + 1
+        self.set_timer(2)
+
+    def process_timer(self, key):
+        self.emit([key.word, self.state.total])
+        self.state.clear()
+        if self.marker and key.word == "w7" and is_first(self.marker):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Quieted(Topology):
+    rows = Input.spec(["word string", "n long"])
+    quiet = Quiet.spec(inputs={rows: Grouping.fields("word")})
+
+
+@pytest.mark.every_spark
+def test_timers_of_keys_outlive_the_query_and_a_killed_task(spark, rocks_db, tmp_path, caplog):
+    job, marker = Job(spark, tmp_path), tmp_path / "marker"
+
+    def totals():
+        found = {}
+        for row in spark.read.schema("word string, total long").parquet(str(tmp_path / "out")).collect():
+            found[row.word] = found.get(row.word, 0) + row.total
+        return found
+
+    job.put(0, 400, files=2)
+    spark.conf.set(NO_DATA_BATCHES, "false")
+    try:
+        with caplog.at_level("WARNING", logger="pystorm.operator"):
+            job.run(Quieted)
+        assert "never-ends" not in caplog.text
+    finally:
+        spark.conf.unset(NO_DATA_BATCHES)
+    job.put(400, 480)
+    cluster._said.clear()
+    query = job.start(Quieted, once=False, config={"kill.marker": str(marker)})
+    try:
+        deadline = time.monotonic() + 120
+        while sum(totals().values()) < 480 and query.isActive and time.monotonic() < deadline:
+            time.sleep(0.2)
+    finally:
+        query.stop()
+    assert "availableNow" in caplog.text
+    assert marker.exists()
+    assert totals() == {f"w{word}": 12 for word in range(40)}
+
+
+def test_in_a_batch_query_no_timer_is_due(spark, rocks_db):
+    df = spark.range(0, 80, 1, 2).selectExpr("concat('w', id % 40) AS word", "id AS n")
+    assert apply(df, Quieted, scope="cluster").collect() == []

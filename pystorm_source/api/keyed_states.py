@@ -1,0 +1,312 @@
+"""The states of keys as a task of a bolt has them, and the timers of keys."""
+
+import copy
+import datetime
+import math
+from collections import namedtuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from pystorm_source.errors import ArgumentError, given, nearest
+
+Key = tuple[Any, ...]
+
+TIMERS = ("__system", "__timer")
+"""Component and stream of the tuples that say whose timer may be due: the values of a key, and for when it was set."""
+
+DUE = "__timer"
+ASKED = "__timer_asked"
+TIMER_FIELDS = (DUE, ASKED)
+"""Fields that lie behind those of the user in a bolt with timers, both in milliseconds since 1970: when the key's timer
+is due; and when the store gives the key back, which is then or before."""
+
+TICK_MILLIS = 1000
+"""Timers are due at whole seconds. Shorter: Spark calls more often, each time for fewer keys. Longer: they are late."""
+
+
+class KeyState:
+    """The state of one key: an attribute for each of the bolt's ``state_fields``, None as long as it was not set.
+
+    Lists and maps are changed in place, or set anew. What has changed is stored once, when all tuples of the key in
+    this micro-batch are processed.
+
+    Example:
+        >>> state = KeyState(("count", "last"), (2, None))
+        >>> state.count += 1
+        >>> state
+        KeyState(count=3, last=None)
+        >>> state.cuont = 1
+        Traceback (most recent call last):
+        pystorm_source.errors.ArgumentError: [PYSTORM_INVALID_ARGUMENT] state_fields ... did you mean 'count'?...
+    """
+
+    __slots__ = ("_names", "_values")
+
+    _names: tuple[str, ...]
+    _values: dict[str, Any]
+
+    def __init__(self, names: tuple[str, ...], values: tuple[Any, ...] | None):
+        object.__setattr__(self, "_names", names)
+        object.__setattr__(self, "_values", dict(zip(names, values or (None,) * len(names), strict=True)))
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise self._unknown(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._values:
+            raise self._unknown(name)
+        self._values[name] = value
+
+    def clear(self) -> None:
+        """Forgets the key, and its timer: nothing is stored of it any more."""
+        self._values.update(dict.fromkeys(self._names))
+
+    def __repr__(self) -> str:
+        return f"KeyState({', '.join(f'{name}={self._values[name]!r}' for name in self._shown())})"
+
+    def _shown(self) -> list[str]:
+        return [name for name in self._names if name not in TIMER_FIELDS]
+
+    def _unknown(self, name: str) -> ArgumentError:
+        shown = self._shown()
+        return ArgumentError(
+            f"state_fields declares {', '.join(shown)}{nearest(name, shown) or ''}: declare it "
+            f"there, such as {f'{name} long'!r}. Given: {given(name)}",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
+
+
+@dataclass(frozen=True)
+class StateShape:
+    """What a bolt keeps of each key. ``names``, ``types``: of the fields, those of timers last; types are Arrow's.
+    ``key_names``, ``key_types``: of the key. ``positions``: component and stream, as tuples name them → where the key
+    is in their values."""
+
+    bolt: str
+    names: tuple[str, ...]
+    types: tuple[pa.DataType, ...]
+    key_names: tuple[str, ...]
+    key_types: tuple[pa.DataType, ...]
+    positions: Mapping[tuple[str, str], tuple[int, ...]]
+
+    @property
+    def has_timers(self) -> bool:
+        return DUE in self.names
+
+    def key_of(self, stored: Iterable[Any]) -> Key:
+        """A stored key as tuples have its values."""
+        return tuple(map(_as_declared, stored, self.key_types))
+
+
+class StateStore(Protocol):
+    """Where states lie between two micro-batches. Keys and values are tuples."""
+
+    def get(self, key: Key) -> tuple[Any, ...] | None:
+        """The values of a key; None if it has none."""
+
+    def put(self, key: Key, values: tuple[Any, ...]) -> None:
+        """Stores the values of a key."""
+
+    def remove(self, key: Key) -> None:
+        """Forgets a key."""
+
+    def ask_at(self, millis: int, keys: list[Key]) -> None:
+        """Gives these keys back, as tuples of the stream ``TIMERS``, when this time has come."""
+
+
+class KeyedStates:
+    """The states that one task of a bolt has read in a run. ``now``: when its micro-batch began, in milliseconds since
+    1970.
+
+    A tuple that fails leaves no trace: what its processing has changed is put back.
+
+    A key whose timer is set is asked for by the store at that time. Set anew for later, the store still asks then, and
+    the key is sent on to its new time; so a key that has a tuple in each micro-batch costs the store nothing but its
+    state. What the store asks for and is not due any more is left out.
+    """
+
+    def __init__(self, shape: StateShape, store: StateStore, now: int):
+        self._shape = shape
+        self._store = store
+        self._now = now
+        self._read: dict[Key, KeyState] = {}
+        self._stored: dict[Key, tuple[Any, ...] | None] = {}
+        self._fired: set[tuple[Key, int]] = set()
+        self._tup: Any = None
+        self._touched: tuple[KeyState, dict[str, Any]] | None = None
+        self._has_failed = False
+
+    @classmethod
+    def of(cls, executors: Iterable[Any], shape: StateShape, store: StateStore, now: int) -> "list[KeyedStates]":
+        """Those of each task of the bolt, whose instances have them from now on. A key is in one task."""
+        found = []
+        for executor in executors:
+            if executor.component == shape.bolt:
+                executor.instance._pystorm_states = cls(shape, store, now)
+                found.append(executor.instance._pystorm_states)
+        return found
+
+    def begin(self, tup: Any) -> None:
+        """The bolt is to process this tuple."""
+        self._tup, self._touched, self._has_failed = tup, None, False
+
+    def end(self) -> None:
+        """The bolt has processed it, or has raised."""
+        if self._has_failed:
+            self._roll_back()
+        self._tup = self._touched = None
+
+    def fail(self, tup: Any = None) -> None:
+        """A tuple has failed; None: the one that is processed."""
+        if self._tup is not None and (tup is None or tup is self._tup or tup == self._tup.id):
+            self._has_failed = True
+
+    def _roll_back(self) -> None:
+        if self._touched is not None:
+            state, before = self._touched
+            state._values.update(before)
+
+    @property
+    def current(self) -> KeyState:
+        """The state of the tuple's key. Raises ArgumentError outside of ``process``."""
+        if self._touched is not None:
+            return self._touched[0]
+        if self._tup is None:
+            raise ArgumentError(
+                "self.state is the state of a tuple's key, and no tuple is processed now: use it in process(). "
+                "Given: self.state",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+        state = self._state_of(self._key())
+        self._touched = (state, {name: _copied(value) for name, value in state._values.items()})
+        return state
+
+    def _key(self) -> Key:
+        values = self._tup.values
+        positions = self._shape.positions[self._tup.component, self._tup.stream]
+        return tuple(_of_key(values[position]) for position in positions)
+
+    def _state_of(self, key: Key) -> KeyState:
+        state = self._read.get(key)
+        if state is None:
+            stored = self._store.get(key)
+            if stored is not None:
+                stored = tuple(map(_as_declared, stored, self._shape.types))
+            self._stored[key] = stored
+            copied = None if stored is None else tuple(map(_copied, stored))
+            state = self._read[key] = KeyState(self._shape.names, copied)
+        return state
+
+    def set_timer(self, seconds: float) -> None:
+        """Of the tuple's key. Raises ArgumentError for no seconds, without timers or outside of ``process``."""
+        is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+        if not is_number or not math.isfinite(seconds) or seconds <= 0:
+            raise ArgumentError(
+                f"set_timer takes seconds, more than 0. Given: {given(seconds)}", code="PYSTORM_INVALID_ARGUMENT"
+            )
+        self._refuse_without_timers()
+        due = self._now + math.ceil(seconds * 1000)
+        self.current._values[DUE] = -(-due // TICK_MILLIS) * TICK_MILLIS
+
+    def cancel_timer(self) -> None:
+        """Of the tuple's key. Raises ArgumentError without timers or outside of ``process``."""
+        self._refuse_without_timers()
+        self.current._values[DUE] = None
+
+    def _refuse_without_timers(self) -> None:
+        if not self._shape.has_timers:
+            raise ArgumentError(
+                "a bolt with timers says what is to be done when one is due: define process_timer(key). "
+                f"Given: none in {self._shape.bolt!r}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+
+    def due(self) -> Any:
+        """The key of a tuple of ``TIMERS``, by its fields' names, if its timer is due; None if it is not any more.
+
+        The timer is unset, whether what follows fails or not: the tuple comes again then, and says the same.
+        """
+        key, asked = self._key(), self._tup.values[-1]
+        if (key, asked) not in self._fired:
+            values = self._state_of(key)._values
+            if values[ASKED] != asked:  # forgotten since, or asked for at another time
+                return None
+            values[ASKED] = None
+            if values[DUE] is None or values[DUE] > self._now:
+                return None  # flush() has it asked for again, and that is later: Spark may not see a time that is over
+            values[DUE] = None
+            self._fired.add((key, asked))
+        return _key_type(self._shape.key_names)(*key)
+
+    def flush(self) -> None:
+        """Stores what has changed since the last flush."""
+        asked: dict[int, list[Key]] = {}
+        for key, state in self._read.items():
+            if self._shape.has_timers and _has_to_ask(state._values):
+                state._values[ASKED] = state._values[DUE]
+                asked.setdefault(state._values[DUE], []).append(key)
+            values = tuple(state._values[name] for name in self._shape.names)
+            stored = self._stored[key]
+            if all(value is None for value in values):
+                if stored is not None:
+                    self._store.remove(key)
+            elif values != stored:
+                self._store.put(key, values)
+        for millis, keys in sorted(asked.items()):
+            self._store.ask_at(millis, keys)
+        self._read.clear()
+        self._stored.clear()
+        self._fired.clear()
+
+
+@lru_cache(maxsize=64)  # a class takes longer to make than a bucket to run
+def _key_type(names: tuple[str, ...]) -> Any:
+    return namedtuple("Key", names, rename=True)
+
+
+def _has_to_ask(values: Mapping[str, Any]) -> bool:
+    return values[DUE] is not None and (values[ASKED] is None or values[DUE] < values[ASKED])
+
+
+_NAN = float("nan")
+
+
+def _of_key(value: Any) -> Any:
+    """Floats that Spark takes for one key are one key here: any NaN, and both zeros."""
+    if type(value) is not float:
+        return value
+    return _NAN if value != value else value + 0.0
+
+
+def _as_declared(value: Any, declared: pa.DataType) -> Any:
+    """A stored value as tuples have values of its type: times in UTC, structs and maps as dicts. Spark gives times of
+    the process's zone without one, and structs as rows."""
+    if value is None:
+        return None
+    if pa.types.is_timestamp(declared) and declared.tz is not None:
+        return value.astimezone(datetime.UTC)  # without a zone it is that of the process
+    if pa.types.is_list(declared) or pa.types.is_large_list(declared):
+        return [_as_declared(item, declared.value_type) for item in value]
+    if pa.types.is_map(declared):
+        items = value.items() if isinstance(value, Mapping) else value
+        return {_as_declared(k, declared.key_type): _as_declared(v, declared.item_type) for k, v in items}
+    if pa.types.is_struct(declared):
+        fields = list(declared)
+        values = [value.get(field.name) for field in fields] if isinstance(value, Mapping) else list(value)
+        return {field.name: _as_declared(item, field.type) for field, item in zip(fields, values, strict=True)}
+    return value
+
+
+_PLAIN = (int, str, float, bool, type(None), bytes)
+
+
+def _copied(value: Any) -> Any:
+    """What a change in place of the value does not change."""
+    return value if type(value) in _PLAIN else copy.deepcopy(value)
