@@ -87,7 +87,8 @@ class Harness:
         folder = rounds.fresh(self.folder / f"query{some[0].seed}")
         try:
             found, wrong = suffer(some, folder)
-            wanted = rounds.content_of_journaled() if rounds.is_journaled(some) else self._wanted
+            kind = rounds.kind_of_query(some)
+            wanted = self._wanted if kind == "offsets" else rounds.wanted_content(kind)
             wrong += [] if found == wanted else [f"the sink has {found}, without a kill {wanted}"]
         except Exception as error:
             wrong = [f"{type(error).__name__}: {error}"[-2000:]]

@@ -13,9 +13,22 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from pystorm_source import read_stream
 from testbed.uncontrolled import UNCONTROLLED
 from tests.kills.session import CLUSTER, LOCAL, TWO_HOSTS
-from tests.kills.topologies import AFTER_EMIT, AFTER_FLUSH, BEFORE_EMIT, BEFORE_FLUSH, MID_DRAIN
+from tests.kills.topologies import (
+    AFTER_EMIT,
+    AFTER_FLUSH,
+    AFTER_STATE,
+    BEFORE_CUT,
+    BEFORE_EMIT,
+    BEFORE_FLUSH,
+    BEFORE_STATE,
+    BEHIND_STATE,
+    KEYS,
+    MID_DRAIN,
+    KilledStates,
+)
 
 TOPOLOGIES = "tests.kills.topologies"
 BATCHES = 10
@@ -27,17 +40,31 @@ MOST_RESTARTS = 10
 
 KINDS = 5  # victims of one point, of which one comes twice
 
-# What seed i does: CASES[i % len(CASES)].
-CASES = [
-    (victim, point)
-    for point in (BEFORE_EMIT, AFTER_EMIT, MID_DRAIN)
-    for victim in ("worker", "executor", "twin", "worker", "driver")
-]
-# From this seed on, of a query whose spout has a journal, JOURNALED_CASES[i % len(JOURNALED_CASES)].
-JOURNALED = 1000
-JOURNALED_CASES = [
-    (victim, point) for point in (BEFORE_FLUSH, AFTER_FLUSH) for victim in ("worker", "executor", "worker", "driver")
-]
+# What seed i does: CASES[kind][i % len(CASES[kind])].
+CASES = {
+    "offsets": [
+        (victim, point)
+        for point in (BEFORE_EMIT, AFTER_EMIT, MID_DRAIN)
+        for victim in ("worker", "executor", "twin", "worker", "driver")
+    ],
+    "journal": [
+        (victim, point)
+        for point in (BEFORE_FLUSH, AFTER_FLUSH)
+        for victim in ("worker", "executor", "worker", "driver")
+    ],
+    "states": [
+        (victim, point)
+        for point in (BEFORE_CUT, BEFORE_STATE, AFTER_STATE, BEHIND_STATE)
+        for victim in ("worker", "executor", "worker", "driver", "executor")
+    ],
+}
+# From these seeds on, of a query whose spout has a journal, or whose bolt keeps states.
+FIRST = {"offsets": 0, "journal": 1000, "states": 2000}
+
+
+def kind_of(seed: int) -> str:
+    """What the query of that seed is about: a key of ``CASES``."""
+    return [kind for kind, first in FIRST.items() if seed >= first][-1]
 
 
 @dataclass(frozen=True)
@@ -60,13 +87,14 @@ class Round:
     def of(cls, seed: int) -> "Round":
         """The round of that seed, always the same one."""
         chance = random.Random(seed)
-        cases = JOURNALED_CASES if seed >= JOURNALED else CASES
+        kind = kind_of(seed)
+        cases = CASES[kind]
         victim, point = cases[seed % len(cases)]
         return cls(
             seed,
             victim,
             point,
-            "a" if seed >= JOURNALED else chance.choice("ab"),
+            "a" if kind == "journal" else chance.choice("ab"),
             # Rounds of one kind of victim go through all micro-batches, so that a query can hold ten of them.
             seed // KINDS % BATCHES * PER_BATCH + chance.randrange(PER_BATCH),
             chance.choice(["jvm", "python", "both"]),
@@ -92,9 +120,9 @@ class Round:
 
 def queries(todo: Iterable[Round]) -> list[list[Round]]:
     """The rounds by query, as few queries as hold them: no two of one in the same micro-batch."""
-    made: dict[tuple[str, bool, bool], list[list[Round]]] = {}
+    made: dict[tuple[str, bool, str], list[list[Round]]] = {}
     for one in todo:
-        alike = made.setdefault((one.master, one.victim == "driver", one.seed >= JOURNALED), [])
+        alike = made.setdefault((one.master, one.victim == "driver", kind_of(one.seed)), [])
         free = (some for some in alike if one.micro_batch not in {each.micro_batch for each in some})
         some = next(free, None)
         if some is None:
@@ -112,7 +140,8 @@ def options(todo: list[Round], folder: Path) -> dict[str, str]:
         kills.append({"folder": str(one.markers(folder)), **kill})
     config = {"kills.kills": kills, "kills.total": BATCHES * PER_BATCH, "kills.broker": str(folder)}
     told = {"config": json.dumps(config), "output.batch.rows": "20", "topology.scheduler": scheduler_of(todo)}
-    if is_journaled(todo):
+    kind = kind_of_query(todo)
+    if kind == "journal":
         journal = {"journal.path": f"{folder}/journal", "batch.target.millis": "200"}
         return {"topology": f"{TOPOLOGIES}:KilledJournal", "maxOffsetsPerTrigger": str(PER_BATCH), **journal, **told}
     # The groups of a micro-batch are rows: all read alike, however slow the machine.
@@ -120,11 +149,14 @@ def options(todo: list[Round], folder: Path) -> dict[str, str]:
         "maxOffsetsPerTrigger": str(2 * PER_BATCH),
         **{key: str(value) for key, value in UNCONTROLLED.items()},
     }
+    if kind == "states":
+        return {"topology.state.buckets": "4", "topology.stage.partitions": "2", **uncontrolled, **told}
     return {"topology": f"{TOPOLOGIES}:Killed", "streams": "all", **uncontrolled, **told}
 
 
-def is_journaled(todo: list[Round]) -> bool:
-    return bool(todo) and todo[0].seed >= JOURNALED
+def kind_of_query(todo: list[Round]) -> str:
+    """That of its rounds, which are of one kind."""
+    return kind_of(todo[0].seed) if todo else "offsets"
 
 
 def scheduler_of(todo: list[Round]) -> str:
@@ -155,10 +187,13 @@ def restarts(folder: Path) -> int:
 
 
 def _run_once(spark: SparkSession, todo: list[Round], folder: Path) -> None:
-    rows = spark.readStream.format("pystorm").options(**options(todo, folder)).load()
+    if kind_of_query(todo) == "states":
+        rows = read_stream(spark, KilledStates, scope="cluster", options=options(todo, folder))
+    else:
+        rows = spark.readStream.format("pystorm").options(**options(todo, folder)).load()
     writer = rows.writeStream.format("parquet").option("path", f"{folder}/out")
     writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
-    if is_journaled(todo):
+    if kind_of_query(todo) == "journal":
         run_until_all_is_acked(writer.start(), folder)
         return
     query = writer.trigger(availableNow=True).start()
@@ -199,9 +234,15 @@ def digest(rows: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
     return {"rows": len(lines), "sha256": hashlib.sha256("\n".join(lines).encode()).hexdigest()}
 
 
-def content_of_journaled() -> dict[str, Any]:
-    """What the sink of a query with a journal must hold: every number once."""
-    return {**digest(("a", n, 2 * n) for n in range(BATCHES * PER_BATCH)), "twice": 0, "sums": 0}
+def wanted_content(kind: str) -> dict[str, Any]:
+    """What the sink of a query with a journal must hold: every number once; and of one with states: every count of
+    each key once."""
+    if kind == "journal":
+        rows = [("a", n, 2 * n) for n in range(BATCHES * PER_BATCH)]
+    else:
+        numbers = 2 * list(range(BATCHES * PER_BATCH))  # in two partitions
+        rows = [(key, 1 + i) for key in range(KEYS) for i in range(sum(n % KEYS == key for n in numbers))]
+    return {**digest(rows), "twice": 0, "sums": 0}
 
 
 def is_whole(content: dict[str, Any]) -> bool:

@@ -10,6 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pystorm_source.cli.java import ensure_java
+from pystorm_source.operator.keyed import PROVIDER, ROCKS_DB
 from pystorm_source.source.data_source import PystormDataSource
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +67,7 @@ def session(master: str, folder: Path) -> SparkSession:
         .config("spark.speculation.efficiency.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
+        .config(PROVIDER, ROCKS_DB)
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

@@ -1,4 +1,6 @@
-"""The topology whose processes are killed: numbers, doubled one by one, and summed up by group when a batch drains."""
+"""The topologies whose processes are killed: numbers, doubled one by one, and summed up by group when a batch drains;
+numbers of a spout without offsets; numbers that are counted by key, in a stage that keeps states between two others.
+"""
 
 import os
 import signal
@@ -6,7 +8,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystorm_source import BatchingBolt, Bolt, PartitionedSpout, Spout, Stream, Topology
+from pystorm_source import (
+    BatchingBolt,
+    Bolt,
+    Grouping,
+    PartitionedSpout,
+    Spout,
+    StatefulBolt,
+    Stream,
+    Topology,
+)
 from tests.kills.processes import parent_of
 from tests.markers import is_first
 
@@ -15,7 +26,12 @@ AFTER_EMIT = "after emit, before ack"
 MID_DRAIN = "in mid-drain"
 BEFORE_FLUSH = "before journal flush"
 AFTER_FLUSH = "after flush, before trim"
+BEFORE_CUT = "before the cut"
+BEFORE_STATE = "with a state, before emit"
+AFTER_STATE = "with a state, after emit"
+BEHIND_STATE = "behind the states"
 GROUPS = 5
+KEYS = 37
 PATIENCE = 60.0
 
 
@@ -202,3 +218,63 @@ class Once(Bolt):
 class KilledJournal(Topology):
     broker = Broker.spec()
     once = Once.spec(inputs=[broker])
+
+
+class Keyed(Bolt):
+    """Before the cut. Fails every seventh number when it sees it first, as all bolts here do."""
+
+    outputs = ["key long", "partition string", "n long"]
+    point = BEFORE_CUT
+
+    def initialize(self, conf, context):
+        self.kills = Kills(conf)
+        self.failed = set()
+
+    def process(self, tup):
+        partition, n = tup.values
+        self.emit((n % KEYS, partition, n))
+        self.passes(tup, partition, n)
+
+    def passes(self, tup, partition, n):
+        self.kills.at(self.point, partition, n)
+        if n % 7 == 3 and (partition, n) not in self.failed:
+            self.failed.add((partition, n))
+            self.fail(tup)
+
+
+class Counts(StatefulBolt):
+    """Counts the numbers of a key over all micro-batches."""
+
+    outputs = ["key long", "partition string", "n long", "count long"]
+    state_fields = ["count long", "last array<long>"]
+
+    initialize = Keyed.initialize
+    passes = Keyed.passes
+    point = AFTER_STATE
+
+    def process(self, tup):
+        key, partition, n = tup.values
+        self.state.count = (self.state.count or 0) + 1
+        self.state.last = [*(self.state.last or [])[-3:], n]
+        self.kills.at(BEFORE_STATE, partition, n)
+        self.emit((key, partition, n, self.state.count))
+        self.passes(tup, partition, n)
+
+
+class Behind(Keyed):
+    """A stage of its own: what fails here counts nothing twice there."""
+
+    outputs = ["key long", "count long"]
+    point = BEHIND_STATE
+
+    def process(self, tup):
+        key, partition, n, count = tup.values
+        self.emit((key, count))
+        self.passes(tup, partition, n)
+
+
+class KilledStates(Topology):
+    numbers = Numbers.spec()
+    keyed = Keyed.spec(inputs=[numbers])
+    counts = Counts.spec(inputs={keyed: Grouping.fields("key")}, par=2)
+    behind = Behind.spec(inputs=[counts])
