@@ -12,10 +12,10 @@ from pystorm_source.errors import ArgumentError
 class StatefulBolt(Bolt):
     """A bolt that keeps a state for each key, exactly once: ``self.state`` in ``process``.
 
-    It stands behind a fields grouping, whose fields are the key, and runs with ``scope="cluster"`` alone, from Spark
-    4.1 on: Spark's state store keeps the states, and its checkpoint goes with them (docs/STAGES.md). A tuple that fails
-    has changed nothing when it is processed again. Bolts behind it are a stage of their own, so that what fails there
-    is not counted twice here.
+    It stands behind a fields grouping, whose fields are the key, and runs with ``scope="cluster"`` alone: Spark's state
+    store keeps the states, and its checkpoint goes with them (docs/STAGES.md). A tuple that fails has changed nothing
+    when it is processed again. Bolts behind it are a stage of their own, so that what fails there is not counted twice
+    here.
 
     A bolt that defines ``process_timer(key)`` has a timer for each key.
 

@@ -2,7 +2,7 @@
 
 ::
 
-    rows ──► groupBy(bucket of the key) ──► one call for each bucket ──► worker: Inputs ──► StatefulBolt ──► rows
+    rows ──► packed ──► groupBy(bucket) ──► one call for each bucket ──► worker: Inputs ──► StatefulBolt ──► unpacked
                                                │                                              │
                                                └── MapState: key → values ◀── KeyedStates ◀───┘
                                                    MapState: second → keys whose timers may be due
@@ -19,13 +19,15 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyspark
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
 from pystorm_source.api.keyed_states import TIMERS, Key, KeyedStates, StateShape
-from pystorm_source.errors import NotSupportedError, OptionError
+from pystorm_source.errors import OptionError
+from pystorm_source.operator.packed_rows import PACKED, PACKED_OUTPUT, PACKED_ROWS, Pack, Unpack, pack, unpack
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan import ComponentPlan, Plan
 from pystorm_source.plan.key_states import TIMER_INPUT, key_columns, needs_time, state_columns, state_shape
@@ -33,10 +35,10 @@ from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.interned import interned, pickled_with
 from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.spark_versions import keeps_states, transform_with_state
+from pystorm_source.source.spark_versions import map_in_arrow, states_take_rows, transform_with_state
 from pystorm_source.source.task.dead_letter_file import letters_kept
 from pystorm_source.source.task.input_feed import fed, place_of_task
-from pystorm_source.stages.crossing import AT, TO, Crossing
+from pystorm_source.stages.crossing import AT, Crossing
 from pystorm_source.stages.entry_feeds import EntryColumns
 from pystorm_source.worker import warm
 
@@ -52,13 +54,12 @@ _TIMERS = "key-timers"
 
 @dataclass(frozen=True)
 class KeyedPlan:
-    """What travels into each task. ``entries``: in the order of their numbers; ``columns``: the names in rows of what
-    each takes. ``variable``: the state's name in Spark; ``key``, ``values``: its schemas. ``ttl_millis``: None for
-    none."""
+    """What travels into each task. ``entries``: in the order of their numbers; ``rows``: Arrow's schema of what is
+    packed. ``variable``: the state's name in Spark; ``key``, ``values``: its schemas. ``ttl_millis``: None for none."""
 
     operator: OperatorPlan
     entries: tuple[EntryColumns, ...]
-    columns: tuple[tuple[str, ...], ...]
+    rows: pa.Schema
     shape: StateShape
     variable: str
     key: StructType
@@ -70,7 +71,7 @@ class KeyedPlan:
 def keyed(df: "DataFrame", crossing: Crossing, operator: OperatorPlan, schema: StructType) -> "DataFrame":
     """The rows of a stage with a StatefulBolt. ``df``: those of the stage before.
 
-    Raises NotSupportedError or OptionError if this Spark cannot keep states, TopologyError for a component that does
+    Raises OptionError if this Spark cannot keep states, TopologyError for a component that does
     not pickle.
     """
     from pyspark.sql import functions as F
@@ -82,18 +83,18 @@ def keyed(df: "DataFrame", crossing: Crossing, operator: OperatorPlan, schema: S
     placed = crossing.placed(df)
     bucketed = placed.withColumn(AT, F.pmod(F.col(AT), F.lit(buckets)))
     made = _keyed_plan(crossing, replace(operator, entries=()), bolt, plan, buckets)
+    packed = map_in_arrow(bucketed, Pack(tuple((field.name, field.type) for field in made.rows)), PACKED_ROWS)
     mode = "ProcessingTime" if needs_time(bolt) else "None"
-    return transform_with_state(bucketed, AT, KeyedProcessor(pickled_with(plan, made)), schema, mode)
+    found = transform_with_state(packed, AT, KeyedProcessor(pickled_with(plan, made)), PACKED_OUTPUT, mode)
+    return map_in_arrow(found, Unpack(made.operator.output.schema), schema)
 
 
 def _keyed_plan(crossing: Crossing, operator: OperatorPlan, bolt: ComponentPlan, plan: Plan, buckets: int) -> KeyedPlan:
-    entries = crossing.entries()
-    columns = tuple(tuple(crossing.columns_of(entry.name)) for entry in entries)
     ttl = bolt.cls.state_ttl_secs  # type: ignore[attr-defined]
     return KeyedPlan(
         operator,
-        entries,
-        columns,
+        crossing.entries(),
+        crossing.arrow_schema(),
         state_shape(plan, bolt),
         "".join(letter if letter.isalnum() else "_" for letter in bolt.name),
         _struct(key_columns(plan, bolt.name), f"the key of {bolt.name!r}"),
@@ -108,20 +109,17 @@ def _struct(columns: Iterable[tuple[str, str]], of: str) -> StructType:
 
 
 def _refuse_without_states(df: "DataFrame") -> None:
-    if not keeps_states():
-        raise NotSupportedError(
-            "a StatefulBolt needs Spark 4.1 or later, whose transformWithState takes rows: keep the state behind the "
-            f"topology by transformWithStateInPandas. Given: pyspark {pyspark.__version__}",
-            code="PYSTORM_NOT_SUPPORTED",
-        )
-    try:
-        importlib.import_module("google.protobuf")
-    except ImportError:
-        raise OptionError(
-            "Spark's state of Python needs the package protobuf, here and where its tasks run: pip install protobuf. "
-            "Given: none",
-            code="PYSTORM_PACKAGE_MISSING",
-        ) from None
+    needed = ["google.protobuf"] if states_take_rows() else ["google.protobuf", "pandas"]
+    for module in needed:
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            package = module.removeprefix("google.")
+            raise OptionError(
+                f"Spark's state of Python needs the package {package}, here and where its tasks run: pip install "
+                f"{package}. Given: pyspark {pyspark.__version__} without it",
+                code="PYSTORM_PACKAGE_MISSING",
+            ) from None
     provider = df.sparkSession.conf.get(PROVIDER) or ""
     if df.isStreaming and "RocksDB" not in provider:
         raise OptionError(
@@ -149,21 +147,21 @@ class KeyedProcessor(StatefulProcessor):
             timers = handle.getMapState(_TIMERS, StructType([StructField("at", LongType(), True)]), keys)
         self._kept = _Kept(kept, timers, handle)
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
         """The rows of a bucket."""
         with spark_border():
             plan: KeyedPlan = interned(self._made)
             self._check_buckets(plan.buckets)
             yield from _rows(plan, self._kept, _feeds(plan, rows), _now(plan, timerValues))
 
-    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
         """The keys of a bucket that have set a timer for that time."""
         with spark_border():
             plan: KeyedPlan = interned(self._made)
             self._check_buckets(plan.buckets)
             at = expiredTimerInfo.getExpiryTimeInMs()
             keys = dict.fromkeys(map(plan.shape.key_of, self._kept.asked_at(at)))
-            feeds = {TIMER_INPUT: _Once(_timer_batch(plan.shape, list(keys), at))}
+            feeds = {TIMER_INPUT: _Once([_timer_batch(plan.shape, list(keys), at)])}
             yield from _rows(plan, self._kept, feeds, _now(plan, timerValues))
 
     def close(self) -> None:
@@ -228,14 +226,15 @@ class _Kept:
 
 
 class _Once:
-    """A feed of one batch."""
+    """A feed of batches that are there."""
 
-    def __init__(self, batch: pa.RecordBatch):
-        self._batches = [batch] if batch.num_rows > 0 else []
+    def __init__(self, batches: Iterable[pa.RecordBatch]):
+        # One without rows says that there are none yet.
+        self._batches = iter([batch for batch in batches if batch.num_rows > 0])
 
     def take(self) -> pa.RecordBatch | None:
         """As ``ReadAhead.take``."""
-        return self._batches.pop() if self._batches else None
+        return next(self._batches, None)
 
 
 class _NoReader:
@@ -253,10 +252,9 @@ def _now(plan: KeyedPlan, timer_values: Any) -> int:
     return int(timer_values.getCurrentProcessingTimeInMs()) if plan.shape.has_timers else 0
 
 
-def _rows(plan: KeyedPlan, kept: _Kept, feeds: "dict[str, _Once]", now: int) -> Iterator[Row]:
+def _rows(plan: KeyedPlan, kept: _Kept, feeds: "dict[str, _Once]", now: int) -> Iterator[Any]:
     operator = plan.operator
     place = place_of_task(operator.plan.name, operator.applied, operator.batch_id)
-    made = Row(*operator.output.schema.names)
     with (
         warm.borrowed(operator.plan, operator.output, place.run) as worker,
         letters_kept(worker, operator.letters, operator.applied),
@@ -265,31 +263,42 @@ def _rows(plan: KeyedPlan, kept: _Kept, feeds: "dict[str, _Once]", now: int) -> 
         states = KeyedStates.of(worker.executors, plan.shape, kept, now)
         with fed(worker, feeds, place, _NoReader()) as batches:
             for batch in batches:
-                for values in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    yield made(*values)
+                if batch.num_rows:
+                    yield _of_spark(pack(batch))
         # Order: when all tuples are processed. An error before that leaves Spark's store as it was.
         for each in states:
             each.flush()
 
 
-def _feeds(plan: KeyedPlan, rows: Iterator[Row]) -> dict[str, _Once]:
+def _feeds(plan: KeyedPlan, rows: Iterator[Any]) -> "dict[str, _Once]":
     """Input → its rows of the bucket."""
-    found: list[list[Any]] = [[] for _ in plan.entries]
-    places: list[list[int]] | None = None
-    number = -1
-    for row in rows:
-        if places is None:
-            names = list(row.__fields__)
-            places = [[names.index(name) for name in columns] for columns in plan.columns]
-            number = names.index(TO) if TO in names else -1
-        entry = row[number] if number >= 0 else 0
-        found[entry].append([row[place] for place in places[entry]])
-    feeds = {}
-    for entry, values in zip(plan.entries, found, strict=True):
-        columns = list(zip(*values, strict=True)) if values else [()] * len(entry.columns)
-        arrays = [pa.array(column, kind) for column, (_, kind) in zip(columns, entry.columns, strict=True)]
-        feeds[entry.name] = _Once(pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in entry.columns]))
-    return feeds
+    batches = [unpack(value, plan.rows) for value in _values(rows)]
+    if len(plan.entries) == 1:
+        return {plan.entries[0].name: _Once(map(plan.entries[0].of, batches))}
+    found: dict[str, list[pa.RecordBatch]] = {entry.name: [] for entry in plan.entries}
+    for batch in batches:
+        for number, entry in enumerate(plan.entries):
+            found[entry.name].append(entry.of(batch.filter(pc.equal(batch.column(0), number))))
+    return {name: _Once(batches) for name, batches in found.items()}
+
+
+_ROW = Row(PACKED)
+
+
+def _values(rows: Iterator[Any]) -> Iterator[bytes]:
+    """The packed values in what Spark gives."""
+    if states_take_rows():
+        return (row[PACKED] for row in rows)
+    return (value for frame in rows for value in frame[PACKED])
+
+
+def _of_spark(value: bytes) -> Any:
+    """A packed value as Spark takes it."""
+    if states_take_rows():
+        return _ROW(value)
+    import pandas  # type: ignore[import-untyped]
+
+    return pandas.DataFrame({PACKED: [value]})
 
 
 def _timer_batch(shape: StateShape, keys: list[Key], at: int) -> pa.RecordBatch:

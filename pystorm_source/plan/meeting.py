@@ -35,7 +35,7 @@ def check_meetings(plan: Plan) -> None:
         if issubclass(component.cls, StatefulBolt):
             raise TopologyError(
                 f"bolt {component.name!r} keeps a state for each key, which holds across the cluster alone: read it "
-                "with scope='cluster', from Spark 4.1 on. Given: scope='task'",
+                "with scope='cluster'. Given: scope='task'",
                 code="PYSTORM_CANNOT_BE_CUT",
             )
         meeting = _meeting(_arrivals(plan, component.name))

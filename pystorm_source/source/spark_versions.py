@@ -37,10 +37,10 @@ __all__ = [
     "arrow_schema",
     "default_read_limit",
     "is_shuffled",
-    "keeps_states",
     "map_in_arrow",
     "quoted",
     "schema_of",
+    "states_take_rows",
     "transform_with_state",
     "with_schema",
 ]
@@ -139,18 +139,20 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def keeps_states() -> bool:
-    """Whether this Spark has ``transformWithState`` over rows: 4.1 and later."""
+def states_take_rows() -> bool:
+    """Whether ``transformWithState`` takes rows: 4.1 and later; before, it takes pandas' frames alone."""
     return hasattr(GroupedData, "transformWithState")
 
 
 def transform_with_state(df: "DataFrame", key: str, processor: Any, schema: StructType, time_mode: str) -> "DataFrame":
     """``df.groupBy(key).transformWithState(processor, schema, "Append", time_mode)`` that needs no pandas in a classic
-    session.
+    session. Before 4.1 the processor gets and gives pandas' frames.
 
     Workaround: as ``map_in_arrow``.
     """
     grouped: Any = df.groupBy(key)
+    if not states_take_rows():
+        return grouped.transformWithStateInPandas(processor, schema, "Append", time_mode)
     if not hasattr(df, "_jdf"):
         return grouped.transformWithState(processor, schema, "Append", time_mode)
     from pyspark.sql import DataFrame

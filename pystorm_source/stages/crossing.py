@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from pystorm_source.plan.stages import Entry, Stage, StreamOf
@@ -71,6 +72,12 @@ class Crossing:
                 )
             )
         return tuple(found)
+
+    def arrow_schema(self) -> pa.Schema:
+        """Arrow's of ``placed`` without AT, and of ``shuffled``."""
+        several = len(self.stage.entries) > 1
+        kept = arrow_schema(StructType(self._kept()))
+        return pa.schema([pa.field(TO, pa.int32()), *kept]) if several else kept
 
     def columns_of(self, entry: str) -> list[str]:
         """The names, in ``placed``, of the columns of an entry."""
