@@ -27,7 +27,7 @@ from tests.kills.session import CLUSTER, ROOT, TWO_HOSTS, end, environment, sess
 from tests.kills.two_hosts import two_hosts
 
 SPARKS_OWN = re.compile(
-    r"^(spark|faulthandler|blockmgr|hsperfdata|libsnappy|libzstd|liblz4|libnetty|snappy|pyspark|artifacts)"
+    r"^(spark|faulthandler|blockmgr|hsperfdata|libsnappy|libzstd|liblz4|libnetty|librocksdb|snappy|pyspark|artifacts)"
 )
 RECORDS = re.compile(r"pystorm-source-\d+-progress-\d+")
 LINGER = 20.0
