@@ -96,6 +96,7 @@ def cut(plan: Plan, wanted: Sequence[tuple[str, str]]) -> tuple[Stage, ...]:
     SchemaError for a stream that crosses and does not declare its types.
     """
     refuse_without_key(plan)
+    _refuse_maps_as_keys(plan)
     _refuse_keys_of_two_types(plan)
     level = stage_of_each(plan)
     _refuse_direct(plan, level)
@@ -144,6 +145,19 @@ def _leave_alone(level: dict[str, int], stateful: set[str]) -> bool:
                     level[other] += 1
                     return True
     return False
+
+
+def _refuse_maps_as_keys(plan: Plan) -> None:
+    """Raises SchemaError for a fields grouping by a map, which Spark cannot hash."""
+    for edge in plan.edges:
+        if edge.grouping == "fields":
+            for kind in types_of_key(plan, edge):
+                if "map<" in str(kind):
+                    raise SchemaError(
+                        f"scope='cluster' places tuples of {edge.producer}.{edge.stream} by the hash of their key, and "
+                        f"Spark hashes no map: group {edge.consumer!r} by a field of another type. Given: {kind}",
+                        code="PYSTORM_SCHEMA_MISMATCH",
+                    )
 
 
 def _refuse_keys_of_two_types(plan: Plan) -> None:

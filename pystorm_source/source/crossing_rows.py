@@ -5,7 +5,6 @@ from typing import Self
 
 from pyspark.sql.types import DataType, IntegerType, StructField, StructType
 
-from pystorm_source.errors import SchemaError
 from pystorm_source.plan import Plan
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.source.spark_versions import arrow_schema
@@ -91,15 +90,3 @@ def _place(columns: list[StructField], known: dict[tuple[str, DataType], int], f
     if nullable and not columns[place].nullable:
         columns[place] = StructField(columns[place].name, data_type, True)
     return place
-
-
-def refuse_unhashable(rows: "CrossingRows", number: int, positions: tuple[int, ...], where: str) -> None:
-    """Raises SchemaError for a fields grouping by a map, which Spark cannot hash."""
-    for position in positions:
-        column = rows.columns[rows.places[number][position]]
-        if "map<" in column.dataType.simpleString():
-            raise SchemaError(
-                f"scope='cluster' places tuples of {where} by the hash of their key, and Spark hashes no map: group by "
-                f"a field of another type. Given: {column.name} {column.dataType.simpleString()}",
-                code="PYSTORM_SCHEMA_MISMATCH",
-            )

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from pystorm_source.plan.stages import Entry, Stage, StreamOf
-from pystorm_source.source.crossing_rows import NUMBER, OF_THE_SHUFFLE, CrossingRows, refuse_unhashable
+from pystorm_source.source.crossing_rows import NUMBER, OF_THE_SHUFFLE, CrossingRows
 from pystorm_source.source.spark_versions import arrow_schema, quoted
 from pystorm_source.stages.entry_feeds import EntryColumns
 from pystorm_source.stages.salts import salts
@@ -128,7 +128,6 @@ class Crossing:
         """The columns that place a row. Those that Spark cannot hash are no key, and else are left out."""
         names = self.rows.names(number)
         if entry.placing == "fields":
-            refuse_unhashable(self.rows, number, entry.positions, str(entry.origin))
             return [names[position] for position in entry.positions]
         types = {column.name: column.dataType.simpleString() for column in self.rows.columns}
         return [name for name in names if "map<" not in types[name]]

@@ -69,12 +69,12 @@ class GivenUp(ComponentFailed):
 
 
 def failed(
-    spout: tuple[str, int], values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None
+    spout: tuple[str, int], values: Any, source: tuple[str, str], offset: int, attempts: int, blame: Blame | None
 ) -> Failed:
-    """The record of a failed tuple. ``spout``: component and task; ``stream``: None for the default one; ``blame``:
-    None for a time-out."""
+    """The record of a failed tuple. ``spout``: component and task; ``source``: component and stream, as the tuple names
+    them; ``blame``: None for a time-out."""
     component, task, method, _, cause = blame or (*spout, "", None, None)
-    name = f"{shortened(tuple(values))} of {spout[0]}.{stream or 'default'}"
+    name = f"{shortened(tuple(values))} of {'.'.join(source)}"
     event, reason = "the tuple was failed", "failed"
     if blame is None:
         event, reason = "the tuple timed out", TIMED_OUT

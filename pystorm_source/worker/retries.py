@@ -31,7 +31,8 @@ class Retries:
     """Of one task of a spout.
 
     ``send(row)`` emits a row of the stream ``__dead_letter`` and returns whether it has a reader; ``warn(what, text)``
-    logs each kind once. ``rules``: component → what its ``topology.retry.on`` says. ``chance``: spreads delays.
+    logs each kind once. ``source_of``: stream → component and stream as its tuples name them, which behind a cut are
+    those before it. ``rules``: component → what its ``topology.retry.on`` says. ``chance``: spreads delays.
     ``partition``: of the current range, None if the spout has none. ``keep(row)``: gets the rows in the place of
     ``send``, None for none. Counts ``retries``, ``dead_letters`` and, of these, ``dropped``: those that leave no row.
     """
@@ -44,6 +45,7 @@ class Retries:
         clock: Clock,
         send: Callable[[tuple[Any, ...]], bool],
         warn: Callable[[str, str], None],
+        source_of: Callable[[str], tuple[str, str]] | None = None,
         rules: Mapping[str, FailureRules] | None = None,
         chance: Random | None = None,
     ):
@@ -56,6 +58,7 @@ class Retries:
         self._clock = clock
         self._send = send
         self._warn = warn
+        self._source_of = source_of or (lambda stream: (component, stream))
         self._rules = rules or {}
         self._chance = chance or Random()
         self._blame: Blame | None = (component, task, "fail", None, None)
@@ -93,19 +96,23 @@ class Retries:
     def again(self, values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None) -> float:
         """Seconds after which the engine emits the failed tuple again; -1 if it became a dead letter.
 
-        Arguments as ``failure.failed`` takes them. Raises as ``give_up``.
+        ``stream``: None for the default one; other arguments as ``failure.failed`` takes them. Raises as ``give_up``.
         """
         if self._is_no_use(blame):
-            self._end(failed((self.component, self.task), values, stream, offset, attempts, blame), self._why(blame))
+            self._end(self._failed(values, stream, offset, attempts, blame), self._why(blame))
             return -1
         if self.exhausted(attempts):
             limit = f"topology.max.spout.retries={self._options.max_spout_retries}"
-            self.give_up(failed((self.component, self.task), values, stream, offset, attempts, blame), limit)
+            self.give_up(self._failed(values, stream, offset, attempts, blame), limit)
             return -1
         self.retries += 1
         cause = None if blame is None else blame[4]
         seconds = cause.seconds if isinstance(cause, RetryLater) else self._backoff(attempts)
         return seconds * (1 + JITTER * self._chance.random())
+
+    def _failed(self, values: Any, stream: str | None, offset: int, attempts: int, blame: Blame | None) -> Failed:
+        source = self._source_of(stream or "default")
+        return failed((self.component, self.task), values, source, offset, attempts, blame)
 
     def _why(self, blame: Blame | None) -> str:
         way = "go on without it by topology.dead.letter=stream or drop"
@@ -168,7 +175,7 @@ class Retries:
 
     def give_up_own(self, message_id: Any, values: Any, stream: str | None, attempts: int, limit: str) -> None:
         """As ``give_up``, for a spout that keeps its tuples itself and got a fail."""
-        lost = failed((self.component, self.task), values, stream, -1, attempts, self._blame)
+        lost = self._failed(values, stream, -1, attempts, self._blame)
         lost = lost._replace(message_id=message_id)
         if self.own_is_hopeless():
             self._end(lost, self._why(self._blame))

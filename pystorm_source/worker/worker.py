@@ -104,7 +104,9 @@ class Worker:
         # Order: must not reference the worker, or its threads would keep alive the object that ends them.
         warn = partial(self._advice.once, spout)
         chance = Random(None if seed is None else f"{seed} {spout.component} {spout.task}")
-        return Retries(spout.component, spout.task, options, self.clock, spout.emit_dead_letter, warn, rules, chance)
+        source_of = self.plan.component(spout.component).tuples_of
+        send = spout.emit_dead_letter
+        return Retries(spout.component, spout.task, options, self.clock, send, warn, source_of, rules, chance)
 
     def _new_scheduler(self, seed: int | None) -> InlineScheduler | ThreadsScheduler:
         executors = tuple(reversed(self.executors))

@@ -113,6 +113,18 @@ class Untyped(B):
     outputs = ["key", "n long"]
 
 
+class Maps(B):
+    outputs = ["key map<string, long>", "many array<map<string, long>>"]
+
+
+@pytest.mark.parametrize("key", ["key", "many"])
+def test_a_map_is_no_key_as_spark_hashes_none(key):
+    maps = Maps.spec(inputs=[a := spout()])
+    b = B.spec(inputs={maps: Grouping.fields(key)})
+    with pytest.raises(SchemaError, match="tuples of maps.default by the hash of their key, and Spark hashes no map"):
+        stages_of(a=a, maps=maps, b=b)
+
+
 def test_what_cannot_be_cut_is_refused_with_the_reason():
     a = spout()
     b = B.spec(inputs={a: Grouping.SHUFFLE, GlobalStreamId("c"): Grouping.SHUFFLE})

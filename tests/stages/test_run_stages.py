@@ -149,3 +149,18 @@ def test_the_error_of_a_later_stage_is_raised_or_collected():
 def test_what_makes_no_sense_is_refused(arguments, said):
     with pytest.raises(ArgumentError, match=said):
         run_topology(Control, **arguments)
+
+
+def test_what_fails_behind_a_cut_is_named_as_the_bolt_sees_it():
+    class Fails(Bolt):
+        def process(self, tup):
+            raise ValueError("no")
+
+    class Failing(Topology):
+        config = {"topology.max.spout.retries": 0}
+        numbers = MemorySpout.spec(fields=["n long"], rows=[[7]])
+        fails = Fails.spec(inputs={numbers: Grouping.GLOBAL})
+
+    Fails.exit_on_exception = False
+    with pytest.raises(TupleFailed, match=r"tuple \(7,\) of numbers.default; offset 0"):
+        run_topology(Failing, scope="cluster")
