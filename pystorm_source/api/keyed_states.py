@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from cython_core.tuples.tuple import Tuple, tree_has_failed
 from pystorm_source.errors import ArgumentError, given, nearest
 
 Key = tuple[Any, ...]
@@ -23,6 +24,9 @@ ASKED = "__timer_asked"
 TIMER_FIELDS = (DUE, ASKED)
 """Fields that lie behind those of the user in a bolt with timers, both in milliseconds since 1970: when the key's timer
 is due; and when the store gives the key back, which is then or before."""
+
+MOST_SECONDS = 3_000_000_000
+"""Of a timer: some hundred years. More: its time may not fit into Spark's."""
 
 TICK_MILLIS = 1000
 """Timers are due at whole seconds. Shorter: Spark calls more often, each time for fewer keys. Longer: they are late."""
@@ -87,7 +91,7 @@ class KeyState:
 class StateShape:
     """What a bolt keeps of each key. ``names``, ``types``: of the fields, those of timers last; types are Arrow's.
     ``key_names``, ``key_types``: of the key. ``positions``: component and stream, as tuples name them → where the key
-    is in their values."""
+    is in their values. ``ttl``: seconds after which a key that was not changed is forgotten, None for never."""
 
     bolt: str
     names: tuple[str, ...]
@@ -95,14 +99,15 @@ class StateShape:
     key_names: tuple[str, ...]
     key_types: tuple[pa.DataType, ...]
     positions: Mapping[tuple[str, str], tuple[int, ...]]
+    ttl: float | None
 
     @property
     def has_timers(self) -> bool:
         return DUE in self.names
 
     def key_of(self, stored: Iterable[Any]) -> Key:
-        """A stored key as tuples have its values."""
-        return tuple(map(_as_declared, stored, self.key_types))
+        """A stored key as tuples have its values, and as a dict finds it."""
+        return tuple(_of_key(_as_declared(value, kind)) for value, kind in zip(stored, self.key_types, strict=True))
 
 
 class StateStore(Protocol):
@@ -158,8 +163,8 @@ class KeyedStates:
         self._tup, self._touched, self._has_failed = tup, None, False
 
     def end(self) -> None:
-        """The bolt has processed it, or has raised."""
-        if self._has_failed:
+        """The bolt has processed it, or has raised. One whose tree has timed out meanwhile comes again."""
+        if self._has_failed or (isinstance(self._tup, Tuple) and tree_has_failed(self._tup)):
             self._roll_back()
         self._tup = self._touched = None
 
@@ -207,11 +212,19 @@ class KeyedStates:
     def set_timer(self, seconds: float) -> None:
         """Of the tuple's key. Raises ArgumentError for no seconds, without timers or outside of ``process``."""
         is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
-        if not is_number or not math.isfinite(seconds) or seconds <= 0:
+        if not is_number or not 0 < seconds <= MOST_SECONDS:
             raise ArgumentError(
-                f"set_timer takes seconds, more than 0. Given: {given(seconds)}", code="PYSTORM_INVALID_ARGUMENT"
+                f"set_timer takes seconds, more than 0 and at most {MOST_SECONDS:,}. Given: {given(seconds)}",
+                code="PYSTORM_INVALID_ARGUMENT",
             )
         self._refuse_without_timers()
+        if self._shape.ttl is not None and seconds >= self._shape.ttl:
+            raise ArgumentError(
+                f"state_ttl_secs={self._shape.ttl:g} of {self._shape.bolt!r} forgets the key, and its timer with it, "
+                f"before this timer is due: let the timer clear the state, or make state_ttl_secs longer. Given: "
+                f"set_timer({seconds!r})",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
         due = self._now + math.ceil(seconds * 1000)
         self.current._values[DUE] = -(-due // TICK_MILLIS) * TICK_MILLIS
 

@@ -50,6 +50,12 @@ ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 # A bolt's variable has no hyphen.
 _BUCKETS = "key-buckets"
 _TIMERS = "key-timers"
+# The part that has the number of parts.
+_HEAD = -1
+
+MOST_KEYS = 10_000
+"""Keys of several times that one run of a stage is given. More: memory. Fewer: a run for each second that a query was
+stopped."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +149,10 @@ class KeyedProcessor(StatefulProcessor):
         self._buckets = handle.getValueState(_BUCKETS, StructType([StructField("n", IntegerType(), True)]))
         timers = None
         if plan.shape.has_timers:
-            keys = StructType([StructField("keys", ArrayType(plan.key), True)])
-            timers = handle.getMapState(_TIMERS, StructType([StructField("at", LongType(), True)]), keys)
+            part = StructType([StructField("at", LongType(), True), StructField("part", IntegerType(), True)])
+            parts = StructField("parts", IntegerType(), True)
+            keys = StructType([parts, StructField("keys", ArrayType(plan.key), True)])
+            timers = handle.getMapState(_TIMERS, part, keys)
         self._kept = _Kept(kept, timers, handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
@@ -159,10 +167,10 @@ class KeyedProcessor(StatefulProcessor):
         with spark_border():
             plan: KeyedPlan = interned(self._made)
             self._check_buckets(plan.buckets)
-            at = expiredTimerInfo.getExpiryTimeInMs()
-            keys = dict.fromkeys(map(plan.shape.key_of, self._kept.asked_at(at)))
-            feeds = {TIMER_INPUT: _Once([_timer_batch(plan.shape, list(keys), at)])}
-            yield from _rows(plan, self._kept, feeds, _now(plan, timerValues))
+            now = _now(plan, timerValues)
+            asked = self._kept.asked_until(expiredTimerInfo.getExpiryTimeInMs(), now)
+            due = list(dict.fromkeys((plan.shape.key_of(key), at) for key, at in asked))
+            yield from _rows(plan, self._kept, {TIMER_INPUT: _Once([_timer_batch(plan.shape, due)])}, now)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -208,21 +216,41 @@ class _Kept:
             self._states.removeKey(key)
 
     def ask_at(self, millis: int, keys: list[Key]) -> None:
-        """As ``StateStore``: Spark calls the bucket at that time."""
-        with self._lock:
-            before = self._timers.getValue((millis,))
-            if before is None:
-                self._handle.registerTimer(millis)
-            self._timers.updateValue((millis,), ([*(before[0] if before is not None else ()), *keys],))
+        """As ``StateStore``: Spark calls the bucket at that time.
 
-    def asked_at(self, millis: int) -> list[Any]:
-        """The keys to be asked for at that time, as Spark stores them, once."""
+        The keys of a flush are a part of their own: many micro-batches may ask for one time, such as midnight, and none
+        writes again what the others have.
+        """
         with self._lock:
-            found = self._timers.getValue((millis,))
-            if found is None:
-                return []
-            self._timers.removeKey((millis,))
-            return list(found[0])
+            head = self._timers.getValue((millis, _HEAD))
+            parts = 0 if head is None else head[0]
+            if parts == 0:
+                self._handle.registerTimer(millis)
+            self._timers.updateValue((millis, parts), (None, keys))
+            self._timers.updateValue((millis, _HEAD), (parts + 1, None))
+
+    def asked_until(self, millis: int, now: int) -> list[tuple[Any, int]]:
+        """The keys to be asked for at that time, as Spark stores them, with the time; then of the next times up to
+        ``now``, as long as they are few: a query that starts after a long stop runs once for many times. Once."""
+        with self._lock:
+            found = self._taken(millis)
+            if found:
+                for at in sorted(self._handle.listTimers()):
+                    if len(found) >= MOST_KEYS or at > now:
+                        break
+                    found += self._taken(at)
+            return found
+
+    def _taken(self, millis: int) -> list[tuple[Any, int]]:
+        head = self._timers.getValue((millis, _HEAD))
+        if head is None:
+            return []
+        found: list[tuple[Any, int]] = []
+        for part in range(head[0]):
+            found += [(key, millis) for key in self._timers.getValue((millis, part))[1]]
+            self._timers.removeKey((millis, part))
+        self._timers.removeKey((millis, _HEAD))
+        return found
 
 
 class _Once:
@@ -301,8 +329,8 @@ def _of_spark(value: bytes) -> Any:
     return pandas.DataFrame({PACKED: [value]})
 
 
-def _timer_batch(shape: StateShape, keys: list[Key], at: int) -> pa.RecordBatch:
-    columns = list(zip(*keys, strict=True)) if keys else [()] * len(shape.key_types)
+def _timer_batch(shape: StateShape, due: list[tuple[Key, int]]) -> pa.RecordBatch:
+    columns = list(zip(*(key for key, _ in due), strict=True)) if due else [()] * len(shape.key_types)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, shape.key_types, strict=True)]
-    arrays.append(pa.array([at] * len(keys), pa.int64()))
+    arrays.append(pa.array([at for _, at in due], pa.int64()))
     return pa.RecordBatch.from_arrays(arrays, names=[*shape.key_names, TIMERS[1]])

@@ -1,5 +1,6 @@
 """What a ``StatefulBolt`` keeps, and by which key, as the plan says it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from pystorm_source.api.keyed_states import TIMER_FIELDS, TIMERS, StateShape
 from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import TopologyError
+from pystorm_source.options import EngineOptions
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 from pystorm_source.types.arrow import field_type
 
@@ -55,15 +57,20 @@ def state_shape(plan: Plan, component: ComponentPlan) -> StateShape:
             for edge in plan.edges
             if edge.consumer == bolt
         },
+        component.cls.state_ttl_secs,  # type: ignore[attr-defined]
     )
 
 
-def with_timer_input(plan: Plan, component: ComponentPlan, task: int) -> Plan:
-    """The plan of a stage with an Input of the keys whose timers may be due. ``task``: its id."""
+def agreed(options: Sequence[EngineOptions], otherwise: EngineOptions) -> EngineOptions:
+    """What all of them are, if they are alike."""
+    return options[0] if options and all(each == options[0] for each in options) else otherwise
+
+
+def with_timer_input(plan: Plan, component: ComponentPlan, task: int, options: EngineOptions) -> Plan:
+    """The plan of a stage with an Input of the keys whose timers may be due. ``task``: its id; ``options``: its own."""
     key = key_columns(plan, component.name)
-    # Keys of other inputs have the same types, and a name may be there once.
     columns = [f"{name} {ddl}" for name, ddl in key] + [f"{TIMERS[1]} bigint"]
-    timers = ComponentPlan(TIMER_INPUT, Input, (Stream(columns),), (task,), options=plan.options, origin=TIMERS)
+    timers = ComponentPlan(TIMER_INPUT, Input, (Stream(columns),), (task,), options, origin=TIMERS)
     edge = EdgePlan(TIMER_INPUT, "default", component.name, "fields", tuple(range(len(key))))
     # Order: behind the other edges, the first of which names the key.
     return replace(plan, components=(timers, *plan.components), edges=(*plan.edges, edge))
@@ -77,6 +84,16 @@ def types_of_key(plan: Plan, edge: EdgePlan) -> tuple[pa.DataType | None, ...]:
         ddl = stream.types[place]
         types.append(None if ddl is None else field_type(ddl, f"field {stream.fields[place]!r} of {edge.producer}"))
     return tuple(types)
+
+
+def refuse_name_of_timers(plan: Plan, component: ComponentPlan) -> None:
+    """Raises TopologyError for a key with a field that the tuples of timers have."""
+    if has_timers(component) and TIMERS[1] in dict(key_columns(plan, component.name)):
+        raise TopologyError(
+            f"bolt {component.name!r} has timers, whose tuples have the key's fields and one of this name: call the "
+            f"field another name. Given: {TIMERS[1]!r}",
+            code="PYSTORM_CANNOT_BE_CUT",
+        )
 
 
 def refuse_without_key(plan: Plan) -> None:
@@ -103,3 +120,4 @@ def refuse_without_key(plan: Plan) -> None:
                 + ", ".join(f"{name} ({', '.join(map(str, types))})" for name, (_, types) in keys.items()),
                 code="PYSTORM_CANNOT_BE_CUT",
             )
+        refuse_name_of_timers(plan, component)

@@ -30,7 +30,7 @@ from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError, SchemaError, TopologyError
 from pystorm_source.plan.join_inputs import join_inputs, joins
-from pystorm_source.plan.key_states import has_timers, refuse_without_key, types_of_key, with_timer_input
+from pystorm_source.plan.key_states import agreed, has_timers, refuse_without_key, types_of_key, with_timer_input
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 
 WIDE = frozenset(("fields", "global", "all"))
@@ -269,22 +269,22 @@ def _stage(
     )
     stage = Stage(own_plan, tuple(entries.values()), tuple(carriers))
     if stage.stateful is not None and has_timers(stage.stateful):
-        stage = replace(stage, plan=with_timer_input(own_plan, stage.stateful, task + len(inputs)))
+        options = agreed([each.options for each in inputs], plan.options)
+        stage = replace(stage, plan=with_timer_input(own_plan, stage.stateful, task + len(inputs), options))
     return stage
 
 
 def _input_of(plan: Plan, entry: Entry, task: int) -> ComponentPlan:
     stream = plan.component(entry.origin.component).stream(entry.origin.stream)
     columns = [f"{name} {ddl}" for name, ddl in zip(stream.fields, stream.types, strict=True)]
-    # Retries and dead letters are as the spouts above want them, if they agree.
+    # Retries and dead letters are as the spouts above want them.
     spouts = [plan.component(name).options for name in sorted(plan.spouts_above[entry.origin.component])]
-    agree = spouts and all(options == spouts[0] for options in spouts)
     return ComponentPlan(
         name=entry.name,
         cls=Input,
         streams=(Stream(columns),),
         tasks=(task,),
-        options=spouts[0] if agree else plan.options,
+        options=agreed(spouts, plan.options),
         origin=(entry.origin.component, entry.origin.stream),
     )
 

@@ -8,6 +8,7 @@ from cython_core.executors.executor import ComponentFailed
 from cython_core.routing.batch_slice import BatchSlice
 from cython_core.routing.failure_kinds import Hopeless
 from cython_core.tuples.column_slice import ColumnSlice
+from pystorm_source.api.keyed_states import TIMERS
 from pystorm_source.error_conditions import Code
 from pystorm_source.errors import TupleFailed, cut, given, one_line, said
 from pystorm_source.redaction import redacted
@@ -74,7 +75,7 @@ def failed(
     """The record of a failed tuple. ``spout``: component and task; ``source``: component and stream, as the tuple names
     them; ``blame``: None for a time-out."""
     component, task, method, _, cause = blame or (*spout, "", None, None)
-    name = f"{shortened(tuple(values))} of {'.'.join(source)}"
+    method, name = _method(method, source), _named(tuple(values), (), source)
     event, reason = "the tuple was failed", "failed"
     if blame is None:
         event, reason = "the tuple timed out", TIMED_OUT
@@ -84,13 +85,29 @@ def failed(
     return Failed(values, name, offset, attempts, component, task, event, reason, cause)
 
 
+def source_of(tup: Any) -> tuple[str, str]:
+    """Component and stream that a tuple names."""
+    return tup.component, tup.stream
+
+
+def _named(values: tuple[Any, ...], fields: Sequence[str], source: tuple[str, str]) -> str:
+    if source == TIMERS:
+        return f"timer of key {shortened(values[:-1], fields[:-1])}"
+    return f"tuple {shortened(values, fields)} of {'.'.join(source)}"
+
+
+def _method(method: str, source: tuple[str, str]) -> str:
+    """What the user calls it: tuples of timers come to ``process``, too, which gives them to ``process_timer``."""
+    return "process_timer" if source == TIMERS and method == "process" else method
+
+
 def described(failed: Failed) -> str:
     """Describes a failed tuple: component, reason, values (shortened), stream, offset or message id, attempts."""
     return f"component {failed.component!r}, task {failed.task}: {failed.event}; {_place_of(failed)}"
 
 
 def _place_of(failed: Failed) -> str:
-    text = f"tuple {failed.name}"
+    text = failed.name
     if failed.offset >= 0:
         text += f"; offset {failed.offset}"
     elif failed.message_id is not None:
@@ -102,12 +119,13 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
     """Names component, task, method, exception, the tuple's values (shortened), offset and ``where``, the run."""
     lost = failure.failed if isinstance(failure, GivenUp) else None
     cause = failure.__cause__
+    method = failure.method if failure.tuple is None else _method(failure.method, source_of(failure.tuple))
     component, task = (failure.component, failure.task) if lost is None else (lost.component, lost.task)
     if lost is not None:
         event, input_, remedy = lost.event, _place_of(lost), failure.remedy  # type: ignore[attr-defined]
     else:
-        event = f"{failure.method}()" if failure.method != "fail" else "the tuple was failed"
-        event = event if cause is None else f"{failure.method}() raised {said(cause)}"
+        event = f"{method}()" if method != "fail" else "the tuple was failed"
+        event = event if cause is None else f"{method}() raised {said(cause)}"
         input_ = place(failure.tuple, failure.offset).removeprefix("; ")
         remedy = AGAIN + (OTHERWISE if failure.method in OF_TUPLES and isinstance(cause, Exception) else "")
     subject = f"component {component!r}, task {task}: "
@@ -147,10 +165,9 @@ def place(tup: Any, offset: int) -> str:
     if tup is not None and isinstance(tup.values, BatchSlice | ColumnSlice):
         first = shortened(tup.values.shown(0), tup.values.names)
         text = f"; a batch of {len(tup.values)} rows, {first} the first,"
-    elif tup is not None:
-        text = f"; tuple {shortened(tup.values, getattr(tup.values, '_fields', ()))}"
-    if tup is not None:
         text += f" of {tup.component}.{tup.stream}"
+    elif tup is not None:
+        text = f"; {_named(tup.values, getattr(tup.values, '_fields', ()), source_of(tup))}"
     if offset >= 0:
         # The offset at which a spout is now is unknown: this is the last emitted one.
         text += f"; {'offset' if tup is not None else 'last offset'} {offset}"

@@ -1,12 +1,18 @@
 """Timers of keys, without Spark."""
 
+import dataclasses
 import datetime
+import time
 
+import pyarrow as pa
 import pytest
 
 from pystorm_source import Bolt, Grouping, Input, StatefulBolt, Topology
+from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ArgumentError, TopologyError, TupleFailed
+from pystorm_source.operator.keyed import MOST_KEYS, _Kept
 from pystorm_source.plan import compile_plan
+from pystorm_source.plan.key_states import state_shape
 from pystorm_source.plan.stages import cut
 from pystorm_source.testing import run_topology
 
@@ -253,3 +259,158 @@ def test_a_field_that_timers_have_is_refused():
 
     with pytest.raises(TopologyError, match="__timer"):
         compile_plan(Hidden)
+
+
+def test_retries_and_dead_letters_of_the_input_hold_for_timers():
+    class Never(Fails):
+        times = 100
+
+    class Given(Topology):
+        rows = Input.spec(["k long"], config={"topology.max.spout.retries": 1, "topology.dead.letter": "drop"})
+        never = Never.spec(inputs={rows: Grouping.fields("k")})
+
+    result = run(Given, [[1]])
+    assert (result.dropped["never"], result.retries["never"]) == (1, 1)
+
+
+def test_a_failure_names_the_key_and_the_method_of_timers():
+    class Ends(Fails):
+        exit_on_exception = True
+
+    class End(Topology):
+        rows = Input.spec(["k long"])
+        ends = Ends.spec(inputs={rows: Grouping.fields("k")})
+
+    with pytest.raises(TupleFailed, match=r"process_timer\(\) raised ValueError: not yet; timer of key \(1,\)"):
+        run(End, [[1]])
+
+    class Given(Topology):
+        config = {"topology.max.spout.retries": 0}
+        rows = Input.spec(["k long"])
+        fails = Fails.spec(inputs={rows: Grouping.fields("k")})
+
+    with pytest.raises(TupleFailed, match=r"process_timer\(\) raised ValueError: not yet; timer of key \(1,\)"):
+        run(Given, [[1]])
+
+
+def test_a_timer_that_the_state_would_not_live_to_see_is_refused():
+    class Short(Sessions):
+        state_ttl_secs = 60
+
+    class Shorts(Topology):
+        rows = Input.spec(["user string", "seconds double"])
+        short = Short.spec(inputs={rows: Grouping.fields("user")})
+
+    with pytest.raises(TupleFailed) as failed:
+        run(Shorts, [("ann", 60.0)])
+    assert "state_ttl_secs=60 of 'short' forgets the key" in str(failed.value.__cause__)
+    assert run(Shorts, [("ann", 59.0)]).rows("short") == [("ann", 1)]
+
+
+def test_a_key_with_the_field_of_timers_is_refused():
+    class Named(Sessions):
+        def process(self, tup):
+            self.set_timer(1)
+
+    class Names(Topology):
+        rows = Input.spec(["__timer string"])
+        named = Named.spec(inputs={rows: Grouping.fields("__timer")})
+
+    with pytest.raises(TopologyError, match="'named' has timers.*'__timer'"):
+        cut(compile_plan(Names), [])
+
+
+class Slow(StatefulBolt):
+    """Its first call for a key takes longer than its tuple may."""
+
+    outputs = ["k long", "n long"]
+    state_fields = ["n long"]
+
+    def initialize(self, conf, context):
+        self.seen = set()
+
+    def counts(self, key):
+        self.state.n = (self.state.n or 0) + 1
+        if key not in self.seen:
+            self.seen.add(key)
+            time.sleep(1.5)
+        self.emit([key, self.state.n])
+
+    def process(self, tup):
+        self.counts(tup.values.k)
+
+
+@pytest.mark.timeout(60)
+def test_a_call_that_ends_after_its_tuple_has_timed_out_leaves_no_trace():
+    class Slows(Topology):
+        config = {"topology.message.timeout.secs": 1}
+        rows = Input.spec(["k long"])
+        slow = Slow.spec(inputs={rows: Grouping.fields("k")})
+
+    result = run(Slows, [[1]], scheduler="threads", clock=SystemClock())
+    assert result._left["slow", "default"] == [(1, 1)]
+    assert result.states["slow"] == {(1,): {"n": 1}}
+    assert result.retries["slow"] + result.retries["rows"] == 1
+
+
+class Store:
+    """As Spark's MapState. ``written``: how many keys were, in all."""
+
+    def __init__(self):
+        self.kept, self.written = {}, 0
+
+    def getValue(self, key):
+        return self.kept.get(key)
+
+    def updateValue(self, key, value):
+        self.kept[key] = value
+        self.written += len(value[1] or ())
+
+    def removeKey(self, key):
+        del self.kept[key]
+
+
+class Handle:
+    def __init__(self):
+        self.timers = []
+
+    def registerTimer(self, millis):
+        assert millis not in self.timers, "Spark warns of a timer that is there"
+        self.timers.append(millis)
+
+    def listTimers(self):
+        return iter(self.timers)
+
+
+def test_keys_that_many_micro_batches_ask_for_at_one_time_are_written_once():
+    store, handle = Store(), Handle()
+    kept = _Kept(None, store, handle)
+    for batch in range(100):
+        kept.ask_at(5000, [(batch, n) for n in range(10)])
+        kept.ask_at(1000 * (10 + batch), [(batch,)])
+    assert store.written == 100 * 11
+    assert kept.asked_until(5000, 9999) == [((batch, n), 5000) for batch in range(100) for n in range(10)]
+    assert kept.asked_until(5000, 9999) == []
+
+
+def test_a_query_that_starts_after_a_long_stop_runs_once_for_many_times():
+    store, handle = Store(), Handle()
+    kept = _Kept(None, store, handle)
+    for second in range(1, 100):
+        kept.ask_at(1000 * second, [(second,)])
+    assert kept.asked_until(1000, 50_500) == [((second,), 1000 * second) for second in range(1, 51)]
+    assert [kept.asked_until(1000 * second, 50_500) for second in range(2, 51)] == [[]] * 49
+    assert kept.asked_until(51_000, 51_000) == [((51,), 51_000)]
+    kept.ask_at(60_000, [(n,) for n in range(MOST_KEYS)])
+    assert len(kept.asked_until(52_000, 200_000)) == 9 + MOST_KEYS
+    assert kept.asked_until(61_000, 61_000) == [((61,), 61_000)]
+
+
+def test_a_stored_key_is_found_again_by_a_dict():
+    shape = state_shape(
+        next(stage.plan for stage in cut(compile_plan(Clicks), []) if stage.stateful),
+        next(stage.stateful for stage in cut(compile_plan(Clicks), []) if stage.stateful),
+    )
+    shape = dataclasses.replace(shape, key_types=(pa.float64(), pa.float64()))
+    keys = [shape.key_of([float("nan"), zero]) for zero in (0.0, -0.0)]
+    assert len(set(keys)) == 1
