@@ -172,6 +172,26 @@ def test_another_number_of_buckets_is_refused(spark, rocks_db, tmp_path):
     assert job.counts == each_once(400)
 
 
+class Wider(Topology):
+    class Count(Renamed.Count):
+        state_fields = ["total long", "last array<long>", "first long"]
+
+    rows = Input.spec(["word string", "n long"])
+    count = Count.spec(inputs={rows: Grouping.fields("word")})
+
+
+@pytest.mark.campaign
+def test_other_fields_of_a_state_are_explained(spark, rocks_db, tmp_path):
+    job = Job(spark, tmp_path)
+    job.put(0, 200)
+    job.run(Renamed)
+    job.put(200, 400)
+    query = job.start(Wider)
+    with pytest.raises(pyspark.errors.StreamingQueryException):
+        query.awaitTermination()
+    assert "remedy: the checkpoint has states of other fields" in str(explain(query))
+
+
 def test_another_store_than_rocks_db_is_refused_with_the_line_that_changes_it(spark, tmp_path):
     job = Job(spark, tmp_path)
     job.put(0, 1)

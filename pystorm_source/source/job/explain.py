@@ -32,6 +32,9 @@ _REMEDIES = {
     "start the job again; if it comes back, `pystorm-source check` measures that Python and names the remedy",
     "[CONCURRENT_STREAM_LOG_UPDATE]": _OWN_CHECKPOINT,
     "[CONCURRENT_QUERY]": _OWN_CHECKPOINT,
+    "_SCHEMA_NOT_COMPATIBLE]": "the checkpoint has states of other fields: its first micro-batch fixes state_fields "
+    "of a StatefulBolt, the fields of its key, and whether it has timers. Give the bolt those, or the query a new "
+    "checkpointLocation",
 }
 """What stands in a failure that is not ours → what to do about it."""
 _HEADER = re.compile(r"^.*?terminated with exception: ", re.DOTALL)
