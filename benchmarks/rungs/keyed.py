@@ -2,6 +2,8 @@
 
     1, 10, 30 / per-tuple    so many tuples a key and micro-batch; by hand a get and a put for each tuple
     1, 10, 30 / per-key      by hand a get and a put for each key
+    combined / spark         30 tuples a key, a CombinerBolt in front of the bolt; against ``groupBy(word).count()``
+    key-micros               of the same: what a key more costs, with a combiner; a micro-batch without rows left out
 
 A stream over Parquet files, one a micro-batch, 10,000 keys in each, two shuffle partitions, the ``noop`` sink. What
 Spark says of ``addBatch`` is measured, from the second micro-batch on; the sides take turns.
@@ -19,6 +21,7 @@ from benchmarks.harness.ladder import Settings
 from benchmarks.harness.record import Record, record
 from benchmarks.harness.spark_session import spark_session
 from pystorm_source.api import Grouping, Input, StatefulBolt, Topology, Tuple
+from pystorm_source.bolts import CombinerBolt
 from pystorm_source.operator.apply import apply
 from pystorm_source.operator.keyed import PROVIDER, ROCKS_DB
 from pystorm_source.source.spark_versions import states_take_rows, transform_with_state
@@ -49,6 +52,23 @@ class Counts(Topology):
 
     rows = Input.spec(["word string"])
     count = Count.spec(inputs={rows: Grouping.fields("word")})
+
+
+class Add(StatefulBolt):
+    outputs = ["word string", "total long"]
+    state_fields = ["total long"]
+
+    def process(self, tup: Tuple) -> None:
+        total = self.state.total = (self.state.total or 0) + tup.values.count
+        self.emit([tup.values.word, total])
+
+
+class Combined(Topology):
+    """As Counts; each task adds up its tuples of a key before they are sent to the bolt."""
+
+    rows = Input.spec(["word string"])
+    combined = CombinerBolt.spec(inputs=[rows], by=["word"])
+    add = Add.spec(inputs={combined: Grouping.fields("word")})
 
 
 class ByHand(StatefulProcessor):
@@ -127,16 +147,57 @@ def run(settings: Settings) -> Iterator[Record]:
                     asked=asked,
                     keys=keys,
                 )
+        if settings.wants("combined") and not settings.quick:
+            yield from _combined(spark, folder, settings, keys)
 
 
-def _seconds(spark: Any, folder: Path, query: Callable[[Any], Any], keys: int, tuples: int) -> float:
-    """Of a micro-batch, in the median. Raises RuntimeError for wrong totals."""
+def _combined(spark: Any, folder: str, settings: Settings, keys: int) -> Iterator[Record]:
+    from pyspark.sql import functions as F
+
+    sides = {
+        "ours": lambda df: apply(df, Combined, scope="cluster"),
+        "spark": lambda df: df.groupBy("word").agg(F.count("word").alias("total")),
+    }
+    seen: dict[str, list[float]] = {side: [] for side in sides}
+    few: list[float] = []
+    for number in range(1 if settings.quick else settings.runs_of(3)):
+        for side, query in sides.items():
+            place = Path(folder, f"combined-{number}-{side}")
+            seen[side].append(_seconds(spark, place, query, keys, 30, mode="update"))
+        few.append(_seconds(spark, Path(folder, f"few-{number}"), sides["ours"], 2, 30, mode="update"))
+    yield record(
+        "keyed",
+        "combined / spark",
+        [keys * 30 / seconds for seconds in seen["ours"]],
+        "tuples/s",
+        peer="groupBy().count()",
+        peer_version=f"pyspark {pyspark.__version__}",
+        peer_values=[keys * 30 / seconds for seconds in seen["spark"]] if settings.peers else [],
+        keys=keys,
+    )
+    more = max(0.0, statistics.median(seen["ours"]) - statistics.median(few))
+    yield record("keyed", "key-micros", [1e6 * more / keys], "us", less_is_better=True, keys=keys)
+
+
+def _seconds(
+    spark: Any, folder: Path, query: Callable[[Any], Any], keys: int, tuples: int, mode: str = "append"
+) -> float:
+    """Of a micro-batch, in the median. ``mode``: Spark's; what is not appended is written by ``foreachBatch``. Raises
+    RuntimeError for wrong totals."""
     for _ in range(BATCHES):
         rows = spark.range(0, keys * tuples, 1, 1).selectExpr(f"concat('w', id % {keys}) AS word")
         rows.write.mode("append").parquet(str(folder / "in"))
     source = spark.readStream.schema("word string").option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    writer = query(source).writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
-    running = writer.trigger(availableNow=True).start(str(folder / "out"))
+    writer = query(source).writeStream.option("checkpointLocation", str(folder / "checkpoint")).outputMode("append")
+    if mode == "append":
+        writer = writer.format("parquet").option("path", str(folder / "out"))
+    else:
+
+        def write(batch: Any, number: int) -> None:
+            batch.write.mode("append").parquet(str(folder / "out"))
+
+        writer = writer.outputMode(mode).foreachBatch(write)
+    running = writer.trigger(availableNow=True).start()
     running.awaitTermination()
     most = spark.read.parquet(str(folder / "out")).groupBy("word").max("total").distinct().collect()
     if {row[1] for row in most} != {BATCHES * tuples} or len(most) != keys:
