@@ -1,4 +1,4 @@
-"""Spark's door: the only room that imports pyspark.
+"""Spark's door: with ``stages/`` and ``operator/`` the only room that imports pyspark.
 
 ::
 
