@@ -170,7 +170,8 @@ class KeyedProcessor(StatefulProcessor):
             now = _now(plan, timerValues)
             asked = self._kept.asked_until(expiredTimerInfo.getExpiryTimeInMs(), now)
             due = list(dict.fromkeys((plan.shape.key_of(key), at) for key, at in asked))
-            yield from _rows(plan, self._kept, {TIMER_INPUT: _Once([_timer_batch(plan.shape, due)])}, now)
+            if due:
+                yield from _rows(plan, self._kept, {TIMER_INPUT: _Once([_timer_batch(plan.shape, due)])}, now)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -330,7 +331,7 @@ def _of_spark(value: bytes) -> Any:
 
 
 def _timer_batch(shape: StateShape, due: list[tuple[Key, int]]) -> pa.RecordBatch:
-    columns = list(zip(*(key for key, _ in due), strict=True)) if due else [()] * len(shape.key_types)
+    columns = zip(*(key for key, _ in due), strict=True)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, shape.key_types, strict=True)]
     arrays.append(pa.array([at for _, at in due], pa.int64()))
     return pa.RecordBatch.from_arrays(arrays, names=[*shape.key_names, TIMERS[1]])
