@@ -11,9 +11,10 @@ import typer
 from pystorm_source.cli.topology_argument import Environment, Reference, plan_here, usage_errors
 from pystorm_source.errors import OptionError
 from pystorm_source.plan import Plan
+from pystorm_source.plan.cut_costs import cut_costs
 from pystorm_source.plan.layered_svg import FONTS, as_svg
 from pystorm_source.plan.picture import Picture, as_mermaid, as_text
-from pystorm_source.plan.stages import stage_of_each
+from pystorm_source.plan.stages import cut, stage_of_each
 
 
 class Format(StrEnum):
@@ -66,7 +67,10 @@ def draw(
                 f"--format {form} is no text: give --output FILE.{form}, or redirect stdout. Given: a terminal",
                 code="PYSTORM_INVALID_OPTION",
             )
-        picture = drawn(plan, form, stage_of_each(plan) if scope is Scope.cluster else None)
+        stages = stage_of_each(plan) if scope is Scope.cluster else None
+        picture = drawn(plan, form, stages)
+        if stages is not None and form is Format.text:
+            picture = "\n".join([str(picture), *cut_costs(cut(plan, _leaving(plan))), ""])
         if output is None:
             typer.echo(picture, nl=False)
             return
@@ -79,6 +83,10 @@ def draw(
                 code="PYSTORM_NOT_WRITABLE",
             ) from None
         typer.echo(f"written: {output}")
+
+
+def _leaving(plan: Plan) -> list[tuple[str, str]]:
+    return [(component.name, stream.name) for component, stream in plan.open_streams]
 
 
 def _form_of(output: Path | None) -> Format:

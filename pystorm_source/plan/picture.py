@@ -95,8 +95,9 @@ def _stage(component: ComponentPlan, stages: Mapping[str, int] | None) -> tuple[
 
 
 def _crossing(edge: EdgePlan, stages: Mapping[str, int] | None) -> str:
-    is_cut = stages is not None and stages[edge.producer] != stages[edge.consumer]
-    return ", through Spark's shuffle" if is_cut else ""
+    if stages is None or stages[edge.producer] == stages[edge.consumer]:
+        return ""
+    return f", into stage {stages[edge.consumer]}"
 
 
 def as_mermaid(plan: Plan, stages: Mapping[str, int] | None = None) -> str:

@@ -74,6 +74,11 @@ class Stage:
         return tuple(stream for stream, _ in self.carriers)
 
     @property
+    def stays(self) -> bool:
+        """Whether rows that have met before need no other task."""
+        return all(entry.placing == "row" for entry in self.entries)
+
+    @property
     def stateful(self) -> ComponentPlan | None:
         """The bolt that keeps states, which is the only one then."""
         return next((each for each in self.plan.components if issubclass(each.cls, StatefulBolt)), None)

@@ -33,7 +33,7 @@ class Crossing:
     @property
     def stays(self) -> bool:
         """Whether no row needs another task."""
-        return self.have_met and all(entry.placing == "row" for entry in self.stage.entries)
+        return self.have_met and self.stage.stays
 
     @property
     def tasks(self) -> int:

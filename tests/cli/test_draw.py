@@ -143,3 +143,11 @@ def test_what_is_missing_is_named_with_the_way_to_get_it(tmp_path, monkeypatch, 
     assert refused.exit_code == 2 and len(refused.stderr.splitlines()) == 1
     assert words in refused.stderr and f"--format {suffix}" in refused.stderr and "Given: " in refused.stderr
     assert not (tmp_path / f"a.{suffix}").exists()
+
+
+def test_the_stages_of_a_cluster_are_drawn_with_what_they_cost():
+    text = draw(TOPOLOGY, "--scope", "cluster").stdout
+    assert "by fields(word), into stage 1" in text
+    assert text.rstrip().splitlines()[-1].startswith("stage 1: a row costs about 1 us in Spark's shuffle")
+    assert "stage 1:" not in draw(TOPOLOGY).stdout
+    assert draw(TOPOLOGY, "--scope", "cluster", "--format", "svg").stdout.startswith("<svg")
