@@ -8,7 +8,8 @@ from cython_core.tuples.tuple import SYSTEM_COMPONENT, TICK_STREAM, Tuple, is_fi
 from pystorm_source.api.component import Component
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.limit import Limit
-from pystorm_source.errors import MethodMissingError, given
+from pystorm_source.api.spec_config import spec_config
+from pystorm_source.errors import ArgumentTypeError, MethodMissingError, given
 
 
 class Bolt(Component, BoltBase):
@@ -180,6 +181,8 @@ class Bolt(Component, BoltBase):
         inputs: Any = None,
         par: int | dict[str, int] | None = None,
         config: dict[str, Any] | None = None,
+        *,
+        limits: list[str] | None = None,
     ) -> ComponentSpec:
         """This bolt for a Topology.
 
@@ -190,6 +193,8 @@ class Bolt(Component, BoltBase):
             par (int | dict[str, int]): tasks inside one Spark task, at least 1; or environment → tasks. Defaults to
                 the class's ``par``.
             config (dict): configuration of this component alone, JSON. Defaults to the class's ``config``.
+            limits (list[str]): names of ``topology.rate.limit``: each call of ``process`` (of ``process_batch``,
+                ``process_join``) is one call of these services, as within ``with self.limit(name)``. Defaults to none.
 
         Returns:
             ComponentSpec: what an attribute of the Topology is set to.
@@ -198,4 +203,12 @@ class Bolt(Component, BoltBase):
             ArgumentTypeError: an argument of another type.
             TopologyError: a name that begins with ``__``, or ``par`` below 1.
         """
+        if limits is not None:
+            if not isinstance(limits, (list, tuple)) or not all(isinstance(name, str) for name in limits):
+                raise ArgumentTypeError(
+                    f"limits of {cls.__name__}.spec are names of topology.rate.limit, such as limits=['api']. Given: "
+                    f"{given(limits)}",
+                    code="PYSTORM_WRONG_TYPE",
+                )
+            config = spec_config(cls.config, config, {"topology.bolt.limits": ",".join(limits)})
         return ComponentSpec(cls, name=name, inputs=inputs, par=par, config=config)

@@ -64,7 +64,7 @@ class CombinerBolt(DerivedBolt):
     auto_ack = False
 
     @classmethod
-    def spec(
+    def spec(  # type: ignore[override]  # no `limits`: it calls no service
         cls,
         name: str | None = None,
         inputs: Any = None,

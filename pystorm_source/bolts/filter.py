@@ -37,7 +37,7 @@ class FilterBolt(DerivedBolt):
     condition: ClassVar[pc.Expression | None] = None
 
     @classmethod
-    def spec(
+    def spec(  # type: ignore[override]  # no `limits`: it calls no service
         cls,
         name: str | None = None,
         inputs: Any = None,

@@ -40,7 +40,7 @@ class ProjectBolt(DerivedBolt):
     columns: ClassVar[Sequence[str] | Mapping[str, Any] | None] = None
 
     @classmethod
-    def spec(
+    def spec(  # type: ignore[override]  # no `limits`: it calls no service
         cls,
         name: str | None = None,
         inputs: Any = None,

@@ -216,7 +216,8 @@ def _refuse_what_is_lost(plan: Plan, found: SourceOptions) -> None:
 def _refuse_limits_of_sources(plan: Plan) -> None:
     """Raises TopologyError if a bolt of the first stage takes permits: the other stages have another server of them."""
     for component in plan.components:
-        if plan.options.limits and not component.is_spout and names_limit(component.cls):
+        takes = bool(component.options.bolt_limits) or names_limit(component.cls)
+        if plan.options.limits and not component.is_spout and takes:
             raise TopologyError(
                 f"bolt {component.name!r} takes permits of a rate limit, and with scope='cluster' these are for bolts "
                 "behind a cut: subscribe it by a grouping that cuts, such as Grouping.fields, or use scope='task'. "

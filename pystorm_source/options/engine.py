@@ -333,6 +333,13 @@ class EngineOptions(Options, frozen=True, kw_only=True):
             "them (500/10s). Bolts take a permit by Bolt.limit(name). Tasks get them from a process on the driver."
         ),
     ] = msgspec.field(name="topology.rate.limit", default="")
+    bolt_limits: Annotated[
+        str,
+        Meta(
+            description="Names of topology.rate.limit, separated by commas: each call of a bolt's process, "
+            "process_batch or process_join takes a permit of them. Set it for a bolt, by spec(limits=[…])."
+        ),
+    ] = msgspec.field(name="topology.bolt.limits", default="")
     rate_limit_tasks: Annotated[
         Annotated[int, Meta(ge=1, le=1 << 20)] | None,
         Meta(
@@ -446,6 +453,11 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     def limits(self) -> dict[str, RateLimit]:
         """``rate_limit`` as limits by name. Raises OptionError for what is none."""
         return rate_limits(self.rate_limit)
+
+    @property
+    def bolt_limit_names(self) -> list[str]:
+        """The names in ``bolt_limits``."""
+        return [name.strip() for name in self.bolt_limits.split(",") if name.strip()]
 
     @property
     def lint_off_codes(self) -> list[str]:

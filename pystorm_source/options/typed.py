@@ -91,6 +91,7 @@ ReadOptions = TypedDict(
         "topology.backpressure.wait.progressive.level3.sleep.millis": int | None,
         "topology.backpressure.wait.strategy": str | None,
         "topology.batch.flush.interval.millis": int | None,
+        "topology.bolt.limits": str | None,
         "topology.bolt.wait.park.microsec": int | None,
         "topology.bolt.wait.progressive.level1.count": int | None,
         "topology.bolt.wait.progressive.level2.count": int | None,

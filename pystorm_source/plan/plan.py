@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pystorm_source.api.component import Component
+from pystorm_source.api.limited_calls import limit_calls
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import DEAD_LETTER, Stream
@@ -41,6 +42,8 @@ class ComponentPlan(RedactedRepr):
         """The object that runs. Raises the exceptions of its constructor."""
         made = self.cls() if self.wrapper is None else self.wrapper(self.cls)
         made._pystorm_options = self.options
+        if self.options.bolt_limits and not self.is_spout:
+            limit_calls(made)
         return made
 
     @property

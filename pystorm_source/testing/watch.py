@@ -46,6 +46,11 @@ class WatchedClock:
         event = self.next_event() if isinstance(self._clock, ManualClock) else None
         self._clock.sleep(seconds if event is None else max(seconds, event - self._clock.monotonic()))
 
+    def pause(self, seconds: float) -> None:
+        """A sleep inside of a call, while the topology does not wait: for that long."""
+        self._watch()
+        self._clock.sleep(seconds)
+
 
 class WatchedSystemClock(WatchedClock, SystemClock):
     """Of the machine: what asks whether time is real (the flush timer, the bound of a turn) sees that it is."""

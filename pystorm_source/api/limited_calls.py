@@ -1,0 +1,56 @@
+"""Bolts whose calls take permits of rate limits, as ``Bolt.spec(limits=[...])`` says."""
+
+from contextlib import AsyncExitStack, ExitStack
+from typing import Any
+
+from cython_core.compiled.bolt import CompiledBolt
+from cython_core.executors.async_request import AsyncBase
+from cython_core.executors.batching import BatchingBase
+from cython_core.executors.joining import JoinBase
+from cython_core.routing.bolt_base import BoltBase
+from pystorm_source.api.arrow_bolt import ArrowBolt
+from pystorm_source.errors import OptionError, nearest
+
+
+def limit_calls(bolt: Any) -> None:
+    """Has each call of the bolt's method that gets tuples take a permit of each of its ``topology.bolt.limits``.
+
+    Order: before an executor asks for that method. Raises OptionError for a name that is no limit.
+    """
+    options = bolt._pystorm_options
+    names = options.bolt_limit_names
+    for name in names:
+        if name not in options.limits:
+            raise OptionError(
+                f"topology.bolt.limits names limits of topology.rate.limit{nearest(name, list(options.limits))}: "
+                f'declare it there, such as {{"{name}": "100/s"}}. Given: {name!r}',
+                code="PYSTORM_OPTIONS_CONFLICT",
+            )
+    if isinstance(bolt, CompiledBolt) or bolt.process_many != BoltBase.process_many.__get__(bolt):
+        raise OptionError(
+            "a permit of topology.bolt.limits is one call for a tuple, and this bolt gets many in a call, or none in "
+            f"Python: define process(tup), or take permits inside by self.limit. Given: {type(bolt).__name__}",
+            code="PYSTORM_OPTIONS_CONFLICT",
+        )
+    method = _method_of(bolt)
+    call = getattr(bolt, method)
+
+    async def limited_async(*arguments: Any) -> Any:
+        async with AsyncExitStack() as held:
+            for name in names:
+                await held.enter_async_context(bolt.limit(name))
+            return await call(*arguments)
+
+    def limited(*arguments: Any) -> Any:
+        with ExitStack() as held:
+            for name in names:
+                held.enter_context(bolt.limit(name))
+            return call(*arguments)
+
+    setattr(bolt, method, limited_async if isinstance(bolt, AsyncBase) else limited)
+
+
+def _method_of(bolt: Any) -> str:
+    if isinstance(bolt, JoinBase):
+        return "process_join"
+    return "process_batch" if isinstance(bolt, (BatchingBase, ArrowBolt)) else "process"

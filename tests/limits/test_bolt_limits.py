@@ -1,0 +1,127 @@
+"""``Bolt.spec(limits=[...])``: each call of a bolt is one call of a service."""
+
+import pytest
+
+from pystorm_source import ArrowBolt, AsyncBolt, BatchingBolt, Bolt, Grouping, JoinBolt, StatefulBolt, Topology
+from pystorm_source.errors import ArgumentTypeError, OptionError, TupleFailed
+from pystorm_source.spouts import MemorySpout
+from pystorm_source.testing import ManualClock, run_topology
+
+
+class Ask(Bolt):
+    outputs = ["n long"]
+
+    def process(self, tup):
+        self.emit([tup.values.n])
+
+
+class AskAsync(AsyncBolt):
+    outputs = ["n long"]
+
+    async def process(self, tup):
+        self.emit([tup.values.n])
+
+
+class AskByKey(BatchingBolt):
+    outputs = ["n long"]
+
+    def group_key(self, tup):
+        return tup.values.n // 2
+
+    def process_batch(self, key, tups):
+        self.emit([key])
+
+
+class AskBatch(ArrowBolt):
+    outputs = ["n long"]
+
+    def process_batch(self, batch):
+        self.emit_batch(batch)
+
+
+class AskKept(StatefulBolt):
+    outputs = ["n long"]
+    state_fields = ["n long"]
+
+    def process(self, tup):
+        self.state.n = (self.state.n or 0) + 1
+        self.emit([self.state.n])
+
+
+class AskBoth(JoinBolt):
+    outputs = ["n long"]
+
+    def process_join(self, tups):
+        self.emit([tups["numbers"].values.n])
+
+
+def asks(cls, rows=21, limits=("api",), rates=None, grouping=Grouping.SHUFFLE, **more):
+    numbers = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(rows)])
+    inputs = {numbers: grouping}
+    found = {"numbers": numbers}
+    if cls is AskBoth:
+        found["others"] = MemorySpout.spec(fields=["n long"], rows=[[n] for n in range(rows)])
+        inputs[found["others"]] = grouping
+    ask = cls.spec(inputs=inputs, limits=list(limits), **more)
+    config = {"topology.rate.limit": rates or {"api": "10/s"}}
+    return type("Asks", (Topology,), {"config": config, **found, "ask": ask})
+
+
+@pytest.mark.parametrize(
+    ("cls", "rows", "calls", "more"),
+    [
+        (Ask, 21, 21, {}),
+        (AskAsync, 21, 21, {}),
+        (AskByKey, 42, 21, {}),
+        (AskKept, 21, 21, {"scope": "cluster", "tasks": 1}),
+        (AskBoth, 21, 21, {"scope": "cluster", "tasks": 1}),
+    ],
+)
+def test_each_call_takes_a_permit(cls, rows, calls, more):
+    clock = ManualClock()
+    grouping = Grouping.fields("n") if more else Grouping.SHUFFLE
+    result = run_topology(asks(cls, rows, grouping=grouping), clock=clock, **more)
+    assert len(result.rows("ask")) == calls
+    assert round(clock.now) == 2  # 20 permits at ten a second
+
+
+def test_a_batch_of_rows_is_one_call():
+    clock = ManualClock()
+    assert len(run_topology(asks(AskBatch), clock=clock).rows("ask")) == 21
+    assert clock.now < 2
+
+
+def test_of_several_limits_the_slowest_holds():
+    clock = ManualClock()
+    made = asks(Ask, limits=["api", "mail"], rates={"api": "1000/s", "mail": "5/s"})
+    assert len(run_topology(made, clock=clock).rows("ask")) == 21
+    assert round(clock.now) == 4
+
+
+def test_a_config_of_the_component_stays():
+    made = asks(Ask, config={"mine": 1})
+    assert made.ask.config == {"mine": 1, "topology.bolt.limits": "api"}
+
+
+def test_an_unknown_name_is_refused_with_the_one_that_is_meant():
+    with pytest.raises(TupleFailed) as failed:
+        run_topology(asks(Ask, limits=["apo"]))
+    assert isinstance(failed.value.__cause__, OptionError)
+    assert "did you mean 'api'" in str(failed.value)
+
+
+def test_a_bolt_that_gets_many_tuples_in_a_call_is_refused():
+    class Many(Bolt):
+        outputs = ["n long"]
+
+        def process_many(self, tups):
+            self.emit_many(tups.column("n"))
+
+    with pytest.raises(TupleFailed, match="many in a call"):
+        run_topology(asks(Many))
+
+
+@pytest.mark.parametrize("limits", ["api", [1], {"api": 1}])
+def test_limits_are_a_list_of_names(limits):
+    with pytest.raises(ArgumentTypeError, match=r"limits=\['api'\]"):
+        Ask.spec(limits=limits)
