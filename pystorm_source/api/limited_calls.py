@@ -5,10 +5,10 @@ from typing import Any
 
 from cython_core.compiled.bolt import CompiledBolt
 from cython_core.executors.async_request import AsyncBase
-from cython_core.executors.batching import BatchingBase
-from cython_core.executors.joining import JoinBase
 from cython_core.routing.bolt_base import BoltBase
 from pystorm_source.api.arrow_bolt import ArrowBolt
+from pystorm_source.api.batching_bolt import BatchingBolt
+from pystorm_source.api.join_bolt import JoinBolt
 from pystorm_source.errors import OptionError, nearest
 
 
@@ -26,13 +26,13 @@ def limit_calls(bolt: Any) -> None:
                 f'declare it there, such as {{"{name}": "100/s"}}. Given: {name!r}',
                 code="PYSTORM_OPTIONS_CONFLICT",
             )
-    if isinstance(bolt, CompiledBolt) or bolt.process_many != BoltBase.process_many.__get__(bolt):
+    if isinstance(bolt, CompiledBolt) or type(bolt).process_many is not BoltBase.process_many:
         raise OptionError(
             "a permit of topology.bolt.limits is one call for a tuple, and this bolt gets many in a call, or none in "
             f"Python: define process(tup), or take permits inside by self.limit. Given: {type(bolt).__name__}",
             code="PYSTORM_OPTIONS_CONFLICT",
         )
-    method = _method_of(bolt)
+    method = called_method(type(bolt))
     call = getattr(bolt, method)
 
     async def limited_async(*arguments: Any) -> Any:
@@ -50,7 +50,8 @@ def limit_calls(bolt: Any) -> None:
     setattr(bolt, method, limited_async if isinstance(bolt, AsyncBase) else limited)
 
 
-def _method_of(bolt: Any) -> str:
-    if isinstance(bolt, JoinBase):
+def called_method(cls: type[Any]) -> str:
+    """The method of a bolt's class that gets its tuples, but for ``process_many``."""
+    if issubclass(cls, JoinBolt):
         return "process_join"
-    return "process_batch" if isinstance(bolt, (BatchingBase, ArrowBolt)) else "process"
+    return "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt)) else "process"

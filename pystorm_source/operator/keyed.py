@@ -160,17 +160,17 @@ class KeyedProcessor(StatefulProcessor):
         with spark_border():
             plan: KeyedPlan = interned(self._made)
             self._check_buckets(plan.buckets)
-            yield from _rows(plan, self._kept, _feeds(plan, rows), _now(plan, timerValues))
+            yield from _rows(plan, self._kept, _feeds(plan, rows), timerValues.getCurrentProcessingTimeInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:
         """The keys of a bucket that have set a timer for that time."""
         with spark_border():
             plan: KeyedPlan = interned(self._made)
-            self._check_buckets(plan.buckets)
-            now = _now(plan, timerValues)
+            now = timerValues.getCurrentProcessingTimeInMs()
             asked = self._kept.asked_until(expiredTimerInfo.getExpiryTimeInMs(), now)
             due = list(dict.fromkeys((plan.shape.key_of(key), at) for key, at in asked))
             if due:
+                self._check_buckets(plan.buckets)
                 yield from _rows(plan, self._kept, {TIMER_INPUT: _Once([_timer_batch(plan.shape, due)])}, now)
 
     def close(self) -> None:
@@ -274,11 +274,6 @@ class _NoReader:
 
     def close(self) -> None:
         """As ``Reader``."""
-
-
-def _now(plan: KeyedPlan, timer_values: Any) -> int:
-    """When the micro-batch began: Spark says it, at the cost of a round trip, which timers alone need."""
-    return int(timer_values.getCurrentProcessingTimeInMs()) if plan.shape.has_timers else 0
 
 
 def _rows(plan: KeyedPlan, kept: _Kept, feeds: "dict[str, _Once]", now: int) -> Iterator[Any]:

@@ -73,6 +73,11 @@ class WaitOptions(NamedTuple):
     level3_sleep_millis: int
 
 
+def _listed(text: str) -> list[str]:
+    """What stands between the commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 class EngineOptions(Options, frozen=True, kw_only=True):
     """How a topology runs inside one Spark task; set by option or in ``Topology.config``."""
 
@@ -457,12 +462,12 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     @property
     def bolt_limit_names(self) -> list[str]:
         """The names in ``bolt_limits``."""
-        return [name.strip() for name in self.bolt_limits.split(",") if name.strip()]
+        return _listed(self.bolt_limits)
 
     @property
     def lint_off_codes(self) -> list[str]:
         """The codes in ``lint_off``."""
-        return [code.strip() for code in self.lint_off.split(",") if code.strip()]
+        return _listed(self.lint_off)
 
     def __post_init__(self) -> None:
         retry_table(self.retry_on)

@@ -14,6 +14,7 @@ from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.join_bolt import JoinBolt
 from pystorm_source.api.keyed_states import TIMER_FIELDS
+from pystorm_source.api.limited_calls import called_method
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout
 from pystorm_source.api.stateful_bolt import StatefulBolt
@@ -308,9 +309,7 @@ def _check_component(spec: ComponentSpec, topology: type[Topology]) -> None:
 def _method_of_bolt(cls: type[Bolt], where: str) -> str:
     """The method that gets its tuples."""
     if cls.process_many is Bolt.process_many:
-        if issubclass(cls, JoinBolt):
-            return "process_join"
-        return "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt)) else "process"
+        return called_method(cls)
     for base, method in (
         (BatchingBolt, "process_batch(key, tups)"),
         (JoinBolt, "process_join(tups)"),

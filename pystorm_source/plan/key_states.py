@@ -1,6 +1,5 @@
 """What a ``StatefulBolt`` keeps, and by which key, as the plan says it."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -59,11 +58,6 @@ def state_shape(plan: Plan, component: ComponentPlan) -> StateShape:
         },
         component.cls.state_ttl_secs,  # type: ignore[attr-defined]
     )
-
-
-def agreed(options: Sequence[EngineOptions], otherwise: EngineOptions) -> EngineOptions:
-    """What all of them are, if they are alike."""
-    return options[0] if options and all(each == options[0] for each in options) else otherwise
 
 
 def with_timer_input(plan: Plan, component: ComponentPlan, task: int, options: EngineOptions) -> Plan:

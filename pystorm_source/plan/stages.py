@@ -29,8 +29,9 @@ from pystorm_source.api.input import Input
 from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError, SchemaError, TopologyError
+from pystorm_source.options import EngineOptions
 from pystorm_source.plan.join_inputs import join_inputs, joins
-from pystorm_source.plan.key_states import agreed, has_timers, refuse_without_key, types_of_key, with_timer_input
+from pystorm_source.plan.key_states import has_timers, refuse_without_key, types_of_key, with_timer_input
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
 
 WIDE = frozenset(("fields", "global", "all"))
@@ -274,7 +275,7 @@ def _stage(
     )
     stage = Stage(own_plan, tuple(entries.values()), tuple(carriers))
     if stage.stateful is not None and has_timers(stage.stateful):
-        options = agreed([each.options for each in inputs], plan.options)
+        options = _agreed([each.options for each in inputs], plan.options)
         stage = replace(stage, plan=with_timer_input(own_plan, stage.stateful, task + len(inputs), options))
     return stage
 
@@ -289,9 +290,14 @@ def _input_of(plan: Plan, entry: Entry, task: int) -> ComponentPlan:
         cls=Input,
         streams=(Stream(columns),),
         tasks=(task,),
-        options=agreed(spouts, plan.options),
+        options=_agreed(spouts, plan.options),
         origin=(entry.origin.component, entry.origin.stream),
     )
+
+
+def _agreed(options: Sequence[EngineOptions], otherwise: EngineOptions) -> EngineOptions:
+    """What all of them are, if they are alike."""
+    return options[0] if options and all(each == options[0] for each in options) else otherwise
 
 
 def _free_name(wished: str, taken: set[str]) -> str:

@@ -48,6 +48,13 @@ class Job:
     def run(self, made=Words, **options):
         await_query(self.start(made, **options), exits=False)
 
+    def failure(self, made, **options):
+        """What is explained of a query that fails."""
+        query = self.start(made, **options)
+        with pytest.raises(pyspark.errors.StreamingQueryException):
+            query.awaitTermination()
+        return str(explain(query))
+
     @property
     def counts(self):
         """Word → its counts, in order: each number once, if each tuple counted once."""
@@ -164,10 +171,7 @@ def test_another_number_of_buckets_is_refused(spark, rocks_db, tmp_path):
     job.put(0, 200)
     job.run(Renamed)
     job.put(200, 400)
-    query = job.start(Renamed, **{"topology.state.buckets": 32})
-    with pytest.raises(pyspark.errors.StreamingQueryException):
-        query.awaitTermination()
-    assert "set topology.state.buckets=64" in str(explain(query))
+    assert "set topology.state.buckets=64" in job.failure(Renamed, **{"topology.state.buckets": 32})
     job.run(Renamed)
     assert job.counts == each_once(400)
 
@@ -186,10 +190,7 @@ def test_other_fields_of_a_state_are_explained(spark, rocks_db, tmp_path):
     job.put(0, 200)
     job.run(Renamed)
     job.put(200, 400)
-    query = job.start(Wider)
-    with pytest.raises(pyspark.errors.StreamingQueryException):
-        query.awaitTermination()
-    assert "remedy: the checkpoint has states of other fields" in str(explain(query))
+    assert "remedy: the checkpoint has states of other fields" in job.failure(Wider)
 
 
 def test_another_store_than_rocks_db_is_refused_with_the_line_that_changes_it(spark, tmp_path):
