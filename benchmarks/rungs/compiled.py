@@ -2,6 +2,7 @@
 
     null, id-null, word-count    as in ``topologies``, word count by index
     null-acked, id-null-acked, word-count-acked    the same with message ids
+    null-batches, …, word-count-acked-batches      the same in batches of 1,000 rows, each of which is one tuple tree
 
 The peer is Storm on all cores at its best, as in ``topologies``. ``rows``: the same components in Python, in the same
 run, and ``over_rows`` the ratio to them.
@@ -36,25 +37,40 @@ ROWS = {
 """Name → Storm's topology that does the same, ours in Python, emits of the spout in one run."""
 
 
+BATCHES = "-batches"
+TIMES_IN_BATCHES = 8
+"""Emits of a run in batches: so much quicker are they, and a run is to last as long."""
+
+
 def cases() -> dict[str, tuple[Case, Case]]:
     """Name → the case with compiled components, and the one with those in Python."""
     mine: Any = compiled(SOURCE)
     made = {}
     for name, (_, in_python, emits) in ROWS.items():
-        acked = name.endswith("-acked")
-        spout = getattr(mine, ("SentenceSpout" if "word" in name else "ConstSpout") + ("Acked" if acked else "")).spec()
-        body: dict[str, Any] = {"config": in_python.config, "spout": spout}
-        if name.startswith("null"):
-            body["last"] = mine.NullBolt.spec(inputs=[spout])
-        elif name.startswith("id-null"):
-            body["id"] = mine.IdBolt.spec(inputs=[spout])
-            body["last"] = mine.NullBolt.spec(inputs=[body["id"]])
-        else:
-            body["split"] = mine.SplitBolt.spec(inputs=[spout])
-            body["last"] = mine.CountBolt.spec(inputs={body["split"]: Grouping.fields("word")})
-        topology = type(f"Compiled{in_python.__name__}", (Topology,), body)
-        made[name] = tuple(Case(name, each, emits, None, lambda calls: 0.0) for each in (topology, in_python))
-    return made  # type: ignore[return-value]
+        for ending, times in (("", 1), (BATCHES, TIMES_IN_BATCHES)):
+            topology = _topology(mine, name, in_python, batches=ending == BATCHES)
+            made[name + ending] = (
+                Case(name + ending, topology, emits * times, None, lambda calls: 0.0),
+                Case(name, in_python, emits, None, lambda calls: 0.0),
+            )
+    return made
+
+
+def _topology(mine: Any, name: str, in_python: type[Topology], batches: bool) -> type[Topology]:
+    """That case of compiled components."""
+    spout, bolt = ("Batches", "OfBatches") if batches else ("Spout", "Bolt")
+    emits = "Sentence" if "word" in name else "Const"
+    first = getattr(mine, emits + spout + ("Acked" if name.endswith("-acked") else "")).spec()
+    body: dict[str, Any] = {"config": in_python.config, "spout": first}
+    if name.startswith("null"):
+        body["last"] = getattr(mine, "Null" + bolt).spec(inputs=[first])
+    elif name.startswith("id-null"):
+        body["id"] = getattr(mine, "Id" + bolt).spec(inputs=[first])
+        body["last"] = getattr(mine, "Null" + bolt).spec(inputs=[body["id"]])
+    else:
+        body["split"] = getattr(mine, "Split" + bolt).spec(inputs=[first])
+        body["last"] = getattr(mine, "Count" + bolt).spec(inputs={body["split"]: Grouping.fields("word")})
+    return type(f"Compiled{in_python.__name__}{spout}", (Topology,), body)
 
 
 def run(settings: Settings) -> Iterator[Record]:
@@ -71,12 +87,12 @@ def measure(name: str, ours: Case, rows: Case, settings: Settings) -> Record:
     emits = ours.emits // (200 if settings.quick else 1)
     missing: str | None = None
     for _ in range(topologies.STARTS if settings.peers and not settings.quick else 1):
-        storm, missing = topologies.started(ROWS[name][0], settings)
+        storm, missing = topologies.started(ROWS[name.removesuffix(BATCHES)][0], settings)
         theirs = []
         try:
             for _ in range(settings.runs_of(3)):
                 seen["ours"].append(tuples_per_second(ours, emits))
-                seen["rows"].append(tuples_per_second(rows, emits // 4))
+                seen["rows"].append(tuples_per_second(rows, rows.emits // (800 if settings.quick else 4)))
                 if storm is not None:
                     theirs.append(storm.tuples_per_second())
         finally:

@@ -25,6 +25,7 @@ for scheduler in ("inline", "threads"):
     print(sorted(run_topology(WordCount, scheduler=scheduler).rows("count")))
 verify_bolt(WordCount.split, [["the cow"], [""], ["over the moon"]])
 verify_bolt(fast_words.bolts.Count, [["the"], ["cow"], ["the"]], fields=["word string"], state="micro-batch")
+verify_bolt(fast_words.bolts.Lengths, [["the"], [None], ["höhe"]], fields=["word string"], state="micro-batch")
 """
 OTHER = """
 from cython_core import build_info

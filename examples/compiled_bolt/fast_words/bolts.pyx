@@ -1,9 +1,10 @@
 """Splits lines into words and counts them, without Python on the way."""
 
 from cython_core.compiled.bolt cimport CompiledBolt, field
+from cython_core.compiled.columns cimport ArrowBase, is_null, text_column, texts
 from cython_core.tuples.tuple cimport Tuple
 
-from pystorm_source import Bolt
+from pystorm_source import ArrowBolt, Bolt
 
 
 cdef class SplitWords(CompiledBolt):
@@ -48,3 +49,28 @@ class Count(CountWords, Bolt):
     def process_tick(self, tup):
         for item in sorted(self.take().items()):
             self.emit(item)
+
+
+cdef class AddLengths(ArrowBase):
+    cdef long long bytes
+
+    def process_batch(self, batch):
+        cdef text_column words = texts(batch, 0)
+        cdef Py_ssize_t i
+        for i in range(words.rows):
+            if not is_null(&words, i):
+                self.bytes += words.ends[i + 1] - words.ends[i]
+
+    def take(self):
+        """The sum so far, which begins anew."""
+        total, self.bytes = self.bytes, 0
+        return total
+
+
+class Lengths(AddLengths, ArrowBolt):
+    """The bytes of all words in its part of a micro-batch."""
+
+    outputs = ["bytes long"]
+
+    def process_tick(self, tup):
+        self.emit([self.take()])
