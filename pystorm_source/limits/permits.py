@@ -62,6 +62,7 @@ class Permits:
         self._waiters: deque[Waiter] = deque()
         self._assigned: set[Waiter] = set()
         self._recent: deque[float] = deque()
+        self._lost_probe = False
 
     def __reduce__(self) -> tuple[object, ...]:
         """A component's state may be pickled: the engine's own attributes are left out."""
@@ -90,6 +91,7 @@ class Permits:
             else:
                 self._waiters.append(waiter)
             lessor, wants = self._lessor, bool(self._waiters) or (self._lessor.ahead and self._runs_short())
+        self._return_lost_probe()
         if wants:
             lessor.want(self)
         return waiter
@@ -118,6 +120,7 @@ class Permits:
                 self._in_hand.appendleft((waiter.time, waiter.probe))
                 given_back = True
             woken = self._hand_out() if given_back else []
+        self._return_lost_probe()
         _wake(woken)
         if waiter.time is not None and waiter.probe:
             self._lessor.ended(self, None, True, "")
@@ -137,6 +140,7 @@ class Permits:
         with self._lock:
             self._in_hand.extend((slots.at(place), probe) for place in range(slots.number))
             woken = self._hand_out()
+        self._return_lost_probe()
         _wake(woken)
 
     def revoke(self) -> None:
@@ -171,7 +175,14 @@ class Permits:
     def _drop_late(self) -> None:
         now = self.clock.monotonic()
         while self._in_hand and self._in_hand[0][0] + self._valid < now:
-            self._in_hand.popleft()
+            _, probe = self._in_hand.popleft()
+            self._lost_probe = self._lost_probe or probe
+
+    def _return_lost_probe(self) -> None:
+        """Without the lock held: else all would wait for a probe that no call makes."""
+        if self._lost_probe:
+            self._lost_probe = False
+            self._lessor.ended(self, None, True, "")
 
     def _hand_out(self) -> list[Waiter]:
         self._drop_late()

@@ -11,11 +11,14 @@ from pystorm_source.options.rate_limit import RateLimit
 class Lessor:
     ahead = False
 
+    def __init__(self):
+        self.endings = []
+
     def want(self, permits):
         pass
 
     def ended(self, permits, good, probe, error):
-        pass
+        self.endings.append((good, probe))
 
 
 @pytest.mark.parametrize(
@@ -30,3 +33,13 @@ def test_a_call_may_be_late_by_a_part_of_the_period(seconds, late, starts):
     permits.granted(Slots(clock.monotonic(), 1, seconds))
     clock.advance(late)
     assert permits.starts(waiter) is starts
+
+
+def test_a_probe_that_comes_too_late_is_given_back():
+    """Else all would wait for it for a minute."""
+    clock, lessor = ManualClock(10.0), Lessor()
+    permits = Permits(RateLimit("api", 1, 1.0), clock, lessor)
+    waiter = permits.take(lambda: None)
+    permits.granted(Slots(9.9, 1, 1.0), probe=True)
+    assert waiter.time is None
+    assert lessor.endings == [(None, True)]
