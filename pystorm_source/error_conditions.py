@@ -455,10 +455,10 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_PERMITS_UNREACHABLE": Condition(
         "WorldError",
-        "A bolt takes permits of `topology.rate.limit`, and its task cannot reach the process on the driver that gives "
-        "them.",
-        "Open the way by `feedback.host` and `feedback.port`, or give each task a fixed share by "
-        "`topology.rate.limit.tasks`.",
+        "A bolt takes permits of `topology.rate.limit`, and its task cannot reach the process on the driver, or the "
+        "Redis, that gives them.",
+        "Open the way by `feedback.host` and `feedback.port`, let a Redis give them (`topology.rate.limit.redis`), or "
+        "give each task a fixed share by `topology.rate.limit.tasks`.",
     ),
     "PYSTORM_DATA_LOST": Condition(
         "DataLossError",

@@ -97,10 +97,10 @@ class Cluster:
 
     @property
     def sources(self) -> Plan:
-        """The first stage. That of a source has no rate limits: its tasks get their permits elsewhere than those of
-        operators."""
+        """The first stage. That of a source has no rate limits, unless a Redis gives all stages their permits: its
+        tasks get theirs elsewhere than those of operators."""
         plan = self.stages[0].plan
-        if not plan.options.limits or input_of(self.plan) is not None:
+        if not plan.options.limits or plan.options.rate_limit_redis or input_of(self.plan) is not None:
             return plan
         return plan.configured({key: value for key, value in plan.config if key != "topology.rate.limit"})
 
@@ -214,13 +214,17 @@ def _refuse_what_is_lost(plan: Plan, found: SourceOptions) -> None:
 
 
 def _refuse_limits_of_sources(plan: Plan) -> None:
-    """Raises TopologyError if a bolt of the first stage takes permits: the other stages have another server of them."""
+    """Raises TopologyError if a bolt of the first stage takes permits: the other stages have another server of them,
+    unless that is a Redis."""
+    if plan.options.rate_limit_redis:
+        return
     for component in plan.components:
         takes = bool(component.options.bolt_limits) or names_limit(component.cls)
         if plan.options.limits and not component.is_spout and takes:
             raise TopologyError(
                 f"bolt {component.name!r} takes permits of a rate limit, and with scope='cluster' these are for bolts "
-                "behind a cut: subscribe it by a grouping that cuts, such as Grouping.fields, or use scope='task'. "
+                "behind a cut: subscribe it by a grouping that cuts, such as Grouping.fields, let a Redis give all "
+                "stages their permits by topology.rate.limit.redis, or use scope='task'. "
                 f"Given: topology.rate.limit={sorted(plan.options.limits)!r}",
                 code="PYSTORM_CANNOT_BE_CUT",
             )

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import Plan
-from pystorm_source.source.leases.checks import SPECULATION, refuse_speculation, refuse_without_server
+from pystorm_source.source.leases.checks import SPECULATION, check_limits, refuse_speculation
 from pystorm_source.source.leases.operator_leases import endpoint_of
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def permits_of(plan: Plan, spark: "SparkSession", found: SourceOptions) -> ReportEndpoint | None:
-    """Where tasks get permits of the plan's limits; None if it has none, or each task has a fixed share.
+    """Where tasks get permits of the plan's limits; None if it has none, a Redis gives them, or each task has a
+    fixed share.
 
     Raises OptionError if limits cannot hold, WorldError if this process cannot listen.
     """
@@ -22,9 +23,10 @@ def permits_of(plan: Plan, spark: "SparkSession", found: SourceOptions) -> Repor
     try:
         context = spark.sparkContext
     except Exception:  # Spark Connect has none: this process is none that tasks can reach
-        refuse_without_server(plan.options, "apply() over Spark Connect")
+        check_limits(plan.options, "apply() over Spark Connect")
         return None
     refuse_speculation(plan.options, context.getConf().get(SPECULATION, "false"))
-    if plan.options.rate_limit_tasks is not None:
+    check_limits(plan.options)
+    if plan.options.rate_limit_redis or plan.options.rate_limit_tasks is not None:
         return None
     return endpoint_of(plan.name, plan.options, context.master or "", found.feedback_host, found.feedback_port)

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from pystorm_source.errors import OptionError
 from pystorm_source.options.rate_limit import RateLimit, rate_limits
+from pystorm_source.options.redis_url import check_redis_url, shown_url
 from pystorm_source.options.retry_table import retry_table
 from pystorm_source.options.table import Options, fields_of
 
@@ -335,7 +336,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             description="How often all tasks of the query together may call a service: a JSON object of names and "
             'rates, such as {"api": "100/s", "mail": "30/m"}: a number of calls in any s, m, h, d, or several of '
-            "them (500/10s). Bolts take a permit by Bolt.limit(name). Tasks get them from a process on the driver."
+            "them (500/10s). Bolts take a permit by Bolt.limit(name). Tasks get them from a process on the driver, or "
+            "from a Redis."
         ),
     ] = msgspec.field(name="topology.rate.limit", default="")
     bolt_limits: Annotated[
@@ -350,9 +352,25 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             description="Each task takes a fixed share of each limit, one of so many, and asks no other process. Give "
             "the number of tasks that run at a time, at most: with more the limit does not hold, with fewer it is not "
-            "used. Needed for sinks, batch reads, feedback=off and Spark Connect."
+            "used. Sinks, batch reads, feedback=off and Spark Connect need this or topology.rate.limit.redis."
         ),
     ] = msgspec.field(name="topology.rate.limit.tasks", default=None)
+    rate_limit_redis: Annotated[
+        str,
+        Meta(
+            description="A Redis that gives permits to tasks of every kind, such as redis://:password@host:6379/0 "
+            "(rediss:// for TLS): a limit holds over all queries that name it at the same Redis. Not together with "
+            "topology.rate.limit.tasks."
+        ),
+    ] = msgspec.field(name="topology.rate.limit.redis", default="")
+    rate_limit_redis_prefix: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="In that Redis the limit api has the keys PREFIX:{api} and PREFIX:{api}:tasks. Queries with "
+            "another prefix share nothing with this one.",
+        ),
+    ] = msgspec.field(name="topology.rate.limit.redis.prefix", default="pystorm:limit")
     breaker_percent: Annotated[
         int,
         Meta(
@@ -472,6 +490,15 @@ class EngineOptions(Options, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         retry_table(self.retry_on)
         rate_limits(self.rate_limit)
+        if self.rate_limit_redis:
+            check_redis_url(self.rate_limit_redis)
+            if self.rate_limit_tasks is not None:
+                raise OptionError(
+                    "topology.rate.limit.redis lets tasks share a limit, topology.rate.limit.tasks gives each of them "
+                    "a fixed share: leave one of them out. Given: topology.rate.limit.redis="
+                    f"{shown_url(self.rate_limit_redis)}, topology.rate.limit.tasks={self.rate_limit_tasks!r}",
+                    code="PYSTORM_OPTIONS_CONFLICT",
+                )
         for code in self.lint_off_codes:
             if code not in LINT_CODES:
                 raise OptionError(

@@ -116,6 +116,8 @@ ReadOptions = TypedDict(
         "topology.producer.batch.dynamic": bool | None,
         "topology.producer.batch.size": int | None,
         "topology.rate.limit": dict | str | None,
+        "topology.rate.limit.redis": str | None,
+        "topology.rate.limit.redis.prefix": str | None,
         "topology.rate.limit.tasks": int | None,
         "topology.retry.on": dict | str | dict[str, Any] | None,
         "topology.scheduler": Literal["inline", "threads"] | None,

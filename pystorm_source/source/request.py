@@ -40,7 +40,7 @@ from pystorm_source.plan.inputs import refuse_input
 from pystorm_source.source.crossing_rows import CrossingRows
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.journaled import journaled
-from pystorm_source.source.leases.checks import refuse_without_server
+from pystorm_source.source.leases.checks import check_limits
 from pystorm_source.source.offsets.positions import EARLIEST, LATEST, Positions
 from pystorm_source.source.rows import Rows
 
@@ -134,8 +134,7 @@ class ReadRequest:
 
     def check_streaming(self) -> None:
         """Raises OptionError for options that only a batch read takes, or rate limits that cannot hold."""
-        if self.options.feedback == "off":
-            refuse_without_server(self.plan.options, "feedback=off")
+        check_limits(self.plan.options, "feedback=off" if self.options.feedback == "off" else "")
         if self.options.ending_offsets:
             raise OptionError(
                 "option 'endingOffsets' is for spark.read: a stream has no end; use Trigger.AvailableNow to stop at "
@@ -151,7 +150,7 @@ class ReadRequest:
 
     def check_batch(self) -> None:
         """Raises OptionError for options that only a stream takes, or rate limits that cannot hold."""
-        refuse_without_server(self.plan.options, "a batch read")
+        check_limits(self.plan.options, "a batch read")
         if any(component.wrapper is not None for component in self.plan.spouts):
             raise OptionError(
                 "option 'journal.path' is for streams: a batch read ends and never reads its tuples again. "

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from pystorm_source import apply, read_stream
+from pystorm_source import apply, read, read_stream
 from testbed.effects_service import effects_service
 from testbed.periods import most_in_a_period
 from tests.effects.topologies import Lines, Rows, Sink
+from tests.states.redis_process import redis_process
 
 pytestmark = pytest.mark.spark
 
@@ -19,6 +20,13 @@ MOST = 1.05 * LIMIT
 @pytest.fixture
 def service(tmp_path):
     with effects_service(tmp_path / "service") as found:
+        yield found
+
+
+@pytest.fixture
+def redis(tmp_path):
+    (tmp_path / "redis").mkdir()
+    with redis_process(tmp_path / "redis") as found:
         yield found
 
 
@@ -41,17 +49,14 @@ def check(service, rows, within_seconds, used=0.8):
     assert (len(times) - 1) / seconds > used * LIMIT
 
 
-def run(frame, tmp_path, **options):
-    query = (
-        frame.writeStream.format("noop")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .options(**options)
-        .start()
-    )
+def started(frame, tmp_path):
+    writer = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    return writer.trigger(availableNow=True).start()
+
+
+def ended(query):
     assert query.awaitTermination(120)
     assert query.exception() is None
-    return query
 
 
 @pytest.mark.campaign
@@ -60,7 +65,7 @@ def test_a_source(spark, service, tmp_path):
     service.behave(fails=0.05, seconds=0.02)
     path = lines_in(tmp_path / "in", 4, 200)
     frame = read_stream(spark, Lines, path=path, config={"service.url": service.url}, minPartitions=4)
-    run(frame, tmp_path)
+    ended(started(frame, tmp_path))
     check(service, 800, 10)
 
 
@@ -115,6 +120,34 @@ def test_a_sink_takes_a_fixed_share(spark, service):
     check(service, 400, 10, used=0.65)
 
 
+def sink_of(frame, service, redis):
+    writer = frame.write.format("pystorm").mode("append").option("topology", f"{Sink.__module__}:Sink")
+    config = json.dumps({"service.url": service.url})
+    return writer.option("config", config).option("topology.rate.limit.redis", redis.url)
+
+
+def test_a_sink_gets_permits_from_a_redis(spark, service, redis):
+    frame = spark.range(0, 600, 1, 4).selectExpr("cast(id AS string) AS line")
+    sink_of(frame, service, redis).save()
+    check(service, 600, 15, used=0.7)
+
+
+@pytest.mark.campaign
+def test_queries_of_every_kind_share_a_limit_of_a_redis(spark, service, redis, tmp_path):
+    """A source without reports and a sink at the same time, then a batch read and an operator."""
+    path = lines_in(tmp_path / "in", 1, 300)
+    frame = spark.range(0, 300, 1, 2).selectExpr("cast(id AS string) AS line")
+    given = {"config": {"service.url": service.url}, "topology.rate.limit.redis": redis.url}
+    query = started(read_stream(spark, Lines, path=path, options={**given, "feedback": "off"}), tmp_path)
+    sink_of(frame, service, redis).save()
+    ended(query)
+    assert read(spark, Lines, path=path, options=given).count() == 300
+    assert apply(frame.limit(100), Rows, options=given).count() == 100
+    times = [call.time for call in service.calls]
+    assert len(times) == 1000
+    assert most_in_a_period(times) <= MOST
+
+
 def test_speculation_is_refused(spark, service):
     frame = spark.range(1).selectExpr("cast(id AS string) AS line")
     conf = spark.sparkContext._conf
@@ -127,8 +160,6 @@ def test_speculation_is_refused(spark, service):
 
 
 def test_a_batch_read_is_refused_without_a_share(spark, service, tmp_path):
-    from pystorm_source import read
-
     path = lines_in(tmp_path / "in", 1, 10)
     with pytest.raises(Exception, match=r"a batch read has no process that gives"):
         read(spark, Lines, path=path, config={"service.url": service.url}).collect()

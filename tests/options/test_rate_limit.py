@@ -55,3 +55,40 @@ def test_what_is_no_limit_is_refused(value, message):
 def test_it_is_refused_where_options_are_read():
     with pytest.raises(OptionError, match="such as '100/s'"):
         parse(EngineOptions, {KEY: '{"api": "many"}'})
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://cache", "redis://u:p%40w@cache:6380/2", "rediss://[::1]:6379", "unix:///tmp/r.s"]
+)
+def test_where_a_redis_is(url):
+    assert parse(EngineOptions, {f"{KEY}.redis": url}).rate_limit_redis == url
+
+
+@pytest.mark.parametrize(
+    ("url", "message", "shown"),
+    [
+        ("cache:6379", "does not begin with redis://", "cache:6379"),
+        ("http://:secret@cache", "does not begin with redis://", "http://cache"),
+        ("redis://", "names no host", "redis://"),
+        ("redis://:se/cret@cache:6379/0", "is no URL", "redis://cache:6379/0"),
+        ("redis://:se?cret@cache:6379/0", "is no URL", "redis://(redacted)"),
+        ("redis://secret@cache:many/0", "is no URL", "redis://cache:many/0"),
+        ("redis://cache/first?password=secret", "ends with no number", "redis://cache/first"),
+        ("unix://", "names no socket", "unix://"),
+    ],
+)
+def test_a_url_of_no_redis_is_refused_without_its_password(url, message, shown):
+    with pytest.raises(OptionError, match=f"'topology.rate.limit.redis' {message}.*give redis://") as found:
+        parse(EngineOptions, {f"{KEY}.redis": url})
+    assert str(found.value).endswith(f"Given: {shown!r}")
+    assert "cret" not in str(found.value)
+
+
+def test_a_redis_and_fixed_shares_are_refused_together():
+    given = {f"{KEY}.redis": "redis://:secret@cache", f"{KEY}.tasks": 3}
+    with pytest.raises(OptionError, match=r"leave one of them out\. Given: .*'redis://cache'.*tasks=3"):
+        parse(EngineOptions, given)
+
+
+def test_options_show_no_password():
+    assert "secret" not in repr(parse(EngineOptions, {f"{KEY}.redis": "redis://:secret@cache"}))

@@ -20,6 +20,7 @@ from tests.markers import is_first
 from tests.sizes import sized
 from tests.stages.random_topologies import Step, Sums, random_topology
 from tests.stages.test_run_stages import Control, Joined
+from tests.states.redis_process import redis_process
 
 pytestmark = pytest.mark.spark
 
@@ -203,10 +204,18 @@ class LimitedLines(Topology):
     limited = Limited.spec(inputs={lines: Grouping.fields("line")}, config={"own.word": "line"})
 
 
+class LimitedAgain(Bolt):
+    outputs = ["text string"]
+
+    def process(self, tup):
+        with self.limit("api"):
+            self.emit([tup.values.text])
+
+
 class LimitedAtOnce(Topology):
     lines = FilesSpout.spec()
     limited = Limited.spec(inputs=[lines], config={"own.word": "line"})
-    every = Step.spec(inputs={limited: Grouping.GLOBAL})
+    again = LimitedAgain.spec(inputs={limited: Grouping.GLOBAL})
 
 
 def test_options_reach_the_stage_that_they_are_for(spark, tmp_path):
@@ -229,6 +238,10 @@ def test_options_reach_the_stage_that_they_are_for(spark, tmp_path):
     assert read(spark, LimitedLines, scope="cluster", **given).count() == 3
     with pytest.raises(TopologyError, match="'limited' takes permits"):
         read(spark, LimitedAtOnce, scope="cluster", **given)
+    (tmp_path / "redis").mkdir()
+    with redis_process(tmp_path / "redis") as redis:
+        shared = {**given, "options": {**given["options"], "topology.rate.limit.redis": redis.url}}
+        assert read(spark, LimitedAtOnce, scope="cluster", **shared).count() == 3
     with pytest.raises(OptionError, match=r"files\.encoding"):
         read(spark, LimitedLines, scope="cluster", path=str(tmp_path / "in"), options={"files.encodng": "utf-8"})
 

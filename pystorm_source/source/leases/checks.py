@@ -3,15 +3,24 @@
 from pystorm_source.errors import OptionError
 from pystorm_source.options import EngineOptions
 from pystorm_source.options.rate_limit import KEY
+from pystorm_source.source.leases.redis_schedule import connection_to
 
 SPECULATION = "spark.speculation"
 
 
-def refuse_without_server(options: EngineOptions, where: str) -> None:
-    """Raises OptionError if tasks are to share limits and no process gives permits. ``where``: what is to run."""
-    if options.limits and options.rate_limit_tasks is None:
+def check_limits(options: EngineOptions, without_server: str = "") -> None:
+    """Raises OptionError if tasks are to share limits and nothing gives permits, or a Redis that cannot be asked.
+
+    ``without_server``: what is to run, if no process of ours gives its tasks permits.
+    """
+    if not options.limits:
+        return
+    if options.rate_limit_redis:
+        connection_to(options.rate_limit_redis)  # does not connect: the driver need not reach what executors do
+    elif without_server and options.rate_limit_tasks is None:
         raise OptionError(
-            f"{where} has no process that gives its tasks permits: give each a fixed share of a limit by "
+            f"{without_server} has no process that gives its tasks permits: let a Redis give them, by "
+            "topology.rate.limit.redis, such as redis://host:6379/0; or give each task a fixed share of a limit by "
             "topology.rate.limit.tasks, the number of tasks that run at a time at most. Given: "
             f"{KEY}={options.rate_limit!r}",
             code="PYSTORM_OPTIONS_CONFLICT",

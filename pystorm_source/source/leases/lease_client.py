@@ -3,22 +3,21 @@
 A wish leaves when calls wait, or will soon; with it how calls have ended, which leaves by itself after a while. One
 wish of a limit is under way at a time.
 
-The permits' times are the server's clock. How far that is from this process's is known from each answer within the time
-that it took: the answer that took the shortest counts (Cristian 1989).
+The permits' times are the server's clock; ``ClockDifference`` says how far that is from this process's.
 
 Threading law: ``want`` and ``ended`` from any thread; the connection belongs to the client's thread. A forked process
 begins anew, with clients of its own.
 """
 
 import logging
-from collections import deque
 from threading import Lock, Thread
 
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import WorldError
 from pystorm_source.limits.permits import AHEAD_SECONDS, Permits
 from pystorm_source.limits.schedule import Slots
-from pystorm_source.source.leases.messages import Granted, Wish, encode, granted_decoder
+from pystorm_source.source.leases.clock_difference import ClockDifference
+from pystorm_source.source.leases.messages import Wish, encode, granted_decoder
 from pystorm_source.source.reports.endpoint import Runner
 from pystorm_source.source.reports.link import Link
 from pystorm_source.source.reports.protocol import LEASE
@@ -37,8 +36,6 @@ asked twice."""
 UNREACHABLE_SECONDS = 20.0
 """Seconds for which calls wait for a server that cannot be reached. Longer: a query stands still without a word.
 Shorter: a driver that pauses fails its tasks."""
-
-_ROUND_TRIPS = 16  # Answers among which the quickest counts. More: a clock that drifts is followed late.
 
 
 class _OneLimit:
@@ -85,7 +82,7 @@ class LeaseClient:
         self._link = Link(runner, self._clock, took=self._took, longest_pause=LOST_SECONDS)
         self._lock = Lock()
         self._limits: dict[str, _OneLimit] = {}
-        self._trips: deque[tuple[float, float]] = deque(maxlen=_ROUND_TRIPS)
+        self._difference = ClockDifference()
         self._thread: Thread | None = None
         self._closed = False
         self._woken = False
@@ -191,8 +188,9 @@ class LeaseClient:
             one.permits.refuse(
                 WorldError(
                     f"no permits of limit {one.permits.limit.name!r} for {UNREACHABLE_SECONDS:g} s: this task cannot "
-                    "reach the process on the driver that gives them. Open the way (feedback.host, feedback.port), or "
-                    "give each task a fixed share by topology.rate.limit.tasks. Given: "
+                    "reach the process on the driver that gives them. Open the way (feedback.host, feedback.port), let "
+                    "a Redis give them (topology.rate.limit.redis), or give each task a fixed share "
+                    "(topology.rate.limit.tasks). Given: "
                     f"{self._runner.host}:{self._runner.port}",
                     code="PYSTORM_PERMITS_UNREACHABLE",
                 )
@@ -205,7 +203,7 @@ class LeaseClient:
             if one is None or one.sent is None:
                 return
             now = self._clock.monotonic()
-            ahead = self._server_is_ahead(granted, one.sent, now)
+            ahead = self._difference.ahead(one.sent, granted.now, now)
             one.sent = None
             one.again = granted.again - ahead
             if granted.count:
@@ -224,11 +222,6 @@ class LeaseClient:
             one.permits.granted(Slots(granted.first - ahead, granted.count, granted.apart), granted.probe)
         if one.permits.wanted():
             self.want(one.permits)
-
-    def _server_is_ahead(self, granted: Granted, sent: float, now: float) -> float:
-        """Seconds by which the server's clock is ahead of this one's."""
-        self._trips.append((now - sent, granted.now - (sent + now) / 2))
-        return min(self._trips)[1]
 
 
 _clients = RunnerClients(LeaseClient)

@@ -55,8 +55,9 @@ def _started(options: EngineOptions, place: ListenAddress, port: int) -> tuple[R
                 continue
             raise WorldError(
                 f"this process cannot listen, and gives no permits of rate limits ({error}): set feedback.host and "
-                "feedback.port to an address that is free, or give each task a fixed share by "
-                f"topology.rate.limit.tasks. Given: feedback.host={bind!r}, feedback.port={port!r}",
+                "feedback.port to an address that is free, let a Redis give them (topology.rate.limit.redis), or give "
+                "each task a fixed share (topology.rate.limit.tasks). Given: "
+                f"feedback.host={bind!r}, feedback.port={port!r}",
                 code="PYSTORM_PERMITS_UNREACHABLE",
             ) from error
         break

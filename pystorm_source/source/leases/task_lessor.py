@@ -11,6 +11,7 @@ from pystorm_source.limits.permits import Lessor
 from pystorm_source.limits.worker_limits import breaker_of, shares
 from pystorm_source.options import EngineOptions
 from pystorm_source.source.leases.lease_client import lease_client
+from pystorm_source.source.leases.redis_lessor import redis_lessor
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.worker.worker import Worker
 
@@ -20,12 +21,17 @@ _shares: OrderedDict[tuple[str, object, int], LocalLessor] = OrderedDict()
 
 
 def lease(worker: Worker, run: str, endpoint: ReportEndpoint | None) -> None:
-    """The worker, if it has limits, gets permits in this run of a query: a fixed share of its own, or from the process
-    that ``endpoint`` leads to. Raises WorldError if there is none."""
+    """The worker, if it has limits, gets permits in this run of a query: from a Redis, a fixed share of its own, or
+    from the process that ``endpoint`` leads to.
+
+    Raises WorldError if there is none, OptionError if the package redis is missing here.
+    """
     options = worker.plan.options
     if not worker.limits:
         return
-    if options.rate_limit_tasks is not None:
+    if options.rate_limit_redis:
+        worker.limits.lease_from(redis_lessor(options))
+    elif options.rate_limit_tasks is not None:
         worker.limits.lease_from(_share(options, run, options.rate_limit_tasks))
     else:
         worker.limits.lease_from(_client(endpoint))
@@ -49,8 +55,9 @@ def _client(endpoint: ReportEndpoint | None) -> Lessor:
     if runner is None:
         raise WorldError(
             "the process on the driver that gives permits of rate limits does not listen, or its address is unknown: "
-            "set feedback.host and feedback.port to an address that is free and that tasks can reach, or give each "
-            f"task a fixed share by topology.rate.limit.tasks. Given: {endpoint!r}",
+            "set feedback.host and feedback.port to an address that is free and that tasks can reach, let a Redis give "
+            "them (topology.rate.limit.redis), or give each task a fixed share (topology.rate.limit.tasks). Given: "
+            f"{endpoint!r}",
             code="PYSTORM_PERMITS_UNREACHABLE",
         )
     return lease_client(runner)

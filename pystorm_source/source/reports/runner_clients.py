@@ -1,16 +1,14 @@
-"""The clients of this process, one for each runner.
+"""The clients of this process, one for each runner, or other server.
 
 A forked process begins anew, with clients of its own: it has none of its parent's threads, and their locks may be held.
 """
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
 
-from pystorm_source.source.reports.endpoint import Runner
-
-# Drivers that one process talks to. Too large: threads of queries that ended. Too small: queries in turn reconnect.
+# Servers that one process talks to. Too large: threads of queries that ended. Too small: queries in turn reconnect.
 _MOST_CLIENTS = 4
 
 
@@ -23,25 +21,27 @@ class RunnerClient(Protocol):
     def abandon(self) -> None: ...
 
 
+Server = TypeVar("Server", bound=Hashable)
 Client = TypeVar("Client", bound=RunnerClient)
 
 
-class RunnerClients(Generic[Client]):
-    """``make``: of a runner. Called by the thread that runs the tasks; those not used for longest are closed."""
+class RunnerClients(Generic[Server, Client]):
+    """``make``: of a runner, or what else names a server. Called by the thread that runs the tasks; those not used for
+    longest are closed."""
 
-    def __init__(self, make: Callable[[Runner], Client]):
+    def __init__(self, make: Callable[[Server], Client]):
         self._make = make
-        self._clients: OrderedDict[Runner, Client] = OrderedDict()
+        self._clients: OrderedDict[Server, Client] = OrderedDict()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._begin_anew)
 
     def __repr__(self) -> str:
         return f"RunnerClients({list(self._clients.items())!r})"
 
-    def of(self, runner: Runner) -> Client:
+    def of(self, server: Server) -> Client:
         """That of this process."""
-        found = self._clients.pop(runner, None) or self._make(runner)
-        self._clients[runner] = found
+        found = self._clients.pop(server, None) or self._make(server)
+        self._clients[server] = found
         while len(self._clients) > _MOST_CLIENTS:
             _, oldest = self._clients.popitem(last=False)
             oldest.close()

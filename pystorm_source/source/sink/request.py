@@ -15,7 +15,7 @@ from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.source.input_columns import columns_of, refuse_sources_own, types_of
 from pystorm_source.source.interned import interned, pickled
-from pystorm_source.source.leases.checks import refuse_without_server
+from pystorm_source.source.leases.checks import check_limits
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import arrow_schema
@@ -69,7 +69,7 @@ class SinkRequest:
         found = parse(SourceOptions, asked)
         asked, letters = letters_on(asked, found), found.dead_letter_path
         plan, _ = in_its_environment(with_options(plan, config_of(found.config), asked, found))
-        refuse_without_server(plan.options, "a sink")
+        check_limits(plan.options, "a sink")
         return cls(
             plan=plan,
             output=_output(plan, rows_of.name, letters),

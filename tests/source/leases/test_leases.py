@@ -1,6 +1,5 @@
 """Permits over a real connection: a server, and clients as tasks' processes have them."""
 
-import threading
 import time
 
 import pytest
@@ -17,6 +16,7 @@ from pystorm_source.source.leases.messages import Granted, Wish, encode, granted
 from pystorm_source.source.reports.endpoint import Runner
 from pystorm_source.source.reports.server import ReportServer
 from testbed.periods import most_in_a_period
+from tests.source.leases.caller import Caller
 
 TOKEN = b"t" * 32
 
@@ -48,38 +48,6 @@ def serve():
     yield start
     for server in servers:
         server.close()
-
-
-class Caller:
-    """A thread that calls as fast as it may."""
-
-    def __init__(self, permits, times, until, outcome=lambda: True):
-        self.permits, self.times, self.until, self.outcome = permits, times, until, outcome
-        self.count = 0
-        self.error = None
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def run(self):
-        try:
-            while (now := time.monotonic()) < self.until:
-                woken = threading.Event()
-                waiter = self.permits.take(woken.set)
-                while waiter.time is None and waiter.error is None:
-                    woken.wait(1)
-                    if time.monotonic() > self.until:
-                        self.permits.give_up(waiter)
-                        return
-                if waiter.error is not None:
-                    raise waiter.error
-                time.sleep(max(0.0, waiter.time - time.monotonic()))
-                if self.permits.starts(waiter):
-                    now = time.monotonic()
-                    self.times.append(now)
-                    self.count += 1
-                    self.permits.ended(waiter, self.outcome(), "ConnectionError: down")
-        except Exception as error:
-            self.error = error
 
 
 def limits_of(given, runner):

@@ -1,0 +1,47 @@
+"""The value of ``topology.rate.limit.redis``: where a Redis is."""
+
+from urllib.parse import urlsplit
+
+from pystorm_source.errors import OptionError, given
+from pystorm_source.redaction import REDACTED
+
+KEY = "topology.rate.limit.redis"
+PREFIX_KEY = f"{KEY}.prefix"
+_REMEDY = (
+    "give redis://:password@host:6379/0, rediss:// for TLS or unix:// for a socket, with %2F, %40 and the like in the "
+    "password for /, @ and the like"
+)
+
+
+def check_redis_url(url: str) -> None:
+    """Raises OptionError for what names no Redis. Asks none."""
+    try:
+        found = urlsplit(url)
+        port = found.port
+    except ValueError:  # whose text may quote a part of the password
+        raise refused_url(url, "is no URL") from None
+    if found.scheme not in ("redis", "rediss", "unix"):
+        raise refused_url(url, "does not begin with redis://, rediss:// or unix://")
+    if found.scheme == "unix":
+        if not found.path:
+            raise refused_url(url, "names no socket")
+        return
+    if not found.hostname or port == 0:
+        raise refused_url(url, "names no host")
+    database = found.path.strip("/")
+    if database and not database.isdecimal():
+        raise refused_url(url, "ends with no number of a database")
+
+
+def refused_url(url: str, what: str) -> OptionError:
+    """The error of such a URL, without its password. ``what``: is wrong with it."""
+    return OptionError(f"option {KEY!r} {what}: {_REMEDY}. Given: {shown_url(url)}", code="PYSTORM_INVALID_OPTION")
+
+
+def shown_url(url: str) -> str:
+    """The URL for a message or a log: without user, password and query."""
+    scheme, mark, rest = url.partition("://")
+    if "@" in rest.partition("?")[2]:  # of the query, or of a password with a question mark
+        return given(f"{scheme}://{REDACTED}")
+    # Without without_credentials, which leaves a user alone: a user without a password may be a password.
+    return given(scheme + mark + rest.partition("?")[0].rpartition("@")[2])
