@@ -1,6 +1,8 @@
 """Lines of dead letters: JSON objects, whose ``values`` are the JSON array of a tuple's values, as text."""
 
+import logging
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -34,6 +36,8 @@ class DeadLetterLines(NdJson):
     values are not as many as the fields, or not of their types.
     """
 
+    _words = True
+
     def __init__(
         self,
         fields: tuple[str, ...],
@@ -64,13 +68,27 @@ class DeadLetterLines(NdJson):
     def _tuple_of(self, line: bytes) -> tuple[Any, ...] | None:
         try:
             letter = self._letter(line)
-            parts = self._parts(letter.values)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Malformed(f"no dead letter: {error}") from None
         if (self._component and letter.component != self._component) or not self._reason.search(letter.reason):
             return None
+        return self.values_of(letter)
+
+    def values_of(self, letter: Letter) -> tuple[Any, ...]:
+        """The values of a letter, and what is asked for about it. Raises Malformed if they do not fit."""
+        try:
+            parts = self._parts(letter.values)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise Malformed(f"no dead letter: {error}") from None
         if len(parts) != len(self._names):
             raise Malformed(f"the letter has {len(parts)} values, and {len(self._names)} fields are declared for them")
         values = [b"%b:%b" % (name, bytes(part)) for name, part in zip(self._names, parts, strict=True)]
         values += [b"%b:%b" % (name, msgspec.json.encode(getattr(letter, key))) for name, key in self._about]
         return self._values(b"{" + b",".join(values) + b"}")
+
+
+def letter_values(fields: tuple[str, ...], types: tuple[str | None, ...]) -> Callable[[str], tuple[Any, ...]]:
+    """The function from a letter's ``values`` to those of fields of these types, by place. It raises Malformed."""
+    faults = Faults("fail", logging.getLogger("pystorm.formats"), lambda _: False)
+    lines = DeadLetterLines(fields, types, (), "", re.compile(""), faults)
+    return lambda values: lines.values_of(Letter(values))

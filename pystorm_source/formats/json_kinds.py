@@ -5,7 +5,7 @@ import decimal
 from collections.abc import Sequence
 from itertools import count
 from types import GenericAlias
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pyarrow as pa
@@ -18,21 +18,25 @@ KEPT = (bytes, decimal.Decimal, datetime.date, datetime.datetime, datetime.time,
 """What ``msgspec.to_builtins`` leaves as it is when it makes dicts of structs."""
 
 
-def kind_or_null(type: pa.DataType, numbers: "count[int]") -> Any:
+def kind_or_null(type: pa.DataType, numbers: "count[int]", words: bool = False) -> Any:
     """As ``kind_of``, of a value that may be null."""
-    return None if types.is_null(type) else kind_of(type, numbers) | None
+    return None if types.is_null(type) else kind_of(type, numbers, words) | None
 
 
-def kind_of(type: pa.DataType, numbers: "count[int]") -> Any:
-    """What msgspec checks values of this type by; ``numbers`` tells structs apart. Raises TypeError."""
+def kind_of(type: pa.DataType, numbers: "count[int]", words: bool = False) -> Any:
+    """What msgspec checks values of this type by; ``numbers`` tells structs apart. ``words``: floats that JSON does not
+    have may be words: "NaN", "Infinity", "-Infinity". Raises TypeError."""
+    if words and types.is_floating(type):
+        return float | Literal["NaN", "Infinity", "-Infinity"]
     if types.is_struct(type):
-        return struct_of(list(type), numbers)
+        return struct_of(list(type), numbers, words)
     if types.is_list(type):
-        return GenericAlias(list, (kind_or_null(type.value_type, numbers),))
+        return GenericAlias(list, (kind_or_null(type.value_type, numbers, words),))
     if types.is_map(type):
         if types.is_nested(type.key_type):
             raise TypeError(f"no object has {ddl_of(type.key_type)} for its names")
-        return GenericAlias(dict, (kind_of(type.key_type, numbers), kind_or_null(type.item_type, numbers)))
+        key, item = kind_of(type.key_type, numbers), kind_or_null(type.item_type, numbers, words)
+        return GenericAlias(dict, (key, item))
     if types.is_integer(type):
         low, high = integer_bounds(type)
         return Annotated[int, msgspec.Meta(ge=low, le=high)]
@@ -57,14 +61,14 @@ _KINDS: dict[pa.DataType, Any] = {
 }
 
 
-def struct_of(fields: Sequence[pa.Field], numbers: "count[int]") -> Any:
+def struct_of(fields: Sequence[pa.Field], numbers: "count[int]", words: bool = False) -> Any:
     """The class of objects with these fields, the attributes ``f0``, ``f1``, … of it."""
     members: list[Any] = []
     for index, field in enumerate(fields):
         if field.nullable:
-            members.append((f"f{index}", kind_or_null(field.type, numbers), None))
+            members.append((f"f{index}", kind_or_null(field.type, numbers, words), None))
         else:
-            members.append((f"f{index}", kind_of(field.type, numbers)))
+            members.append((f"f{index}", kind_of(field.type, numbers, words)))
     renamed = {f"f{index}": field.name for index, field in enumerate(fields)}
     # gc: a tree of JSON has no circles, and the collector would look through every block that is read.
     return msgspec.defstruct(f"Struct{next(numbers)}", members, rename=renamed, kw_only=True, gc=False)

@@ -33,6 +33,9 @@ class NdJson(LineFormat):
     passed over. Raises OptionError for fields and types that JSON does not have.
     """
 
+    # Whether floats that JSON does not have may be words, as those of dead letters are.
+    _words = False
+
     def __init__(self, fields: tuple[str, ...], types: tuple[str | None, ...], faults: Faults):
         self._faults = faults
         aliases = {f"f{index}": field for index, field in enumerate(fields)}
@@ -43,10 +46,10 @@ class NdJson(LineFormat):
             for index, (field, ddl) in enumerate(zip(fields, types, strict=True)):
                 where = f"field {field!r}"
                 type = None if ddl is None else field_type(ddl, where)
-                kind = Any if type is None else kind_of(type, numbers)
+                kind = Any if type is None else kind_of(type, numbers, self._words)
                 optional = ddl is None or nullable(ddl, field)
                 members.append((f"f{index}", kind | None, None) if optional else (f"f{index}", kind))
-                form = None if type is None else _form_of(type)
+                form = None if type is None else _form_of(type, self._words)
                 if form is not None:
                     self._forms.append((index, form, where))
             row = msgspec.defstruct("Line", members, rename=aliases, kw_only=True)
@@ -112,9 +115,9 @@ class NdJson(LineFormat):
         return tuple(changed)
 
 
-def _form_of(type: pa.DataType) -> Form | None:
+def _form_of(type: pa.DataType, words: bool) -> Form | None:
     """The form of what the decoder gives for this type: it makes objects of structs, which become dicts."""
-    form = form_of(type, whole=True)
+    form = form_of(type, whole=True, words=words)
     if not arrow.is_nested(type):
         return form
     return lambda value: (form or _same)(msgspec.to_builtins(value, builtin_types=KEPT))

@@ -20,18 +20,20 @@ from pystorm_source.types.families import exact_decimal, integer_bounds
 Form = Callable[[Any], Any]
 
 
-def form_of(type: pa.DataType, whole: bool) -> Form | None:
+def form_of(type: pa.DataType, whole: bool, words: bool = False) -> Form | None:
     """The form of values of this type, or None if they have it already.
 
     ``whole``: dicts have exactly the declared fields, integers are within their bounds and text is str, as msgspec
-    decodes them. Values are never None.
+    decodes them. ``words``: floats may be words, as ``json_kinds`` takes them. Values are never None.
     """
     if types.is_struct(type):
-        return _struct(type, whole)
+        return _struct(type, whole, words)
     if types.is_list(type):
-        return _list(type, whole)
+        return _list(type, whole, words)
     if types.is_map(type):
-        return _map(type, whole)
+        return _map(type, whole, words)
+    if words and types.is_floating(type):
+        return float if types.is_float64(type) else _float32_of_word
     if types.is_decimal(type):
         return _decimal(type)
     if types.is_float32(type):
@@ -45,8 +47,8 @@ def form_of(type: pa.DataType, whole: bool) -> Form | None:
     return None
 
 
-def _struct(type: pa.StructType, whole: bool) -> Form | None:
-    fields = [(field.name, form_of(field.type, whole), field.nullable) for field in type]
+def _struct(type: pa.StructType, whole: bool, words: bool) -> Form | None:
+    fields = [(field.name, form_of(field.type, whole, words), field.nullable) for field in type]
     if whole and all(form is None for _, form, _ in fields):
         return None
 
@@ -69,15 +71,15 @@ def _struct(type: pa.StructType, whole: bool) -> Form | None:
     return form
 
 
-def _list(type: pa.ListType, whole: bool) -> Form | None:
-    inner = form_of(type.value_type, whole)
+def _list(type: pa.ListType, whole: bool, words: bool) -> Form | None:
+    inner = form_of(type.value_type, whole, words)
     if inner is None:
         return None
     return lambda items: [None if item is None else _within("an element", inner, item) for item in items]
 
 
-def _map(type: pa.MapType, whole: bool) -> Form | None:
-    key_form, item_form = form_of(type.key_type, whole), form_of(type.item_type, whole)
+def _map(type: pa.MapType, whole: bool, words: bool) -> Form | None:
+    key_form, item_form = form_of(type.key_type, whole), form_of(type.item_type, whole, words)
     if key_form is None and item_form is None:
         return None
 
@@ -117,6 +119,10 @@ def as_float32(value: float) -> float:
         return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
         raise Malformed(f"{value!r} does not fit float") from None
+
+
+def _float32_of_word(value: float | str) -> float:
+    return as_float32(float(value))
 
 
 def in_utc(value: datetime.datetime) -> datetime.datetime:

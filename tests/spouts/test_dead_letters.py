@@ -68,11 +68,20 @@ def test_values_are_of_the_declared_types_again(tmp_path):
     assert read(tmp_path, fields) == [values]
 
 
+def test_floats_that_json_does_not_have_are_words(tmp_path):
+    (tmp_path / "a.jsonl").write_text(letter([float("-inf"), [float("nan"), 0.5], "NaN"]) + "\n")
+    ((first, (second, third), text),) = read(tmp_path, ["a float", "b array<double>", "c string"])
+    assert (first, third, text) == (float("-inf"), 0.5, "NaN")
+    assert second != second
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         (letter([1]), "the letter has 1 values, and 2 fields are declared"),
         (letter(["one", "hat"]), "Expected `int"),
+        (letter([float("nan"), "hat"]), "Expected `int"),
+        (letter(["Infinity", "NaN"]), "Expected `int"),
         ('{"id": 1}', "no dead letter: .*`values`"),
         ('{"values": "[1, "}', "no dead letter"),
     ],
