@@ -1,9 +1,9 @@
 """Storm-style topologies in Python as a streaming data source for Spark.
 
 Write spouts and bolts, wire them in a ``Topology``, and read it: ``spark.readStream.format("pystorm")``.
-Importing this package imports no pyspark; ``apply``, ``counts_of``, ``register``, ``read_stream``, ``read``,
-``await_query``, ``explain``, ``progress``, ``show_progress``, ``stacks``, ``ui`` and ``PystormProgressListener`` do
-when they are first used.
+Importing this package imports no pyspark; ``apply``, ``counts_of``, ``dead_letters``, ``redrive_rows``, ``register``,
+``read_stream``, ``read``, ``await_query``, ``explain``, ``progress``, ``show_progress``, ``stacks``, ``ui`` and
+``PystormProgressListener`` do when they are first used.
 """
 
 import importlib
@@ -61,6 +61,7 @@ else:
 if TYPE_CHECKING:
     from pystorm_source.operator.apply import apply
     from pystorm_source.operator.counts_of import counts_of
+    from pystorm_source.operator.dead_letters import dead_letters, redrive_rows
     from pystorm_source.operator.read import read, read_stream
     from pystorm_source.source.job.await_query import await_query
     from pystorm_source.source.job.explain import explain
@@ -113,18 +114,27 @@ __all__ = [
     "apply",
     "await_query",
     "counts_of",
+    "dead_letters",
     "explain",
     "persistent_aggregate",
     "progress",
     "read",
     "read_stream",
+    "redrive_rows",
     "register",
     "show_progress",
     "stacks",
     "ui",
 ]
 
-_OPERATOR = {"apply": "apply", "counts_of": "counts_of", "read": "read", "read_stream": "read"}
+_OPERATOR = {
+    "apply": "apply",
+    "counts_of": "counts_of",
+    "dead_letters": "dead_letters",
+    "read": "read",
+    "read_stream": "read",
+    "redrive_rows": "dead_letters",
+}
 _STATES = ("NonTransactionalMapState", "OpaqueMapState", "TransactionalMapState", "persistent_aggregate")
 
 

@@ -129,9 +129,9 @@ def apply(
     operator = replace(operator, permits_from=permits_of(operator.plan, df.sparkSession, parse(SourceOptions, asked)))
     function = task_function(operator)
     use_this_python(df.sparkSession)
-    selected = df.select(*columns)
-    if known is None:
-        selected = with_schema(selected, declared_schema(operator.plan.component(operator.input)))
+    told = declared_schema(operator.plan.component(operator.input)) if known is None else known
+    fields = {quoted(field.name): field for field in told}
+    selected = with_schema(df.select(*columns), StructType([fields[column] for column in columns]))
     rows = map_in_arrow(selected, function, schema)
     return observed(rows, counts) if counts else rows
 
@@ -154,7 +154,7 @@ def _across_the_cluster(
     batch_id: int | None,
 ) -> "DataFrame":
     refuse_sources_own(asked, OF_OPERATORS, "an operator")
-    plan, rows_of = _with_input(topology)
+    plan, rows_of = with_input(topology)
     if known is None:
         raise SchemaError(
             "in a query function of a pipeline Spark tells no columns, which scope='cluster' needs between its stages: "
@@ -230,13 +230,13 @@ def _refuse_other_columns(rows_of: Any, keep: str | Sequence[str], key: Sequence
 
 def _planned(topology: type[Topology] | str, asked: Mapping[str, str], found: SourceOptions) -> tuple[Plan, Any]:
     """The plan under these options, and its Input."""
-    plan, rows_of = _with_input(topology)
+    plan, rows_of = with_input(topology)
     refuse_tables_of_main(plan)
     plan, _ = in_its_environment(with_options(plan, config_of(found.config), asked, found))
     return plan, rows_of
 
 
-def _with_input(topology: type[Topology] | str) -> tuple[Plan, Any]:
+def with_input(topology: type[Topology] | str) -> tuple[Plan, Any]:
     """The plan before options, and its Input. Raises TopologyError if it has none."""
     cls = load_topology(topology) if isinstance(topology, str) else topology
     plan = compile_plan(cls, any_environment=True)

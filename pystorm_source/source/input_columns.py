@@ -29,15 +29,17 @@ def columns_of(schema: StructType, rows_of: ComponentPlan, door: str = "apply()"
     ]
 
 
-def declared_schema(rows_of: ComponentPlan) -> StructType:
-    """The Input's columns as it declares them. Raises SchemaError if it leaves a type open."""
+def declared_schema(
+    rows_of: ComponentPlan, why: str = "in a query function of a pipeline Spark tells no columns"
+) -> StructType:
+    """The Input's columns as it declares them. Raises SchemaError if it leaves a type open, with ``why`` they count."""
     stream = rows_of.stream("default")
     fields = []
     for name, ddl in zip(stream.fields, stream.types, strict=True):
         if ddl is None:
             raise SchemaError(
-                f"in a query function of a pipeline Spark tells no columns: declare the type of field {name!r} of "
-                f"input {rows_of.name!r}, such as {name + ' string'!r}. Given: {name!r}",
+                f"{why}: declare the type of field {name!r} of input {rows_of.name!r}, such as {name + ' string'!r}. "
+                f"Given: {name!r}",
                 code="PYSTORM_UNTYPED_FIELDS",
             )
         fields.append(StructField(name, *parse_type(ddl, f"field {name!r} of {rows_of.name}")))

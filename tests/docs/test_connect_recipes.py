@@ -3,12 +3,14 @@
 Each in a process of its own: the server of the pipeline, and that of the fixture ``spark``, want the same port.
 """
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections import Counter
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow.dataset
 import pyspark
@@ -46,11 +48,15 @@ WRITTEN = {
 }
 
 
-def test_spark_pipelines_run_writes_its_tables_and_goes_on(tmp_path):
-    for name, block in files().items():
-        path = tmp_path / name
+def put(folder: Path, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        path = folder / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(block.text.replace("/data/pipeline", str(tmp_path / "storage")))
+        path.write_text(text.replace("/data/pipeline", str(folder / "storage")))
+
+
+def run_pipeline(tmp_path: Path) -> None:
+    """As the page says."""
     home = os.path.dirname(pyspark.__file__)
     env = {
         **os.environ,
@@ -60,13 +66,67 @@ def test_spark_pipelines_run_writes_its_tables_and_goes_on(tmp_path):
     }
     env.pop("SPARK_REMOTE", None)
     (typed,) = re.findall(r"^    PYTHONPATH=\$PWD spark-pipelines (run .*)$", PAGE.read_text(), re.MULTILINE)
+    command = [os.path.join(home, "bin", "spark-pipelines"), *typed.split()]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=110)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+
+
+def rows_in(tmp_path: Path, name: str) -> list[dict]:
+    return pyarrow.dataset.dataset(tmp_path / "spark-warehouse" / name).to_table().to_pylist()
+
+
+def test_spark_pipelines_run_writes_its_tables_and_goes_on(tmp_path):
+    put(tmp_path, {name: block.text for name, block in files().items()})
     for _ in range(2):  # the second run finds nothing new
-        command = [os.path.join(home, "bin", "spark-pipelines"), *typed.split()]
-        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=110)
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-        tables = {name: pyarrow.dataset.dataset(tmp_path / "spark-warehouse" / name).to_table() for name in WRITTEN}
+        run_pipeline(tmp_path)
         for name, expected in WRITTEN.items():
-            assert Counter(tuple(row.values()) for row in tables[name].to_pylist()) == expected
+            assert Counter(tuple(row.values()) for row in rows_in(tmp_path, name)) == expected
+
+
+MENDED = """
+from pystorm_source import Bolt, Input, Topology
+
+
+class Send(Bolt):
+    outputs = ["order long", "region string"]
+
+    def process(self, tup):
+        self.emit([tup.values.order, tup.values.region.upper()])
+
+
+class Mended(Topology):
+    orders = Input.spec(["order long", "region string"])
+    send = Send.spec(inputs=[orders])
+"""
+LETTERS = """
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
+from pystorm_source import apply, dead_letters, redrive_rows
+
+spark = SparkSession.active()
+
+
+@dp.table
+def letters():
+    return dead_letters(spark, "/data/pipeline/dead", stream=True)
+
+
+@dp.table
+def again():
+    return apply(redrive_rows(spark.readStream.table("letters"), "mended:Mended"), "mended:Mended")
+"""
+
+
+def test_letters_in_spark_pipelines(tmp_path):
+    """Where Spark tells no columns, of a table or of what is made of it."""
+    put(tmp_path, {"mended.py": MENDED, "transformations/letters.py": LETTERS})
+    put(tmp_path, {"spark-pipeline.yml": files()["spark-pipeline.yml"].text})
+    (tmp_path / "storage/dead").mkdir(parents=True)
+    (tmp_path / "storage/dead/a.jsonl").write_text(json.dumps({"component": "send", "values": '[8, "us"]'}) + "\n")
+    run_pipeline(tmp_path)
+    (letter,) = rows_in(tmp_path, "letters")
+    assert (letter["component"], letter["values"]) == ("send", '[8, "us"]')
+    assert rows_in(tmp_path, "again") == [{"order": 8, "region": "US"}]
 
 
 def test_keyed_state_lasts_from_micro_batch_to_micro_batch(spark, tmp_path):

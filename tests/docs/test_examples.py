@@ -351,7 +351,13 @@ def test_stages(spark):
 @on_spark
 def test_sink(spark):
     """It asserts its effects itself."""
-    assert run(spark, "docs/SINK.md")["name"] == "pystorm_appends"
+    try:
+        names = run(spark, "docs/SINK.md")
+        assert names["name"] == "pystorm_appends"
+        assert [row["values"] for row in names["once"].collect()] == ['[8, "us"]']
+    finally:
+        spark.sql("DROP TABLE IF EXISTS dead_letters")
+        spark.sql("DROP TABLE IF EXISTS dead_lines")
 
 
 ORDERS = """

@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "records",
         "worker",
         "journal",
+        "formats",
         "types",
         "plan",
         "api",

@@ -12,7 +12,7 @@ from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.sink.request import InputColumns, SinkRequest
-from pystorm_source.source.task.dead_letter_file import DeadLetterFile, stem_of
+from pystorm_source.source.task.dead_letter_file import DeadLetterFile
 from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task
 from pystorm_source.worker import warm
 from pystorm_source.worker.worker import Worker
@@ -37,7 +37,8 @@ def write_rows(request: SinkRequest, columns: InputColumns, batches: Iterator[pa
     clock = SystemClock()
     place = place_of_task(request.plan.name, request.used)
     query = QueryBatch.of(TaskContext.get())
-    letters = DeadLetterFile(request.letters, _stem(request, query), place.partition)
+    name, number = (request.used, 0) if query is None else (query.query, query.batch)
+    letters = DeadLetterFile(request.letters, name, number, place.partition)
     feed = InputFeed(batches, columns.types)
     try:
         with warm.borrowed(request.plan, request.output, place.run) as worker:
@@ -52,10 +53,6 @@ def write_rows(request: SinkRequest, columns: InputColumns, batches: Iterator[pa
         letters.remove()
         raise
     return Written(encode(report), clock.wall(), letters.name)
-
-
-def _stem(request: SinkRequest, query: QueryBatch | None) -> str:
-    return stem_of(request.used, 0) if query is None else stem_of(query.query, query.batch)
 
 
 def _report(

@@ -8,6 +8,8 @@ A sink has commits, so that a retried task leaves no doubles::
 Others have none: an attempt that comes to its end renames its file itself, and each attempt has a name of its own::
 
     task:    .rows-<query>-<batch>-part-00003.<attempt>.tmp ──► rows-<query>-<batch>-part-00003-<attempt>.jsonl
+
+A line has query and micro-batch, too: copied into a table, it still says which row it was.
 """
 
 import json
@@ -32,12 +34,18 @@ def stem_of(query: str, batch: int) -> str:
     return f"{query}-{batch:010}-"
 
 
-class DeadLetterFile:
-    """That of one task, made with its first row. ``folder``: option topology.dead.letter.path."""
+OF_LINES = (("query", "string"), ("batch", "long"))
+"""What a line has behind the fields of ``DEAD_LETTER``."""
 
-    def __init__(self, folder: str, stem: str, partition: str):
+
+class DeadLetterFile:
+    """That of one task, made with its first row. ``folder``: option topology.dead.letter.path; ``query``, ``batch``: as
+    ``stem_of`` takes them; ``begin``: of its name, in front of these."""
+
+    def __init__(self, folder: str, query: str, batch: int, partition: str, begin: str = ""):
         self._folder = Path(folder)
-        self._name = f".{stem}part-{partition.zfill(5)}.{uuid4().hex[:12]}.tmp"
+        self._place = {"query": query, "batch": batch}
+        self._name = f".{begin}{stem_of(query, batch)}part-{partition.zfill(5)}.{uuid4().hex[:12]}.tmp"
         self._file: Any = None
 
     @property
@@ -55,7 +63,7 @@ class DeadLetterFile:
         if self._file is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._file = (self._folder / self._name).open("w", encoding="utf-8")
-        self._file.write(json.dumps(row, default=_text) + "\n")
+        self._file.write(json.dumps({**row, **self._place}, default=_text) + "\n")
 
     def close(self) -> None:
         """All of it is on the disk. Raises OSError."""
@@ -91,8 +99,8 @@ def letters_kept(worker: Worker, folder: str, run: str) -> Iterator[None]:
     task = TaskContext.get()
     query = QueryBatch.of(task)
     # Not as a sink's begin: of the same query and folder that removes all that are not its own.
-    stem = "rows-" + (stem_of(run, 0) if query is None else stem_of(query.query, query.batch))
-    file = DeadLetterFile(folder, stem, str(task.partitionId()) if task is not None else "0")
+    name, batch = (run, 0) if query is None else (query.query, query.batch)
+    file = DeadLetterFile(folder, name, batch, str(task.partitionId()) if task is not None else "0", begin="rows-")
     lock = threading.Lock()
     is_open = True
 
