@@ -39,7 +39,8 @@ from testbed.uncontrolled import UNCONTROLLED
 ASKED = 3.0
 ASKED_OVER_SPARK = 1.5
 FILES = 8
-ROWS_PER_FILE = 150_000
+ROWS_PER_FILE = 500_000
+"""100 MB: of small files the fixed cost of a micro-batch is measured."""
 ROWS_PER_WHOLE_FILE = 1_000_000
 ROWS_PER_GROUP = 100_000
 ROWS, QUICK_ROWS = 400_000, 2_000

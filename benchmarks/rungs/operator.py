@@ -36,6 +36,8 @@ from pystorm_source.source.spark_versions import map_in_arrow
 PARTITIONS = 2
 ROWS, QUICK_ROWS = 4_000_000, 10_000
 REQUESTS, QUICK_REQUESTS = 40_000, 60
+TAIL_REQUESTS = 600_000
+"""Fewer: the last answers are most of the time, which no side can do anything about."""
 IN_FLIGHT = 1_000
 ANSWER_SECONDS = 0.05
 TAIL_MEDIAN, TAIL_SIGMA = 0.02, math.log(100) / 2.326
@@ -195,13 +197,13 @@ def run(settings: Settings) -> Iterator[Record]:
         ("arrow", ours(DoubledBatches), 5 * rows, (("by-hand", _by_hand(each), 0.9),)),
         ("async", ours(Asks), requests,
          (("udf", _asked_by_udf(False), 1.5), ("by-hand", _by_hand(asked_by_hand(False)), 0.9))),
-        ("tail", ours(AsksWithTail), requests,
+        ("tail", ours(AsksWithTail), QUICK_REQUESTS if settings.quick else TAIL_REQUESTS,
          (("udf", _asked_by_udf(True), 3.0), ("by-hand", _by_hand(asked_by_hand(True)), 0.9))),
     )  # fmt: skip
     with spark_session() as (spark, _):
         for name, made, count, peers in cases:
             if settings.wants(name):
-                if count == requests:  # a pool of threads for each batch, which would slow down the other cases
+                if name in ("async", "tail"):  # a pool of threads for each batch, which would slow down the other cases
                     spark.conf.set(CONCURRENCY, str(IN_FLIGHT))
                 yield from _case(settings, spark, name, made, count, peers)
 
@@ -209,7 +211,7 @@ def run(settings: Settings) -> Iterator[Record]:
 def _case(settings: Settings, spark: Any, name: str, made: Callable[[Any], Any], count: int, peers: Any) -> Any:
     sides = {"ours": made} | {peer: theirs for peer, theirs, _ in peers if settings.peers}
     queries = {side: lambda query=query: query(spark.range(0, count, 1, PARTITIONS)) for side, query in sides.items()}
-    seen = rates_in_turn(count, settings.runs_of(5), queries)
+    seen = rates_in_turn(count, settings.runs_of(1 if count == TAIL_REQUESTS else 5), queries)
     for peer, theirs, asked in peers if settings.peers else [(peers[0][0], made, None)]:
         found = theirs(spark.range(0, 1_000, 1, PARTITIONS)).selectExpr("count(*)", "sum(twice)").first()
         if tuple(found) != (1_000, 999_000):

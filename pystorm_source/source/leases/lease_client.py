@@ -159,8 +159,9 @@ class LeaseClient:
         with self._lock:
             limits = list(self._limits.values())
         for one in limits:
-            wanted = one.permits.wanted() if one.wants else 0
             with self._lock:
+                # Order: with the lock held, or a call that begins to wait meanwhile is not asked for.
+                wanted = one.permits.wanted() if one.wants else 0
                 now = self._clock.monotonic()
                 if one.wants and not wanted:
                     one.wants, one.waits_since = False, None

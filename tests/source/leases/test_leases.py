@@ -1,6 +1,7 @@
 """Permits over a real connection: a server, and clients as tasks' processes have them."""
 
 import time
+from threading import Thread
 
 import pytest
 
@@ -177,3 +178,25 @@ def test_a_wish_for_nothing_takes_no_share_and_no_probe():
     granted = granted_decoder.decode(server.answer("two", encode(Wish("api", good=1))))
     assert granted.count == 0
     assert granted_decoder.decode(server.answer("two", encode(Wish("api", wanted=5)))).probe
+
+
+def test_a_call_that_begins_to_wait_while_the_client_finds_that_none_does_is_asked_for(serve, monkeypatch):
+    given = options()
+    _, runner = serve(given)
+    permits, client = limits_of(given, runner)
+    monkeypatch.setattr(client, "_wake", lambda: None)  # its thread does not run: this one takes its turns
+    one = client._of(permits)
+    one.wants = True
+    beside = []
+
+    def wanted():
+        """None; and before the client can do anything with it, a call begins to wait in another thread."""
+        beside.append(Thread(target=client.want, args=(permits,)))
+        beside[0].start()
+        beside[0].join(0.2)  # it may be held up until the client is done
+        return 0
+
+    monkeypatch.setattr(permits, "wanted", wanted)
+    client._send_due()
+    beside[0].join(10)
+    assert one.wants
