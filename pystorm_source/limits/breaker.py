@@ -27,9 +27,9 @@ LONGEST_PAUSE = 60.0
 """Seconds up to which the pause doubles. Longer: a service that is well again is not called. Shorter: more calls meet
 one that is down for hours."""
 
-LONGEST_PROBE = 60.0
-"""Seconds after which a probe without an answer is taken for lost, with the task that had it. Longer: the limit stands
-still. Shorter: a second call meets a service that hangs."""
+LONGEST_PROBE = 10.0
+"""Seconds after which another call probes, as the first one may be lost with the task that had it. Longer: the limit
+stands still for so long when a task is killed. Shorter: more calls meet a service that hangs."""
 
 _KEPT_SECONDS = 60.0  # A second's counts that are older say nothing of now.
 _STEP = 0.1  # Seconds whose calls are counted together. Longer: the window is coarse. Shorter: more of them.

@@ -36,7 +36,7 @@ def test_a_call_may_be_late_by_a_part_of_the_period(seconds, late, starts):
 
 
 def test_a_probe_that_comes_too_late_is_given_back():
-    """Else all would wait for it for a minute."""
+    """Else all would wait for it."""
     clock, lessor = ManualClock(10.0), Lessor()
     permits = Permits(RateLimit("api", 1, 1.0), clock, lessor)
     waiter = permits.take(lambda: None)
