@@ -256,14 +256,6 @@ cdef class _CountOfBatches(ArrowBase):
             else:
                 self.others[text[:size]] = self.others.get(text[:size], 0) + 1
 
-    def counts(self):
-        """Word → count."""
-        found = {key.decode(): count for key, count in self.others.items()}
-        for i in range(PLACES):
-            if self.table[i].size > 0:
-                found[self.table[i].text[:self.table[i].size].decode()] = self.table[i].count
-        return found
-
 
 class CountOfBatches(_CountOfBatches, ArrowBolt):
     pass

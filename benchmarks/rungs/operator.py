@@ -211,7 +211,7 @@ def run(settings: Settings) -> Iterator[Record]:
 def _case(settings: Settings, spark: Any, name: str, made: Callable[[Any], Any], count: int, peers: Any) -> Any:
     sides = {"ours": made} | {peer: theirs for peer, theirs, _ in peers if settings.peers}
     queries = {side: lambda query=query: query(spark.range(0, count, 1, PARTITIONS)) for side, query in sides.items()}
-    seen = rates_in_turn(count, settings.runs_of(1 if count == TAIL_REQUESTS else 5), queries)
+    seen = rates_in_turn(count, settings.runs_of(1 if name == "tail" else 5), queries)
     for peer, theirs, asked in peers if settings.peers else [(peers[0][0], made, None)]:
         found = theirs(spark.range(0, 1_000, 1, PARTITIONS)).selectExpr("count(*)", "sum(twice)").first()
         if tuple(found) != (1_000, 999_000):
