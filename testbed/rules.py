@@ -34,7 +34,10 @@ RULES: Mapping[str, Rule] = {
         "a rate grows at most so much", ((controller, "GROWTH", NEVER), (controller, "FIRST_GROWTH", NEVER))
     ),
     "first-growth": Rule("it may grow quicker in the first micro-batches", ((controller, "FIRST_GROWTH", 5.0),)),
-    "failures": Rule("a partition whose tuples fail is given half", ((rate_estimator, "FAILING", 2.0),)),
+    "failures": Rule(
+        "a partition whose tuples fail is given half, if fewer fail then",
+        ((rate_estimator, "FAILING", 2.0), (rate_estimator, "OUTAGE", 2.0)),
+    ),
     "lost-reports": Rule(
         "partitions without a report follow the others", ((rate_estimator, "_common_change", lambda *given: 1.0),)
     ),

@@ -44,7 +44,7 @@ class Scenario:
     ``changes``: seconds at which rates change. ``batch_cost``: seconds that a micro-batch takes besides its tasks;
     ``cold``: how many more the first one takes, to start processes. ``slots_at``: seconds → slots, if their number
     changes. ``fragile``: tuples of partition 3 that a micro-batch may have; what is beyond fails, and takes FRAGILE
-    times as long. ``slow_from``, ``slow_by``: from that offset of each partition on an offset takes so many times as
+    times as long. ``flaky``: share of all tuples that fails, whatever is read. ``slow_from``, ``slow_by``: from that offset of each partition on an offset takes so many times as
     long, which begins in the middle of a micro-batch. ``hiccups``: share of the tasks that take HICCUP seconds more
     (new processes, collected garbage).
     ``downstream``: seconds of further stages per second of tasks. ``task_fixed``: seconds that each task takes besides
@@ -65,6 +65,7 @@ class Scenario:
     cold: float = 0.0
     slots_at: Callable[[float], int] | None = None
     fragile: int = 0
+    flaky: float = 0.0
     slow_from: int = ENDLESS
     slow_by: float = 1.0
     hiccups: float = 0.0
@@ -242,6 +243,8 @@ def scenarios() -> Iterator[Scenario]:
     slots = {"slots_at": lambda now: 2 if 20 <= now < 40 else 8}
     yield Scenario("slots-lost", 32, 8, constant(np.full(32, 5_000.0)), changes=(0.0, 20.0, 40.0), **slots)
     yield Scenario("fragile", 16, 2, constant(even), fragile=200, seconds=120)
+    yield Scenario("flaky", 16, 2, constant(even), flaky=0.05, seconds=120)
+    yield Scenario("flaky-slow", 16, 2, constant(np.full(16, 50.0)), flaky=0.05, seconds=120)
     yield Scenario("hiccups", 16, 2, constant(even), hiccups=0.01, seconds=240)
     little = {"waiting": 0, "arriving": 300.0, "trigger": 1.0}
     yield Scenario("hiccups-little-data", 16, 2, constant(even), hiccups=0.01, seconds=240, **little)

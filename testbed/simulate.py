@@ -136,9 +136,11 @@ def run(scenario: Scenario, limited: bool = True) -> Run:
             failed = np.zeros(scenario.partitions, np.int64)
             if scenario.fragile:
                 failed[3] = max(0, sizes[3] - scenario.fragile)
+            if scenario.flaky:
+                failed = chance.binomial(sizes, scenario.flaky)
             hiccups = HICCUP * (chance.random(scenario.partitions) < scenario.hiccups) if scenario.hiccups else 0.0
             useful = duration * (1 - failed / np.maximum(sizes, 1))
-            duration = duration + failed / rates * (FRAGILE - 1) + hiccups
+            duration = duration + hiccups + (failed / rates * (FRAGILE - 1) if scenario.fragile else 0.0)
             task_fixed = scenario.task_fixed(began - start) if callable(scenario.task_fixed) else scenario.task_fixed
             if task_fixed:
                 duration += task_fixed * np.exp(chance.normal(0, scenario.noise, scenario.partitions))

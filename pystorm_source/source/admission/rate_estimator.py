@@ -6,7 +6,8 @@
 - Seconds of a task that do not depend on its offsets (a flush, a seek) are subtracted first: they are the part that
   does not shrink when less is read. A slow growth of them stays invisible, since each micro-batch reads only a little
   less. So if rates have drifted, one micro-batch reads much less, as a test.
-- A partition with failing tuples gets half, and a tenth more with each clean micro-batch.
+- A partition with failing tuples gets half, and a tenth more with each clean micro-batch. If as many fail of less, they
+  do not fail for the load: it gets all again, and such a share of failures is usual from then on.
 - Partitions with lost reports follow the others; new partitions begin at the common rate of their spout.
 """
 
@@ -39,6 +40,15 @@ late."""
 FAILING = 0.01
 """From this share of failed tuples on a partition gets less. Too large: a service that breaks down is asked for more.
 Too small: a single bad tuple halves a partition."""
+UNUSUAL = 1.5
+"""The same, if more than usual is always failing: so many times the usual share. Too large: it breaks down unseen. Too
+small: chance halves a partition."""
+OUTAGE = 0.5
+"""From this share on a partition gets less whatever is usual. Too large: all tuples of an outage fail. Too small: a
+service that fails often is hardly called."""
+FEWER = 0.75
+"""Reading less has helped if the share of failed tuples is below so much of what it was. Too large: chance has helped.
+Too small: what helps a little is no help."""
 BACK_OFF, RECOVERY = 2.0, 0.1
 """Factor by which a failing partition gets less, and share that it gets back with each clean micro-batch. Too
 large: the service breaks down again. Too small: a partition that has recovered waits."""
@@ -136,7 +146,8 @@ class RateEstimator:
     partition was split; ``share``: of the rate that is used, less than 1 while tuples fail; ``reason``: Reason.
     ``offsets``, ``seconds``: of a task of the partition, the last time. ``task_fixed``: reported seconds of a task that
     do not depend on its offsets. ``is_moving``: whether the last micro-batch took notably more or less time than
-    estimated: then rates changed in the middle of it. ``common``: spout → rate of its partitions without measurements;
+    estimated: then rates changed in the middle of it. ``failing``: the share of failed tuples for which the partition
+    was given less, 0.0: it was not; ``usual``: the share that reading less has not lowered. ``common``: spout → rate of its partitions without measurements;
     ``saved``: spout → partition → rate, restored from an offset, of partitions that were not seen yet.
     """
 
@@ -151,6 +162,8 @@ class RateEstimator:
     task_fixed: float = 0.0
     drift: Drift = field(default_factory=Drift)
     is_moving: bool = False
+    failing: Floats = field(default_factory=_floats)
+    usual: Floats = field(default_factory=_floats)
     common: Mapping[str, float] = field(default_factory=dict)
     saved: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -182,6 +195,8 @@ class RateEstimator:
             reason=moved(self.reason, np.where(is_saved, Reason.RATE, Reason.FIRST_BATCH)),
             offsets=moved(self.offsets, 0.0),
             seconds=moved(self.seconds, 0.0),
+            failing=moved(self.failing, 0.0),
+            usual=moved(self.usual, 0.0),
             saved={},
         )
 
@@ -201,11 +216,15 @@ class RateEstimator:
         splits[rows] = tasks
         offsets, seconds = self.offsets.copy(), self.seconds.copy()
         offsets[rows], seconds[rows] = task_offsets, task_seconds
-        failing = seen.failing[rows] > FAILING
-        share[rows] = np.where(
-            failing, np.maximum(share[rows] / BACK_OFF, 1 / MOST_BACK_OFF), np.minimum(share[rows] + RECOVERY, 1)
-        )
-        reason[rows] = np.where(failing, Reason.FAILURES, np.where(share[rows] < 1, Reason.PROBING, Reason.RATE))
+        failed, before = seen.failing[rows], self.failing[rows]
+        in_vain = (failed > FAILING) & (before > 0) & (failed >= FEWER * before)
+        usual = np.where(in_vain, failed, np.where(failed > FAILING, self.usual[rows], self.usual[rows] / BACK_OFF))
+        backs_off = (failed > np.maximum(FAILING, UNUSUAL * usual)) | (failed > OUTAGE)
+        recovered = np.where(in_vain, 1.0, np.minimum(share[rows] + RECOVERY, 1.0))
+        share[rows] = np.where(backs_off, np.maximum(share[rows] / BACK_OFF, 1 / MOST_BACK_OFF), recovered)
+        reason[rows] = np.where(backs_off, Reason.FAILURES, np.where(share[rows] < 1, Reason.PROBING, Reason.RATE))
+        all_failing, all_usual = self.failing.copy(), self.usual.copy()
+        all_failing[rows], all_usual[rows] = np.where(backs_off, failed, 0.0), usual
         lost = planned & (seen.reported == 0)
         offsets[lost] = 0.0  # changes in the meantime are unknown
         if lost.any():
@@ -224,6 +243,8 @@ class RateEstimator:
             seconds=seconds,
             task_fixed=task_fixed,
             drift=drift,
+            failing=all_failing,
+            usual=all_usual,
             is_moving=not self.is_moving and self._deviates(rows, task_offsets, task_seconds),
         )._with_common()
 

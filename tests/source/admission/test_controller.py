@@ -42,6 +42,8 @@ def known(rates, slots=2, fixed=0.0, task_overhead=1e-5):
         reason=np.full(count, Reason.RATE),
         offsets=np.zeros(count),
         seconds=np.zeros(count),
+        failing=np.zeros(count),
+        usual=np.zeros(count),
         common={SPOUT: float(np.median(rate))},
     )
     return AdmissionState(estimator, slots, task_overhead, Overhead(fixed), batches=9, asked=0.0)
@@ -162,6 +164,45 @@ def test_failures_halve_and_clean_micro_batches_give_back():
     state = after(state, played([500], [0.5]))
     assert state.rates.share.tolist() == pytest.approx([0.6])
     assert given_to(state, ENDLESS).reason is Reason.PROBING
+
+
+def test_failures_that_reading_less_does_not_lower_hold_nothing_back():
+    """A service that fails one call in twenty, whatever the load: it is read whole, until more fail than usual."""
+    state = known([1000.0], fixed=0.1)
+    state = after(state, played([1000], [1.0], failed=50))
+    assert state.rates.share.tolist() == [0.5]
+    state = after(state, played([500], [0.5], failed=25))
+    assert state.rates.share.tolist() == [1.0]
+    for failed in (60, 40, 55, 65):
+        state = after(state, played([1000], [1.0], failed=failed))
+        assert state.rates.share.tolist() == [1.0]
+        assert given_to(state, ENDLESS).reason is Reason.RATE
+    state = after(state, played([1000], [1.0], failed=200))
+    assert state.rates.share.tolist() == [0.5]
+    state = after(state, played([500], [0.5], failed=20))
+    assert state.rates.share.tolist() == [0.6]
+    assert given_to(state, ENDLESS).reason is Reason.PROBING
+
+
+def test_a_service_that_fails_now_and_then_starves_no_query():
+    assert figures(KNOWN["flaky"], run(KNOWN["flaky"]))["goodput"] >= 0.75
+    assert figures(KNOWN["fragile"], run(KNOWN["fragile"]))["goodput"] >= 0.78
+
+
+def test_what_was_usual_is_forgotten_in_clean_micro_batches():
+    state = known([1000.0], fixed=0.1)
+    for size in (1000, 500):
+        state = after(state, played([size], [size / 1000], failed=size // 5))
+    for _ in range(4):
+        state = after(state, played([1000], [1.0]))
+    assert after(state, played([1000], [1.0], failed=50)).rates.share.tolist() == [0.5]
+
+
+def test_most_failing_is_never_usual():
+    state = known([1000.0], fixed=0.1)
+    for _ in range(5):
+        state = after(state, played([1000], [1.0], failed=900))
+    assert state.rates.share.tolist() == [1 / 8]
 
 
 @dataclass(frozen=True)
