@@ -27,6 +27,7 @@ def main(folder: Path, url: str, limit: str) -> None:
     )
     spark.sparkContext.setLogLevel("OFF")
     options = {"topology.rate.limit": {"api": limit}, "minPartitions": 4, "topology.circuit.breaker.pause.secs": 1}
+    options["batch.target.millis"] = 10_000  # between two micro-batches there are no calls
     frame = read_stream(spark, Lines, path=str(folder / "in"), config={"service.url": url}, options=options)
     query = (
         frame.writeStream.format("parquet")
