@@ -29,6 +29,15 @@ LEAD_SECONDS = 0.002
 """Seconds from now to the first permit that is given, at least: so long is it on its way. Longer: a service that was
 not called for a while is called late. Shorter: the first permits of a lease are lost."""
 
+COLD_SECONDS = 1.0
+"""Seconds from the first permit on in which permits are further apart: processes that have just begun to call are slow,
+and what they send late arrives together with what comes in time. Longer: permits are lost after each start. Shorter:
+the service sees calls too many."""
+
+COLD_SHARE, MOST_COLD = 0.1, 0.01
+"""By how much, as a share of what they are apart and in seconds at most. More: as above. Less: calls that are late by a
+tenth of a second are too many."""
+
 
 def valid_seconds(limit: RateLimit) -> float:
     """Seconds for which a permit of the limit may be used; not longer than to the next one, so that calls do not come
@@ -59,15 +68,21 @@ class PermitSchedule:
     def __init__(self, limit: RateLimit, begins: float):
         self.apart = (limit.seconds + spread_seconds(limit)) / limit.calls
         self._next = begins
+        self._cold_until: float | None = None
 
     def take(self, wanted: int, now: float, horizon: float = HORIZON_SECONDS) -> Slots:
         """The next free permits, as many as are wanted; those before ``now + horizon`` alone."""
         first = self.first(now)
-        free = 1 + (now + horizon - first) / self.apart if first <= now + horizon else 0
+        if self._cold_until is None:
+            self._cold_until = first + COLD_SECONDS
+        apart = self.apart
+        if first < self._cold_until:
+            apart += min(COLD_SHARE * apart, MOST_COLD)
+        free = 1 + (now + horizon - first) / apart if first <= now + horizon else 0
         count = max(0, int(min(wanted, free)))
         if count:
-            self._next = first + count * self.apart
-        return Slots(first, count, self.apart)
+            self._next = first + count * apart
+        return Slots(first, count, apart)
 
     def first(self, now: float) -> float:
         """The time of the next free one."""

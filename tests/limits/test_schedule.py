@@ -79,3 +79,14 @@ def test_a_permit_is_valid_for_a_part_of_the_period_and_not_beyond_the_next_one(
     limit = RateLimit("api", calls, seconds)
     assert valid_seconds(limit) == pytest.approx(valid)
     assert PermitSchedule(limit, 0.0).apart >= valid_seconds(limit) or valid == VALID_SECONDS
+
+
+def test_in_the_first_second_permits_are_further_apart():
+    """What a process sends late while it starts arrives together with what comes in time."""
+    schedule, now, times = PermitSchedule(RateLimit("api", 100, 1.0), 5.0), 5.0, []
+    while now < 8.0:
+        slots = schedule.take(100, now)
+        times += map(slots.at, range(slots.number))
+        now += 0.1
+    assert 86 <= sum(1 for time in times if time < 6.0) <= 89
+    assert 95 <= sum(1 for time in times if 6.5 <= time < 7.5) <= 97
