@@ -72,9 +72,12 @@ class Permits:
         """From now on permits come from there. What is in hand from another one is dropped."""
         if lessor is not self._lessor:
             with self._lock:
-                self._lessor = lessor
+                former, self._lessor = self._lessor, lessor
+                has_probe = any(probe for _, probe in self._in_hand)
                 self._in_hand.clear()
                 self._recent.clear()
+            if has_probe:
+                former.ended(self, None, True, "")
 
     def take(self, wake: Callable[[], None], first: bool = False) -> Waiter:
         """A call that wants a permit. If it has none at once, ``wake`` is called by any thread when it has one.

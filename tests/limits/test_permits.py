@@ -43,3 +43,11 @@ def test_a_probe_that_comes_too_late_is_given_back():
     permits.granted(Slots(9.9, 1, 1.0), probe=True)
     assert waiter.time is None
     assert lessor.endings == [(None, True)]
+
+
+def test_a_probe_goes_back_to_where_it_came_from_when_permits_come_from_elsewhere():
+    former, new = Lessor(), Lessor()
+    permits = Permits(RateLimit("api", 1, 1.0), ManualClock(10.0), former)
+    permits.granted(Slots(10.0, 1, 1.0), probe=True)
+    permits.lease_from(new)
+    assert (former.endings, new.endings) == ([(None, True)], [])
