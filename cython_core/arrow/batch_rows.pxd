@@ -36,3 +36,4 @@ cdef class BatchRows:
     cdef tuple shown(self, Py_ssize_t i)
     cdef int64_t weight(self) except -1
     cdef list between(self, Py_ssize_t start, Py_ssize_t end, const int *places=*, object only=*)
+    cdef tuple by_column(self, Py_ssize_t start, Py_ssize_t end, const int *places=*)

@@ -294,6 +294,12 @@ cdef class BatchRows:
             raise IndexError(f"a batch of {self.batch.num_rows} rows is asked for others; Given: {start}, {end}")
         return self.between(start, end)
 
+    def columns(self, Py_ssize_t start, Py_ssize_t end):
+        """The same rows: of each column a tuple of values. Raises as ``rows``."""
+        if not 0 <= start <= end <= self.batch.num_rows:
+            raise IndexError(f"a batch of {self.batch.num_rows} rows is asked for others; Given: {start}, {end}")
+        return self.by_column(start, end)
+
     cdef tuple shown(self, Py_ssize_t i):
         """(Row i, field, exception): of the first value that cannot be read, in whose place there is text; None and
         None if there is none."""
@@ -348,6 +354,23 @@ cdef class BatchRows:
             for i in range(count):
                 PyObject_GC_UnTrack(<PyObject *>rows[i])
         return rows
+
+    cdef tuple by_column(self, Py_ssize_t start, Py_ssize_t end, const int *places=NULL):
+        """The same rows: of each column a tuple of values."""
+        return tuple([column_of(<ColumnReader>reader, start, end - start, places) for reader in self.readers])
+
+
+cdef tuple column_of(ColumnReader reader, Py_ssize_t start, Py_ssize_t count, const int *places):
+    cdef tuple values
+    cdef Py_ssize_t i
+    if reader.kind == READ_OBJECT:
+        return tuple(objects_of(reader.array, start, count, places))
+    values = PyTuple_New(count)
+    for i in range(count):
+        value = reader.at(start + i if places is NULL else places[start + i])
+        Py_INCREF(value)
+        PyTuple_SET_ITEM(values, i, value)
+    return values
 
 
 cdef list objects_of(object array, Py_ssize_t start, Py_ssize_t count, const int *places):

@@ -474,6 +474,8 @@ cdef class BoltExecutor(Executor):
                 continue
             if name_values(<Tuple>item):
                 rows = (<TupleBatch>(<Tuple>item).payload).count
+                if isinstance((<Tuple>item).payload, BatchSlice):
+                    as_columns(<Tuple>item)
                 if not is_part and isinstance((<Tuple>item).payload, ColumnSlice) and rows <= most - taken:
                     self.release_at(self.place, <TupleBatch>(<Tuple>item).payload)
                 elif not is_part:
@@ -507,6 +509,8 @@ cdef class BoltExecutor(Executor):
         cdef ColumnSlice rows = <ColumnSlice>self.opened.payload
         cdef Py_ssize_t count = min(rows.count - self.opened_at, most)
         cdef Tuple tup = new_edge(self.opened.source, rows.part(self.opened_at, count), &self.opened_anchor)
+        if count == 1:
+            tup.offset = rows.offset_of(tup, rows.start + self.opened_at)
         self.opened_at += count
         if self.opened_at == rows.count:
             self.close_rows()
@@ -921,3 +925,17 @@ cdef BoltExecutor holder_of_what_spouts_await(tuple executors, unsigned long lon
         if bolt.pending.count == 0 and bolt.has_tick and bolt.emits_at_held_tick != emits:
             return bolt
     return None
+
+
+cdef int as_columns(Tuple tup) except -1:
+    """Rows of a record batch become columns of Python values, unless one cannot be read: then they come one by one, so
+    that it fails alone."""
+    cdef ColumnSlice rows
+    try:
+        rows = (<BatchSlice>tup.payload).columns(tup.source.fields)
+    except Exception:
+        return 0
+    if rows.count == 1:  # what is made of it stems from that row
+        tup.offset = rows.offset_of(tup, 0)
+    tup.payload = rows
+    return 0

@@ -4,6 +4,7 @@ cimport cython
 from cpython cimport array
 
 from cython_core.arrow.batch_rows cimport BatchRows
+from cython_core.tuples.column_slice cimport ColumnSlice
 from cython_core.tuples.tuple cimport TupleBatch
 
 
@@ -31,8 +32,10 @@ cdef class BatchSlice(TupleBatch):
     cdef object whole           # these rows as a batch of their own, once it was asked for
     cdef public bint shared     # several tuples carry it
     cdef list kept              # its rows, if it is shared and was read
+    cdef tuple kept_columns     # the same by columns
     cdef bint of_spout          # a spout has made the batch: a failed row is a row of what is emitted again
     cdef dict lost              # of a failed tuple: place in the reader's batch of a row that failed → cause; None: all
+    cdef ColumnSlice columns(self, tuple names)
     cdef object row_or_error(self, Py_ssize_t i, str label)
     cdef object batch(self)
     cdef BatchSlice part(self, Py_ssize_t start, Py_ssize_t count)

@@ -2,6 +2,7 @@
 
     emit_batch(batch) ──► BatchSlice ──split by the grouping──► BatchSlice: places in the same batch ──► receive queue
                                                                  │ a bolt of rows: tuples of values, as it reads them
+                                                                 │ its process_many: columns of values
                                                                  │ a bolt of batches: the batch, or what `take` gives
 
 Slices share the memory of the batch, and the look-up of its buffers. Nothing is converted before a bolt asks for it,
@@ -14,12 +15,15 @@ cimport cython
 from cpython cimport array
 
 from cython_core.arrow.batch_rows cimport BatchRows
+from cython_core.tuples.column_slice cimport ColumnSlice, columns_slice
 from cython_core.tuples.tuple cimport TupleBatch
 
 import pyarrow as pa
 
 from cython_core.arrow.batch_rows import batch_at
 from cython_core.arrow.row_error import RowError, shown
+
+cdef array.array LONG_LONGS = array.array("q")
 
 
 cdef bint in_order(array.array places) except -1:
@@ -160,6 +164,26 @@ cdef class BatchSlice(TupleBatch):
         if self.places is not None:
             return self.reader.between(start, end, self.places.data.as_ints, only)
         return self.reader.between(self.start + start, self.start + end, NULL, only)
+
+    cdef ColumnSlice columns(self, tuple names):
+        """The same rows, by columns; ``names``: of the fields. Raises what Arrow raises for a value that cannot be
+        read."""
+        cdef ColumnSlice made
+        cdef Py_ssize_t i
+        cdef tuple columns = self.kept_columns
+        if columns is None and self.places is not None:
+            columns = self.reader.by_column(0, self.count, self.places.data.as_ints)
+        elif columns is None:
+            columns = self.reader.by_column(self.start, self.start + self.count)
+        if self.shared:
+            self.kept_columns = columns
+        made = columns_slice(names, columns, self.count)
+        made.weight = self.weight
+        if self.of_spout:
+            made.offsets = array.clone(LONG_LONGS, self.count, False)
+            for i in range(self.count):
+                made.offsets.data.as_longlongs[i] = offset_of_place(self.place(i))
+        return made
 
     def shown(self, Py_ssize_t i):
         """Row i as a message or a dead letter shows it: a value that cannot be read is text that says so."""

@@ -32,8 +32,8 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef object anchor_to_current(self, anchor_t *anchor)
     cdef object anchor_to_batch(self, anchor_t *anchor)
     cdef object anchor_to(self, object anchors, anchor_t *anchor, bint must_be_open=*)
-    cdef bint is_pair(self, object anchors) except -1
-    cdef object anchor_to_pair(self, Tuple one, Tuple two, anchor_t *anchor, bint must_be_open)
+    cdef bint are_distinct(self, list anchors) except -1
+    cdef object anchor_to_each(self, list anchors, anchor_t *anchor, bint must_be_open)
     cdef list tuples_behind(self, object anchors)
     cdef list tuples_of(self, str method, object batch)
     cdef int hold_batch(self, object batch, list tups) except -1

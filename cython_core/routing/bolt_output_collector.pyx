@@ -13,6 +13,7 @@ from functools import partial
 cimport cython
 from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
 from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
 
 from cython_core.acking.acker cimport (
     Roots, ack_edge, anchor_t, fail_root, no_anchor, ps_acker_reset, ps_root, roots_for, roots_of,
@@ -82,8 +83,8 @@ cdef class BoltOutputCollector(OutputCollector):
         cdef object roots = None
         if PyList_CheckExact(anchors) and PyList_GET_SIZE(anchors) == 1 and isinstance(anchors[0], Tuple):
             return self.anchor_to_one(<Tuple>anchors[0], anchor, must_be_open)
-        if self.batches is None and self.is_pair(anchors):
-            return self.anchor_to_pair(<Tuple>anchors[0], <Tuple>anchors[1], anchor, must_be_open)
+        if self.batches is None and PyList_CheckExact(anchors) and self.are_distinct(<list>anchors):
+            return self.anchor_to_each(<list>anchors, anchor, must_be_open)
         if isinstance(anchors, (Tuple, str, bytes)) or not hasattr(anchors, "__iter__"):
             raise coded(
                 TypeError,
@@ -112,30 +113,38 @@ cdef class BoltOutputCollector(OutputCollector):
             anchor.roots = <PyObject *>roots
         return roots
 
-    cdef bint is_pair(self, object anchors) except -1:
-        """Whether these are two tuples of one tree each, which are not the same: what a join emits."""
-        cdef Tuple one, two
-        if not PyList_CheckExact(anchors) or PyList_GET_SIZE(anchors) != 2:
+    cdef bint are_distinct(self, list anchors) except -1:
+        """Whether these are several tuples of one tree each, no two of the same: what a join emits, and the rows of a
+        spout in ``process_many``. Of more than two it is seen by their order alone."""
+        cdef Py_ssize_t count = PyList_GET_SIZE(anchors)
+        cdef Tuple tup
+        cdef uint64_t before = 0
+        if count < 2:
             return False
-        if not (isinstance(anchors[0], Tuple) and isinstance(anchors[1], Tuple)):
-            return False
-        one, two = <Tuple>anchors[0], <Tuple>anchors[1]
-        if one.root is NULL or two.root is NULL or one.attempt == two.attempt:
-            return False
-        return one.source.acker is self.acker and two.source.acker is self.acker
+        for given in anchors:
+            if not isinstance(given, Tuple):
+                return False
+            tup = <Tuple>given
+            if tup.root is NULL or tup.source.acker is not self.acker or tup.attempt == before:
+                return False
+            if count > 2 and tup.attempt < before:
+                return False
+            before = tup.attempt
+        return True
 
-    cdef object anchor_to_pair(self, Tuple one, Tuple two, anchor_t *anchor, bint must_be_open):
+    cdef object anchor_to_each(self, list anchors, anchor_t *anchor, bint must_be_open):
         """As ``anchor_to`` does, with a fifth of the instructions."""
-        cdef Roots roots
-        if must_be_open:
-            check_open(self, one)
-            check_open(self, two)
-        roots = roots_for(self.acker, 2)
-        roots.roots[0], roots.attempts[0] = one.root, one.attempt
-        roots.roots[1], roots.attempts[1] = two.root, two.attempt
+        cdef Roots roots = roots_for(self.acker, PyList_GET_SIZE(anchors))
+        cdef Tuple tup
+        cdef Py_ssize_t i = 0
+        for given in anchors:
+            tup = <Tuple>given
+            if must_be_open:
+                check_open(self, tup)
+            roots.roots[i], roots.attempts[i] = tup.root, tup.attempt
+            add_offset(anchor, tup)
+            i += 1
         anchor.roots = <PyObject *>roots
-        add_offset(anchor, one)
-        add_offset(anchor, two)
         return roots
 
     cdef list tuples_behind(self, object anchors):

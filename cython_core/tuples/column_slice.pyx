@@ -1,11 +1,12 @@
-"""Rows that one ``emit_many`` has sent to one task, as columns of Python values: one tuple carries them.
+"""Rows on their way to ``process_many``, as columns of Python values: one tuple carries them.
 
     emit_many(words, counts) ──split by the grouping──► ColumnSlice ──► receive queue ──► process_many(tups)
+    emit_batch(batch) ────────► BatchSlice ──► receive queue ──► ColumnSlice ─────────►   │
                                                                         tups.column("word"): the values, as they are
                                                                         for tup in tups:     a Tuple for each row
 
-They are made tuples when the bolt asks for tuples, and never if it asks for columns only. Its bytes are not known, so
-that it counts as none; rows of it count in the queue.
+They are made tuples when the bolt asks for tuples, and never if it asks for columns only. Bytes of an ``emit_many`` are
+not known, so that it counts as none; rows of it count in the queue.
 
 Threading law: with the interpreter's lock held.
 """
@@ -37,7 +38,12 @@ cdef class ColumnSlice(TupleBatch):
         """So many rows of it."""
         cdef ColumnSlice rows = columns_slice(self.names, self.columns, count)
         rows.start = self.start + start
+        rows.offsets = self.offsets
         return rows
+
+    cdef long long offset_of(self, Tuple tup, Py_ssize_t i) noexcept:
+        """Of row i of the columns; ``tup``: what carries them."""
+        return tup.offset if self.offsets is None else self.offsets.data.as_longlongs[i]
 
     cdef list column(self, Py_ssize_t field):
         """The values of a field."""
@@ -84,9 +90,9 @@ cdef int append_rows(list rows, Tuple tup) except -1:
             for k in range(fields):
                 room[k] = PyTuple_GET_ITEM(<object>PyTuple_GET_ITEM(batch.columns, k), i)
             if source.values_class is not None:  # hot
-                row = new_tuple(source, values_of(room, fields, source.values_class), tup.offset)
+                row = new_tuple(source, values_of(room, fields, source.values_class), batch.offset_of(tup, i))
             else:
-                row = new_tuple(source, tuple([column[i] for column in batch.columns]), tup.offset)
+                row = new_tuple(source, tuple([column[i] for column in batch.columns]), batch.offset_of(tup, i))
             row.verdict = tup.verdict
             if tracked:  # hot
                 row.root, row.attempt, row.roots = tup.root, tup.attempt, tup.roots

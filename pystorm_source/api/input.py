@@ -103,13 +103,10 @@ class Input(PartitionedSpout):
             if batch.num_rows == 0:
                 return None
             self._batch, self._at = BatchRows(batch), 0
-        emit, offset = self.emit, self._offset
         end = min(self._at + self._rows_of_call, self._batch.batch.num_rows)
-        rows = self._batch.rows(self._at, end)
-        for row in rows:
-            emit(row, offset)
-            offset += 1
-        self._offset = offset
+        offsets = range(self._offset, self._offset + end - self._at)
+        self.emit_many(*self._batch.columns(self._at, end), tup_ids=offsets)
+        self._offset = offsets.stop
         self._at = end
         if end == self._batch.batch.num_rows:
             self._batch = None

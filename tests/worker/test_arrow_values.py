@@ -113,22 +113,33 @@ class DayOrFail(Day):
     exit_on_exception = True
 
 
+class DaysByColumn(Day):
+    def process_many(self, tups):
+        self.emit_many([day.day for day in tups.column("v")])
+
+
+class DaysOrFail(DaysByColumn):
+    exit_on_exception = True
+
+
 def of_days(bolt, overrides=None):
     source = spout_of(days(*[0] * 500, UNREADABLE, *[1] * 99), "v date").spec()
     return worker_of(topology(s=source, b=bolt.spec(inputs=[source])), "b", overrides=overrides)
 
 
+@pytest.mark.parametrize("bolt", [Day, DaysByColumn])
 @pytest.mark.parametrize("retries", [0, 2])
-def test_a_row_that_cannot_be_read_fails_and_the_others_go_on(retries, caplog):
+def test_a_row_that_cannot_be_read_fails_and_the_others_go_on(retries, bolt, caplog):
     caplog.set_level(logging.CRITICAL)
-    worker = of_days(Day, {"topology.max.spout.retries": retries, "topology.dead.letter": "drop"})
+    worker = of_days(bolt, {"topology.max.spout.retries": retries, "topology.dead.letter": "drop"})
     assert sorted(numbers(worker.run("s", "p", 0, 1))) == [1] * 500 + [2] * 99
     assert worker.report()["components"]["s"]["dead_letters"] == 1
     worker.stop()
 
 
-def test_without_exit_on_exception_the_error_names_field_and_row():
-    worker = of_days(DayOrFail)
+@pytest.mark.parametrize("bolt", [DayOrFail, DaysOrFail])
+def test_without_exit_on_exception_the_error_names_field_and_row(bolt):
+    worker = of_days(bolt)
     with pytest.raises(TupleFailed, match=r"field 'v' \(date32\[day\]\) of s.* cannot be read .* in row 500 "):
         list(worker.run("s", "p", 0, 1))
     worker.stop()

@@ -46,6 +46,16 @@ class Columns(Rows):
         self.emit_many(offsets, tup_ids=offsets)
 
 
+class Batches(Rows):
+    """As record batches: the rows of a bolt are columns of them."""
+
+    next_tuple = PartitionedSpout.next_tuple
+
+    def next_batch(self):
+        now, self.left = self.left[:7], self.left[7:]
+        return pa.record_batch([pa.array(now, pa.int64())], names=["n"]) if now else None
+
+
 class Copies(Bolt):
     """Emits n % 3 copies of n; ``times``: fails n so often, after that."""
 
@@ -239,7 +249,7 @@ def counted(components, *names):
 @settings(max_examples=sized(150), deadline=None)
 @given(
     drawn=DRAWN,
-    spout=st.sampled_from([Rows, Columns]),
+    spout=st.sampled_from([Rows, Columns, Batches]),
     copies=st.sampled_from([CopiesEach, CopiesOfGood, CopiesTogether, CopiesByEmit, CopiesOfColumn]),
     last=st.sampled_from([Last, LastInColumns, LastByColumn, LastKeepsThem]),
 )
