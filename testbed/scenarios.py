@@ -44,9 +44,9 @@ class Scenario:
     ``changes``: seconds at which rates change. ``batch_cost``: seconds that a micro-batch takes besides its tasks;
     ``cold``: how many more the first one takes, to start processes. ``slots_at``: seconds → slots, if their number
     changes. ``fragile``: tuples of partition 3 that a micro-batch may have; what is beyond fails, and takes FRAGILE
-    times as long. ``flaky``: share of all tuples that fails, whatever is read. ``slow_from``, ``slow_by``: from that offset of each partition on an offset takes so many times as
-    long, which begins in the middle of a micro-batch. ``hiccups``: share of the tasks that take HICCUP seconds more
-    (new processes, collected garbage).
+    times as long. ``flaky``: share of all tuples that fails, whatever is read. ``slow_from``, ``slow_by``: from that
+    offset of each partition on an offset takes so many times as long, which begins in the middle of a micro-batch.
+    ``hiccups``: share of the tasks that take HICCUP seconds more (new processes, collected garbage).
     ``downstream``: seconds of further stages per second of tasks. ``task_fixed``: seconds that each task takes besides
     its offsets, and reports (a flush, a seek), always or by the seconds since the start. ``sources``: so many share the
     partitions, in equal parts, with a controller each. ``watched``: the partitions of which fairness is told; None:

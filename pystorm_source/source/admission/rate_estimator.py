@@ -147,8 +147,9 @@ class RateEstimator:
     ``offsets``, ``seconds``: of a task of the partition, the last time. ``task_fixed``: reported seconds of a task that
     do not depend on its offsets. ``is_moving``: whether the last micro-batch took notably more or less time than
     estimated: then rates changed in the middle of it. ``failing``: the share of failed tuples for which the partition
-    was given less, 0.0: it was not; ``usual``: the share that reading less has not lowered. ``common``: spout → rate of its partitions without measurements;
-    ``saved``: spout → partition → rate, restored from an offset, of partitions that were not seen yet.
+    was given less, 0.0: it was not; ``usual``: the share that reading less has not lowered. ``common``: spout → rate of
+    its partitions without measurements; ``saved``: spout → partition → rate, restored from an offset, of partitions
+    that were not seen yet.
     """
 
     names: Names = field(default_factory=dict)
