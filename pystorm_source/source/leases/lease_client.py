@@ -21,7 +21,7 @@ from pystorm_source.source.leases.messages import Wish, encode, granted_decoder
 from pystorm_source.source.reports.endpoint import Runner
 from pystorm_source.source.reports.link import Link
 from pystorm_source.source.reports.protocol import LEASE
-from pystorm_source.source.reports.runner_clients import RunnerClients
+from pystorm_source.source.reports.server_clients import ServerClients
 
 logger = logging.getLogger("pystorm.source")
 
@@ -225,7 +225,7 @@ class LeaseClient:
             self.want(one.permits)
 
 
-_clients = RunnerClients(LeaseClient)
+_clients = ServerClients(LeaseClient)
 
 
 def lease_client(runner: Runner) -> LeaseClient:

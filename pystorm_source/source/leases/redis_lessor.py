@@ -24,7 +24,7 @@ from pystorm_source.options.rate_limit import RateLimit
 from pystorm_source.options.redis_url import shown_url
 from pystorm_source.source.leases.clock_difference import ClockDifference
 from pystorm_source.source.leases.redis_schedule import Answer, RedisSchedule
-from pystorm_source.source.reports.runner_clients import RunnerClients
+from pystorm_source.source.reports.server_clients import ServerClients
 
 logger = logging.getLogger("pystorm.worker")
 
@@ -234,7 +234,7 @@ class RedisLessor:
             )
 
 
-_lessors = RunnerClients(RedisLessor)
+_lessors = ServerClients(RedisLessor)
 
 
 def redis_lessor(options: EngineOptions) -> RedisLessor:

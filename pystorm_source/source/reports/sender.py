@@ -21,7 +21,7 @@ from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.source.reports.endpoint import Runner
 from pystorm_source.source.reports.link import Link
 from pystorm_source.source.reports.protocol import MOST_BODY
-from pystorm_source.source.reports.runner_clients import RunnerClients
+from pystorm_source.source.reports.server_clients import ServerClients
 
 logger = logging.getLogger("pystorm.source")
 
@@ -156,7 +156,7 @@ class FeedbackClient:
         return answers[0]() if answers else b""
 
 
-_clients = RunnerClients(FeedbackClient)
+_clients = ServerClients(FeedbackClient)
 
 
 def client(runner: Runner) -> FeedbackClient:

@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 _MOST_CLIENTS = 4
 
 
-class RunnerClient(Protocol):
+class ServerClient(Protocol):
     """``close``: non-blocking, sends what waits and ends. ``abandon``: in a forked process, closes its copy of the
     connection, which belongs to the other process."""
 
@@ -22,10 +22,10 @@ class RunnerClient(Protocol):
 
 
 Server = TypeVar("Server", bound=Hashable)
-Client = TypeVar("Client", bound=RunnerClient)
+Client = TypeVar("Client", bound=ServerClient)
 
 
-class RunnerClients(Generic[Server, Client]):
+class ServerClients(Generic[Server, Client]):
     """``make``: of a runner, or what else names a server. Called by the thread that runs the tasks; those not used for
     longest are closed."""
 
@@ -36,7 +36,7 @@ class RunnerClients(Generic[Server, Client]):
             os.register_at_fork(after_in_child=self._begin_anew)
 
     def __repr__(self) -> str:
-        return f"RunnerClients({list(self._clients.items())!r})"
+        return f"ServerClients({list(self._clients.items())!r})"
 
     def of(self, server: Server) -> Client:
         """That of this process."""
