@@ -109,6 +109,15 @@ class PairIdBolt(Bolt):
         self.emit(tup.values)
 
 
+class PairIdColumnsBolt(Bolt):
+    """The same, many rows in one call."""
+
+    outputs = ["n long", "x double"]
+
+    def process_many(self, tups: TupleList) -> None:
+        self.emit_many(tups.column("n"), tups.column("x"))
+
+
 class EvenBolt(ArrowBolt):
     """Passes batches on without the rows whose n is odd."""
 
@@ -482,6 +491,13 @@ class BatchIdOut(Topology):
 
     spout = BatchSpout.spec()
     last = PairIdBolt.spec(inputs=[spout])
+
+
+class BatchIdColumnsOut(Topology):
+    """BatchSpout → PairIdColumnsBolt → output."""
+
+    spout = BatchSpout.spec()
+    last = PairIdColumnsBolt.spec(inputs=[spout])
 
 
 class BatchEvenOut(Topology):

@@ -1,6 +1,7 @@
 """Rows per second of Arrow batches inside a topology, against rows, a bare source of Arrow, and Spark's rate source.
 
     batches-200, batches-800, batches-10000    BatchSpout → a bolt of rows → output, against PairSpout → the same bolt
+    columns-200, columns-10000                 BatchSpout → a bolt with ``process_many`` → output, against the same
     filter / bare              BatchSpout → a filter as ArrowBolt → output, against a Python data source that filters
     filter / rate              the same, against ``rate-micro-batch`` and the filter in ``mapInArrow``
     filter / rate-pipelined    the same, against that with ``spark.python.udf.pipelined.enabled``
@@ -8,9 +9,9 @@
 Rows are two columns of 8 bytes; the filter keeps every second one and is the same function on all sides. What is
 counted is rows that go into it.
 
-``batches-*`` run in one process without Spark, both forms in turn; the number is rows of a batch, and time is that of
-the process. The cases ``filter`` are streaming queries into the ``noop`` sink of one session, in turn, with two
-partitions; time is as in ``through_spark``. Every micro-batch must have read its rows and given half of them.
+``batches-*`` and ``columns-*`` run in one process without Spark, both forms in turn; the number is rows of a batch, and
+time is that of the process. The cases ``filter`` are streaming queries into the ``noop`` sink of one session, in turn,
+with two partitions; time is as in ``through_spark``. Every micro-batch must have read its rows and given half of them.
 """
 
 import tempfile
@@ -39,6 +40,7 @@ from testbed.uncontrolled import UNCONTROLLED
 
 ASKED_OVER_ROWS = 1.3
 ROWS_OF_BATCHES = (200, 800, 10_000)
+BY_COLUMN = (200, 10_000)
 ROWS, QUICK_ROWS = 1_000_000, 20_000
 QUICK_STEP = 40_000
 MEASURED_PER_QUERY = 2
@@ -52,18 +54,22 @@ def run(settings: Settings) -> Iterator[Record]:
     for batch_rows in ROWS_OF_BATCHES:
         if settings.wants(f"batches-{batch_rows}"):
             yield over_rows(batch_rows, settings)
+    for batch_rows in BY_COLUMN:
+        if settings.wants(f"columns-{batch_rows}"):
+            yield over_rows(batch_rows, settings, by_column=True)
     if settings.wants("filter"):
         yield from filters(settings)
 
 
-def over_rows(batch_rows: int, settings: Settings) -> Record:
-    """Batches before a bolt of rows."""
+def over_rows(batch_rows: int, settings: Settings, by_column: bool = False) -> Record:
+    """Batches before a bolt of rows, or one that takes many rows in a call."""
     rows = QUICK_ROWS if settings.quick else ROWS
-    readers = [_reader(topology, batch_rows, rows) for topology in (c.BatchIdOut, c.PairIdOut)]
+    ours = c.BatchIdColumnsOut if by_column else c.BatchIdOut
+    readers = [_reader(topology, batch_rows, rows) for topology in (ours, c.PairIdOut)]
     batches, tuples = in_turn(readers, settings.runs_of(9))
     return record(
         "columns",
-        f"batches-{batch_rows}",
+        f"{'columns' if by_column else 'batches'}-{batch_rows}",
         [rows / seconds for seconds in batches],
         "rows/s",
         peer="the spout row by row",

@@ -93,8 +93,16 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         "batches of 200 before a bolt of rows": peer("columns", "batches-200"),
         "batches of 800 before it": peer("columns", "batches-800"),
         "batches of 10,000 before it": peer("columns", "batches-10000"),
+        "batches of 200 before `process_many`": peer("columns", "columns-200"),
+        "batches of 10,000 before `process_many`": peer("columns", "columns-10000"),
         "`FilesSpout`, lines → output": peer("files", "lines"),
         "`FilesSpout`, CSV → output": peer("files", "csv"),
+        "`FilesSpout`, NDJSON of 100 MB a file → five columns, through Spark": peer("files", "ndjson-spark"),
+    },
+    "words of 1 GB of text, bytes per second": {
+        "`FilesSpout` → `ArrowBolt` → `CombinerBolt` → `groupBy`": peer("word_count", "arrow / spark"),
+        "the same, again": peer("word_count", "arrow / bytewax"),
+        "the same, once more": peer("word_count", "arrow / rows"),
     },
     "compiled components": {
         NULL: peer("compiled", "null"),
@@ -103,6 +111,10 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         "the first one with acking": peer("compiled", "null-acked"),
         "the second one with acking": peer("compiled", "id-null-acked"),
         "the third one with acking": peer("compiled", "word-count-acked"),
+        "the first one in batches of 1,000": peer("compiled", "null-batches"),
+        "the second one in batches": peer("compiled", "id-null-batches"),
+        "the third one in batches": peer("compiled", "word-count-batches"),
+        "the third one in batches, with acking": peer("compiled", "word-count-acked-batches"),
     },
     "tuples per second": {
         NULL: [Cell("core", "const-null"), Cell("core", "const-null", "floor_ns", per_second)],
