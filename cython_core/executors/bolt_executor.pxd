@@ -17,6 +17,7 @@ cdef class BoltExecutor(Executor):
     cdef bint shares_rings                # has readers
     cdef Py_ssize_t place                 # polled last: 0 the queue, else a reader
     cdef Tuple opened                     # a batch whose rows the bolt gets now, or None
+    cdef bint opened_by_row               # a value of it cannot be read: process_many gets its rows one by one
     cdef bint opened_by_spout             # each row is one of the spout's, and a failed one is emitted again
     cdef anchor_t opened_anchor           # what its rows are edges of
     cdef Py_ssize_t opened_at             # rows of it that are read

@@ -274,6 +274,7 @@ cdef class BoltExecutor(Executor):
         gather(self.opened)  # while its rows are read, it waits as if queued
         self.opened_at = self.opened_next = 0
         self.opened_rows = None
+        self.opened_by_row = False
         return 0
 
     cdef int close_rows(self) except -1:
@@ -452,9 +453,11 @@ cdef class BoltExecutor(Executor):
         cdef bint elsewhere = self.shares_rings or self.opened is not None
         set_current_collector(collector)
         while taken < most:
-            is_part = elsewhere and self.opened is not None and isinstance(self.opened.payload, ColumnSlice)
+            is_part = elsewhere and self.opened is not None and not self.opened_by_row
             if is_part:
                 item = self.take_columns(most - taken)
+                if item is NULL:
+                    continue
             else:
                 item = self.poll_elsewhere() if elsewhere else queue_poll(self.queue)
             if item is NULL:
@@ -474,9 +477,7 @@ cdef class BoltExecutor(Executor):
                 continue
             if name_values(<Tuple>item):
                 rows = (<TupleBatch>(<Tuple>item).payload).count
-                if isinstance((<Tuple>item).payload, BatchSlice):
-                    as_columns(<Tuple>item)
-                if not is_part and isinstance((<Tuple>item).payload, ColumnSlice) and rows <= most - taken:
+                if not is_part and rows <= most - taken and as_columns(<Tuple>item):
                     self.release_at(self.place, <TupleBatch>(<Tuple>item).payload)
                 elif not is_part:
                     if again > 0:  # order: the batch waits in its trees again, and its rows look at them anew
@@ -505,12 +506,23 @@ cdef class BoltExecutor(Executor):
         return taken
 
     cdef void *take_columns(self, long most) except? NULL:
-        """At most so many rows of the columns that are open, in one tuple; the caller takes over the reference."""
-        cdef ColumnSlice rows = <ColumnSlice>self.opened.payload
+        """At most so many rows of the batch that is open, as columns in one tuple; the caller takes over the reference.
+        NULL if one of them cannot be read: then its rows come one by one, so that it fails alone."""
+        cdef TupleBatch rows = <TupleBatch>self.opened.payload
         cdef Py_ssize_t count = min(rows.count - self.opened_at, most)
-        cdef Tuple tup = new_edge(self.opened.source, rows.part(self.opened_at, count), &self.opened_anchor)
-        if count == 1:
-            tup.offset = rows.offset_of(tup, rows.start + self.opened_at)
+        cdef ColumnSlice part
+        cdef Tuple tup
+        if isinstance(rows, ColumnSlice):
+            part = (<ColumnSlice>rows).part(self.opened_at, count)
+        else:
+            try:
+                part = (<BatchSlice>rows).columns(self.opened.source.fields, self.opened_at, count)
+            except Exception:
+                self.opened_by_row = True
+                return NULL
+        tup = new_edge(self.opened.source, part, &self.opened_anchor)
+        if count == 1:  # what is made of it stems from that row
+            tup.offset = part.offset_of(tup, part.start)
         self.opened_at += count
         if self.opened_at == rows.count:
             self.close_rows()
@@ -927,15 +939,19 @@ cdef BoltExecutor holder_of_what_spouts_await(tuple executors, unsigned long lon
     return None
 
 
-cdef int as_columns(Tuple tup) except -1:
-    """Rows of a record batch become columns of Python values, unless one cannot be read: then they come one by one, so
-    that it fails alone."""
+cdef bint as_columns(Tuple tup) except -1:
+    """Whether the rows that it carries are columns of Python values by now."""
+    cdef BatchSlice batch
     cdef ColumnSlice rows
+    if isinstance(tup.payload, ColumnSlice):
+        return True
+    batch = <BatchSlice>tup.payload
     try:
-        rows = (<BatchSlice>tup.payload).columns(tup.source.fields)
+        rows = batch.columns(tup.source.fields, 0, batch.count)
     except Exception:
-        return 0
+        return False
+    rows.weight = batch.weight  # as the queue holds it
     if rows.count == 1:  # what is made of it stems from that row
-        tup.offset = rows.offset_of(tup, 0)
+        tup.offset = rows.offset_of(tup, rows.start)
     tup.payload = rows
-    return 0
+    return True

@@ -165,24 +165,26 @@ cdef class BatchSlice(TupleBatch):
             return self.reader.between(start, end, self.places.data.as_ints, only)
         return self.reader.between(self.start + start, self.start + end, NULL, only)
 
-    cdef ColumnSlice columns(self, tuple names):
-        """The same rows, by columns; ``names``: of the fields. Raises what Arrow raises for a value that cannot be
+    cdef ColumnSlice columns(self, tuple names, Py_ssize_t start, Py_ssize_t count):
+        """``count`` rows by columns; ``names``: of the fields. Raises what Arrow raises for a value that cannot be
         read."""
         cdef ColumnSlice made
         cdef Py_ssize_t i
+        cdef Py_ssize_t first = 0 if self.shared else start
+        cdef Py_ssize_t rows = self.count if self.shared else count
         cdef tuple columns = self.kept_columns
         if columns is None and self.places is not None:
-            columns = self.reader.by_column(0, self.count, self.places.data.as_ints)
+            columns = self.reader.by_column(first, first + rows, self.places.data.as_ints)
         elif columns is None:
-            columns = self.reader.by_column(self.start, self.start + self.count)
+            columns = self.reader.by_column(self.start + first, self.start + first + rows)
         if self.shared:
             self.kept_columns = columns
-        made = columns_slice(names, columns, self.count)
-        made.weight = self.weight
+        made = columns_slice(names, columns, count)
+        made.start = start - first
         if self.of_spout:
-            made.offsets = array.clone(LONG_LONGS, self.count, False)
-            for i in range(self.count):
-                made.offsets.data.as_longlongs[i] = offset_of_place(self.place(i))
+            made.offsets = array.clone(LONG_LONGS, rows, False)
+            for i in range(rows):
+                made.offsets.data.as_longlongs[i] = offset_of_place(self.place(first + i))
         return made
 
     def shown(self, Py_ssize_t i):

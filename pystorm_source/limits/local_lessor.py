@@ -33,12 +33,13 @@ class LocalLessor:
     def want(self, permits: Permits) -> None:
         """As ``Lessor``."""
         with self._lock:
-            wanted = permits.wanted()
-            if wanted:
-                state = self._states[permits.limit.name]
+            state = self._states[permits.limit.name]
+            while wanted := permits.wanted():
                 lease = state.ask(permits, wanted, self._clock.monotonic(), float("inf"))
                 if lease.slots.number:
                     permits.granted(lease.slots, lease.probe)
+                if lease.probe or not lease.slots.number:
+                    return
 
     def ended(self, permits: Permits, good: bool | None, probe: bool, error: str) -> None:
         """As ``Lessor``."""

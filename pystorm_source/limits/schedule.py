@@ -30,9 +30,9 @@ LEAD_SECONDS = 0.002
 not called for a while is called late. Shorter: the first permits of a lease are lost."""
 
 COLD_SECONDS = 1.0
-"""Seconds from the first permit on in which permits are further apart: processes that have just begun to call are slow,
-and what they send late arrives together with what comes in time. Longer: permits are lost after each start. Shorter:
-the service sees calls too many."""
+"""Seconds from the first permit on in which permits are further apart, unless a Redis gives them: processes that have
+just begun to call are slow, and what they send late arrives together with what comes in time. Longer: permits are lost
+after each start. Shorter: the service sees calls too many."""
 
 COLD_SHARE, MOST_COLD = 0.1, 0.01
 """By how much, as a share of what they are apart and in seconds at most. More: as above. Less: calls that are late by a
@@ -78,6 +78,7 @@ class PermitSchedule:
         apart = self.apart
         if first < self._cold_until:
             apart += min(COLD_SHARE * apart, MOST_COLD)
+            horizon = min(horizon, self._cold_until - now)  # what comes later is not so far apart
         free = 1 + (now + horizon - first) / apart if first <= now + horizon else 0
         count = max(0, int(min(wanted, free)))
         if count:

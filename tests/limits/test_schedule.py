@@ -90,3 +90,12 @@ def test_in_the_first_second_permits_are_further_apart():
         now += 0.1
     assert 86 <= sum(1 for time in times if time < 6.0) <= 89
     assert 95 <= sum(1 for time in times if 6.5 <= time < 7.5) <= 97
+
+
+def test_of_all_permits_at_once_those_of_the_first_second_alone_are_further_apart():
+    schedule = PermitSchedule(RateLimit("api", 10, 1.0), 0.0)
+    first = schedule.take(1000, 0.0, float("inf"))
+    rest = schedule.take(1000, 0.0, float("inf"))
+    assert 8 <= first.number <= 11
+    assert first.at(first.number - 1) < 1.0 < rest.first < 1.2
+    assert (rest.number, rest.apart) == (1000, schedule.apart)

@@ -218,8 +218,10 @@ class RateEstimator:
         offsets, seconds = self.offsets.copy(), self.seconds.copy()
         offsets[rows], seconds[rows] = task_offsets, task_seconds
         failed, before = seen.failing[rows], self.failing[rows]
-        in_vain = (failed > FAILING) & (before > 0) & (failed >= FEWER * before)
-        usual = np.where(in_vain, failed, np.where(failed > FAILING, self.usual[rows], self.usual[rows] / BACK_OFF))
+        read_less = (task_offsets < FEWER * self.offsets[rows]) | (share[rows] <= 1 / MOST_BACK_OFF)
+        in_vain = (failed > FAILING) & (before > 0) & (failed >= FEWER * before) & (failed <= OUTAGE) & read_less
+        known = self.usual[rows]
+        usual = np.where(in_vain, failed, np.where(failed > known / BACK_OFF, known, known / BACK_OFF))
         backs_off = (failed > np.maximum(FAILING, UNUSUAL * usual)) | (failed > OUTAGE)
         recovered = np.where(in_vain, 1.0, np.minimum(share[rows] + RECOVERY, 1.0))
         share[rows] = np.where(backs_off, np.maximum(share[rows] / BACK_OFF, 1 / MOST_BACK_OFF), recovered)

@@ -203,6 +203,33 @@ def test_most_failing_is_never_usual():
     for _ in range(5):
         state = after(state, played([1000], [1.0], failed=900))
     assert state.rates.share.tolist() == [1 / 8]
+    assert state.rates.usual.tolist() == [0.0]
+
+
+def overloaded(batches, flaky, capacity):
+    """Share of failed tuples of a service that fails ``flaky`` of them, and what is beyond its capacity, by the number
+    of the micro-batch."""
+    state, failed, sizes = known([1000.0]), 0, 0
+    for number in range(batches):
+        size = int(given_to(state, ENDLESS).offsets[0])
+        lost = int(flaky(number) * size) + max(0, size - capacity(number))
+        failed, sizes = failed + min(lost, size), sizes + size
+        state = after(state, played([size], [size / 1000], failed=min(lost, size)))
+    return failed / sizes
+
+
+@pytest.mark.parametrize("usual", [0.3, 0.9])
+def test_after_an_outage_an_overload_is_noticed(usual):
+    """What failed for a while is not usual for good."""
+
+    def flaky(number):
+        return usual if number < 5 else 0.05
+
+    assert overloaded(100, flaky, lambda number: 10**9 if number < 15 else 600) < 0.15
+
+
+def test_an_overload_of_many_times_the_capacity_is_no_usual_failure():
+    assert overloaded(100, lambda number: 0.0, lambda number: 150) < 0.3
 
 
 @dataclass(frozen=True)
