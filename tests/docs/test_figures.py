@@ -135,6 +135,16 @@ FIGURES: dict[str, dict[str, list[Cell]]] = {
         ID_NULL: peer("topologies", "id-null"),
         WORDS: peer("topologies", "word-count"),
     },
+    "both cores": {
+        f"{name}{interpreter}": peer(bench, f"{case}-machine")
+        for bench, interpreter in (("two_processes", ""), ("two_processes_profiled", ", Debian's Python"))
+        for name, case in (
+            (ID_NULL, "id-null"),
+            (WORDS, "word-count"),
+            (f"{WORDS} by column calls", "word-count-columns"),
+            (f"{WORDS} with acking", "word-count-acked"),
+        )
+    },
     "with acking, Storm with one acker": {
         NULL: peer("topologies", "null-acked"),
         ID_NULL: peer("topologies", "id-null-acked"),
