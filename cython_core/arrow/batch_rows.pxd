@@ -33,6 +33,7 @@ cdef class BatchRows:
     cdef readonly object batch
     cdef list readers
     cdef bint plain             # no value of it refers to others
+    cdef int check_rows(self, Py_ssize_t start, Py_ssize_t end) except -1
     cdef tuple shown(self, Py_ssize_t i)
     cdef int64_t weight(self) except -1
     cdef list between(self, Py_ssize_t start, Py_ssize_t end, const int *places=*, object only=*)

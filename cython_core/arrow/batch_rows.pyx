@@ -290,15 +290,18 @@ cdef class BatchRows:
 
     def rows(self, Py_ssize_t start, Py_ssize_t end):
         """Rows ``start`` to ``end``, as tuples. Raises IndexError for rows that the batch does not have."""
-        if not 0 <= start <= end <= self.batch.num_rows:
-            raise IndexError(f"a batch of {self.batch.num_rows} rows is asked for others; Given: {start}, {end}")
+        self.check_rows(start, end)
         return self.between(start, end)
 
     def columns(self, Py_ssize_t start, Py_ssize_t end):
         """The same rows: of each column a tuple of values. Raises as ``rows``."""
+        self.check_rows(start, end)
+        return self.by_column(start, end)
+
+    cdef int check_rows(self, Py_ssize_t start, Py_ssize_t end) except -1:
         if not 0 <= start <= end <= self.batch.num_rows:
             raise IndexError(f"a batch of {self.batch.num_rows} rows is asked for others; Given: {start}, {end}")
-        return self.by_column(start, end)
+        return 0
 
     cdef tuple shown(self, Py_ssize_t i):
         """(Row i, field, exception): of the first value that cannot be read, in whose place there is text; None and

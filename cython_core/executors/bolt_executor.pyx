@@ -477,7 +477,7 @@ cdef class BoltExecutor(Executor):
                 continue
             if name_values(<Tuple>item):
                 rows = (<TupleBatch>(<Tuple>item).payload).count
-                if not is_part and rows <= most - taken and as_columns(<Tuple>item):
+                if not is_part and isinstance((<Tuple>item).payload, ColumnSlice) and rows <= most - taken:
                     self.release_at(self.place, <TupleBatch>(<Tuple>item).payload)
                 elif not is_part:
                     if again > 0:  # order: the batch waits in its trees again, and its rows look at them anew
@@ -937,21 +937,3 @@ cdef BoltExecutor holder_of_what_spouts_await(tuple executors, unsigned long lon
         if bolt.pending.count == 0 and bolt.has_tick and bolt.emits_at_held_tick != emits:
             return bolt
     return None
-
-
-cdef bint as_columns(Tuple tup) except -1:
-    """Whether the rows that it carries are columns of Python values by now."""
-    cdef BatchSlice batch
-    cdef ColumnSlice rows
-    if isinstance(tup.payload, ColumnSlice):
-        return True
-    batch = <BatchSlice>tup.payload
-    try:
-        rows = batch.columns(tup.source.fields, 0, batch.count)
-    except Exception:
-        return False
-    rows.weight = batch.weight  # as the queue holds it
-    if rows.count == 1:  # what is made of it stems from that row
-        tup.offset = rows.offset_of(tup, rows.start)
-    tup.payload = rows
-    return True

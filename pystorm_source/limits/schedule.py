@@ -35,8 +35,8 @@ just begun to call are slow, and what they send late arrives together with what 
 after each start. Shorter: the service sees calls too many."""
 
 COLD_SHARE, MOST_COLD = 0.1, 0.01
-"""By how much, as a share of what they are apart and in seconds at most. More: as above. Less: calls that are late by a
-tenth of a second are too many."""
+"""By how much, as a share of what they are apart and in seconds at most. More: permits are lost after each start. Less:
+calls that come a tenth of a second late are too many for the service."""
 
 
 def valid_seconds(limit: RateLimit) -> float:

@@ -41,8 +41,8 @@ FAILING = 0.01
 """From this share of failed tuples on a partition gets less. Too large: a service that breaks down is asked for more.
 Too small: a single bad tuple halves a partition."""
 UNUSUAL = 1.5
-"""The same, if more than usual is always failing: so many times the usual share. Too large: it breaks down unseen. Too
-small: chance halves a partition."""
+"""A partition with a usual share of failures gets less from so many times that share on. Too large: a service breaks
+down unseen. Too small: chance halves a partition."""
 OUTAGE = 0.5
 """From this share on a partition gets less whatever is usual. Too large: all tuples of an outage fail. Too small: a
 service that fails often is hardly called."""
@@ -218,6 +218,7 @@ class RateEstimator:
         offsets, seconds = self.offsets.copy(), self.seconds.copy()
         offsets[rows], seconds[rows] = task_offsets, task_seconds
         failed, before = seen.failing[rows], self.failing[rows]
+        # At the floor as well, where nothing less can be read: else it would stay there.
         read_less = (task_offsets < FEWER * self.offsets[rows]) | (share[rows] <= 1 / MOST_BACK_OFF)
         in_vain = (failed > FAILING) & (before > 0) & (failed >= FEWER * before) & (failed <= OUTAGE) & read_less
         known = self.usual[rows]
