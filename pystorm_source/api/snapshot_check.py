@@ -1,6 +1,6 @@
 """The check of a spout's answer to ``snapshot``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pystorm_source.api.partitioned_spout import Snapshot
-from pystorm_source.errors import TopologyError
+from pystorm_source.errors import TopologyError, given
+
+_EXAMPLES = {"heads": '{"north": (0, 120)}', "state": '{"newest": 17}'}
 
 
 class CheckedSnapshot(NamedTuple):
@@ -24,13 +26,20 @@ def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
     """The answer of that spout's ``snapshot``. Raises TopologyError if it makes no sense."""
     if not isinstance(answer, Snapshot):
         raise TopologyError(
-            f"snapshot() of spout {component!r} must answer a Snapshot. Given: {answer!r}",
+            f"snapshot() of spout {component!r} must answer a Snapshot. Given: {given(answer)}",
             code="PYSTORM_INVALID_ANSWER",
         )
+    for part in ("heads", "state"):
+        if not isinstance(getattr(answer, part), Mapping):
+            raise TopologyError(
+                f"{part} of the Snapshot of spout {component!r} must be a mapping, such as {_EXAMPLES[part]}. "
+                f"Given: {given(getattr(answer, part))}",
+                code="PYSTORM_INVALID_ANSWER",
+            )
     for name, note in answer.state.items():
         if not isinstance(name, str) or isinstance(note, bool) or not isinstance(note, (int, str)):
             raise TopologyError(
-                f"the state of spout {component!r} must hold ints and strs by str. Given: {name!r}: {note!r}",
+                f"the state of spout {component!r} must hold ints and strs by str. Given: {given(name)}: {given(note)}",
                 code="PYSTORM_INVALID_ANSWER",
             )
     bounds = _bounds(answer.heads)
@@ -38,10 +47,47 @@ def checked_snapshot(component: str, answer: Any) -> CheckedSnapshot:
         odd = next(name for name, head in answer.heads.items() if _bounds({name: head}) is None)
         raise TopologyError(
             f"spout {component!r} must name partitions by str and give ints 0 <= earliest <= latest < 2**63 for each. "
-            f"Given: {odd!r}: {answer.heads[odd]!r}",
+            f"Given: {given(odd)}: {given(answer.heads[odd])}",
             code="PYSTORM_INVALID_ANSWER",
         )
-    return CheckedSnapshot(answer.heads, answer.state, frozenset(answer.retired), bounds)
+    _check_text(component, answer.heads)
+    return CheckedSnapshot(answer.heads, answer.state, _retired(component, answer), bounds)
+
+
+def _check_text(component: str, names: Collection[str]) -> None:
+    """Names become columns, reports and files: in UTF-8, which has no lone surrogates."""
+    if is_text("".join(names)):
+        return
+    odd = next(name for name in names if not is_text(name))
+    raise TopologyError(
+        f"spout {component!r} names a partition by text that UTF-8 cannot hold, as Python has the name of a file whose "
+        "bytes are no UTF-8: quote such bytes, as urllib.parse.quote(os.fsencode(name)) does, and undo it in open(). "
+        f"Given: {given(odd)}",
+        code="PYSTORM_INVALID_ANSWER",
+    )
+
+
+def is_text(name: str) -> bool:
+    """Whether UTF-8 can hold it: it has no lone surrogate."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _retired(component: str, answer: Snapshot) -> frozenset[str]:
+    try:
+        retired = frozenset(answer.retired)
+    except TypeError:
+        retired = None
+    if retired is None or isinstance(answer.retired, str) or not _are_all(str, retired):
+        raise TopologyError(
+            f"retired of the Snapshot of spout {component!r} must be a set of names of partitions. "
+            f"Given: {given(answer.retired)}",
+            code="PYSTORM_INVALID_ANSWER",
+        )
+    return retired
 
 
 def _bounds(heads: Mapping[str, tuple[int, int]]) -> npt.NDArray[np.int64] | None:

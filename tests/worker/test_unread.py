@@ -175,6 +175,39 @@ def test_nonsense_is_refused(heads):
         unread_of(world=World).look()
 
 
+@pytest.mark.parametrize("name", ["\udcff", "a\ud800b", "x" * 10_000 + "\udfff"])
+def test_a_name_that_utf8_cannot_hold_is_refused_with_a_way_to_name_it(name):
+    World.heads = {"a": (0, 1), name: (0, 1)}
+    with pytest.raises(TopologyError, match=r"spout 'world' .* UTF-8 cannot hold.* quote such bytes") as found:
+        unread_of(world=World).look()
+    assert len(str(found.value).encode()) < 1000
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "x" * 10_000, "two\nlines", '{"a": 1}', "\U0001f4a7 \u2028", "task"])
+def test_a_name_may_be_any_text(name):
+    World.heads = {name: (0, 3)}
+    unread = unread_of(world=World)
+    unread.look()
+    assert unread.next_ranges() == [Range("world", name, 0, 3)]
+
+
+@pytest.mark.parametrize("heads", [[("a", (0, 1))], None, "a"])
+def test_heads_that_are_no_mapping_are_refused(heads):
+    class Odd(World):
+        def snapshot(self, known, state):
+            return Snapshot(heads, {})
+
+    with pytest.raises(TopologyError, match="heads of the Snapshot of spout 'world' must be a mapping"):
+        unread_of(world=Odd).look()
+
+
+@pytest.mark.parametrize("retired", ["ab", [["a"]], {1}, 7, None])
+def test_retired_partitions_that_are_no_names_are_refused(retired):
+    World.retired = retired
+    with pytest.raises(TopologyError, match="retired of the Snapshot of spout 'world' must be a set of names"):
+        unread_of(world=World).look()
+
+
 def test_what_a_spout_raises_names_it():
     class Down(World):
         def snapshot(self, known, state):

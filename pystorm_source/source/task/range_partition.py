@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from pyspark.sql.datasource import InputPartition
 
-from pystorm_source.errors import UsageError
+from pystorm_source.api.snapshot_check import is_text
+from pystorm_source.errors import CheckpointError, UsageError, given
 from pystorm_source.source.offsets.offsets import Ranges
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.version import __version__
@@ -128,7 +129,19 @@ def _unpickled(component: str, partition: str, start: int, end: int, planned: by
 def _digest(ranges: Ranges) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for names in (ranges.components, ranges.partitions):
-        digest.update("\0".join(names).encode())
+        digest.update(_utf8("\0".join(names), ranges))
     for offsets in (ranges.starts, ranges.ends):
         digest.update(np.array(offsets, "<i8").tobytes())
     return digest.hexdigest()
+
+
+def _utf8(text: str, ranges: Ranges) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        odd = next(each.key for each in ranges if not is_text(each.key.partition))
+        raise CheckpointError(
+            f"the checkpoint has a partition of spout {odd.component!r} whose name UTF-8 cannot hold: name partitions "
+            f"by text that it can, and give this query a checkpointLocation of its own. Given: {given(odd.partition)}",
+            code="PYSTORM_CHECKPOINT_DAMAGED",
+        ) from None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql.datasource import InputPartition
 
 from pystorm_source import Bolt, Grouping, Topology
-from pystorm_source.errors import TopologyError, TupleFailed, UsageError
+from pystorm_source.errors import CheckpointError, TopologyError, TupleFailed, UsageError
 from pystorm_source.plan import compile_plan
 from pystorm_source.source.driver.partitions import partitions_of
 from pystorm_source.source.driver.spouts import DriverSpouts
@@ -186,3 +186,9 @@ def test_what_a_spout_raises_says_where(plan, world):
     with pytest.raises(TupleFailed, match=words) as raised:
         DriverSpouts(plan).snapshot("numbers", {}, {})
     assert isinstance(raised.value.__cause__, ValueError)
+
+
+def test_a_partition_of_a_checkpoint_that_utf8_cannot_hold_is_refused_by_its_name(plan):
+    ranges = [Range(Key("numbers", "a"), 0, 4), Range(Key("numbers", "b\udcff"), 0, 4)]
+    with pytest.raises(CheckpointError, match=r"spout 'numbers' whose name UTF-8 cannot hold.*Given: 'b\\udcff'"):
+        planned(plan, ranges)
