@@ -27,7 +27,10 @@ _ROOM_FOR_CODE = 60  # in front of the message
 
 
 def cut(text: str, most: int = LONGEST_MESSAGE) -> str:
-    """The text; of a longer one its begin and its end, with the number of characters between them."""
+    """The text; of a longer one its begin and its end, with the number of characters between them. Lone surrogates, as
+    in the name of a file that is no UTF-8, become ``\\udcff``: columns, reports and Spark take UTF-8 only."""
+    if not text.isascii():
+        text = text.encode(errors="backslashreplace").decode()
     if len(text) <= most:
         return text
     kept = most - _ROOM_FOR_WORDS

@@ -27,6 +27,11 @@ ROOT = Path(__file__).resolve().parents[1]
 MEGABYTES = 5_000_000
 
 
+@pytest.mark.parametrize("shown", [cut, lambda text: said(ValueError(text)), OptionError])
+def test_a_lone_surrogate_in_a_message_is_shown_as_text_that_utf8_holds(shown):
+    assert "bad \\udcff name, ä".encode() in str(shown("bad \udcff name, ä")).encode()
+
+
 class Mute(Exception):
     def __str__(self):
         raise RuntimeError("will not print")

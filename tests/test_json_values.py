@@ -2,9 +2,10 @@
 
 import json
 
+import msgspec
 import pytest
 
-from pystorm_source.json_values import TOO_DEEP, json_copy, json_of
+from pystorm_source.json_values import TOO_DEEP, JsonDecoder, json_copy, json_of, utf8_json
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[1", "", "x"])
@@ -29,3 +30,32 @@ def test_values_that_json_cannot_hold():
         json_copy(deep)
     with pytest.raises(TypeError):
         json_copy({"a": object()})
+
+
+class Line(msgspec.Struct, omit_defaults=True, rename="camel", tag_field="kind", tag="line"):
+    text: str
+    by_name: dict[str, tuple[str, ...]] = {}
+
+
+def test_lone_surrogates_become_a_character_of_utf8_and_nothing_else_changes():
+    assert utf8_json(Line("Sträßchen")) == '{"kind":"line","text":"Sträßchen"}'.encode()
+    odd = utf8_json(Line("a\udcff", {"\ud800b": ("ä", "\udfff")}))
+    assert odd == '{"kind":"line","text":"a\ufffd","byName":{"\ufffdb":["ä","\ufffd"]}}'.encode()
+    assert JsonDecoder(Line).decode(odd).by_name == {"\ufffdb": ("ä", "\ufffd")}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b'{"kind":"line","text":"\xff"}',
+        b'{"kind":"line","text":"","odd":' + b"[" * 200_000 + b"]" * 200_000 + b"}",
+        b'{"kind":"line","text":"\\ud800"}',
+        b'{"kind":"line","text":NaN}',
+        b'{"kind":"line"}',
+    ],
+    ids=["nothing", "not UTF-8", "deep", "lone surrogate", "NaN", "no text"],
+)
+def test_bytes_from_outside_that_cannot_be_read_are_a_value_error(data):
+    with pytest.raises(msgspec.DecodeError):
+        JsonDecoder(Line).decode(data)

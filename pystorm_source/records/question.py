@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pystorm_source.clock import Clock, SystemClock
-from pystorm_source.records.standstill import Asked, RangeState, RunState, decoded
+from pystorm_source.records.standstill import NOTHING, Asked, RangeState, RunState, decoded
 
 WAIT_SECONDS = 2.0
 """For all answers. Longer: a person waits for a process that cannot answer. Shorter: on a busy cluster some are
@@ -69,9 +69,11 @@ def _read(asked: socket.socket, answer: bytearray) -> bool:
 
 
 def _run_of(answer: bytearray) -> RunState | None:
-    lines = [decoded(line) for line in bytes(answer).splitlines()]
-    asked = next((line for line in lines if isinstance(line, Asked)), None)
-    if asked is None:
+    head, *lines = bytes(answer).split(b"\n")[:-1] or [b""]  # behind the last end of a line: one that was cut off
+    asked = decoded(head)
+    if not isinstance(asked, Asked):
         return None
-    ranges = tuple(line for line in lines if isinstance(line, RangeState))
-    return RunState(asked=asked, ranges=ranges, missing=max(0, asked.asked + 1 - len(lines)))
+    found = [decoded(line) for line in lines if line != NOTHING]
+    ranges = tuple(each for each in found if isinstance(each, RangeState))
+    missing = max(0, asked.asked - len(lines))
+    return RunState(asked=asked, ranges=ranges, missing=missing, unreadable=len(found) - len(ranges))

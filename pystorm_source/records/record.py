@@ -17,6 +17,7 @@ import msgspec
 from msgspec import field
 
 from pystorm_source.errors import ComponentNotFoundError, given, nearest
+from pystorm_source.json_values import JsonDecoder, utf8_json
 
 
 class _Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False):
@@ -261,7 +262,7 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
 
     def to_json(self) -> str:
         """One line of JSON; ``from_json`` reads it."""
-        return _encoder.encode(self).decode()
+        return utf8_json(self).decode()
 
     @classmethod
     def from_json(cls, line: str | bytes) -> "PystormProgress":
@@ -273,8 +274,7 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
         return _decoder.decode(line)
 
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(PystormProgress)
+_decoder: JsonDecoder[PystormProgress] = JsonDecoder(PystormProgress)
 
 
 def topology_of(section: Any) -> TopologyProgress | None:

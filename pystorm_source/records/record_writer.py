@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-import msgspec
-
+from pystorm_source.json_values import utf8_json
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.records.record_file import Begin, End, batch_of, parsed
 
@@ -91,7 +90,7 @@ def _newest(lines: Iterable[bytes], most_bytes: int) -> list[bytes]:
 
 
 def _line(mark: Begin | End) -> bytes:
-    return msgspec.json.encode(mark) + b"\n"
+    return utf8_json(mark) + b"\n"
 
 
 def _safe(name: str) -> str:

@@ -7,6 +7,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from pystorm_source.json_values import JsonDecoder, utf8_json
+
+NOTHING = b"{}"
+"""The line of a process that reads no range."""
 MOST_RANGES = 20
 """Ranges that a text shows. More: it is not read."""
 
@@ -67,19 +71,18 @@ class RangeState(_Line, frozen=True, kw_only=True, tag_field="kind", tag="range"
         return max((task for task in self.tasks if task.in_call), key=lambda task: task.seconds, default=None)
 
 
-_encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[Asked | RangeState] = msgspec.json.Decoder(Asked | RangeState)
+_decoder: JsonDecoder[Asked | RangeState] = JsonDecoder(Asked | RangeState)
 
 
 def encoded(line: Asked | RangeState, most: int | None = None) -> bytes:
     """One line of JSON without its end. A range of more than ``most`` bytes goes without what matters least: tasks in
     no call, then frames, at last all tasks."""
-    body = _encoder.encode(line)
+    body = utf8_json(line)
     for shorter in _SHORTER:
         if most is None or len(body) <= most or isinstance(line, Asked):
             break
         line = msgspec.structs.replace(line, tasks=tuple(shorter(line.tasks)))
-        body = _encoder.encode(line)
+        body = utf8_json(line)
     return body
 
 
@@ -103,11 +106,13 @@ def decoded(line: bytes) -> Asked | RangeState | None:
 
 
 class RunState(_Line, frozen=True, kw_only=True):
-    """What a run does. ``missing``: processes that were asked and have not answered in time."""
+    """What a run does. ``missing``: processes that were asked and have not answered in time; ``unreadable``: answers
+    that are none of ours."""
 
     asked: Asked
     ranges: tuple[RangeState, ...] = ()
     missing: int = 0
+    unreadable: int = 0
 
     def __str__(self) -> str:
         """The text that ``pystorm-source stacks`` prints."""
@@ -131,7 +136,7 @@ def _of_run(run: RunState) -> Iterator[str]:
     if asked.driver:
         yield "  the driver is at:"
         yield from (f"    {frame}" for frame in asked.driver)
-    elif not run.ranges and not run.missing:
+    elif not run.ranges and not run.missing and not run.unreadable:
         yield f"  no range is read: the driver waits for Spark. Processes asked: {asked.asked}"
     longest = sorted(run.ranges, key=lambda each: each.seconds, reverse=True)
     for each in longest[:MOST_RANGES]:
@@ -142,6 +147,11 @@ def _of_run(run: RunState) -> Iterator[str]:
         yield (
             f"  {run.missing} of {asked.asked} processes have not answered: code in them may keep the interpreter's "
             "lock, or the network is slow"
+        )
+    if run.unreadable:
+        yield (
+            f"  {run.unreadable} of {asked.asked} processes have answered what cannot be read: see that they have the "
+            "same version of pystorm-source as the driver"
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pystorm_source.errors import ArgumentError, WorldError, given, said
+from pystorm_source.json_values import JsonDecoder
 from pystorm_source.packages import package
 from pystorm_source.redaction import without_credentials
 from pystorm_source.states.store import Entry, Store
@@ -15,8 +16,8 @@ from pystorm_source.states.store import Entry, Store
 CHUNK = 1_000
 """Keys of one command. Fewer: more round trips. More: Redis answers no other client meanwhile."""
 
-_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_TXID = msgspec.json.Decoder(int)
+_FIELDS: JsonDecoder[dict[str, msgspec.Raw]] = JsonDecoder(dict[str, msgspec.Raw])
+_TXID: JsonDecoder[int] = JsonDecoder(int)
 
 
 class RedisStore(Store):

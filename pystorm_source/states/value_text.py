@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, given, said
+from pystorm_source.json_values import JsonDecoder
 
 NULL = "null"
 
@@ -17,7 +18,7 @@ class ValueText:
 
     def __init__(self, kind: Any = None):
         self.kind = kind
-        self._decoder = msgspec.json.Decoder() if kind is None else msgspec.json.Decoder(kind)
+        self._decoder: JsonDecoder[Any] = JsonDecoder(Any if kind is None else kind)
 
     def encode_all(self, values: Sequence[Any]) -> list[str]:
         """The texts of many values. Raises ArgumentTypeError as ``encode`` does."""

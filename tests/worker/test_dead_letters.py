@@ -94,6 +94,19 @@ def test_what_fails_comes_again_and_leaves_one_row(bolt):
     made.stop()
 
 
+def test_a_reason_that_utf8_cannot_hold_is_a_dead_letter_like_any_other():
+    class Odd(failing(n4=9)):
+        exit_on_exception = False
+
+        def unwell(self, tup):
+            raise ValueError("the file b\udcff.log is not there")
+
+    made = worker(Odd, {RETRIES: 0}, read="s")
+    (letter,) = rows(made.run("s", "p", 0, 10))
+    assert letter[1] == "ValueError: the file b\\udcff.log is not there"
+    made.stop()
+
+
 @pytest.mark.parametrize(("retries", "times", "dead"), [(0, 1, True), (1, 1, False), (1, 2, True), (5, 5, False)])
 def test_as_often_as_the_option_says(retries, times, dead):
     made = worker(failing(n4=times), {RETRIES: retries, POLICY: "drop"})

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from pystorm_source.json_values import well_formed
 from pystorm_source.observe.page.view import View
 
 FOLDER = Path(__file__).parent
@@ -63,7 +64,7 @@ def document(view: View, *, poll: str = "", key: str = "") -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{escape(policy(bool(poll)))}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n',
-            f"<title>{escape(view.title or 'pystorm source')}</title>\n<style>{parts.style}</style>\n</head>\n",
+            f"<title>{_title(view)}</title>\n<style>{parts.style}</style>\n</head>\n",
             f"<body {attributes}>\n{parts.body}",
             f'<script type="application/json" id="view">{view.to_json().decode()}</script>\n',
             *(f"<script>{script}</script>\n" for script in parts.scripts),
@@ -72,12 +73,16 @@ def document(view: View, *, poll: str = "", key: str = "") -> str:
     )
 
 
+def _title(view: View) -> str:
+    return escape(well_formed(view.title) or "pystorm source")
+
+
 def framed(view: View, key: str, height: int) -> str:
     """The page as a notebook's output: a frame that holds all of it, so that neither's style or script meets the
     other's."""
     source = escape(document(view, key=key))
     return (
-        f'<iframe title="{escape(view.title or "pystorm source")}" srcdoc="{source}" '
+        f'<iframe title="{_title(view)}" srcdoc="{source}" '
         f'sandbox="allow-scripts allow-same-origin" '
         f'width="100%" height="{height}" frameborder="0"></iframe>'
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from pystorm_source.json_values import utf8_json
 from pystorm_source.records.record import ErrorRecord, PystormProgress
 
 MOST_POINTS = 300
@@ -86,13 +87,12 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> bytes:
         """As JSON without a character that means something in HTML, so that a script element may hold it."""
-        text = _encoder.encode(self)
+        text = utf8_json(self)
         for character, escape in _ESCAPES:
             text = text.replace(character, escape)
         return text
 
 
-_encoder = msgspec.json.Encoder()
 # In JSON they occur in strings only.
 _ESCAPES = tuple((character.encode(), f"\\u{ord(character):04x}".encode()) for character in "<>&\u2028\u2029")
 

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from pystorm_source.json_values import JsonDecoder, utf8_json
+
 
 class Wish(msgspec.Struct, omit_defaults=True):
     """``limit``: its name. ``wanted``: permits. ``good``, ``bad``: calls that have ended since the last wish;
@@ -32,6 +34,6 @@ class Granted(msgspec.Struct, omit_defaults=True):
     openings: int = 0
 
 
-wish_decoder = msgspec.json.Decoder(Wish)
-granted_decoder = msgspec.json.Decoder(Granted)
-encode = msgspec.json.Encoder().encode
+wish_decoder: JsonDecoder[Wish] = JsonDecoder(Wish)
+granted_decoder: JsonDecoder[Granted] = JsonDecoder(Granted)
+encode = utf8_json

@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Generic, TypeVar
 
 from pystorm_source.records.record_folder import make_private, private_folder, question_path
-from pystorm_source.records.standstill import Asked, encoded
+from pystorm_source.records.standstill import NOTHING, Asked, encoded
 from pystorm_source.user_frames import frames_shown
 
 logger = logging.getLogger("pystorm.source")
@@ -35,7 +35,6 @@ _MOST_QUESTIONS = 4
 _BACKLOG = 16
 # Of all answers to a question. Too large: memory of the driver. Too small: of a large cluster some are left out.
 _MOST_BYTES = 8 * 1024 * 1024
-_NOTHING = b"{}"
 _PLANNER = "pystorm_source.source.driver.stream_reader"
 
 Task = TypeVar("Task")
@@ -104,7 +103,7 @@ class Questions(Generic[Task]):
         """An answer has come; empty: nothing is read there, or the connection is gone."""
         for question in [each for each in self._open if task in each.waits_for]:
             question.waits_for.remove(task)
-            self._put(question, answer or _NOTHING)
+            self._put(question, answer or NOTHING)
 
     def close(self) -> None:
         while self._open:

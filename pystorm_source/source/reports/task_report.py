@@ -11,6 +11,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from pystorm_source.errors import given
+from pystorm_source.json_values import JsonDecoder, utf8_json
 from pystorm_source.source.reports.protocol import MOST_BODY
 from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.worker.component_columns import SLOTS, ComponentColumns, Reason
@@ -134,19 +135,18 @@ class TaskReport(RangeReport, frozen=True, kw_only=True):
         return self if self.components is None else replace(self, components=None)
 
 
-_decoder = msgspec.json.Decoder(RangeReport)
-_encoder = msgspec.json.Encoder()
+_decoder: JsonDecoder[RangeReport] = JsonDecoder(RangeReport)
 
 
 def encode(report: RangeReport, most: int = MOST_BODY) -> bytes:
     """JSON, as ``decode`` takes it. A report of more than ``most`` bytes goes without what matters least: first the
     spread of latencies, then metrics, frames of errors, all errors, latencies and stalls, at last all components."""
-    body = _encoder.encode(report)
+    body = utf8_json(report)
     for shorter in _SHORTER:
         if len(body) <= most or report.components is None:
             break
         report = replace(report, components=shorter(report.components))
-        body = _encoder.encode(report)
+        body = utf8_json(report)
     return body
 
 

@@ -183,7 +183,7 @@ class KafkaOptions(DecodingOptions, frozen=True, kw_only=True):
             return {}
         try:
             return msgspec.json.decode(self.assign, type=dict[str, list[Annotated[int, Meta(ge=0)]]])
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise OptionError(
                 f'option "assign" is JSON such as {{"orders": [0, 1]}}: {error}. Given: {self.assign!r}',
                 code="PYSTORM_INVALID_OPTION",

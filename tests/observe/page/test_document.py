@@ -22,6 +22,12 @@ ROOT = Path(__file__).resolve().parents[3]
 VENDORED = ROOT / "pystorm_source/observe/page/vendor"
 
 
+def test_the_name_of_a_file_that_is_no_utf8_can_be_shown():
+    view = View(title="Orders\udcff", runs={"1": "Orders\udcff"})
+    assert "<title>Orders\ufffd</title>" in document(view).encode().decode()
+    assert 'title="Orders\ufffd"' in framed(view, "1", 100).encode().decode()
+
+
 class Parsed(HTMLParser):
     """The elements of a document, and what its scripts and styles hold."""
 

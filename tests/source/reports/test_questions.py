@@ -114,6 +114,31 @@ def test_a_process_that_does_not_answer_is_counted(server, path):
         assert "1 of 1 processes have not answered" in str(run)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b'{"kind":"range","place":"\xff"}',
+        b'{"kind":"range","place":"a","odd":' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+        b'{"kind":"range","place":"\\ud800"}',
+        b"x",
+    ],
+    ids=["not UTF-8", "deep", "lone surrogate", "no JSON"],
+)
+def test_an_answer_that_cannot_be_read_is_counted(server, path, answer):
+    sender = connected(server)
+    with sender.reading(lambda: answer):
+        (run,) = ask([path], LONG)
+    assert (run.asked.asked, run.ranges, run.missing, run.unreadable) == (1, (), 0, 1)
+    assert "1 of 1 processes have answered what cannot be read" in str(run)
+
+
+def test_a_name_that_utf8_does_not_have_is_answered_all_the_same(server, path):
+    sender = connected(server)
+    with sender.reading(lambda: encoded(RangeState(place="a\udcff", tasks=(BUSY,)))):
+        (run,) = ask([path], LONG)
+    assert (run.ranges[0].place, run.ranges[0].tasks) == ("a\ufffd", (BUSY,))
+
+
 class Pretender:
     """Listens as a runner would, and knows what one has sent to another connection."""
 
