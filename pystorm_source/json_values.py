@@ -62,7 +62,7 @@ class JsonDecoder(Generic[T]):
     def decode(self, data: bytes | str) -> T:
         """Raises msgspec.DecodeError."""
         try:
-            return self._decode(data)  # type: ignore[no-any-return]
+            return self._decode(data)
         except msgspec.DecodeError:
             raise
         except ValueError as error:

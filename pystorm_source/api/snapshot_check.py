@@ -77,14 +77,15 @@ def is_text(name: str) -> bool:
 
 
 def _retired(component: str, answer: Snapshot) -> frozenset[str]:
+    given_names: Any = answer.retired
     try:
-        retired = frozenset(answer.retired)
+        retired = frozenset(given_names)
     except TypeError:
         retired = None
-    if retired is None or isinstance(answer.retired, str) or not _are_all(str, retired):
+    if retired is None or isinstance(given_names, str) or not _are_all(str, retired):
         raise TopologyError(
             f"retired of the Snapshot of spout {component!r} must be a set of names of partitions. "
-            f"Given: {given(answer.retired)}",
+            f"Given: {given(given_names)}",
             code="PYSTORM_INVALID_ANSWER",
         )
     return retired

@@ -55,17 +55,24 @@ def counts_of(
         >>> counts_of(Doubles, seen.get).component("double").batch.executed
         10
     """
-    if REPORTS not in seen:
-        raise ArgumentTypeError(
-            "counts_of() takes what apply(df, Topology, counts='name') has observed: "
-            "query.lastProgress.observedMetrics['name'].asDict(), or Observation.get. "
-            f"Given: {given(seen)}",
-            code="PYSTORM_WRONG_TYPE",
-        )
+    if REPORTS not in seen or not isinstance(seen[REPORTS], (list, tuple)):
+        raise _not_observed(seen)
     asked = option_texts(keywords, options or {})
     _, operator, _ = operator_of(StructType(), topology, asked, any_columns=True)
     counts = QueryCounts(operator.plan, operator.output, "")
     counts.begin(OPERATOR, len(seen[REPORTS]))
     for text in seen[REPORTS]:
-        counts.add(decode(text.encode(), 0.0))
+        try:
+            counts.add(decode(text.encode(), 0.0))
+        except (AttributeError, ValueError):  # no text, no report, or one of another topology
+            raise _not_observed(text) from None
     return counts.topology() or TopologyProgress(name=operator.plan.name)
+
+
+def _not_observed(seen: object) -> ArgumentTypeError:
+    return ArgumentTypeError(
+        "counts_of() takes the class that apply(df, Topology, counts='name') had, and what that has observed: "
+        "query.lastProgress.observedMetrics['name'].asDict(), or Observation.get. "
+        f"Given: {given(seen)}",
+        code="PYSTORM_WRONG_TYPE",
+    )

@@ -38,7 +38,7 @@ def ask(paths: Iterable[Path], seconds: float = WAIT_SECONDS, clock: Clock | Non
         finally:
             for each in answers:
                 each.close()
-    return tuple(run for run in map(_run_of, answers.values()) if run is not None)
+    return tuple(run for run in map(run_of, answers.values()) if run is not None)
 
 
 def _asked(path: Path) -> socket.socket | None:
@@ -68,7 +68,8 @@ def _read(asked: socket.socket, answer: bytearray) -> bool:
     return True
 
 
-def _run_of(answer: bytearray) -> RunState | None:
+def run_of(answer: bytearray) -> RunState | None:
+    """What the bytes of an answer say; None if they do not begin as a runner begins."""
     head, *lines = bytes(answer).split(b"\n")[:-1] or [b""]  # behind the last end of a line: one that was cut off
     asked = decoded(head)
     if not isinstance(asked, Asked):

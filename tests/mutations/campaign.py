@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutations.journals import Journals
+from tests.mutations.messages import mutated_granted, mutated_observed, mutated_state, mutated_wish
 from tests.mutations.offsets import mutated_offset
-from tests.mutations.options import Requests, mutated_option
+from tests.mutations.options import Requests, mutated_config, mutated_option, mutated_position
 from tests.mutations.records import Records
+from tests.mutations.records_of_runs import RunFiles, mutated_answer
 from tests.mutations.reports import mutated_frame, mutated_report
 
 SECONDS = 20
@@ -37,12 +39,21 @@ def kinds(folder: Path) -> dict[str, tuple[int, Kind]]:
     """Kind → its share of a campaign, and what looks at one mutant. Files lie in ``folder``."""
     journals, records = Journals(folder), Records()
     return {
-        "offset": (40, mutated_offset),
-        "option": (20, mutated_option),
+        "offset": (22, mutated_offset),
+        "option": (14, mutated_option),
+        "config": (4, mutated_config),
+        "position": (4, mutated_position),
         "request": (1, Requests(folder).mutated),
         "journal": (4, journals.mutated),
-        "report": (12, mutated_report),
-        "frame": (12, mutated_frame),
+        "report": (10, mutated_report),
+        "observed": (1, mutated_observed),
+        "frame": (10, mutated_frame),
+        "run": (2, RunFiles(folder).mutated),
+        "answer": (4, mutated_answer),
+        "wish": (4, mutated_wish),
+        "granted": (4, mutated_granted),
+        "state": (4, mutated_state),
+        "letter": (1, records.letters),
         "json": (4, records.json),
         "avro": (1, records.avro),
         "lines": (3, records.lines),

@@ -4,12 +4,13 @@ import copy
 import json
 import random
 import re
+from collections.abc import Callable
 from typing import Any
 
 from pystorm_source.errors import CheckpointError
 from pystorm_source.source.offsets.offsets import parse, ranges, sealed
+from tests.mutations.json_faults import spoiled
 from tests.mutations.outcomes import refused
-from tests.spouts.mutations import mutated
 
 SPOUTS = ("lines", "numbers", "tokens")
 ODD: list[Any] = [
@@ -44,7 +45,7 @@ def mutated_offset(rng: random.Random) -> str:
     parsed = accepted(mutant)
     assert parsed is None or parsed == MEANINGS[which], mutant
     if isinstance(mutant, dict) and not rng.randrange(4):
-        again = accepted(sealed(mutant))
+        again = accepted(mutant, sealed)
         if again is not None:
             assert parse(json.loads(json.dumps(again.to_json())), SPOUTS) == again
             _check_ranges(MEANINGS[which], again)
@@ -52,10 +53,10 @@ def mutated_offset(rng: random.Random) -> str:
     return "refused" if parsed is None else "same"
 
 
-def accepted(mutant: Any) -> Any:
-    """The parsed offset; None if it is refused as it should be."""
+def accepted(mutant: Any, first: Callable[[Any], Any] = lambda mutant: mutant) -> Any:
+    """The parsed offset; None if it is refused as it should be. ``first``: what is done to it before."""
     try:
-        return parse(mutant, SPOUTS)
+        return parse(first(mutant), SPOUTS)
     except CheckpointError as error:
         refused(error)
         return None
@@ -74,7 +75,7 @@ def mutant_of(offset: dict[str, Any], rng: random.Random) -> Any:
     kind = rng.randrange(5)
     text = json.dumps(offset)
     if kind == 0:
-        changed: str | bytes = mutated(text.encode(), rng)
+        changed: str | bytes = spoiled(text.encode(), rng)
     elif kind == 1:
         changed = _with_other_digits(text, rng)
     elif kind == 2:

@@ -7,12 +7,15 @@ from typing import Any
 
 import msgspec
 
+from pystorm_source import PartitionedSpout
 from pystorm_source.cli import option_pages
 from pystorm_source.errors import PystormError
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, SourceOptions, fields_of, parse
 from pystorm_source.options.duration import parse_duration
-from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.offsets.positions import EARLIEST, Positions
+from pystorm_source.source.request import ReadRequest, config_of
+from tests.mutations.json_faults import spoiled
 from tests.mutations.outcomes import refused
 from tests.spouts.mutations import mutated
 
@@ -31,6 +34,11 @@ ODD = [
         "\ud800",
     ],
 ]
+CONFIGS = [
+    b'{"topology.max.spout.retries": 5, "topology.dead.letter": "stream", "limits": {"api": [1, 2.5, null, true]}}',
+    '{"greeting": "Sträßchen", "deep": {"a": {"b": []}}}'.encode(),
+]
+POSITIONS = [b'{"numbers": {"a": 5, "b": -1}}', b'{"a": 5}', b"earliest", '{"numbers": {"Sträßchen": 0}}'.encode()]
 TABLES = [*option_pages.TABLES, *option_pages.of_spouts()]
 KEYS = [(table, key) for table in TABLES for key in fields_of(table)]
 OF_READERS = [(table, key) for table, key in KEYS if table in (SourceOptions, EngineOptions, JournalOptions)]
@@ -72,6 +80,28 @@ def mutated_option(rng: random.Random) -> str:
     if isinstance(read, (bool, int, float)):
         assert parse(table, {**needed, key: str(read)}) == found, f"{read!r} of {value!r}"
     return "same" if read == fields_of(table)[key].default else "other"
+
+
+def mutated_config(rng: random.Random) -> str:
+    """The option ``config``: refused, or an object that JSON holds, read twice alike."""
+    text = spoiled(rng.choice(CONFIGS), rng).decode(errors="surrogateescape")
+    try:
+        found = config_of(text)
+    except PystormError as error:
+        return refused(error)
+    assert repr(config_of(text)) == repr(found)
+    return "same" if text.encode(errors="surrogateescape") in CONFIGS else "other"
+
+
+def mutated_position(rng: random.Random) -> str:
+    """``startingOffsets``: refused, or ints of partitions that are named by text."""
+    text = spoiled(rng.choice(POSITIONS), rng).decode(errors="surrogateescape")
+    try:
+        found = Positions.parse("startingOffsets", text, EARLIEST, {"numbers": PartitionedSpout})
+    except PystormError as error:
+        return refused(error)
+    assert all(type(offset) is int and offset >= EARLIEST for offset in found.named.values())
+    return "same" if text.encode(errors="surrogateescape") in POSITIONS else "other"
 
 
 class Requests:

@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import random
+import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ from fastavro import parse_schema, schemaless_writer
 
 from pystorm_source.errors import SchemaError
 from pystorm_source.formats.csv import Csv
+from pystorm_source.formats.dead_letter_lines import DeadLetterLines
 from pystorm_source.formats.decoding import Decoding
 from pystorm_source.formats.lines import Faults, LineFormat, Lines, TextDecoder, Unreadable
 from pystorm_source.formats.ndjson import NdJson
@@ -23,6 +25,7 @@ from pystorm_source.formats.options import DecodingOptions
 from pystorm_source.options import parse
 from tests.formats.decoded import plain
 from tests.formats.schema_registry import schema_registry
+from tests.mutations.json_faults import spoiled
 from tests.mutations.outcomes import refused
 from tests.spouts.mutations import mutated
 
@@ -76,8 +79,16 @@ NDJSON = [
     b'{"ntz": "2024-02-29T12:00:00", "x": 0.5, "ok": true, "free": [1, {"a": null}]}\r\n',
     '{"item": "Sträßchen\\n", "more": {}, "id": 9223372036854775807, "price": 1.5}\n'.encode(),
 ]
+LETTERS = [
+    b'{"component":"b","reason":"Value: no","attempts":2,"partition":"a","offset":7,"values":"[1,\\"tea\\",0.5]"}\n',
+    '{"values":"[null,\\"Sträßchen\\",1e30]","reason":"Zeitüberschreitung","query":"q","batch":3}\n'.encode(),
+    b'{"values":"[9223372036854775807,null,null]"}\n',
+]
 LINES = [b"one\n", "zwölf\r\n".encode(), b"\n"]
 logger = logging.getLogger("pystorm.mutations")
+
+
+Mutator = Callable[[bytes, random.Random], bytes]
 
 
 class Records:
@@ -85,7 +96,7 @@ class Records:
 
     def json(self, rng: random.Random) -> str:
         records = [json.dumps(each).encode() for each in JSON]
-        return _decoded(self._json, records, rng)
+        return _decoded(self._json, records, rng, spoiled)
 
     def avro(self, rng: random.Random) -> str:
         return _decoded(self._avro, self._avro_records, rng)
@@ -100,7 +111,15 @@ class Records:
         return _lines(build, CSV, rng)
 
     def ndjson(self, rng: random.Random) -> str:
-        return _lines(lambda faults: NdJson(FIELDS, TYPES, faults), NDJSON, rng)
+        return _lines(lambda faults: NdJson(FIELDS, TYPES, faults), NDJSON, rng, spoiled)
+
+    def letters(self, rng: random.Random) -> str:
+        def build(faults: Faults) -> LineFormat:
+            about = ("reason", "attempts", "offset")
+            types = ("bigint", "string", "double", "string", "int", "bigint")
+            return DeadLetterLines(("id", "item", "x", *about), types, about, "", re.compile(""), faults)
+
+        return _lines(build, LETTERS, rng, spoiled)
 
     @cached_property
     def _json(self) -> Decoding:
@@ -133,7 +152,7 @@ def _decoding(options: dict[str, Any]) -> Decoding:
     return Decoding(parse(DecodingOptions, options), {"value": None}, logger)
 
 
-def _decoded(decoding: Decoding, records: list[bytes], rng: random.Random) -> str:
+def _decoded(decoding: Decoding, records: list[bytes], rng: random.Random, mutated: Mutator = mutated) -> str:
     before, original, behind = rng.choice(records), rng.choice(records), rng.choice(records)
     mutant = mutated(original, rng)
     data = {"value": [before, mutant, None, behind]}
@@ -154,7 +173,7 @@ def _decoded(decoding: Decoding, records: list[bytes], rng: random.Random) -> st
 Build = Callable[[Faults], LineFormat]
 
 
-def _lines(build: Build, lines: list[bytes], rng: random.Random) -> str:
+def _lines(build: Build, lines: list[bytes], rng: random.Random, mutated: Mutator = mutated) -> str:
     before, original, behind = rng.choice(lines), rng.choice(lines), rng.choice(lines)
     mutant = mutated(original, rng).removesuffix(b"\n") + b"\n"
     start = rng.choice([0, 1000])

@@ -44,7 +44,7 @@ def test_what_fails_is_counted_and_named():
     assert progress.component("hopeless").last_error is not None
 
 
-@pytest.mark.parametrize("seen", [{}, {"count": 3}])
+@pytest.mark.parametrize("seen", [{}, {"count": 3}, *({REPORTS: odd} for odd in (3, [3], ["{"], ["\udcff"]))])
 def test_another_observation_is_refused(seen):
     with pytest.raises(ArgumentTypeError, match=r"counts='name'.*Given"):
         counts_of(topologies.Doubles, seen)

@@ -32,6 +32,7 @@ import msgspec
 import numpy as np
 
 from pystorm_source.errors import CheckpointError
+from pystorm_source.errors import given as brief
 
 VERSION = 1
 MOST = 2**63
@@ -127,9 +128,16 @@ class Offsets:
 def sealed(sections: Mapping[str, Any]) -> dict[str, Any]:
     """The canonical offset of these sections, with the checksum that belongs to them; an old one is replaced.
 
-    For an offset that was edited by hand (docs/DEPLOY.md). ``parse`` checks the sections, not this function.
+    For an offset that was edited by hand (docs/DEPLOY.md). ``parse`` checks the sections, not this function. Raises
+    CheckpointError for what is nested too deeply to be one.
     """
-    return _with_checksum(_canonical({name: value for name, value in sections.items() if name != "crc"}))
+    try:
+        return _with_checksum(_canonical({name: value for name, value in sections.items() if name != "crc"}))
+    except RecursionError:
+        raise CheckpointError(
+            f"no offset is nested so deeply: take the sections of one (docs/DEPLOY.md). Given: {brief(sections)}",
+            code="PYSTORM_CHECKPOINT_DAMAGED",
+        ) from None
 
 
 def parse(given: Any, components: Iterable[str]) -> Offsets:
@@ -146,7 +154,7 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
         )
     if given["version"] != VERSION or isinstance(given["version"], bool):
         raise CheckpointError(
-            f"the checkpoint has offsets of version {given['version']!r}, this pystorm-source reads version "
+            f"the checkpoint has offsets of version {brief(given['version'])}, this pystorm-source reads version "
             f"{VERSION}: use the "
             f"pystorm-source that wrote it, or {REMEDY}. Given: {_shown(given)}",
             code="PYSTORM_CHECKPOINT_OF_ANOTHER_VERSION",
@@ -155,7 +163,7 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
     unknown = sorted(set(given) - {"version", "crc", "offsets", "begins", "state", "admission"})
     if unknown:
         raise CheckpointError(
-            f"the checkpoint has an offset with unknown sections {unknown!r}: {REMEDY}. Given: {given!r}",
+            f"the checkpoint has an offset with unknown sections {brief(unknown)}: {REMEDY}. Given: {_shown(given)}",
             code="PYSTORM_CHECKPOINT_DAMAGED",
         )
     parsed = Offsets(
@@ -169,9 +177,9 @@ def parse(given: Any, components: Iterable[str]) -> Offsets:
     theirs = {*parsed.offsets, *parsed.begins, *parsed.state}
     if not theirs <= mine:
         raise CheckpointError(
-            f"the checkpoint belongs to another topology: it knows the spouts {sorted(theirs)!r}, this one has "
+            f"the checkpoint belongs to another topology: it knows the spouts {brief(sorted(theirs))}, this one has "
             f"{sorted(mine)!r}: "
-            f"give the spouts their old names back, or {REMEDY}. Given: {given!r}",
+            f"give the spouts their old names back, or {REMEDY}. Given: {_shown(given)}",
             code="PYSTORM_CHECKPOINT_OF_ANOTHER_TOPOLOGY",
         )
     return parsed
@@ -314,6 +322,6 @@ def _mapping(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _malformed(given: Mapping[str, Any], place: str, value: Any) -> CheckpointError:
     return CheckpointError(
-        f"the checkpoint has an offset with {value!r} as {place}: {REMEDY}. Given: {given!r}",
+        f"the checkpoint has an offset with {brief(value)} as {place}: {REMEDY}. Given: {_shown(given)}",
         code="PYSTORM_CHECKPOINT_DAMAGED",
     )
