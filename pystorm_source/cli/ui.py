@@ -1,6 +1,7 @@
 """``pystorm-source ui``: the page of the queries that run on this machine, or of record files, over HTTP."""
 
 import ipaddress
+import secrets
 import socket
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,10 +13,8 @@ from pystorm_source.errors import OptionError
 from pystorm_source.observe.page.runs import Runs
 from pystorm_source.packages import package
 
-MOST_CONNECTIONS = 64
-"""At a time. More: requests without the token keep the process busy. Less: several open pages wait for each other."""
-GRACE_SECONDS = 2
-"""For requests that are under way at Ctrl-C."""
+BACKLOG = 64
+"""Connections that the kernel keeps until the page is ready. More: memory. Less: a browser at once is refused."""
 
 
 def ui(
@@ -41,9 +40,9 @@ def ui(
                 f"{str(path)!r}, which does not exist",
                 code="PYSTORM_PATH_NOT_FOUND",
             )
-        uvicorn, server = _packages()
+        page_server = _page_server()
         listener = _listener(host, port)
-    token = server.new_token()
+    token = secrets.token_urlsafe(32)  # 256 bits, in characters that an address may have
     typer.echo(f"http://{_authority(listener)}/{token}/")
     if not _is_loopback(listener):
         typer.echo(
@@ -51,27 +50,16 @@ def ui(
             "listen on 127.0.0.1 and forward a port by ssh -L",
             err=True,
         )
-    config = uvicorn.Config(
-        server.application(Runs(path), token),
-        log_level="warning",
-        access_log=False,  # its lines would have the token
-        server_header=False,
-        lifespan="off",
-        limit_concurrency=MOST_CONNECTIONS,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    uvicorn.Server(config).run(sockets=[listener])
+    page_server.server_of(Runs(path), token).run(sockets=[listener])
 
 
-def _packages() -> tuple[Any, Any]:
-    """Uvicorn, and what it serves."""
+def _page_server() -> Any:
+    """The module that serves the page, which needs these packages."""
     for name in ("starlette", "uvicorn"):
         package(name, "pystorm-source ui", "ui")
-    import uvicorn
+    from pystorm_source.cli import page_server
 
-    from pystorm_source.observe.page import server
-
-    return uvicorn, server
+    return page_server
 
 
 def _listener(host: str, port: int) -> socket.socket:
@@ -80,7 +68,7 @@ def _listener(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(MOST_CONNECTIONS)  # from now on a browser waits instead of being refused
+        listener.listen(BACKLOG)  # from now on a browser waits instead of being refused
     except OSError as error:
         raise OptionError(
             f"--host and --port name no address that this process can listen on ({error.strerror}): give an address of "

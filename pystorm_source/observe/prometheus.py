@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from pystorm_source.errors import OptionError
 from pystorm_source.observe.measures import Measures
 from pystorm_source.observe.metric_definitions import COMMON, DEFINITIONS, Definition
+from pystorm_source.observe.metrics_server import start_server
 from pystorm_source.packages import package
 from pystorm_source.records.record import PystormProgress
 
@@ -64,7 +65,7 @@ class Prometheus:
         self._server: Any = None
         if port is not None:
             try:
-                self._server, self._thread = client.start_http_server(port, addr, registry)
+                self._server, self._thread = start_server(client.make_wsgi_app(registry), addr, port)
             except (OSError, OverflowError) as error:
                 raise OptionError(
                     f"port and addr of Prometheus cannot be listened on ({error}): give another port, or port=0 for "

@@ -1,8 +1,12 @@
 """Metrics as Prometheus reads them."""
 
 import re
+import socket
 import subprocess
+import threading
+import time
 import urllib.request
+from contextlib import suppress
 
 import prometheus_client
 import pytest
@@ -11,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pystorm_source.errors import OptionError
 from pystorm_source.observe import Prometheus
+from pystorm_source.observe.metrics_server import MOST_CONNECTIONS, start_server
 from tests.observe.prometheus_server import program
 from tests.records.samples import progress
 
@@ -103,3 +108,36 @@ def test_partitions_and_micro_batches_are_no_labels(served):
     for batch in range(20):
         served(progress(batch, components=100, partitions=10_000))
     assert len(samples(scrape(served))) < 3_000
+
+
+def refused(connection):
+    """Blocking, until the server closes it."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_idle_connections_cost_no_thread_each_and_keep_no_scrape_out(served):
+    served(progress())
+    before = threading.active_count()
+    idle = [socket.create_connection(("127.0.0.1", served.port), timeout=20) for _ in range(100)]
+    try:
+        assert "pystorm_capacity" in scrape(served)
+        assert all(map(refused, idle[: 100 - MOST_CONNECTIONS]))
+        while threading.active_count() > before + MOST_CONNECTIONS:
+            time.sleep(0.01)
+    finally:
+        for each in idle:
+            each.close()
+
+
+def test_a_slow_connection_is_closed():
+    server, thread = start_server(lambda environment, start: [], "127.0.0.1", 0, seconds=0.1)
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as slow, suppress(ConnectionError):
+        while True:  # until it is closed: pytest's deadline says that it is not
+            slow.sendall(b"X")
+            time.sleep(0.01)
+    server.shutdown()
+    server.server_close()
+    thread.join(20)

@@ -2,8 +2,7 @@
 
 import hashlib
 import hmac
-import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from starlette.applications import Starlette
@@ -30,11 +29,6 @@ HEADERS = {
 _Scope = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-
-def new_token() -> str:
-    """256 bits, in characters that an address may have."""
-    return secrets.token_urlsafe(32)
 
 
 def application(runs: Runs, token: str) -> "Guarded":
@@ -73,16 +67,24 @@ class Guarded:
         self._inner = inner
         self._token = token.encode()
 
+    def admits(self, scope: Mapping[str, Any]) -> bool:
+        """Whether a request has the token."""
+        return self._rest(scope) is not None
+
+    def _rest(self, scope: Mapping[str, Any]) -> bytes | None:
+        """The path behind the token; None without it."""
+        # Not the decoded path: a token has one spelling.
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        _, token, rest = ([*raw.split(b"?")[0].split(b"/", 2), b"", b""])[:3]
+        return rest if hmac.compare_digest(token, self._token) and raw.count(b"/") == 2 else None
+
     async def __call__(self, scope: _Scope, receive: _Receive, send: _Send) -> None:
         """As ASGI has it."""
         if scope["type"] == "lifespan":
             await self._inner(scope, receive, send)
             return
-        # Not the decoded path: a token has one spelling.
-        raw: bytes = scope.get("raw_path") or scope["path"].encode()
-        _, token, rest = ([*raw.split(b"?")[0].split(b"/", 2), b"", b""])[:3]
-        slashes = raw.count(b"/")
-        if scope["type"] != "http" or not hmac.compare_digest(token, self._token) or slashes != 2:
+        rest = self._rest(scope)
+        if scope["type"] != "http" or rest is None:
             answer = PlainTextResponse("not found\n", 404, headers=HEADERS)
             if scope["type"] == "http":
                 await answer(scope, receive, send)

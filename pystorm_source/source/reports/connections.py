@@ -8,7 +8,8 @@ Each connection stands in one of three queues, ordered by deadline::
                   closed: too late, too many connections, an invalid frame, end of stream
 
 If there are too many unauthenticated connections, the oldest is closed for a newer one: silent connections keep no task
-out. If there are too many connections at all, the one that was idle longest is closed. Data that comes faster than the
+out. If there are too many connections at all, an unauthenticated one that has had the time to say hello is closed, else
+the one that was idle longest. Data that comes faster than the
 thread may work waits in the kernel, and then with its sender. Clients can cost this process a share of one core and a
 bounded amount of memory, and no more.
 """
@@ -62,6 +63,7 @@ def _connections() -> int:
 @dataclass(frozen=True)
 class ServerLimits:
     """Limits for clients. Seconds: to the first valid frame, from a frame's begin to its end, between two frames.
+    ``hello_seconds``: for which a connection without a frame is worth as much as an idle one of a task.
 
     ``share``: of one processor that the thread may use in the long run; ``burst``: seconds of work that it may do at
     once after a rest.
@@ -70,6 +72,7 @@ class ServerLimits:
     connections: int = field(default_factory=_connections)
     unauthenticated: int = field(default_factory=lambda: min(256, _connections() // 2))
     first_frame_seconds: float = 5.0
+    hello_seconds: float = 1.0
     frame_seconds: float = 5.0
     idle_seconds: float = 900.0
     connection_bytes: int = 256 * 1024 * 1024
@@ -234,12 +237,20 @@ class ConnectionLoop:
         if len(self._unauthenticated) >= self._limits.unauthenticated:
             self._close(self._unauthenticated.first(), "too many unauthenticated")
         if sum(map(len, self._lines())) >= self._limits.connections:
-            longest = next(line for line in (self._idle, self._unauthenticated, self._sending) if line)
-            self._close(longest.first(), "too many connections")
+            self._close(self._least_wanted(), "too many connections")
         reader = FrameReader(self._token, nonce)
         connection = _Connection(client, reader, self._unauthenticated, self._limits.connection_bytes)
         self._unauthenticated.enter(connection, self._clock.monotonic())
         self._selector.register(client, selectors.EVENT_READ, lambda: self._receive(connection))
+
+    def _least_wanted(self) -> _Connection:
+        oldest = next(iter(self._unauthenticated.items()), None)
+        if oldest is not None:
+            connection, late = oldest
+            waited = self._limits.first_frame_seconds - (late - self._clock.monotonic())
+            if waited >= self._limits.hello_seconds:
+                return connection
+        return next(line for line in (self._idle, self._unauthenticated, self._sending) if line).first()
 
     def _receive(self, connection: _Connection) -> None:
         if connection not in connection.line:

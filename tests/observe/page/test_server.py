@@ -1,5 +1,6 @@
 """`pystorm-source ui`, as a process, asked over sockets: nothing without the token, whatever is asked."""
 
+import asyncio
 import json
 import os
 import random
@@ -9,13 +10,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from urllib.parse import quote, urlsplit
 
 import pytest
 
+from pystorm_source.cli.page_server import Limits, OpenConnections, server_of
+from pystorm_source.observe.page.runs import Runs
 from tests.observe.page.runs import MARKUP, orders, renamed, write_run
 from tests.sizes import sized
 
@@ -188,6 +193,67 @@ def test_what_is_no_request_gets_nothing_and_the_page_goes_on(page, line):
     assert not said or re.match(rb"HTTP/1\.1 4\d\d ", said)
     assert b"Orders" not in said and page[2].encode() not in said
     assert ask(page, f"/{page[2]}/view")[0].status == 200
+
+
+def until_closed(connection: socket.socket) -> int:
+    """Blocking, until the server closes it: the bytes that came before. Raises TimeoutError if it does not."""
+    read = 0
+    with suppress(ConnectionResetError):
+        while data := connection.recv(65536):
+            read += len(data)
+    return read
+
+
+def test_idle_connections_keep_no_browser_out(page):
+    """The oldest without the token give way; a connection that had the token stays."""
+    known = HTTPConnection(page[0], page[1], timeout=20)
+    known.request("GET", f"/{page[2]}/view")
+    assert known.getresponse().read()
+    idle = [socket.create_connection(page[:2], timeout=20) for _ in range(200)]
+    try:
+        assert ask(page, f"/{page[2]}/view")[0].status == 200
+        known.request("GET", f"/{page[2]}/view")
+        assert known.getresponse().status == 200, "on the same connection"
+        assert list(map(until_closed, idle[:130])) == [0] * 130
+    finally:
+        known.close()
+        for each in idle:
+            each.close()
+
+
+@contextmanager
+def in_this_process(folder: Path, **limits: float) -> Iterator[tuple[tuple[str, int], OpenConnections]]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = server_of(Runs(folder), "token", Limits(**limits))
+    thread = Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
+    thread.start()
+    try:
+        yield listener.getsockname(), server.config.http.args[0]
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_slow_connections_are_closed(tmp_path):
+    """That send nothing, that drip a request or its body, that do not read their answers."""
+    write_run(tmp_path / "Orders-1.jsonl", [orders(batch) for batch in range(300)])
+    asked = b"GET /token/view HTTP/1.1\r\nHost: x\r\n"
+    with in_this_process(tmp_path, request_seconds=1.0, answer_seconds=1.0) as (where, connected), ExitStack() as stack:
+        silent, dripping, filling, unread = (
+            stack.enter_context(socket.create_connection(where, timeout=20)) for _ in range(4)
+        )
+        filling.sendall(asked + b"Content-Length: 1000000\r\n\r\n")
+        unread.sendall((asked + b"\r\n") * 2000)
+        for slow in (dripping, filling):
+            with suppress(ConnectionError):
+                while True:  # until it is closed: pytest's deadline says that it is not
+                    slow.sendall(b"X")
+                    sleep(0.01)
+        assert until_closed(silent) == 0
+        while connected:  # until the last one is closed, too: what reads nothing cannot see it
+            sleep(0.01)
+        assert ask(where, "/token/view")[0].status == 200
 
 
 def test_a_file_is_followed_as_it_grows(tmp_path):

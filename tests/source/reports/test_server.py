@@ -253,6 +253,20 @@ def test_where_there_are_too_many_the_one_that_was_quiet_longest_goes(serve, cal
     assert server.dropped == {"too many connections": 1}
 
 
+def test_silent_connections_give_way_before_those_of_tasks(serve, call):
+    server = serve(connections=6, unauthenticated=6, hello_seconds=0.0)
+    tasks = [call(server) for _ in range(3)]
+    for caller in tasks:
+        caller.send(body())
+    assert len(taken(server, 3)) == 3
+    mute = [call(server) for _ in range(9)]
+    assert all(each.is_closed() for each in mute[:6])
+    for caller in tasks:
+        caller.send(body())
+    assert len(taken(server, 3)) == 3
+    assert server.dropped == {"too many connections": 6}
+
+
 def test_one_connection_may_not_send_for_ever(serve, call):
     server = serve(connection_bytes=10_000)
     caller = call(server)
