@@ -219,6 +219,13 @@ def test_a_producer_stalls_while_its_consumer_is_slow():
     assert spout.stalls == PLAIN | {"downstream_full": spout.stalls["downstream_full"]}
 
 
+def let_pass(nanos):
+    """Until the clock that the core reads has gone on by so much."""
+    until = time.monotonic_ns() + nanos
+    while time.monotonic_ns() < until:
+        pass
+
+
 def test_a_spout_with_nothing_stalls_until_it_emits():
     class Pauses(SpoutBase):
         ready = True
@@ -231,17 +238,19 @@ def test_a_spout_with_nothing_stalls_until_it_emits():
     spout = wired.named["a"][0]
     spout.open_slice(1000)
     spout.instance.ready = False
-    for _ in range(2):
+    began = time.monotonic_ns()
+    assert wired.scheduler.one_pass() == 0
+    while spout.times.stalls["nothing_to_emit"] < 20 * MILLI:  # and goes on
         assert wired.scheduler.one_pass() == 0
-        time.sleep(0.01)
-    assert spout.times.stalls["nothing_to_emit"] >= 20 * MILLI  # and goes on
-    time.sleep(0.01)
+    assert time.monotonic_ns() - began >= 20 * MILLI
+    before = spout.times.stalls["nothing_to_emit"]
+    let_pass(10 * MILLI)
     spout.instance.ready = True
     assert wired.scheduler.one_pass() == 1
     stalled = spout.times.stalls
     assert stalled == PLAIN | {"nothing_to_emit": stalled["nothing_to_emit"]}
-    assert stalled["nothing_to_emit"] >= 30 * MILLI
-    time.sleep(0.01)
+    assert stalled["nothing_to_emit"] >= before + 10 * MILLI
+    let_pass(10 * MILLI)
     assert spout.times.stalls == stalled
     assert spout.executed == spout.times.latency.count == 1
 
@@ -251,12 +260,12 @@ def test_who_writes_the_output_stalls_until_it_is_taken():
     wired = chain(Part(Numbers), Part(Pass), output=schema, views=[("b", "default")]).open("a", 0, 15_000)
     wired.scheduler.begin()
     assert wired.scheduler.run()
-    time.sleep(0.02)
+    let_pass(20 * MILLI)
     wired.builder.done = []
     wired.run()
     stalled = times_of(wired, "b").stalls
     assert stalled["output_full"] >= 20 * MILLI
-    time.sleep(0.01)
+    let_pass(10 * MILLI)
     assert times_of(wired, "b").stalls == stalled
     assert times_of(wired, "a").stalls["output_full"] == 0
 
@@ -268,6 +277,6 @@ def test_time_between_runs_is_nobodys():
         began = time.monotonic_ns()
         wired.open("a", start, start + 10).run()
         passed += time.monotonic_ns() - began
-        time.sleep(0.05)
+        let_pass(50 * MILLI)
     for executor in wired.executors:
         assert executor.times.busy + sum(executor.times.stalls.values()) <= passed
