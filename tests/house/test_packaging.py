@@ -90,20 +90,3 @@ def test_every_compiled_module_has_a_stub():
 
 def test_changelog_speaks_of_this_version():
     assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text()
-
-
-def test_requirements_are_pinned_once():
-    pins: dict[str, str] = {}
-    for path in sorted(ROOT.glob("requirements/*.txt")):
-        if path.name == "constraints.txt":
-            continue
-        for line in path.read_text().splitlines():
-            if line and not line.startswith(("#", "-")):
-                name, _, version = line.partition("==")
-                assert version, f"{path.name}: {line} is not pinned"
-                assert pins.setdefault(name, version) == version
-    constraints = dict(
-        line.split("==") for line in (ROOT / "requirements/constraints.txt").read_text().splitlines() if "==" in line
-    )
-    for name, version in pins.items():
-        assert {key.lower(): value for key, value in constraints.items()}.get(name.lower(), version) == version, name

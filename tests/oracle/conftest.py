@@ -50,7 +50,17 @@ def _python_with_streamparse():
     """The interpreter of an environment that has the real ones."""
 
     def install(folder):
-        pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "-r", str(REQUIREMENTS)]
+        pip = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--require-hashes",
+            "-r",
+            str(REQUIREMENTS),
+        ]
         _step([sys.executable, "-m", "venv", "--clear", str(folder)])
         _step([str(folder / "bin" / "python"), *pip])
 
