@@ -8,6 +8,8 @@ from pystorm_source.errors import OptionError, TopologyError, TupleFailed
 from pystorm_source.plan import compile_plan
 from pystorm_source.worker.unread import Range, Unread
 
+pytestmark = pytest.mark.inline  # no worker is built here, so no scheduler runs
+
 
 class World(PartitionedSpout):
     """Its heads stand on the class, so that a test moves them; it remembers what it was asked."""
