@@ -24,6 +24,9 @@ struct                    tuple or Row by position, list by position, Mapping or
                           missing names are null; variant, geometry and geography values of PySpark are such objects
 ========================  ==========================================================================================
 
+With ``strict``, what a lenient conversion would leave out is an error, too: a name that a struct does not have, and two
+keys of a map that become one.
+
 Except for string, numpy scalars and members of an Enum count as the Python value that they hold; NaT, pandas.NA and
 masked elements count as None, values of a PySpark user-defined type as what their ``__UDT__`` serialises them to.
 """
@@ -41,12 +44,12 @@ cdef object MISSING = object()
 cdef frozenset ABSENT = frozenset(["NAType", "NaTType", "MaskedConstant"])  # pandas.NA, NaT, numpy.ma.masked
 
 
-def converter(type, bint nullable=True):
+def converter(type, bint nullable=True, bint strict=False):
     """The function from a value to its plain form for ``type``, a ``pyarrow.DataType``.
 
     The function raises ``Misfit``; an error of user code that it calls (``__str__``, ``tzinfo``) is the cause.
     """
-    cdef object convert = _converter_of_type(type)
+    cdef object convert = _converter_of_type(type, strict)
     cdef bint text = types.is_string(type)
     cdef bint nested = types.is_nested(type)
 
@@ -103,18 +106,18 @@ cdef object _plain(object value, bint text, bint nested):
     return value.item()
 
 
-cdef object _converter_of_type(object type):
+cdef object _converter_of_type(object type, bint strict):
     if types.is_list(type):
-        return _list_converter(type)
+        return _list_converter(type, strict)
     if types.is_map(type):
-        return _map_converter(type)
+        return _map_converter(type, strict)
     if types.is_struct(type):
-        return _struct_converter(type)
+        return _struct_converter(type, strict)
     return scalar_converter(type)
 
 
-cdef object _list_converter(object type):
-    cdef object element = converter(type.value_type, type.value_field.nullable)
+cdef object _list_converter(object type, bint strict):
+    cdef object element = converter(type.value_type, type.value_field.nullable, strict)
 
     def convert(value):
         if not isinstance(value, (list, tuple, range, array)):
@@ -134,11 +137,12 @@ cdef object _list_converter(object type):
     return convert
 
 
-cdef object _map_converter(object type):
-    cdef object key_of = converter(type.key_type, False)
-    cdef object item_of = converter(type.item_type, type.item_field.nullable)
+cdef object _map_converter(object type, bint strict):
+    cdef object key_of = converter(type.key_type, False, strict)
+    cdef object item_of = converter(type.item_type, type.item_field.nullable, strict)
 
     def convert(value):
+        given = value
         if isinstance(value, Mapping):
             value = value.items()
         elif not isinstance(value, list) or not all([isinstance(pair, tuple) and len(pair) == 2 for pair in value]):
@@ -150,6 +154,8 @@ cdef object _map_converter(object type):
             except Misfit as misfit:
                 misfit.path = f"[{key!r}]{misfit.path}"
                 raise
+        if strict and len({key for key, _ in plain}) < len(plain):
+            raise Misfit(given, type, f"two of its keys are one {type.key_type}")
         return plain
 
     return convert
@@ -163,10 +169,16 @@ cdef object _attribute(object value, str name):
     return found
 
 
-cdef object _struct_converter(object type):
+cdef object _refuse_other_names(object value, object type, object known, object given):
+    for name in given:
+        if name not in known:
+            raise Misfit(value, type, f"it has the fields {', '.join(known)}, and no {name!r}")
+
+
+cdef object _struct_converter(object type, bint strict):
     cdef list fields = [type.field(i) for i in range(type.num_fields)]
     cdef list names = [field.name for field in fields]
-    cdef list converters = [converter(field.type, field.nullable) for field in fields]
+    cdef list converters = [converter(field.type, field.nullable, strict) for field in fields]
 
     def convert(value):
         if isinstance(value, (tuple, list)):
@@ -174,8 +186,12 @@ cdef object _struct_converter(object type):
                 raise Misfit(value, type, f"it takes {len(names)} values, got {len(value)}")
             values = value
         elif isinstance(value, Mapping):
+            if strict:
+                _refuse_other_names(value, type, names, value)
             values = [value.get(name) for name in names]
         elif hasattr(value, "__dict__") or hasattr(value, "__slots__"):
+            if strict:
+                _refuse_other_names(value, type, names, [n for n in getattr(value, "__dict__", ()) if n[0] != "_"])
             values = [_attribute(value, name) for name in names]
             if names and all(item is MISSING for item in values):
                 raise Misfit(value, type, f"it takes an object with the attributes {', '.join(names)}")

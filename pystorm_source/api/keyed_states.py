@@ -5,13 +5,17 @@ import datetime
 import math
 from collections import namedtuple
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from cython_core.arrow.row_error import RowError, row_error
+from cython_core.arrow.value_converter import Misfit
 from cython_core.tuples.tuple import Tuple, tree_has_failed
+from pystorm_source.api.state_values import StateValues, values_of
 from pystorm_source.errors import ArgumentError, given, nearest
 
 Key = tuple[Any, ...]
@@ -38,6 +42,9 @@ class KeyState:
     Lists and maps are changed in place, or set anew. What has changed is stored once, when all tuples of the key in
     this micro-batch are processed.
 
+    A value takes its declared type when it is set, as one that is emitted does: 7 is 7.0 in a ``double``. One that the
+    type cannot hold is an error there; one that a list or a map got in place, when the tuple is processed.
+
     Example:
         >>> state = KeyState(("count", "last"), (2, None))
         >>> state.count += 1
@@ -48,14 +55,24 @@ class KeyState:
         pystorm_source.errors.ArgumentError: [PYSTORM_INVALID_ARGUMENT] state_fields ... did you mean 'count'?...
     """
 
-    __slots__ = ("_names", "_values")
+    __slots__ = ("_key", "_names", "_shape", "_values")
 
     _names: tuple[str, ...]
     _values: dict[str, Any]
+    _shape: "StateShape | None"
+    _key: "Key"
 
-    def __init__(self, names: tuple[str, ...], values: tuple[Any, ...] | None):
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        values: tuple[Any, ...] | None,
+        shape: "StateShape | None" = None,
+        key: "Key" = (),
+    ):
         object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_values", dict(zip(names, values or (None,) * len(names), strict=True)))
+        object.__setattr__(self, "_shape", shape)
+        object.__setattr__(self, "_key", key)
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -66,6 +83,11 @@ class KeyState:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self._values:
             raise self._unknown(name)
+        if value is not None and self._shape is not None:
+            try:
+                value = self._shape.forms[name].of(value)
+            except Misfit as misfit:
+                raise self._shape.misfit(self._key, name, misfit) from misfit.__cause__
         self._values[name] = value
 
     def clear(self) -> None:
@@ -105,9 +127,39 @@ class StateShape:
     def has_timers(self) -> bool:
         return DUE in self.names
 
+    @cached_property
+    def forms(self) -> dict[str, StateValues]:
+        """Field → the values of its type."""
+        return {name: values_of(type) for name, type in zip(self.names, self.types, strict=True)}
+
+    @cached_property
+    def changing(self) -> tuple[str, ...]:
+        """The fields whose values can change in place."""
+        return tuple(name for name, form in self.forms.items() if form.can_change)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def misfit(self, key: Key, name: str, misfit: Misfit) -> RowError:
+        """The error of a value that a field cannot hold."""
+        field = pa.field(name, self.types[self.names.index(name)])
+        shown = given(key[0] if len(key) == 1 else key)
+        label = f"the state of {self.bolt!r}, key {shown},"
+        return row_error(field, misfit.path, misfit.type, misfit.value, label, misfit.reason)
+
+    def settle(self, key: Key, values: dict[str, Any]) -> None:
+        """Gives values that were changed in place their declared types. Raises RowError."""
+        for name in self.changing:
+            if (value := values[name]) is not None:
+                try:
+                    values[name] = self.forms[name].of(value)
+                except Misfit as misfit:
+                    raise self.misfit(key, name, misfit) from misfit.__cause__
+
     def key_of(self, stored: Iterable[Any]) -> Key:
         """A stored key as tuples have its values, and as a dict finds it."""
-        return tuple(_of_key(_as_declared(value, kind)) for value, kind in zip(stored, self.key_types, strict=True))
+        pairs = zip(stored, self.key_types, strict=True)
+        return tuple(_of_key(None if value is None else values_of(kind).read(value)) for value, kind in pairs)
 
 
 class StateStore(Protocol):
@@ -162,6 +214,13 @@ class KeyedStates:
         """The bolt is to process this tuple."""
         self._tup, self._touched, self._has_failed = tup, None, False
 
+    def check(self) -> None:
+        """The bolt has processed the tuple. Raises RowError for a value that it has put into a list or a map, and that
+        does not fit."""
+        if self._touched is not None:
+            state = self._touched[0]
+            self._shape.settle(state._key, state._values)
+
     def end(self) -> None:
         """The bolt has processed it, or has raised. One whose tree has timed out meanwhile comes again."""
         if self._has_failed or (isinstance(self._tup, Tuple) and tree_has_failed(self._tup)):
@@ -203,10 +262,13 @@ class KeyedStates:
         if state is None:
             stored = self._store.get(key)
             if stored is not None:
-                stored = tuple(map(_as_declared, stored, self._shape.types))
+                forms = self._shape.forms.values()
+                stored = tuple(
+                    None if value is None else form.read(value) for value, form in zip(stored, forms, strict=True)
+                )
             self._stored[key] = stored
             copied = None if stored is None else tuple(map(_copied, stored))
-            state = self._read[key] = KeyState(self._shape.names, copied)
+            state = self._read[key] = KeyState(self._shape.names, copied, self._shape, key)
         return state
 
     def set_timer(self, seconds: float) -> None:
@@ -265,12 +327,13 @@ class KeyedStates:
             if self._shape.has_timers and _has_to_ask(state._values):
                 state._values[ASKED] = state._values[DUE]
                 asked.setdefault(state._values[DUE], []).append(key)
+            self._shape.settle(key, state._values)  # a bolt may have kept a list, and changed it later
             values = tuple(state._values[name] for name in self._shape.names)
             stored = self._stored[key]
             if all(value is None for value in values):
                 if stored is not None:
                     self._store.remove(key)
-            elif values != stored:
+            elif values != stored or repr(values) != repr(stored):  # 0.0 and -0.0 are equal
                 self._store.put(key, values)
         for millis, keys in sorted(asked.items()):
             self._store.ask_at(millis, keys)
@@ -298,28 +361,16 @@ def _of_key(value: Any) -> Any:
     return _NAN if value != value else value + 0.0
 
 
-def _as_declared(value: Any, declared: pa.DataType) -> Any:
-    """A stored value as tuples have values of its type: times in UTC, structs and maps as dicts. Spark gives times of
-    the process's zone without one, and structs as rows."""
-    if value is None:
-        return None
-    if pa.types.is_timestamp(declared) and declared.tz is not None:
-        return value.astimezone(datetime.UTC)  # without a zone it is that of the process
-    if pa.types.is_list(declared) or pa.types.is_large_list(declared):
-        return [_as_declared(item, declared.value_type) for item in value]
-    if pa.types.is_map(declared):
-        items = value.items() if isinstance(value, Mapping) else value
-        return {_as_declared(k, declared.key_type): _as_declared(v, declared.item_type) for k, v in items}
-    if pa.types.is_struct(declared):
-        fields = list(declared)
-        values = [value.get(field.name) for field in fields] if isinstance(value, Mapping) else list(value)
-        return {field.name: _as_declared(item, field.type) for field, item in zip(fields, values, strict=True)}
-    return value
-
-
-_PLAIN = (int, str, float, bool, type(None), bytes)
+_PLAIN = frozenset((int, str, float, bool, type(None), bytes, Decimal, datetime.date, datetime.datetime))
 
 
 def _copied(value: Any) -> Any:
     """What a change in place of the value does not change."""
-    return value if type(value) in _PLAIN else copy.deepcopy(value)
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is list:
+        return [_copied(each) for each in value]
+    if kind is dict:
+        return {key: _copied(each) for key, each in value.items()}
+    return copy.deepcopy(value)

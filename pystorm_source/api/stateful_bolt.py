@@ -48,8 +48,9 @@ class StatefulBolt(Bolt):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        own = cls.__dict__.get("process")
-        if own is not None:
+        # Not of its own dictionary: a mixin may have it.
+        own = next(base.__dict__["process"] for base in cls.__mro__ if "process" in base.__dict__)
+        if own is not StatefulBolt.process and getattr(own, "_pystorm_with_state", None) is not own:
             cls.process = _with_state(own)  # type: ignore[assignment, method-assign]
 
     @property
@@ -148,13 +149,18 @@ def _with_state(process: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
         states.begin(tup)
         try:
             if (tup.component, tup.stream) != TIMERS:
-                return process(self, tup)
-            key = states.due()
-            return None if key is None else self.process_timer(key)
+                found = process(self, tup)
+            else:
+                key = states.due()
+                found = None if key is None else self.process_timer(key)
+            states.check()
+            return found
         except BaseException:
             states.fail()
             raise
         finally:
             states.end()
 
+    # Itself, not True: a decorator of the user's copies attributes.
+    with_state._pystorm_with_state = with_state  # type: ignore[attr-defined]
     return with_state

@@ -25,6 +25,7 @@ from pystorm_source.json_values import json_copy
 from pystorm_source.named import load_named
 from pystorm_source.options import EngineOptions
 from pystorm_source.plan.join_inputs import join_inputs, joins
+from pystorm_source.plan.key_states import refuse_unkept
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options, own_options
 from pystorm_source.redaction import redacted
 from pystorm_source.types.arrow import field_type
@@ -202,7 +203,8 @@ def _check_state(cls: type[StatefulBolt], where: str) -> None:
             code="PYSTORM_INVALID_COMPONENT",
         )
     for name, ddl in zip(fields[0].fields, fields[0].types, strict=True):
-        field_type(ddl or "", f"field {name!r} of the state of {where}")
+        of = f"field {name!r} of the state of {where}"
+        refuse_unkept(field_type(ddl or "", of), of)
     if taken := [name for name in fields[0].fields if name in TIMER_FIELDS]:
         raise TopologyError(
             f"bolt {where} keeps a state, and fields of these names keep the timers of keys: choose others in "

@@ -8,10 +8,10 @@ from pystorm_source.api.input import Input
 from pystorm_source.api.keyed_states import TIMER_FIELDS, TIMERS, StateShape
 from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
-from pystorm_source.errors import TopologyError
+from pystorm_source.errors import SchemaError, TopologyError
 from pystorm_source.options import EngineOptions
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan
-from pystorm_source.types.arrow import field_type
+from pystorm_source.types.arrow import ddl_of, field_type
 
 TIMER_INPUT = "__timer"
 """The Input of keys whose timers may be due. No component of a user's begins so."""
@@ -80,6 +80,30 @@ def types_of_key(plan: Plan, edge: EdgePlan) -> tuple[pa.DataType | None, ...]:
     return tuple(types)
 
 
+def refuse_unkept(type: pa.DataType, where: str) -> None:
+    """Raises SchemaError for a type that Spark's state store does not take."""
+    kinds = pa.types
+    if kinds.is_duration(type) or kinds.is_time(type):
+        remedy = "a long of microseconds" if kinds.is_duration(type) else "a long of microseconds of the day"
+        raise _unkept(type, where, f"keep {remedy}")
+    if kinds.is_map(type):
+        if not kinds.is_string(type.key_type):
+            raise _unkept(type, where, "keep a map whose keys are strings, or an array of structs")
+        refuse_unkept(type.item_type, where)
+    elif kinds.is_list(type):
+        refuse_unkept(type.value_type, where)
+    elif kinds.is_struct(type):
+        for field in type:
+            refuse_unkept(field.type, where)
+
+
+def _unkept(type: pa.DataType, where: str, remedy: str) -> SchemaError:
+    return SchemaError(
+        f"Spark's state store has no values of the type of {where}: {remedy}. Given: {ddl_of(type)!r}",
+        code="PYSTORM_INVALID_TYPE",
+    )
+
+
 def refuse_name_of_timers(plan: Plan, component: ComponentPlan) -> None:
     """Raises TopologyError for a key with a field that the tuples of timers have."""
     if has_timers(component) and TIMERS[1] in dict(key_columns(plan, component.name)):
@@ -107,6 +131,10 @@ def refuse_without_key(plan: Plan) -> None:
                         f"by fields of other types. Given: {', '.join(map(str, nested))}",
                         code="PYSTORM_CANNOT_BE_CUT",
                     )
+        for _, types in keys.values():
+            for kind in types:
+                if kind is not None:
+                    refuse_unkept(kind, f"the key of bolt {component.name!r}")
         if {grouping for grouping, _ in keys.values()} != {"fields"} or len(set(keys.values())) > 1:
             raise TopologyError(
                 f"bolt {component.name!r} keeps a state for each key: subscribe it to each of its inputs by "

@@ -1,18 +1,25 @@
 """Bolts that keep states, on Spark's state store."""
 
+import contextlib
+import copy
 import os
 import signal
 import time
+from random import Random
 
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from cython_core.arrow.row_error import RowError
+from cython_core.arrow.value_converter import Misfit
 from pystorm_source import Grouping, Input, StatefulBolt, Topology, apply, await_query, explain
+from pystorm_source.api.state_values import values_of
 from pystorm_source.errors import OptionError
 from pystorm_source.operator import cluster
 from pystorm_source.operator.keyed import PROVIDER, ROCKS_DB
 from tests.markers import is_first
+from tests.stages.random_states import FIELDS, ODD, TYPES, exact_value, same
 from tests.stages.test_stateful_bolt import TypedStates, Words
 
 pytestmark = [
@@ -174,6 +181,56 @@ def test_another_number_of_buckets_is_refused(spark, rocks_db, tmp_path):
     assert "set topology.state.buckets=64" in job.failure(Renamed, **{"topology.state.buckets": 32})
     job.run(Renamed)
     assert job.counts == each_once(400)
+
+
+CASES = 400
+
+
+class KeepAll(StatefulBolt):
+    """Of each key a field with a value that its number gives: set in the first micro-batch, looked at and replaced by
+    an odd one in the second, looked at in the third."""
+
+    outputs = ["n long", "fault string"]
+    state_fields = ["kept boolean", *(f"{name} {ddl}" for name, ddl in FIELDS.items())]
+
+    def process(self, tup):
+        n = tup.values.n
+        name = sorted(FIELDS)[n % len(FIELDS)]
+        values = [exact_value(Random(n), TYPES[name]), ODD[n * 7 % len(ODD)]]
+        for number, value in enumerate(values[: tup.values.round]):
+            try:
+                wanted = values_of(TYPES[name]).of(copy.deepcopy(value)) if value is not None else None
+            except Misfit:
+                wanted = values[0]
+            if number == tup.values.round - 1 and not same(getattr(self.state, name), wanted):
+                self.emit([n, f"{name}: {value!r} is {getattr(self.state, name)!r}"])
+        if tup.values.round < len(values):
+            self.state.kept = True  # a state whose values are all None is none
+            with contextlib.suppress(RowError):
+                setattr(self.state, name, copy.deepcopy(values[tup.values.round]))
+        else:
+            self.emit([n, ""])
+
+
+class AllKept(Topology):
+    rows = Input.spec(["n long", "round int"])
+    keep = KeepAll.spec(inputs={rows: Grouping.fields("n")})
+
+
+def test_a_state_has_in_the_next_micro_batch_what_it_had_in_the_last(spark, rocks_db, tmp_path):
+    """Values of every type, exact and odd ones."""
+    for number in range(3):
+        rows = spark.range(0, CASES, 1, 1).selectExpr("id AS n", f"{number} AS round")
+        rows.write.mode("append").parquet(str(tmp_path / "in"))
+    source = spark.readStream.schema("n long, round int").option("maxFilesPerTrigger", 1)
+    stream = apply(
+        source.parquet(str(tmp_path / "in")), AllKept, scope="cluster", options={"topology.state.buckets": 2}
+    )
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    await_query(writer.trigger(availableNow=True).start(str(tmp_path / "out")), exits=False)
+    found = [tuple(row) for row in spark.read.parquet(str(tmp_path / "out")).collect()]
+    assert [each for each in found if each[1]] == []
+    assert len(found) == CASES
 
 
 class Wider(Topology):
