@@ -1,7 +1,8 @@
 """A key as the text under which a store keeps it.
 
 A text is kept as it is, so that ``WHERE key = 'ann'`` finds it; any other key is JSON: ``["ann",7]``, ``12``. A text
-that could be read as JSON is a JSON string, ``"12"``: two keys never share a text.
+that could be read as JSON is a JSON string, ``"12"``; what JSON has no type for says its own,
+``{"date":"2026-03-01"}``. So two keys never share a text.
 """
 
 import math
@@ -17,6 +18,8 @@ from pystorm_source.errors import ArgumentTypeError, given
 
 _JSON_BEGINS = frozenset('[{"-0123456789')
 _JSON_WORDS = frozenset(("true", "false", "null", ""))  # and the empty text, which could not be seen
+_NAMED = ((date, "date"), (Decimal, "decimal"), (UUID, "uuid"), (bytes, "bytes"))
+"""Types that JSON has not: alone, their values would be the text that prints so."""
 _PARTS = (str, int, float, type(None), date, datetime, Decimal, UUID, bytes)
 
 
@@ -34,7 +37,8 @@ def key_text(key: Hashable) -> str:
 
     It holds no control character: these are escaped as in JSON, and so are line breaks.
     """
-    if type(key) is str:
+    if isinstance(key, str):
+        key = str.__str__(key)  # of a subclass, too: they are equal
         if key in _JSON_WORDS or key[0] in _JSON_BEGINS or any(each < " " for each in key):
             return msgspec.json.encode(key).decode()
         return key
@@ -50,6 +54,12 @@ def _part(part: Any) -> Any:
             f"Given: {given(part)}",
             code="PYSTORM_WRONG_TYPE",
         )
-    if isinstance(part, datetime) and part.tzinfo is not None:
-        return part.astimezone(UTC)  # else the key would change with the time zone of the session
-    return part
+    if isinstance(part, datetime):
+        # In UTC, else the key would change with the time zone of the session.
+        return {"time": part if part.tzinfo is None else part.astimezone(UTC)}
+    for kind, name in _NAMED:
+        if isinstance(part, kind):
+            return {name: part}
+    if isinstance(part, float):
+        return float(part) + 0.0  # -0.0 and 0.0 are equal
+    return str.__str__(part) if isinstance(part, str) else part
