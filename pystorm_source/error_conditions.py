@@ -468,7 +468,8 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_BATCH_BEHIND_STATE": Condition(
         "CheckpointError",
         "A micro-batch is to update a map state that a later micro-batch has written.",
-        "Give the state a new name if the checkpoint is new, or go on with the old checkpoint. One query writes it.",
+        "Give the state a new name if the checkpoint is new, or go on with the old checkpoint. One query writes it. An "
+        "attempt that comes late, when another one has ended its micro-batch, needs no remedy.",
     ),
     "PYSTORM_STATE_OF_ANOTHER_KIND": Condition(
         "UsageError",

@@ -16,7 +16,7 @@ from pystorm_source.errors import ArgumentError, CheckpointError, given
 from pystorm_source.states.entry_cache import EntryCache
 from pystorm_source.states.key import key_texts
 from pystorm_source.states.state_batch import StateBatch
-from pystorm_source.states.store import Entry, Store
+from pystorm_source.states.store import Entry, Store, is_newer
 from pystorm_source.states.store_at import store_at
 from pystorm_source.states.value_text import NULL, ValueText
 
@@ -195,15 +195,28 @@ class MapState(ABC, Generic[V]):
 
         Args:
             entries (Mapping[str, Entry]): by key; may be empty.
+
+        Raises:
+            CheckpointError: a later batch has written some of these keys since they were read.
         """
         if not entries:
             return
         try:
-            self.store.multi_put(entries)
+            written = self.store.multi_put(entries)
+            if written is not None and written < len(entries):
+                self._refuse_late_put(entries)
         except BaseException:
             self._cache.discard(entries)  # any of them may have been written: the replay must ask the store
             raise
         self._cache.put(entries.items())
+
+    def _refuse_late_put(self, entries: Mapping[str, Entry]) -> None:
+        """Raises CheckpointError, with the key that the store has from a later batch."""
+        keys = list(entries)
+        for key, kept in zip(keys, self.store.multi_get(keys), strict=True):
+            if kept is not None and is_newer(kept, entries[key]):
+                raise _behind(kept, key, entries[key])
+        raise _behind(None, keys[0], entries[keys[0]])
 
     @abstractmethod
     def seen_by(self, batch_id: int, key: str, entry: Entry) -> tuple[str | None, bool]:
@@ -312,5 +325,16 @@ def _newest(batch_id: int, key: str, entry: Entry) -> bool:
         f"the state is ahead of the query: batch {entry.txid} wrote key {given(key)}, and this is batch {batch_id}. A "
         "new checkpoint counts from 0 again: give the state a new name, or go on with the checkpoint that it was "
         f"written with. Two queries cannot share a state. Given: batch {batch_id}",
+        code="PYSTORM_BATCH_BEHIND_STATE",
+    )
+
+
+def _behind(kept: Entry | None, key: str, entry: Entry) -> CheckpointError:
+    by = "another batch" if kept is None else f"batch {kept.txid}"
+    late = f"batch {entry.txid}"
+    return CheckpointError(
+        f"{by} has written key {given(key)} since {late} read it, so the store has refused this put. If another "
+        f"attempt of {late} has ended meanwhile, all is well. If two queries write to this state, give each a name of "
+        f"its own. Given: {late}",
         code="PYSTORM_BATCH_BEHIND_STATE",
     )

@@ -16,6 +16,23 @@ from pystorm_source.states.store import Entry, Store
 CHUNK = 1_000
 """Keys of one command. Fewer: more round trips. More: Redis answers no other client meanwhile."""
 
+PUT = """
+local batch = tonumber(ARGV[1])
+local function txid(text) return cjson.decode(text).txid end
+for i, kept in ipairs(redis.call('MGET', unpack(KEYS))) do
+    if kept then
+        local known, found = pcall(txid, kept)
+        if known and type(found) == 'number' and found > batch then return 0 end
+    end
+end
+for i, key in ipairs(KEYS) do redis.call('SET', key, ARGV[i + 1]) end
+return #KEYS
+"""
+"""The script that puts a chunk, unless a later batch wrote one of its keys: how many it has written."""
+
+MOST_KEYS = 4_000
+"""Of one call of Redis in a script, whose stack holds some 8,000."""
+
 _FIELDS: JsonDecoder[dict[str, msgspec.Raw]] = JsonDecoder(dict[str, msgspec.Raw])
 _TXID: JsonDecoder[int] = JsonDecoder(int)
 
@@ -23,9 +40,11 @@ _TXID: JsonDecoder[int] = JsonDecoder(int)
 class RedisStore(Store):
     """Entries in Redis, under ``name:key``, as ``{"value":12.5,"txid":7,"previous":10.0}``.
 
-    Needs ``pip install 'pystorm-source[redis]'``. A put is several ``MSET``, so a kill may cut it; the kinds with a
-    txid stand that. What Redis has answered must survive its end: ``appendonly yes`` and ``appendfsync always``. By
-    default it answers before the write has left the process, if a sync runs. A replica that takes over may lack the
+    Needs ``pip install 'pystorm-source[redis]'``. A put is several commands, so a kill may cut it; the kinds with a
+    txid stand that. They put by a Lua script, which changes nothing that a later batch wrote.
+
+    What Redis has answered must survive its end: ``appendonly yes`` and ``appendfsync always``. By default it answers
+    before the write has left the process, if a sync runs. A replica that takes over may lack the
     last answers, and no state can know of it. No Redis Cluster, in which a command's keys lie on one node.
 
     Example:
@@ -40,7 +59,7 @@ class RedisStore(Store):
         Args:
             url (str): "redis://:password@host:6379/0"; ``rediss://`` for TLS, ``unix://`` for a socket.
             name (str): the prefix of the keys.
-            chunk (int): how many keys one command has. Defaults to 1000.
+            chunk (int): how many keys one command has, 4000 at most. Defaults to 1000.
 
         Raises:
             OptionError: the package redis is not installed.
@@ -48,15 +67,16 @@ class RedisStore(Store):
         package("redis", "RedisStore", "redis")
         self.url = url
         self.name = name
-        self.chunk = chunk
+        self.chunk = min(chunk, MOST_KEYS)
         self._client: Any = None
+        self._script: Any = None
         self._fields: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"RedisStore({without_credentials(self.url)!r}, {self.name!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"_client": None}  # a connection belongs to its process
+        return vars(self) | {"_client": None, "_script": None}  # a connection belongs to its process
 
     def prepare(self, fields: Sequence[str]) -> None:
         """Blocking: connects and waits for an answer.
@@ -100,18 +120,35 @@ class RedisStore(Store):
                 texts += self.client().mget([f"{self.name}:{key}" for key in chunk])
         return [None if text is None else self._entry(text, key) for text, key in zip(texts, keys, strict=True)]
 
-    def multi_put(self, entries: Mapping[str, Entry]) -> None:
-        """Blocking. Writes the entries; a kill may cut it between two chunks.
+    def multi_put(self, entries: Mapping[str, Entry]) -> int:
+        """Blocking. Writes the entries; a kill may cut it between two chunks. It ends before the first chunk with a key
+        that a later batch wrote.
 
         Args:
             entries (Mapping[str, Entry]): by key.
 
+        Returns:
+            int: how many.
+
         Raises:
             WorldError: Redis does not answer, or refuses.
         """
+        written = 0
         with self._reaching():
             for chunk in _chunks(entries.items(), self.chunk):
-                self.client().mset({f"{self.name}:{key}": self._text(entry) for key, entry in chunk})
+                put = self._put({f"{self.name}:{key}": self._text(entry) for key, entry in chunk}, chunk[0][1].txid)
+                written += put
+                if put < len(chunk):
+                    break
+        return written
+
+    def _put(self, texts: dict[str, str], txid: int | None) -> int:
+        if txid is None:
+            self.client().mset(texts)
+            return len(texts)
+        if self._script is None:
+            self._script = self.client().register_script(PUT)
+        return int(self._script(list(texts), [txid, *texts.values()]))
 
     def _text(self, entry: Entry) -> str:
         return "{" + ",".join(f'"{field}":{getattr(entry, field)}' for field in self._fields) + "}"

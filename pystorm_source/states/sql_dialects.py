@@ -20,8 +20,9 @@ class Dialect(Protocol):
     def select(self, database: Any, table: str, fields: Sequence[str], keys: list[str]) -> Iterable[Any]:
         """Rows of key and fields, of the keys that are there."""
 
-    def upsert(self, database: Any, table: str, columns: Mapping[str, list[Any]]) -> None:
-        """Inserts the rows, given by columns, or replaces those with the same key, which is the first column."""
+    def upsert(self, database: Any, table: str, columns: Mapping[str, list[Any]]) -> int:
+        """Inserts the rows, given by columns, or replaces those with the same key, which is the first column, unless
+        they have a later txid; how many it has written."""
 
 
 class _Common:
@@ -43,10 +44,10 @@ class Sqlite(_Common):
             asked = f"SELECT key, {', '.join(fields)} FROM {table} WHERE key IN ({', '.join('?' * len(part))})"
             yield from database.exec_driver_sql(asked, part)
 
-    def upsert(self, database: Any, table: str, columns: Mapping[str, list[Any]]) -> None:
+    def upsert(self, database: Any, table: str, columns: Mapping[str, list[Any]]) -> int:
         values = f"({', '.join('?' * len(columns))})"
-        insert = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values} {_replacing(columns)}"
-        database.exec_driver_sql(insert, list(zip(*columns.values(), strict=True)))
+        insert = f"INSERT INTO {table} AS kept ({', '.join(columns)}) VALUES {values} {_replacing(columns)}"
+        return int(database.exec_driver_sql(insert, list(zip(*columns.values(), strict=True))).rowcount)
 
 
 class Postgresql(_Common):
@@ -64,7 +65,7 @@ class Postgresql(_Common):
         asked = f"SELECT key, {', '.join(fields)} FROM {table} WHERE key = ANY({_lines('key')})"
         return database.execute(_text(asked), {"key": _joined(keys)})
 
-    def upsert(self, database: Any, table: str, columns: Mapping[str, list[Any]]) -> None:
+    def upsert(self, database: Any, table: str, columns: Mapping[str, list[Any]]) -> int:
         key, *fields = columns
         texts = [name for name in columns if TYPES[name] == "text"]
         # A txid is the same in all rows of a batch, hence one number.
@@ -73,16 +74,25 @@ class Postgresql(_Common):
         given = {name: _joined(each) if name in texts else _only(each) for name, each in columns.items()}
         # First an update, which takes half the time of an upsert: most keys are there.
         replaced = ", ".join(f"{name} = new.{name}" for name in fields)
-        update = f"UPDATE {table} AS kept SET {replaced} FROM ({rows}) AS new WHERE kept.{key} = new.{key}"
-        if database.execute(_text(update), given).rowcount < len(columns[key]):
+        where = " AND ".join([f"kept.{key} = new.{key}", *_not_later(fields, "new")])
+        update = f"UPDATE {table} AS kept SET {replaced} FROM ({rows}) AS new WHERE {where}"
+        written: int = database.execute(_text(update), given).rowcount
+        if written < len(columns[key]):
             missing = f"NOT EXISTS (SELECT FROM {table} AS kept WHERE kept.{key} = new.{key})"
-            insert = f"INSERT INTO {table} ({', '.join(columns)}) SELECT * FROM ({rows}) AS new WHERE {missing}"
-            database.execute(_text(f"{insert} {_replacing(columns)}"), given)
+            insert = f"INSERT INTO {table} AS kept ({', '.join(columns)}) SELECT * FROM ({rows}) AS new WHERE {missing}"
+            written += database.execute(_text(f"{insert} {_replacing(columns)}"), given).rowcount
+        return written
 
 
 def _replacing(names: Iterable[str]) -> str:
     key, *fields = names
-    return f"ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in fields)}"
+    where = "".join(f" WHERE {each}" for each in _not_later(fields, "excluded"))
+    return f"ON CONFLICT ({key}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in fields)}{where}"
+
+
+def _not_later(fields: Iterable[str], new: str) -> list[str]:
+    """That no later batch wrote the kept row: a put may come when its batch is long over."""
+    return [f"(kept.txid IS NULL OR kept.txid <= {new}.txid)"] if "txid" in fields else []
 
 
 def _lines(parameter: str) -> str:

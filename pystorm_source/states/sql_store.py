@@ -111,11 +111,14 @@ class SqlStore(Store):
                     found[key] = Entry(*values)
         return [found.get(key) for key in keys]
 
-    def multi_put(self, entries: Mapping[str, Entry]) -> None:
-        """Blocking. Writes the entries, in one transaction.
+    def multi_put(self, entries: Mapping[str, Entry]) -> int:
+        """Blocking. Writes the entries, in one transaction; none of them if a later batch wrote one of the keys.
 
         Args:
             entries (Mapping[str, Entry]): by key.
+
+        Returns:
+            int: how many: all, or 0.
 
         Raises:
             WorldError: the database does not answer, or refuses.
@@ -127,7 +130,10 @@ class SqlStore(Store):
                 part = keys[start : start + self.chunk]
                 rows = [entries[key] for key in part]
                 columns = {field: [getattr(row, field) for row in rows] for field in self._fields}
-                self._dialect.upsert(database, self._table, {"key": part, **columns})
+                if self._dialect.upsert(database, self._table, {"key": part, **columns}) < len(part):
+                    database.rollback()
+                    return 0
+        return len(keys)
 
     @property
     def _dialect(self) -> Dialect:

@@ -30,6 +30,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     previous: str | None = None
 
 
+def is_newer(kept: Entry, entry: Entry) -> bool:
+    """Whether a later batch wrote the kept entry."""
+    return kept.txid is not None and entry.txid is not None and kept.txid > entry.txid
+
+
 class Store(ABC):
     """A store of entries by key: what Trident calls a backing map. Derive from it to keep a state elsewhere.
 
@@ -68,11 +73,19 @@ class Store(ABC):
         """
 
     @abstractmethod
-    def multi_put(self, entries: Mapping[str, Entry]) -> None:
-        """Writes the entries in the place of those that there are.
+    def multi_put(self, entries: Mapping[str, Entry]) -> int | None:
+        """Writes the entries in the place of those that there are, unless a later batch wrote these.
+
+        An attempt of a batch may be held between its get and its put, by a debugger, a lost executor or a slow machine.
+        Meanwhile another attempt ends the batch, and later batches write the same keys. The store must refuse a put
+        that comes so late, in the statement that writes: ``UPDATE … WHERE txid <= :txid``.
 
         Args:
-            entries (Mapping[str, Entry]): by key. Not empty.
+            entries (Mapping[str, Entry]): by key. Not empty, all of one batch.
+
+        Returns:
+            int | None: how many it has written: fewer than given if it has refused some. Better none are written then
+            than a part. None if the store does not look: then a late put overwrites newer values.
         """
 
 
@@ -94,8 +107,13 @@ class MemoryStore(Store):
     def multi_get(self, keys: Sequence[str]) -> Sequence[Entry | None]:
         return [self.entries.get(key) for key in keys]
 
-    def multi_put(self, entries: Mapping[str, Entry]) -> None:
+    def multi_put(self, entries: Mapping[str, Entry]) -> int:
+        for key, entry in entries.items():
+            kept = self.entries.get(key)
+            if kept is not None and is_newer(kept, entry):
+                return 0
         self.entries.update(entries)
+        return len(entries)
 
     def __reduce__(self) -> NoReturn:
         raise ArgumentTypeError(

@@ -52,14 +52,15 @@ def kill_at(point, store, kill):
             kill()
 
     if isinstance(store, RedisStore):
-        client, mset = store.client(), store.client().mset
+        put = store._put
 
-        def put(mapping):
+        def killing_put(*given):
             killing("begun")
-            mset(mapping)
+            written = put(*given)
             killing("chunk")
+            return written
 
-        client.mset = put
+        store._put = killing_put
     else:
 
         @event.listens_for(store.engine(), "before_cursor_execute")
@@ -142,6 +143,43 @@ def test_after_the_client_was_killed_in_a_put(kind, server, name):
     assert not (is_exact and kind is NonTransactionalMapState and server.url.startswith("redis"))
 
 
+@pytest.mark.parametrize("kind", [*EXACT, NonTransactionalMapState])
+def test_a_put_that_comes_when_later_batches_are_done_changes_nothing(kind, url, name):
+    """An attempt is held by SIGSTOP between get and put; another one ends its batch, and the next batch is done."""
+    state = kind(store_of(url, name))
+    for batch_id in range(CUT):
+        state.aggregate(batch_id, rows(batch_id), add)
+    job = [sys.executable, "-m", "tests.states.test_kills", kind.__name__, url, name, "held"]
+    with subprocess.Popen(job, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": "."}) as late:
+        try:
+            assert os.WIFSTOPPED(os.waitpid(late.pid, os.WUNTRACED)[1])
+            for batch_id in range(CUT, BATCHES):
+                state.aggregate(batch_id, rows(batch_id), add)
+            late.send_signal(signal.SIGCONT)
+            said = late.communicate(timeout=60)[1]
+        finally:
+            late.kill()
+    found = kind(store_of(url, name)).multi_get(rows(0))
+    if kind is NonTransactionalMapState:  # the control: it has no batch to tell by
+        assert found != totals()
+        return
+    assert found == totals()
+    assert f"[PYSTORM_BATCH_BEHIND_STATE] batch {CUT + 1} has written key 'k0' since batch {CUT} read it" in said
+
+
+def held_here(kind, url, name):
+    """The attempt that is held: it has read, and not yet put."""
+    state = globals()[kind](store_of(url, name))
+    put = state.store.multi_put
+
+    def late_put(entries):
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return put(entries)
+
+    state.store.multi_put = late_put
+    state.aggregate(CUT, rows(CUT), add)
+
+
 def cut_here(kind, url, name):
     """The job that is killed: two chunks of the batch are written."""
     state = globals()[kind](store_of(url, name))
@@ -151,4 +189,4 @@ def cut_here(kind, url, name):
 
 
 if __name__ == "__main__":
-    cut_here(*sys.argv[1:])
+    (held_here if sys.argv[4:] else cut_here)(*sys.argv[1:4])
