@@ -12,7 +12,6 @@ are one map: a key costs a get and a put, however many tuples it has. So it is w
 second for which keys of the bucket have set theirs, and its call runs the stage over these keys.
 """
 
-import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from threading import Lock
@@ -20,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyspark
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
@@ -28,6 +26,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, Str
 from pystorm_source.api.keyed_states import TIMERS, Key, KeyedStates, StateShape
 from pystorm_source.errors import OptionError
 from pystorm_source.operator.packed_rows import PACKED, PACKED_OUTPUT, PACKED_ROWS, Pack, Unpack, pack, unpack
+from pystorm_source.operator.state_needs import provide_states
 from pystorm_source.operator.task import OperatorPlan
 from pystorm_source.plan import ComponentPlan, Plan
 from pystorm_source.plan.key_states import TIMER_INPUT, key_columns, needs_time, state_columns, state_shape
@@ -45,8 +44,6 @@ from pystorm_source.worker import warm
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # A bolt's variable has no hyphen.
 _BUCKETS = "key-buckets"
 _TIMERS = "key-timers"
@@ -84,7 +81,7 @@ def keyed(df: "DataFrame", crossing: Crossing, operator: OperatorPlan, schema: S
 
     plan = crossing.stage.plan
     bolt: Any = crossing.stage.stateful
-    _refuse_without_states(df)
+    provide_states(df)
     buckets = plan.options.state_buckets
     placed = crossing.placed(df)
     bucketed = placed.withColumn(AT, F.pmod(F.col(AT), F.lit(buckets)))
@@ -112,27 +109,6 @@ def _keyed_plan(crossing: Crossing, operator: OperatorPlan, bolt: ComponentPlan,
 
 def _struct(columns: Iterable[tuple[str, str]], of: str) -> StructType:
     return StructType([StructField(name, parse_type(ddl, f"field {name!r} of {of}")[0], True) for name, ddl in columns])
-
-
-def _refuse_without_states(df: "DataFrame") -> None:
-    needed = ["google.protobuf"] if states_take_rows() else ["google.protobuf", "pandas"]
-    for module in needed:
-        try:
-            importlib.import_module(module)
-        except ImportError:
-            package = module.removeprefix("google.")
-            raise OptionError(
-                f"Spark's state of Python needs the package {package}, here and where its tasks run: pip install "
-                f"{package}. Given: pyspark {pyspark.__version__} without it",
-                code="PYSTORM_PACKAGE_MISSING",
-            ) from None
-    provider = df.sparkSession.conf.get(PROVIDER) or ""
-    if df.isStreaming and "RocksDB" not in provider:
-        raise OptionError(
-            "Spark keeps the state of a StatefulBolt in RocksDB alone: before the query starts call "
-            f"spark.conf.set({PROVIDER!r}, {ROCKS_DB!r}). Given: {provider!r}",
-            code="PYSTORM_INVALID_CONFIG",
-        )
 
 
 class KeyedProcessor(StatefulProcessor):

@@ -10,7 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from pystorm_source.cli.java import ensure_java
-from pystorm_source.operator.keyed import PROVIDER, ROCKS_DB
+from pystorm_source.operator.state_needs import PROVIDER, ROCKS_DB
 from pystorm_source.source.data_source import PystormDataSource
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,6 +4,7 @@ import contextlib
 import copy
 import os
 import signal
+import sys
 import time
 from random import Random
 
@@ -16,8 +17,8 @@ from cython_core.arrow.value_converter import Misfit
 from pystorm_source import Grouping, Input, StatefulBolt, Topology, apply, await_query, explain
 from pystorm_source.api.state_values import values_of
 from pystorm_source.errors import OptionError
-from pystorm_source.operator import cluster
-from pystorm_source.operator.keyed import PROVIDER, ROCKS_DB
+from pystorm_source.operator import cluster, state_needs
+from pystorm_source.operator.state_needs import PROVIDER, ROCKS_DB
 from tests.markers import is_first
 from tests.stages.random_states import FIELDS, ODD, TYPES, exact_value, same
 from tests.stages.test_stateful_bolt import TypedStates, Words
@@ -30,10 +31,9 @@ pytestmark = [
 
 @pytest.fixture
 def rocks_db(spark):
-    before = spark.conf.get(PROVIDER)
     spark.conf.set(PROVIDER, ROCKS_DB)
     yield
-    spark.conf.set(PROVIDER, before)
+    spark.conf.unset(PROVIDER)
 
 
 class Job:
@@ -118,17 +118,22 @@ def test_counts_go_on_after_the_states_are_repartitioned(spark, rocks_db, tmp_pa
 
 
 @pytest.mark.every_spark
-def test_counts_go_on_over_restarts_whatever_the_shuffle_partitions_are(spark, rocks_db, tmp_path):
+def test_counts_go_on_over_restarts_whatever_the_shuffle_partitions_are(spark, tmp_path, caplog):
+    """And the session gets the state store that is needed, if it has none."""
     job = Job(spark, tmp_path)
+    spark.conf.unset(PROVIDER)
     before = spark.conf.get("spark.sql.shuffle.partitions")
     for end, partitions in ((500, "2"), (800, "5")):
         job.put(0 if end == 500 else 500, end, files=2)
         spark.conf.set("spark.sql.shuffle.partitions", partitions)
         try:
-            job.run(Renamed)
+            with caplog.at_level("INFO", logger="pystorm.operator"):
+                job.run(Renamed)
         finally:
             spark.conf.set("spark.sql.shuffle.partitions", before)
+            spark.conf.unset(PROVIDER)
     assert job.counts == each_once(800)
+    assert f"set {PROVIDER}={ROCKS_DB}" in caplog.text
 
 
 def test_a_killed_task_counts_nothing_twice(spark, rocks_db, tmp_path):
@@ -250,16 +255,26 @@ def test_other_fields_of_a_state_are_explained(spark, rocks_db, tmp_path):
     assert "remedy: the checkpoint has states of other fields" in job.failure(Wider)
 
 
-def test_another_store_than_rocks_db_is_refused_with_the_line_that_changes_it(spark, tmp_path):
+def test_another_store_than_rocks_db_is_refused_with_all_that_is_missing(spark, tmp_path, monkeypatch):
     job = Job(spark, tmp_path)
     job.put(0, 1)
-    before = spark.conf.get(PROVIDER)
-    spark.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    other = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+    spark.conf.set(PROVIDER, other)
     try:
-        with pytest.raises(OptionError, match=r"spark\.conf\.set\('spark\.sql\.streaming\.stateStore"):
+        with pytest.raises(OptionError, match=rf"spark\.conf\.set\('{PROVIDER}'.*Given: {PROVIDER}='{other}'"):
             job.start(Renamed)
+        assert spark.conf.get(PROVIDER) == other
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "google.protobuf", None)
+            patch.setattr(state_needs, "states_take_rows", lambda: False)
+            patch.setitem(sys.modules, "pandas", None)
+            with pytest.raises(OptionError) as raised:
+                job.start(Renamed)
     finally:
-        spark.conf.set(PROVIDER, before)
+        spark.conf.unset(PROVIDER)
+    said = str(raised.value)
+    assert "pip install 'pystorm-source[state]' pandas, here and where Spark's tasks run; and spark.conf.set(" in said
+    assert "no protobuf" in said and "no pandas" in said
 
 
 def test_in_a_batch_query_each_key_begins_anew(spark, rocks_db):
