@@ -5,161 +5,19 @@ import datetime
 import math
 from collections import namedtuple
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, Protocol
 
-import pyarrow as pa
-
-from cython_core.arrow.row_error import RowError, row_error
-from cython_core.arrow.value_converter import Misfit
 from cython_core.tuples.tuple import Tuple, tree_has_failed
-from pystorm_source.api.state_values import StateValues, values_of
-from pystorm_source.errors import ArgumentError, given, nearest
-
-Key = tuple[Any, ...]
-
-TIMERS = ("__system", "__timer")
-"""Component and stream of the tuples that say whose timer may be due: the values of a key, and for when it was set."""
-
-DUE = "__timer"
-ASKED = "__timer_asked"
-TIMER_FIELDS = (DUE, ASKED)
-"""Fields that lie behind those of the user in a bolt with timers, both in milliseconds since 1970: when the key's timer
-is due; and when the store gives the key back, which is then or before."""
+from pystorm_source.api.key_state import ASKED, DUE, Key, KeyState, StateShape, part_of_key
+from pystorm_source.errors import ArgumentError, given
 
 MOST_SECONDS = 3_000_000_000
 """Of a timer: some hundred years. More: its time may not fit into Spark's."""
 
 TICK_MILLIS = 1000
 """Timers are due at whole seconds. Shorter: Spark calls more often, each time for fewer keys. Longer: they are late."""
-
-
-class KeyState:
-    """The state of one key: an attribute for each of the bolt's ``state_fields``, None as long as it was not set.
-
-    Lists and maps are changed in place, or set anew. What has changed is stored once, when all tuples of the key in
-    this micro-batch are processed.
-
-    A value takes its declared type when it is set, as one that is emitted does: 7 is 7.0 in a ``double``. One that the
-    type cannot hold is an error there; one that a list or a map got in place, when the tuple is processed.
-
-    Example:
-        >>> state = KeyState(("count", "last"), (2, None))
-        >>> state.count += 1
-        >>> state
-        KeyState(count=3, last=None)
-        >>> state.cuont = 1
-        Traceback (most recent call last):
-        pystorm_source.errors.ArgumentError: [PYSTORM_INVALID_ARGUMENT] state_fields ... did you mean 'count'?...
-    """
-
-    __slots__ = ("_key", "_names", "_shape", "_values")
-
-    _names: tuple[str, ...]
-    _values: dict[str, Any]
-    _shape: "StateShape | None"
-    _key: "Key"
-
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        values: tuple[Any, ...] | None,
-        shape: "StateShape | None" = None,
-        key: "Key" = (),
-    ):
-        object.__setattr__(self, "_names", names)
-        object.__setattr__(self, "_values", dict(zip(names, values or (None,) * len(names), strict=True)))
-        object.__setattr__(self, "_shape", shape)
-        object.__setattr__(self, "_key", key)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self._values[name]
-        except KeyError:
-            raise self._unknown(name) from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._values:
-            raise self._unknown(name)
-        if value is not None and self._shape is not None:
-            try:
-                value = self._shape.forms[name].of(value)
-            except Misfit as misfit:
-                raise self._shape.misfit(self._key, name, misfit) from misfit.__cause__
-        self._values[name] = value
-
-    def clear(self) -> None:
-        """Forgets the key, and its timer: nothing is stored of it any more."""
-        self._values.update(dict.fromkeys(self._names))
-
-    def __repr__(self) -> str:
-        return f"KeyState({', '.join(f'{name}={self._values[name]!r}' for name in self._shown())})"
-
-    def _shown(self) -> list[str]:
-        return [name for name in self._names if name not in TIMER_FIELDS]
-
-    def _unknown(self, name: str) -> ArgumentError:
-        shown = self._shown()
-        return ArgumentError(
-            f"state_fields declares {', '.join(shown)}{nearest(name, shown) or ''}: declare it "
-            f"there, such as {f'{name} long'!r}. Given: {given(name)}",
-            code="PYSTORM_INVALID_ARGUMENT",
-        )
-
-
-@dataclass(frozen=True)
-class StateShape:
-    """What a bolt keeps of each key. ``names``, ``types``: of the fields, those of timers last; types are Arrow's.
-    ``key_names``, ``key_types``: of the key. ``positions``: component and stream, as tuples name them → where the key
-    is in their values. ``ttl``: seconds after which a key that was not changed is forgotten, None for never."""
-
-    bolt: str
-    names: tuple[str, ...]
-    types: tuple[pa.DataType, ...]
-    key_names: tuple[str, ...]
-    key_types: tuple[pa.DataType, ...]
-    positions: Mapping[tuple[str, str], tuple[int, ...]]
-    ttl: float | None
-
-    @property
-    def has_timers(self) -> bool:
-        return DUE in self.names
-
-    @cached_property
-    def forms(self) -> dict[str, StateValues]:
-        """Field → the values of its type."""
-        return {name: values_of(type) for name, type in zip(self.names, self.types, strict=True)}
-
-    @cached_property
-    def changing(self) -> tuple[str, ...]:
-        """The fields whose values can change in place."""
-        return tuple(name for name, form in self.forms.items() if form.can_change)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def misfit(self, key: Key, name: str, misfit: Misfit) -> RowError:
-        """The error of a value that a field cannot hold."""
-        field = pa.field(name, self.types[self.names.index(name)])
-        shown = given(key[0] if len(key) == 1 else key)
-        label = f"the state of {self.bolt!r}, key {shown},"
-        return row_error(field, misfit.path, misfit.type, misfit.value, label, misfit.reason)
-
-    def settle(self, key: Key, values: dict[str, Any]) -> None:
-        """Gives values that were changed in place their declared types. Raises RowError."""
-        for name in self.changing:
-            if (value := values[name]) is not None:
-                try:
-                    values[name] = self.forms[name].of(value)
-                except Misfit as misfit:
-                    raise self.misfit(key, name, misfit) from misfit.__cause__
-
-    def key_of(self, stored: Iterable[Any]) -> Key:
-        """A stored key as tuples have its values, and as a dict finds it."""
-        pairs = zip(stored, self.key_types, strict=True)
-        return tuple(_of_key(None if value is None else values_of(kind).read(value)) for value, kind in pairs)
 
 
 class StateStore(Protocol):
@@ -255,7 +113,7 @@ class KeyedStates:
     def _key(self) -> Key:
         values = self._tup.values
         positions = self._shape.positions[self._tup.component, self._tup.stream]
-        return tuple(_of_key(values[position]) for position in positions)
+        return tuple(part_of_key(values[position]) for position in positions)
 
     def _state_of(self, key: Key) -> KeyState:
         state = self._read.get(key)
@@ -349,16 +207,6 @@ def _key_type(names: tuple[str, ...]) -> Any:
 
 def _has_to_ask(values: Mapping[str, Any]) -> bool:
     return values[DUE] is not None and (values[ASKED] is None or values[DUE] < values[ASKED])
-
-
-_NAN = float("nan")
-
-
-def _of_key(value: Any) -> Any:
-    """Floats that Spark takes for one key are one key here: any NaN, and both zeros."""
-    if type(value) is not float:
-        return value
-    return _NAN if value != value else value + 0.0
 
 
 _PLAIN = frozenset((int, str, float, bool, type(None), bytes, Decimal, datetime.date, datetime.datetime))

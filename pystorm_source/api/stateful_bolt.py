@@ -5,7 +5,8 @@ from functools import wraps
 from typing import Any
 
 from pystorm_source.api.bolt import Bolt
-from pystorm_source.api.keyed_states import TIMERS, KeyedStates, KeyState
+from pystorm_source.api.key_state import TIMERS, KeyState
+from pystorm_source.api.keyed_states import KeyedStates
 from pystorm_source.errors import ArgumentError
 
 

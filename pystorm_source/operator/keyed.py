@@ -23,7 +23,8 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StructField, StructType
 
-from pystorm_source.api.keyed_states import TIMERS, Key, KeyedStates, StateShape
+from pystorm_source.api.key_state import TIMERS, Key, StateShape
+from pystorm_source.api.keyed_states import KeyedStates
 from pystorm_source.errors import OptionError
 from pystorm_source.operator.packed_rows import PACKED, PACKED_OUTPUT, PACKED_ROWS, Pack, Unpack, pack, unpack
 from pystorm_source.operator.state_needs import provide_states

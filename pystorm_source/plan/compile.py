@@ -13,7 +13,7 @@ from pystorm_source.api.batching_bolt import BatchingBolt
 from pystorm_source.api.bolt import Bolt
 from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.join_bolt import JoinBolt
-from pystorm_source.api.keyed_states import TIMER_FIELDS
+from pystorm_source.api.key_state import TIMER_FIELDS
 from pystorm_source.api.limited_calls import called_method
 from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spout import Spout

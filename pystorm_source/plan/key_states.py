@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from pystorm_source.api.input import Input
-from pystorm_source.api.keyed_states import TIMER_FIELDS, TIMERS, StateShape
+from pystorm_source.api.key_state import TIMER_FIELDS, TIMERS, StateShape
 from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import SchemaError, TopologyError

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cython_core.routing.stable_hash import hash_of
-from pystorm_source.api.keyed_states import TIMER_FIELDS, Key, KeyedStates
+from pystorm_source.api.key_state import TIMER_FIELDS, Key
+from pystorm_source.api.keyed_states import KeyedStates
 from pystorm_source.plan import Plan
 from pystorm_source.plan.key_states import TIMER_INPUT, state_shape
 from pystorm_source.plan.stages import Entry, Stage, StreamOf, cut, refuse_letters

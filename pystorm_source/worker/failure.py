@@ -8,7 +8,7 @@ from cython_core.executors.executor import ComponentFailed
 from cython_core.routing.batch_slice import BatchSlice
 from cython_core.routing.failure_kinds import Hopeless
 from cython_core.tuples.column_slice import ColumnSlice
-from pystorm_source.api.keyed_states import TIMERS
+from pystorm_source.api.key_state import TIMERS
 from pystorm_source.error_conditions import Code
 from pystorm_source.errors import TupleFailed, cut, given, one_line, said
 from pystorm_source.redaction import redacted

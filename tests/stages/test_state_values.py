@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from cython_core.arrow.row_error import RowError
 from cython_core.arrow.value_converter import Misfit, converter
 from pystorm_source import Grouping, Input, StatefulBolt, Topology
-from pystorm_source.api.keyed_states import KeyedStates, StateShape
+from pystorm_source.api.key_state import StateShape
+from pystorm_source.api.keyed_states import KeyedStates
 from pystorm_source.api.state_values import values_of
 from pystorm_source.errors import SchemaError, TupleFailed
 from pystorm_source.testing import run_topology
