@@ -22,6 +22,8 @@ class ValueText:
 
     def encode_all(self, values: Sequence[Any]) -> list[str]:
         """The texts of many values. Raises ArgumentTypeError as ``encode`` does."""
+        if self.kind is not None:
+            return [self.encode(each) for each in values]
         encode, finite = self.encode, math.isfinite
         return [repr(each) if type(each) is float and finite(each) else encode(each) for each in values]
 
@@ -38,16 +40,19 @@ class ValueText:
         """Raises ArgumentTypeError for a value that would not come back as it is."""
         if value is None:
             return NULL
-        if type(value) is int or (type(value) is float and math.isfinite(value)):  # most values, so the quick way
+        is_number = type(value) is int or (type(value) is float and math.isfinite(value))
+        if is_number and self.kind is None:  # most values, so the quick way
             return repr(value)
         try:
             if self.kind is not None:
-                return msgspec.json.encode(value).decode()
+                text = repr(value) if is_number else msgspec.json.encode(value).decode()
+                self._decoder.decode(text)  # order: before it is in the store, which no batch could read then
+                return text
             text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
             if json.loads(text) == value:
                 return text
             reason = "JSON gives it back as another value"
-        except (TypeError, ValueError, RecursionError) as error:
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
             reason = said(error)
         raise ArgumentTypeError(
             f"a state keeps values as JSON, and this one cannot be kept: {reason}. Give the state the type of its "

@@ -157,6 +157,14 @@ def test_the_cache_spares_reads_of_the_keys_that_were_used_last(cache, read):
     assert state.store.read == read
 
 
+@pytest.mark.parametrize(("type_", "value"), [(str, 5), (int, "5"), (int, 1.5), (list[int], {"a": 1}), (date, "today")])
+def test_a_value_that_is_not_of_the_states_type_is_refused_before_it_is_stored(type_, value):
+    store = MemoryStore()
+    with pytest.raises(ArgumentTypeError, match="cannot be kept.*Given: "):
+        TransactionalMapState(store, type=type_).update(0, {"ann": lambda stored: value})
+    assert store.entries == {}
+
+
 @pytest.mark.parametrize("kind", [TransactionalMapState, OpaqueMapState])
 def test_after_a_put_that_was_cut_the_store_is_asked_and_not_the_cache(kind):
     """As Storm's cache would not: it takes the values before they are put."""
