@@ -128,9 +128,19 @@ class StateShape:
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    def check_timer_key(self, key: Key) -> None:
+        """Raises RowError for a key that Spark's state store would give back as another one, or not at all."""
+        for name, kind, value in zip(self.key_names, self.key_types, key, strict=True):
+            if value is not None:
+                try:
+                    values_of(kind).of(value)
+                except Misfit as misfit:
+                    raise self.misfit(key, name, misfit) from misfit.__cause__
+
     def misfit(self, key: Key, name: str, misfit: Misfit) -> RowError:
-        """The error of a value that a field cannot hold."""
-        field = pa.field(name, self.types[self.names.index(name)])
+        """The error of a value that a field, of the state or of the key, cannot hold."""
+        types = dict(zip((*self.key_names, *self.names), (*self.key_types, *self.types), strict=True))
+        field = pa.field(name, types[name])
         shown = given(key[0] if len(key) == 1 else key)
         label = f"the state of {self.bolt!r}, key {shown},"
         return row_error(field, misfit.path, misfit.type, misfit.value, label, misfit.reason)

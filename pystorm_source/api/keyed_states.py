@@ -145,6 +145,7 @@ class KeyedStates:
                 f"set_timer({seconds!r})",
                 code="PYSTORM_INVALID_ARGUMENT",
             )
+        self._shape.check_timer_key(self._key())
         due = self._now + math.ceil(seconds * 1000)
         self.current._values[DUE] = -(-due // TICK_MILLIS) * TICK_MILLIS
 

@@ -272,6 +272,29 @@ def test_so_are_keys_of_such_types():
         run_topology(Kept, rows=[[datetime.timedelta(1)]], scope="cluster")
 
 
+def test_a_key_with_a_timer_is_none_that_spark_gives_back_as_another():
+    class Late(StatefulBolt):
+        outputs = []
+        state_fields = ["n long"]
+
+        def process(self, tup):
+            self.state.n = 1
+            self.set_timer(5)
+
+        def process_timer(self, key):
+            self.state.clear()
+
+    class Days(Topology):
+        rows = Input.spec(["day date"])
+        late = Late.spec(inputs={rows: Grouping.fields("day")})
+
+    assert (
+        run_topology(Days, rows=[[datetime.date(1582, 10, 15)]], scope="cluster", timers_after=9).states["late"] == {}
+    )
+    with pytest.raises(TupleFailed, match="field 'day' .*are other days in Spark's state store"):
+        run_topology(Days, rows=[[datetime.date(1582, 10, 14)]], scope="cluster")
+
+
 def test_process_may_come_from_a_mixin_or_a_base():
     class Mixin:
         def process(self, tup):
