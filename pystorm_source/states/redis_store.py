@@ -18,20 +18,28 @@ CHUNK = 1_000
 
 PUT = """
 local batch = tonumber(ARGV[1])
-local function txid(text) return cjson.decode(text).txid end
+local function txid(text)
+    local quick = string.match(text, '^{"value":[-+.%deE]+,"txid":(%d+)[,}]')
+    return quick or cjson.decode(text).txid
+end
 for i, kept in ipairs(redis.call('MGET', unpack(KEYS))) do
     if kept then
         local known, found = pcall(txid, kept)
-        if known and type(found) == 'number' and found > batch then return 0 end
+        if known and (tonumber(found) or 0) > batch then return 0 end
     end
 end
-for i, key in ipairs(KEYS) do redis.call('SET', key, ARGV[i + 1]) end
+local pairs = {}
+for i, key in ipairs(KEYS) do
+    pairs[2 * i - 1] = key
+    pairs[2 * i] = ARGV[i + 1]
+end
+redis.call('MSET', unpack(pairs))
 return #KEYS
 """
 """The script that puts a chunk, unless a later batch wrote one of its keys: how many it has written."""
 
-MOST_KEYS = 4_000
-"""Of one call of Redis in a script, whose stack holds some 8,000."""
+MOST_KEYS = 3_500
+"""Of one call of Redis in a script, whose stack holds some 8,000 keys and values."""
 
 _FIELDS: JsonDecoder[dict[str, msgspec.Raw]] = JsonDecoder(dict[str, msgspec.Raw])
 _TXID: JsonDecoder[int] = JsonDecoder(int)
@@ -59,7 +67,7 @@ class RedisStore(Store):
         Args:
             url (str): "redis://:password@host:6379/0"; ``rediss://`` for TLS, ``unix://`` for a socket.
             name (str): the prefix of the keys.
-            chunk (int): how many keys one command has, 4000 at most. Defaults to 1000.
+            chunk (int): how many keys one command has, 3500 at most. Defaults to 1000.
 
         Raises:
             OptionError: the package redis is not installed.

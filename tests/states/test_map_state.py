@@ -157,6 +157,28 @@ def test_the_cache_spares_reads_of_the_keys_that_were_used_last(cache, read):
     assert state.store.read == read
 
 
+@pytest.mark.parametrize("kind", [TransactionalMapState, OpaqueMapState])
+def test_a_store_refuses_what_is_older_whatever_the_value_is(url, name, kind):
+    values = [1, -2.5, 1e300, None, True, 'a","txid":1}', '{"value":1,"txid":1}', {"txid": 1}, [{"value": 1}]]
+    written = {f"k{n}": value for n, value in enumerate(values)}
+    state = kind(url, name)
+    state.aggregate(5, written, add)
+    for key in written:
+        assert state.store.multi_put({"new": Entry("1", 4, "null"), key: Entry("9", 4, "null")}) < 2
+    assert kind(url, name).multi_get(["new", *written]) == [None, *values]
+    same = {key: Entry("9", 5, "null") for key in written}
+    assert state.store.multi_put(same) == len(same)
+    assert kind(url, name).multi_get(written) == [9] * len(values)
+
+
+def test_a_chunk_of_redis_is_not_too_large_for_its_script(redis, name):
+    state = TransactionalMapState(RedisStore(redis.url, name, chunk=100_000), cache=0)
+    keys = [f"k{n}" for n in range(10_000)]
+    for batch_id in range(2):
+        state.aggregate(batch_id, dict.fromkeys(keys, 1), add)
+    assert set(state.multi_get(keys)) == {2}
+
+
 @pytest.mark.parametrize(("type_", "value"), [(str, 5), (int, "5"), (int, 1.5), (list[int], {"a": 1}), (date, "today")])
 def test_a_value_that_is_not_of_the_states_type_is_refused_before_it_is_stored(type_, value):
     store = MemoryStore()
