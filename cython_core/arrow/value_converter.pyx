@@ -24,8 +24,8 @@ struct                    tuple or Row by position, list by position, Mapping or
                           missing names are null; variant, geometry and geography values of PySpark are such objects
 ========================  ==========================================================================================
 
-With ``strict``, what a lenient conversion would leave out is an error, too: a name that a struct does not have, and two
-keys of a map that become one.
+With ``strict``, what a lenient conversion would leave out is an error, too: a name that a struct does not have, two
+keys of a map that become one, and NaN of a decimal.
 
 Except for string, numpy scalars and members of an Enum count as the Python value that they hold; NaT, pandas.NA and
 masked elements count as None, values of a PySpark user-defined type as what their ``__UDT__`` serialises them to.
@@ -62,6 +62,8 @@ def converter(type, bint nullable=True, bint strict=False):
                 value = _plain(value, text, nested)
             if value is not None:
                 value = convert(value)
+                if value is None and strict:
+                    raise Misfit(given, type, "it has no NaN")
             if value is None and not nullable:
                 raise Misfit(given, type, "it may not be null: emit a value or declare the field nullable")
             return value

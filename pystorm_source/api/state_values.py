@@ -49,7 +49,7 @@ def values_of(type: pa.DataType) -> StateValues:
         if is_exact(value):
             return value
         plain = convert(value)
-        if plain is None:  # such as NaN of a decimal
+        if plain is None:  # pandas.NA and its like
             return None
         found = read(plain)
         # The bolt may have kept its list or dict to change it in place.

@@ -82,6 +82,8 @@ MISFITS = [
     ("array<long>", [1, "2"], r"'it\[1\]'"),
     ("array<long>", "12", "it takes lists"),
     ("map<string, int>", {"a": 2**31}, r"'it\['a'\]'"),
+    ("decimal(5, 2)", Decimal("NaN"), "it has no NaN"),
+    ("array<decimal(5, 2)>", [Decimal("NaN")], r"'it\[0\]'.*it has no NaN"),
     ("map<string, int>", {1: 1, "1": 2}, "two of its keys are one string"),
     ("struct<x: long, yy: double>", {"x": 1, "y": 2.0}, "it has the fields x, yy, and no 'y'"),
     ("struct<x: long not null>", {}, r"'it\.x'.*may not be null"),
