@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cython_core.executors.async_request import AsyncBase, pause_request, request_has_expired, resume_request
 from cython_core.routing.failure_kinds import FailureKind
+from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ArgumentError, given
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Limit:
             waiter = self._permits.take(woken.set, first)
             try:
                 while waiter.time is None and waiter.error is None:
-                    woken.wait(_LOOK_SECONDS)
+                    self._wait(woken)
                 if (left := self._seconds_left(waiter)) > 0:
                     clock = self._permits.clock
                     # The test kit's sleeps as the engine does, until something happens, which may be the time-out.
@@ -96,8 +97,10 @@ class Limit:
                 try:
                     if request is None and not self._is_at_once(waiter):
                         request = pause_request(self._bolt)
-                    if waiter.time is None and waiter.error is None:
-                        await woken
+                    while waiter.time is None and waiter.error is None:
+                        # Neither wait_for, which cancels what it waits for, nor a bare await if that may never come.
+                        await asyncio.wait((woken,), timeout=self._permits.seconds_to_look())
+                        self._permits.look()
                     if (left := self._seconds_left(waiter)) > 0:
                         await asyncio.sleep(left)
                 except BaseException:
@@ -115,6 +118,16 @@ class Limit:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._ended(error)
+
+    def _wait(self, woken: threading.Event) -> None:
+        """Until it has a permit, or may ask again, or for a while."""
+        left = self._permits.seconds_to_look()
+        if woken.wait(_LOOK_SECONDS if left is None else min(left, _LOOK_SECONDS)) or left is None:
+            return
+        clock = self._permits.clock
+        if not isinstance(clock, SystemClock):
+            getattr(clock, "pause", clock.sleep)(left)
+        self._permits.look()
 
     def _is_at_once(self, waiter: "Waiter") -> bool:
         return waiter.time is not None and self._seconds_left(waiter) <= 0

@@ -9,6 +9,8 @@
         └─────────────────────────── it succeeded ───────────────────────────────┘
                                                      twice as long, up to a minute
 
+One probe is out at a time: all others wait for how it ends. One that does not end for LONGEST_PROBE is replaced.
+
 The pattern is Nygard's ("Release It!"); windows of counts and the probe are as in resilience4j.
 """
 
@@ -28,15 +30,16 @@ LONGEST_PAUSE = 60.0
 one that is down for hours."""
 
 LONGEST_PROBE = 10.0
-"""Seconds after which another call probes, as the first one may be lost with the task that had it. Longer: the limit
-stands still for so long when a task is killed. Shorter: more calls meet a service that hangs."""
+"""Seconds after which another call probes, because the first one may be lost with the task that had it. Longer: the
+limit stands still for so long when a task is killed. Shorter: more calls meet a service that hangs."""
 
 _KEPT_SECONDS = 60.0  # A second's counts that are older say nothing of now.
 _STEP = 0.1  # Seconds whose calls are counted together. Longer: the window is coarse. Shorter: more of them.
 
 
 class Verdict(NamedTuple):
-    """``paused_until``: no call before it; ``probe``: one call then, and no other before it has ended."""
+    """``paused_until``: no call before it, unless the breaker closes; ``probe``: the next call is the probe. While a
+    probe is out, others have no probe to come and are paused until it counts as lost."""
 
     paused_until: float
     probe: bool
@@ -63,22 +66,30 @@ class CircuitBreaker:
         self.last_error = ""
         """Of the last call that failed, for people."""
         self._probe_ends: float | None = None
+        self._probes = 0
 
     def verdict(self, now: float) -> Verdict:
         """Whether calls may be made."""
         if self.open_until is None:
             return Verdict(now, False)
         if self._probe_ends is not None and now < self._probe_ends:
-            return Verdict(self._probe_ends, True)
+            return Verdict(self._probe_ends, False)
         return Verdict(max(now, self.open_until), True)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether calls are made as if there were none."""
+        return self.open_until is None
 
     def is_open(self, now: float) -> bool:
         """Whether no call may be made now, not even a probe."""
         return self.open_until is not None and now < self.open_until
 
-    def probes(self, at: float) -> None:
-        """The probe is made at that time."""
+    def probes(self, at: float) -> int:
+        """The probe is made at that time. Returns its number, above 0."""
         self._probe_ends = at + LONGEST_PROBE
+        self._probes += 1
+        return self._probes
 
     def ended(self, good: int, bad: int, now: float, error: str = "") -> bool:
         """Calls have ended; not the probe. Returns whether it opens by that."""
@@ -94,9 +105,11 @@ class CircuitBreaker:
         self._open(now)
         return True
 
-    def probed(self, good: bool, now: float, error: str = "") -> bool:
-        """The probe has ended. Returns whether the breaker closes by that."""
-        if self.open_until is None or self._probe_ends is None:
+    def probed(self, number: int, good: bool, now: float, error: str = "") -> bool:
+        """A probe has ended. Returns whether the breaker closes by that.
+
+        One that counts as lost, and has succeeded, closes it, too: the service takes long, but works."""
+        if self.open_until is None or not (good or self._is_out(number)):
             return False
         self._probe_ends = None
         if good:
@@ -109,9 +122,13 @@ class CircuitBreaker:
         self.open_until = now + self._pause
         return False
 
-    def returned(self) -> None:
-        """The probe was not made."""
-        self._probe_ends = None
+    def returned(self, number: int) -> None:
+        """A probe was not made."""
+        if self._is_out(number):
+            self._probe_ends = None
+
+    def _is_out(self, number: int) -> bool:
+        return self._probe_ends is not None and number == self._probes
 
     def _open(self, now: float) -> None:
         self.openings += 1

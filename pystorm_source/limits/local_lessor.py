@@ -1,4 +1,4 @@
-"""Gives the permits of a worker that has a limit, or a fixed share of it, for itself.
+"""Gives the permits of workers that have a limit, or a fixed share of it, for themselves, and run in turn.
 
 Threading law: any thread calls it.
 """
@@ -27,6 +27,7 @@ class LocalLessor:
         now = clock.monotonic()
         self._clock = clock
         self._states = {limit.name: LimitState(limit, breaker(), now, fresh) for limit in limits}
+        self._last: dict[str, Permits] = {}
         # Held while permits are given: re-entrant, as a call that is woken may end at once.
         self._lock = RLock()
 
@@ -34,27 +35,35 @@ class LocalLessor:
         """As ``Lessor``."""
         with self._lock:
             state = self._states[permits.limit.name]
+            last = self._last.setdefault(permits.limit.name, permits)
+            if last is not permits:
+                self._last[permits.limit.name] = permits
+                self._over(state, last)
             while wanted := permits.wanted():
                 lease = state.ask(permits, wanted, self._clock.monotonic(), float("inf"))
-                if lease.slots.number:
-                    permits.granted(lease.slots, lease.probe)
-                if lease.probe or not lease.slots.number:
+                if not lease.slots.number:  # a probe is out: ``ended`` tells how it ends, unless it is lost
+                    permits.look_at(lease.again)
                     return
+                permits.granted(lease.slots, lease.probe)
 
-    def ended(self, permits: Permits, good: bool | None, probe: bool, error: str) -> None:
+    def _over(self, state: LimitState, last: Permits) -> None:
+        """Another worker's turn has come: what calls of the one before it have waited for, none of them uses."""
+        last.drop()
+        state.left(last)
+        state.schedule.take_back(self._clock.monotonic())
+
+    def ended(self, permits: Permits, good: bool | None, probe: int, error: str) -> None:
         """As ``Lessor``."""
         with self._lock:
-            breaker, now = self._states[permits.limit.name].breaker, self._clock.monotonic()
-            if not probe:
-                if good is not None and breaker.ended(int(good), int(not good), now, error):
-                    permits.revoke()
-                    log_opening(permits.limit.name, breaker, now)
-                return
-            if good is None:
-                breaker.returned()
-            elif breaker.probed(good, now, error):
-                logger.info("limit %r: a call has succeeded, calls go on", permits.limit.name)
-            self.want(permits)
+            state, now = self._states[permits.limit.name], self._clock.monotonic()
+            if probe:
+                if state.probed(probe, good, now, error):
+                    logger.info("limit %r: a call has succeeded, calls go on", permits.limit.name)
+                self.want(permits)
+            elif good is not None and state.breaker.ended(int(good), int(not good), now, error):
+                permits.revoke()
+                state.schedule.take_back(now)
+                log_opening(permits.limit.name, state.breaker, now)
 
 
 def log_opening(name: str, breaker: CircuitBreaker, now: float) -> None:

@@ -33,19 +33,22 @@ class Lessor(Protocol):
     def want(self, permits: "Permits") -> None:
         """``permits.wanted()`` is above 0: it calls ``granted``, or ``refuse``, now or later."""
 
-    def ended(self, permits: "Permits", good: bool | None, probe: bool, error: str) -> None:
-        """A call has ended; ``good``: None if it says nothing of the service. ``probe``: it had the probe's permit."""
+    def ended(self, permits: "Permits", good: bool | None, probe: int, error: str) -> None:
+        """A call has ended; ``good``: None if it says nothing of the service. ``probe``: the number of the probe whose
+        permit it had, 0 for none."""
 
 
 class Waiter:
-    """One call that waits. ``time``: of its permit, None: it has none yet. ``error``: why it never gets one."""
+    """One call that waits. ``time``: of its permit, None: it has none yet. ``error``: why it never gets one.
+    ``probe``: the number of the probe that it makes, 0 for none; ``outage``: the number of outages before it."""
 
-    __slots__ = ("error", "gave_up", "probe", "revoked", "time", "wake")
+    __slots__ = ("error", "gave_up", "outage", "probe", "revoked", "time", "wake")
 
     def __init__(self, wake: Callable[[], None]):
         self.wake = wake
         self.time: float | None = None
-        self.probe = self.revoked = self.gave_up = False
+        self.probe = self.outage = 0
+        self.revoked = self.gave_up = False
         self.error: Exception | None = None
 
 
@@ -58,11 +61,13 @@ class Permits:
         self.clock = clock
         self._lessor = lessor
         self._lock = Lock()
-        self._in_hand: deque[tuple[float, bool]] = deque()
+        self._in_hand: deque[tuple[float, int]] = deque()
         self._waiters: deque[Waiter] = deque()
         self._assigned: set[Waiter] = set()
         self._recent: deque[float] = deque()
-        self._lost_probe = False
+        self._lost_probe = 0
+        self._look: float | None = None
+        self._outages = 0
 
     def __reduce__(self) -> tuple[object, ...]:
         """A component's state may be pickled: the engine's own attributes are left out."""
@@ -72,12 +77,10 @@ class Permits:
         """From now on permits come from there. What is in hand from another one is dropped."""
         if lessor is not self._lessor:
             with self._lock:
-                former, self._lessor = self._lessor, lessor
-                has_probe = any(probe for _, probe in self._in_hand)
+                self._lessor = lessor
                 self._in_hand.clear()
                 self._recent.clear()
-            if has_probe:
-                former.ended(self, None, True, "")
+                self._look = None
 
     def take(self, wake: Callable[[], None], first: bool = False) -> Waiter:
         """A call that wants a permit. If it has none at once, ``wake`` is called by any thread when it has one.
@@ -108,8 +111,9 @@ class Permits:
             in_time = not waiter.revoked and now <= waiter.time + self._valid
             if in_time and self._lessor.ahead:
                 self._recent.append(now)
+            waiter.outage = self._outages
         if not in_time and waiter.probe:
-            self._lessor.ended(self, None, True, "")
+            self._lessor.ended(self, None, waiter.probe, "")
         return in_time
 
     def give_up(self, waiter: Waiter) -> None:
@@ -126,10 +130,12 @@ class Permits:
         self._return_lost_probe()
         _wake(woken)
         if waiter.time is not None and waiter.probe:
-            self._lessor.ended(self, None, True, "")
+            self._lessor.ended(self, None, waiter.probe, "")
 
     def ended(self, waiter: Waiter, good: bool | None, error: str = "") -> None:
-        """The call has ended. As the lessor takes it."""
+        """The call has ended. As the lessor takes it; one that began before an outage says nothing of what is now."""
+        if waiter.outage != self._outages and not waiter.probe:
+            good = None
         self._lessor.ended(self, good, waiter.probe, error)
 
     def wanted(self) -> int:
@@ -138,16 +144,41 @@ class Permits:
             waiting = sum(1 for waiter in self._waiters if not waiter.gave_up)
             return max(waiting, self._soon() if self._lessor.ahead and self._runs_short() else 0)
 
-    def granted(self, slots: Slots, probe: bool = False) -> None:
+    def granted(self, slots: Slots, probe: int = 0) -> None:
         """Permits have come; times are this clock's."""
         with self._lock:
+            self._look = None
             self._in_hand.extend((slots.at(place), probe) for place in range(slots.number))
             woken = self._hand_out()
+            if probe and self._in_hand:  # no call waits that could make it now
+                self._in_hand.pop()
+                self._lost_probe = probe
         self._return_lost_probe()
         _wake(woken)
 
+    def look_at(self, time: float) -> None:
+        """The lessor has no permits now, and asks no one: calls that wait longer than until then ask it again."""
+        with self._lock:
+            self._look = time
+
+    def seconds_to_look(self) -> float | None:
+        """For how long a call waits before it calls ``look``; None: until it is woken."""
+        look = self._look
+        return None if look is None else max(0.0, look - self.clock.monotonic())
+
+    def look(self) -> None:
+        """A call has waited for a while: asks for permits again if it is time."""
+        if self.seconds_to_look() == 0.0:
+            self._lessor.want(self)
+
     def revoke(self) -> None:
-        """The service is not to be called: no permit counts that was not used."""
+        """The service is not to be called: no permit counts that was not used, and no call that has begun."""
+        with self._lock:
+            self._outages += 1
+        self.drop()
+
+    def drop(self) -> None:
+        """No permit counts that was not used."""
         with self._lock:
             self._in_hand.clear()
             self._recent.clear()
@@ -184,8 +215,8 @@ class Permits:
     def _return_lost_probe(self) -> None:
         """Without the lock held: else all would wait for a probe that no call makes."""
         if self._lost_probe:
-            self._lost_probe = False
-            self._lessor.ended(self, None, True, "")
+            lost, self._lost_probe = self._lost_probe, 0
+            self._lessor.ended(self, None, lost, "")
 
     def _hand_out(self) -> list[Waiter]:
         self._drop_late()

@@ -30,9 +30,9 @@ LEAD_SECONDS = 0.002
 not called for a while is called late. Shorter: the first permits of a lease are lost."""
 
 COLD_SECONDS = 1.0
-"""Seconds from the first permit on in which permits are further apart, unless a Redis gives them: processes that have
-just begun to call are slow, and what they send late arrives together with what comes in time. Longer: permits are lost
-after each start. Shorter: the service sees calls too many."""
+"""Seconds in which permits are further apart, from the first permit on and again after an outage, unless a Redis gives
+them: processes that have just begun to call are slow, and what they send late arrives together with what comes in time.
+Longer: permits are lost after each start. Shorter: the service sees calls too many."""
 
 COLD_SHARE, MOST_COLD = 0.1, 0.01
 """By how much, as a share of what they are apart and in seconds at most. More: permits are lost after each start. Less:
@@ -92,6 +92,14 @@ class PermitSchedule:
     def not_before(self, time: float) -> None:
         """No permit is given for an earlier time."""
         self._next = max(self._next, time)
+
+    def take_back(self, now: float) -> None:
+        """No permit that is still to come will be used: others may be given for its time."""
+        self._next = min(self._next, now + self.apart)
+
+    def begin_again(self) -> None:
+        """After an outage: calls go on slowly, as at first."""
+        self._cold_until = None
 
 
 def begin_of(limit: RateLimit, now: float) -> float:

@@ -22,18 +22,18 @@ AGAIN_SECONDS = HORIZON_SECONDS / 8
 """Seconds after which one that has its share asks again. Longer: permits are lost when others want fewer. Shorter: it
 asks in vain."""
 
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = 0.1
 """Seconds after which others ask again while a probe is under way. Longer: they stand still when it has succeeded.
 Shorter: they ask in vain."""
 
 
 class Lease(NamedTuple):
-    """``slots``: the permits; ``again``: a time before which it is no use to ask again; ``probe``: the permit is the
-    circuit breaker's probe."""
+    """``slots``: the permits; ``again``: a time before which it is no use to ask again; ``probe``: the number of the
+    circuit breaker's probe if the permit is one, else 0."""
 
     slots: Slots
     again: float
-    probe: bool = False
+    probe: int = 0
 
 
 class _Asker:
@@ -58,23 +58,27 @@ class LimitState:
         self.breaker = breaker
         self.schedule = PermitSchedule(limit, now if fresh else begin_of(limit, now))
         self._askers: dict[object, _Asker] = {}
+        self._prober: tuple[object, int] = (None, 0)
 
     def ask(self, asker: object, wanted: int, now: float, horizon: float = HORIZON_SECONDS) -> Lease:
         """Permits for one that asks. While permits are scarce, no one has more than a fair share of those to come.
-        ``horizon``: as the schedule takes it."""
+        ``horizon``: as the schedule takes it; infinity: the asker learns at once how a probe ends."""
         if wanted <= 0:
-            return Lease(Slots(now, 0, self.schedule.apart), now)
+            return self._none(now, now)
         own = self._askers.pop(asker, None) or _Asker()
         own.asked = now
         self._askers[asker] = own
         self._forget(now)
         verdict = self.breaker.verdict(now)
         if verdict.probe:
-            return self._probe(verdict.paused_until, now, horizon)
+            return self._probe(asker, verdict.paused_until, now, horizon)
+        if verdict.paused_until > now:
+            again = verdict.paused_until
+            return self._none(now, again if horizon == float("inf") else min(again, now + LOOK_SECONDS))
         if horizon != float("inf"):
             room = self._share() - own.held(now)
             if room <= 0 and self.schedule.first(now) > now + SCARCE_SECONDS:
-                return Lease(Slots(now, 0, self.schedule.apart), now + AGAIN_SECONDS)
+                return self._none(now, now + AGAIN_SECONDS)
             wanted = min(wanted, max(1, room))
         slots = self.schedule.take(wanted, now, horizon)
         if not slots.number:
@@ -82,16 +86,35 @@ class LimitState:
         own.leases.append((slots.at(slots.number - 1), slots.number))
         return Lease(slots, now)
 
-    def _probe(self, begins: float, now: float, horizon: float) -> Lease:
+    def probed(self, number: int, good: bool | None, now: float, error: str = "") -> bool:
+        """A probe has ended; ``good``: None if it was not made. Returns whether the breaker closes by that."""
+        if good is None:
+            self.breaker.returned(number)
+            return False
+        closes = self.breaker.probed(number, good, now, error)
+        if closes:
+            self.schedule.begin_again()
+        return closes
+
+    def left(self, asker: object) -> None:
+        """One that asked is no longer there, and makes no probe."""
+        self._askers.pop(asker, None)
+        if self._prober[0] is asker:
+            self.breaker.returned(self._prober[1])
+
+    def _probe(self, asker: object, begins: float, now: float, horizon: float) -> Lease:
         """The one permit of an open breaker, when its pause is over."""
         if begins > now + horizon:
-            again = begins - horizon if self.breaker.is_open(now) else now + LOOK_SECONDS
-            return Lease(Slots(begins, 0, self.schedule.apart), again)
+            return self._none(now, begins - horizon)
         self.schedule.not_before(begins)
         slots = self.schedule.take(1, now, horizon)
-        if slots.number:
-            self.breaker.probes(slots.first)
-        return Lease(slots, self.schedule.first(now), probe=True)
+        if not slots.number:
+            return Lease(slots, self.schedule.first(now) - horizon)
+        self._prober = (asker, self.breaker.probes(slots.first))
+        return Lease(slots, now, self._prober[1])
+
+    def _none(self, now: float, again: float) -> Lease:
+        return Lease(Slots(now, 0, self.schedule.apart), again)
 
     def _share(self) -> int:
         """What the horizon holds, among those that ask."""

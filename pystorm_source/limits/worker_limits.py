@@ -18,8 +18,8 @@ class WorkerLimits:
     def __init__(self, options: EngineOptions, clock: Clock):
         limits = options.limits
         breaker = breaker_of(options)
-        lessor = LocalLessor(limits.values(), breaker, clock)
-        self._permits = {name: Permits(limit, clock, lessor) for name, limit in limits.items()}
+        self._lessor: Lessor = LocalLessor(limits.values(), breaker, clock)
+        self._permits = {name: Permits(limit, clock, self._lessor) for name, limit in limits.items()}
 
     def __reduce__(self) -> tuple[object, ...]:
         """A component's state may be pickled: the engine's own attributes are left out."""
@@ -30,8 +30,13 @@ class WorkerLimits:
 
     def lease_from(self, lessor: Lessor) -> None:
         """From now on permits come from there."""
+        self._lessor = lessor
         for permits in self._permits.values():
             permits.lease_from(lessor)
+
+    def lease_with(self, first: "WorkerLimits") -> None:
+        """From now on permits come from where those of another worker come from, which does not run beside this one."""
+        self.lease_from(first._lessor)
 
     def permits(self, name: str) -> Permits:
         """Those of a limit. Raises ArgumentError if there is none of that name."""

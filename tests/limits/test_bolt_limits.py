@@ -4,7 +4,8 @@ import pytest
 
 from pystorm_source import ArrowBolt, AsyncBolt, BatchingBolt, Bolt, Grouping, JoinBolt, StatefulBolt, Topology
 from pystorm_source.errors import ArgumentTypeError, OptionError, TupleFailed
-from pystorm_source.spouts import MemorySpout
+from pystorm_source.limits.breaker import LONGEST_PROBE
+from pystorm_source.spouts import FilesSpout, MemorySpout
 from pystorm_source.testing import ManualClock, run_topology
 
 
@@ -13,6 +14,13 @@ class Ask(Bolt):
 
     def process(self, tup):
         self.emit([tup.values.n])
+
+
+class AskLine(Bolt):
+    outputs = ["line string"]
+
+    def process(self, tup):
+        self.emit([tup.values.line])
 
 
 class AskAsync(AsyncBolt):
@@ -121,7 +129,73 @@ def test_a_bolt_that_gets_many_tuples_in_a_call_is_refused():
         run_topology(asks(Many))
 
 
+class AskDown(AsyncBolt):
+    """Of a service that is down for the first second and a half."""
+
+    outputs = ["n long"]
+    exit_on_exception = False
+    config = {"topology.retry.on": {"OSError": "retry"}}
+    times: list[float] = []
+
+    async def process(self, tup):
+        now = self.clock.monotonic()
+        self.times.append(now)
+        if now < 1.5:
+            raise OSError("down")
+        self.emit([tup.values.n])
+
+
+def test_after_an_outage_calls_go_on_at_the_limit(monkeypatch):
+    clock = ManualClock()
+    monkeypatch.setattr(AskDown, "clock", clock, raising=False)
+    monkeypatch.setattr(AskDown, "times", [])
+    rows = 500
+    assert len(run_topology(asks(AskDown, rows, rates={"api": "100/s"}), clock=clock).rows("ask")) == rows
+    closed = min(at for at in AskDown.times if at > 1.5)
+    assert 5 < closed < 5.3, "ten calls and a pause"
+    assert clock.now < closed + 1.1 * rows / 100
+
+
+class AskInside(Bolt):
+    """A call that makes another one of the same service before it ends."""
+
+    outputs = ["n long"]
+    exit_on_exception = False
+    config = {"topology.retry.on": {"OSError": "retry"}}
+    calls = 0
+
+    def process(self, tup):
+        type(self).calls += 1
+        if self.calls <= 10:
+            raise OSError("down")
+        with self.limit("api"):
+            self.emit([tup.values.n])
+
+
+def test_a_call_within_the_one_that_probes_does_not_wait_for_ever(monkeypatch):
+    clock = ManualClock()
+    monkeypatch.setattr(AskInside, "calls", 0)
+    assert len(run_topology(asks(AskInside, 5), clock=clock).rows("ask")) == 5
+    assert clock.now > 5 + LONGEST_PROBE
+
+
 @pytest.mark.parametrize("limits", ["api", [1], {"api": 1}])
 def test_limits_are_a_list_of_names(limits):
     with pytest.raises(ArgumentTypeError, match=r"limits=\['api'\]"):
         Ask.spec(limits=limits)
+
+
+@pytest.mark.parametrize("scope", ["task", "cluster"])
+def test_the_limit_is_that_of_all_workers_of_a_run(tmp_path, scope):
+    """One for each file, and behind a cut one for each task: they run in turn."""
+    for number in range(20):
+        (tmp_path / f"{number}.txt").write_text(f"{number}\n")
+
+    class Files(Topology):
+        config = {"topology.rate.limit": {"api": "10/s"}}
+        lines = FilesSpout.spec(path=str(tmp_path))
+        ask = AskLine.spec(inputs={lines: Grouping.fields("line")}, limits=["api"])
+
+    clock = ManualClock()
+    assert len(run_topology(Files, clock=clock, scope=scope).rows("ask")) == 20
+    assert round(clock.now) == 2

@@ -57,12 +57,12 @@ def test_after_the_pause_one_call_tries_the_service(breaker):
     assert breaker.verdict(7.0) == (7.0, True)
 
     breaker.probes(7.0)
-    assert breaker.verdict(7.1) == (7.0 + LONGEST_PROBE, True)
+    assert breaker.verdict(7.1) == (7.0 + LONGEST_PROBE, False), "the others wait for it"
 
 
 def test_it_closes_if_that_call_succeeds(breaker):
     opened(breaker).probes(5.0)
-    assert breaker.probed(True, 5.5)
+    assert breaker.probed(1, True, 5.5)
     assert breaker.verdict(5.6) == (5.6, False)
     assert not breaker.ended(0, 9, 6.0), "what failed before it opened counts no more"
 
@@ -72,13 +72,13 @@ def test_if_that_call_fails_the_pause_is_twice_as_long_up_to_a_minute(breaker):
     now, pauses = PAUSE, []
     for _ in range(6):
         breaker.probes(now)
-        assert not breaker.probed(False, now)
+        assert not breaker.probed(breaker._probes, False, now)
         pauses.append(breaker.open_until - now)
         now = breaker.open_until
 
     assert pauses == [10.0, 20.0, 40.0, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
     breaker.probes(now)
-    assert breaker.probed(True, now)
+    assert breaker.probed(breaker._probes, True, now)
     assert opened(breaker, now + 1).open_until == now + 1 + PAUSE, "it begins anew"
 
 
@@ -91,7 +91,7 @@ def test_calls_that_were_under_way_when_it_opened_say_nothing_new(breaker):
 
 def test_a_probe_that_was_not_made_is_given_to_another(breaker):
     opened(breaker).probes(5.0)
-    breaker.returned()
+    breaker.returned(1)
     assert breaker.verdict(6.0) == (6.0, True)
 
 
@@ -102,3 +102,15 @@ def test_a_probe_without_an_answer_is_taken_for_lost(breaker):
 
 def test_a_share_of_0_never_opens_it():
     assert not CircuitBreaker(0, PAUSE).ended(0, 1000, 0.0)
+
+
+def test_a_probe_that_counts_as_lost_closes_it_if_it_succeeds_and_else_says_nothing(breaker):
+    opened(breaker)
+    first = breaker.probes(5.0)
+    breaker.probes(5.0 + LONGEST_PROBE)
+    now = 6.0 + LONGEST_PROBE
+    breaker.returned(first)
+    assert not breaker.probed(first, False, now)
+    assert breaker.verdict(now) == (5.0 + 2 * LONGEST_PROBE, False), "the second one is out"
+    assert breaker.probed(first, True, now)
+    assert breaker.is_closed

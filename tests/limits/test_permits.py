@@ -40,14 +40,29 @@ def test_a_probe_that_comes_too_late_is_given_back():
     clock, lessor = ManualClock(10.0), Lessor()
     permits = Permits(RateLimit("api", 1, 1.0), clock, lessor)
     waiter = permits.take(lambda: None)
-    permits.granted(Slots(9.9, 1, 1.0), probe=True)
+    permits.granted(Slots(9.9, 1, 1.0), probe=3)
     assert waiter.time is None
-    assert lessor.endings == [(None, True)]
+    assert lessor.endings == [(None, 3)]
 
 
-def test_a_probe_goes_back_to_where_it_came_from_when_permits_come_from_elsewhere():
-    former, new = Lessor(), Lessor()
-    permits = Permits(RateLimit("api", 1, 1.0), ManualClock(10.0), former)
-    permits.granted(Slots(10.0, 1, 1.0), probe=True)
-    permits.lease_from(new)
-    assert (former.endings, new.endings) == ([(None, True)], [])
+def test_a_probe_that_no_call_waits_for_is_given_back():
+    lessor = Lessor()
+    permits = Permits(RateLimit("api", 1, 1.0), ManualClock(10.0), lessor)
+    permits.granted(Slots(10.0, 1, 1.0), probe=3)
+    assert lessor.endings == [(None, 3)]
+
+
+def test_a_call_that_began_before_an_outage_says_nothing_of_the_service_behind_it():
+    """It may hang for longer than the service is away, and would open the breaker again."""
+    lessor = Lessor()
+    permits = Permits(RateLimit("api", 10, 1.0), ManualClock(10.0), lessor)
+    before = permits.take(lambda: None)
+    permits.granted(Slots(10.0, 1, 0.1))
+    assert permits.starts(before)
+    permits.revoke()
+    behind = permits.take(lambda: None)
+    permits.granted(Slots(10.0, 1, 0.1))
+    assert permits.starts(behind)
+    for waiter in (before, behind):
+        permits.ended(waiter, False, "late")
+    assert lessor.endings == [(None, 0), (False, 0)]

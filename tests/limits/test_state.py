@@ -2,7 +2,7 @@
 
 import pytest
 
-from pystorm_source.limits.breaker import CircuitBreaker
+from pystorm_source.limits.breaker import LONGEST_PROBE, CircuitBreaker
 from pystorm_source.limits.state import LimitState
 from pystorm_source.options.rate_limit import RateLimit
 
@@ -55,5 +55,25 @@ def test_a_probe_is_given_to_one_alone(state):
     assert first.slots.first >= 6.0
     assert second.slots.number == 0
     assert second.again > 5.9
-    assert state.breaker.probed(True, 6.1)
+    assert state.probed(first.probe, True, 6.1)
     assert state.ask("b", 5, 6.2).slots.number == 5
+
+
+def test_those_that_ask_while_a_probe_is_out_get_none_and_move_no_permit(state):
+    state.breaker.ended(0, 10, 1.0)
+    probe = state.ask("a", 5, 6.0, float("inf"))
+    for step in range(100):
+        lease = state.ask(step, 5, 6.0 + step / 1000, float("inf"))
+        assert (lease.slots.number, lease.again) == (0, probe.slots.first + LONGEST_PROBE)
+    assert state.probed(probe.probe, True, 6.1)
+    assert state.ask("b", 5, 6.1, float("inf")).slots.first < 6.12
+
+
+def test_the_probe_of_one_that_has_gone_is_given_to_another_at_once(state):
+    state.breaker.ended(0, 10, 1.0)
+    assert state.ask("a", 5, 6.0).probe
+    assert not state.ask("b", 5, 6.1).probe
+    state.left("b")
+    assert not state.ask("b", 5, 6.1).probe
+    state.left("a")
+    assert state.ask("b", 5, 6.2).probe

@@ -54,16 +54,12 @@ class _OneLimit:
 
     @property
     def has_outcomes(self) -> bool:
-        return bool(self.wish.good or self.wish.bad or self.wish.probe is not None or self.wish.returned)
-
-    @property
-    def is_urgent(self) -> bool:
-        return self.wish.probe is not None or self.wish.returned
+        return bool(self.wish.good or self.wish.bad or self.wish.probe)
 
     def due(self) -> float:
         """When its next wish leaves; infinity if none is to."""
         times = [self.again] if self.wants else []
-        if self.is_urgent:
+        if self.wish.probe:
             times.append(self.last_sent)
         elif self.has_outcomes:
             times.append(self.last_sent + OUTCOME_SECONDS)
@@ -97,13 +93,13 @@ class LeaseClient:
                     one.waits_since = self._clock.monotonic()
                 self._wake()
 
-    def ended(self, permits: Permits, good: bool | None, probe: bool, error: str) -> None:
+    def ended(self, permits: Permits, good: bool | None, probe: int, error: str) -> None:
         """As ``Lessor``."""
         with self._lock:
             one = self._of(permits)
             had = one.has_outcomes
             if probe:
-                one.wish.probe, one.wish.returned = good, good is None
+                one.wish.probe, one.wish.works = probe, good
             elif good is not None:
                 one.wish.good += good
                 one.wish.bad += not good
@@ -181,8 +177,8 @@ class LeaseClient:
             one.wish.good += wish.good
             one.wish.bad += wish.bad
             one.wish.error = one.wish.error or wish.error
-            if one.wish.probe is None:
-                one.wish.probe, one.wish.returned = wish.probe, wish.returned
+            if not one.wish.probe:
+                one.wish.probe, one.wish.works = wish.probe, wish.works
             waits_since = one.waits_since
             late = waits_since is not None and now - waits_since > UNREACHABLE_SECONDS
         if late:
@@ -216,8 +212,9 @@ class LeaseClient:
                 one.wants, one.waits_since = False, None
             elif one.waits_since is not None:
                 one.waits_since = now  # it is there, and has none to give
-        if opened and granted.paused:
+        if opened:
             one.permits.revoke()
+        if opened and granted.paused:
             logger.info("limit %r: calls fail, so there are none for %.1f s", granted.limit, granted.paused)
         if granted.count:
             one.permits.granted(Slots(granted.first - ahead, granted.count, granted.apart), granted.probe)

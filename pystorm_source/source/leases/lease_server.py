@@ -30,7 +30,10 @@ class LeaseServer:
         self._states = {limit.name: LimitState(limit, breaker(), now) for limit in options.limits.values()}
 
     def answer(self, asker: Hashable, body: bytes) -> bytes:
-        """To the wish of one that asks. Raises what a body raises that is no wish, KeyError for an unknown limit."""
+        """To the wish of one that asks; without a body: it is no longer there. Raises what a body raises that is no
+        wish, KeyError for an unknown limit."""
+        if not body:
+            return self._left(asker)
         wish = wish_decoder.decode(body)
         with self._lock:
             state, now = self._states[wish.limit], self._clock.monotonic()
@@ -62,11 +65,14 @@ class LeaseServer:
                 if state.breaker.is_open(now)
             }
 
+    def _left(self, asker: Hashable) -> bytes:
+        with self._lock:
+            for state in self._states.values():
+                state.left(asker)
+        return b""
+
     def _note(self, state: LimitState, wish: Wish, now: float) -> None:
-        breaker = state.breaker
-        if (wish.good or wish.bad) and breaker.ended(max(0, wish.good), max(0, wish.bad), now, wish.error):
-            log_opening(wish.limit, breaker, now)
-        if wish.returned:
-            breaker.returned()
-        elif wish.probe is not None and breaker.probed(wish.probe, now, wish.error):
+        if (wish.good or wish.bad) and state.breaker.ended(max(0, wish.good), max(0, wish.bad), now, wish.error):
+            log_opening(wish.limit, state.breaker, now)
+        if wish.probe and state.probed(wish.probe, wish.works, now, wish.error):
             logger.info("limit %r: a call has succeeded, calls go on", wish.limit)

@@ -7,21 +7,22 @@ from pystorm_source.json_values import JsonDecoder, utf8_json
 
 class Wish(msgspec.Struct, omit_defaults=True):
     """``limit``: its name. ``wanted``: permits. ``good``, ``bad``: calls that have ended since the last wish;
-    ``error``: of one of them. ``probe``: how the probe ended, None: it has not; ``returned``: it was not made."""
+    ``error``: of one of them. ``probe``: the number of a probe that has ended, 0: none; ``works``: how it ended, None:
+    it was not made."""
 
     limit: str
     wanted: int = 0
     good: int = 0
     bad: int = 0
     error: str = ""
-    probe: bool | None = None
-    returned: bool = False
+    probe: int = 0
+    works: bool | None = None
 
 
 class Granted(msgspec.Struct, omit_defaults=True):
     """``now``: the sender's clock, in seconds, and so are the other times. ``first``, ``count``, ``apart``: permits;
-    ``again``: it is no use to ask before; ``paused``: seconds for which the service is not called; ``openings``: how
-    often the circuit breaker has opened."""
+    ``again``: it is no use to ask before; ``probe``: the number of the probe that is the permit, 0: none; ``paused``:
+    seconds for which the service is not called; ``openings``: how often the circuit breaker has opened."""
 
     limit: str
     now: float
@@ -29,7 +30,7 @@ class Granted(msgspec.Struct, omit_defaults=True):
     count: int = 0
     apart: float = 0.0
     again: float = 0.0
-    probe: bool = False
+    probe: int = 0
     paused: float = 0.0
     openings: int = 0
 

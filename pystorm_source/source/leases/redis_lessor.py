@@ -70,8 +70,7 @@ class _OneLimit:
         """When Redis is to be asked; infinity: not at all."""
         if not self.wants:
             return float("inf")
-        verdict = self.breaker.verdict(now)
-        return max(self.again, verdict.paused_until) if verdict.probe else self.again
+        return max(self.again, self.breaker.verdict(now).paused_until)
 
     def held(self, now: float) -> int:
         """Permits of its leases that are not over."""
@@ -108,7 +107,7 @@ class RedisLessor:
                     one.waits_since = self._clock.monotonic()
                 self._wake()
 
-    def ended(self, permits: Permits, good: bool | None, probe: bool, error: str) -> None:
+    def ended(self, permits: Permits, good: bool | None, probe: int, error: str) -> None:
         """As ``Lessor``."""
         with self._changed:
             one, now = self._of(permits), self._clock.monotonic()
@@ -116,8 +115,8 @@ class RedisLessor:
             if not probe:
                 opened = good is not None and one.breaker.ended(int(good), int(not good), now, error)
             elif good is None:
-                one.breaker.returned()
-            elif one.breaker.probed(good, now, error):
+                one.breaker.returned(probe)
+            elif one.breaker.probed(probe, good, now, error):
                 logger.info("limit %r: a call has succeeded, calls go on", permits.limit.name)
             if probe:
                 self._wake()
@@ -178,7 +177,7 @@ class RedisLessor:
                 return
             now = self._clock.monotonic()
             verdict = one.breaker.verdict(now)
-            if verdict.probe and verdict.paused_until > now:  # opened, or given to a call, at this moment
+            if verdict.paused_until > now:  # it is open, or one call tries the service
                 one.wants = True
                 return
             probe, held = verdict.probe, one.held(now)
@@ -200,13 +199,12 @@ class RedisLessor:
                 one.leases.append((last, slots.number))
                 # Not for each permit that comes within the horizon: to ask takes the time of some calls.
                 one.again = max(one.again, last - AHEAD_SECONDS)
-                if probe:
-                    one.breaker.probes(slots.first)
             # If the breaker has opened meanwhile, the permits are lost.
-            counts = slots.number and (probe or not one.breaker.verdict(answer.came).probe)
+            counts = slots.number and (probe or one.breaker.is_closed)
+            number = one.breaker.probes(slots.first) if probe and slots.number and not one.breaker.is_closed else 0
             permits = one.permits
         if counts:
-            permits.granted(slots, probe)
+            permits.granted(slots, number)
         if permits.wanted():
             self.want(permits)
 

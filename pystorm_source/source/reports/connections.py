@@ -96,6 +96,8 @@ class _Connection:
         """Frames."""
         self.is_asked = False
         """Whether it answers questions: not if it is one for permits."""
+        self.leases = False
+        """Whether it has asked for permits."""
 
 
 class _Deadlines(OrderedDict[_Connection, float]):
@@ -119,7 +121,7 @@ class ConnectionLoop:
     """The loop of a ReportServer's thread: ``arrived`` gets valid reports, ``drop`` the reasons of refused ones.
 
     ``ask_at``: where questions come from, None for none. ``leases``: answers a wish for permits, of an asker that it
-    tells from others; None: there are none.
+    tells from others, and gets an empty one when the asker has gone; None: there are none.
     """
 
     def __init__(
@@ -294,6 +296,7 @@ class ConnectionLoop:
             self._arrived(body)
 
     def _lease(self, connection: _Connection, wish: bytes) -> None:
+        connection.leases = True
         try:
             answer = self._leases(connection, wish) if self._leases is not None else b""
         except Exception:
@@ -341,6 +344,8 @@ class ConnectionLoop:
         connection.socket.close()
         if self._questions is not None:
             self._questions.answered(connection, b"")
+        if connection.leases:
+            self._lease(connection, b"")
 
     def _close_all(self) -> None:
         for line in self._lines():

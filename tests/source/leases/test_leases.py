@@ -1,7 +1,7 @@
 """Permits over a real connection: a server, and clients as tasks' processes have them."""
 
 import time
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -110,6 +110,27 @@ def test_a_breaker_closes_by_one_call(serve):
     assert len(worked) > 60, "calls go on"
 
 
+def test_the_probe_of_a_process_that_is_killed_is_given_to_another_at_once(serve):
+    given = options("100/s", topology__circuit__breaker__pause__secs=0.5)
+    leases, runner = serve(given)
+    callers(given, runner, 1, 3, 1.8, outcome=lambda: False)
+    assert leases._states["api"].breaker.openings == 1
+    # Two processes that wait; one gets the probe, and its connection is closed with its call under way.
+    made = [limits_of(given, runner) for _ in range(2)]
+    woken = Event()
+    waiters = [permits.take(woken.set) for permits, _ in made]
+    assert woken.wait(5)
+    (holder,) = [place for place, waiter in enumerate(waiters) if waiter.probe]
+    time.sleep(max(0.0, waiters[holder].time - time.monotonic()))
+    assert made[holder][0].starts(waiters[holder])
+    made[holder][1].close()
+    end = time.monotonic() + 3
+    while not waiters[1 - holder].probe:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    made[1 - holder][1].close()
+
+
 def test_a_server_that_cannot_be_reached_is_an_error_that_names_the_ways_out(monkeypatch):
     monkeypatch.setattr(lease_client, "UNREACHABLE_SECONDS", 0.5)
     given = options()
@@ -162,10 +183,10 @@ def test_what_a_wish_says_survives_a_connection_that_breaks():
     client = LeaseClient(Runner("127.0.0.1", 1, TOKEN), clock)
     permits = Permits(options().limits["api"], clock, client)
     one = client._of(permits)
-    client._failed(one, Wish("api", good=3, bad=2, error="late", probe=False))
+    client._failed(one, Wish("api", good=3, bad=2, error="late", probe=7, works=False))
     client.close()
 
-    assert one.wish == Wish("api", good=3, bad=2, error="late", probe=False)
+    assert one.wish == Wish("api", good=3, bad=2, error="late", probe=7, works=False)
 
 
 def test_a_wish_for_nothing_takes_no_share_and_no_probe():
