@@ -20,7 +20,7 @@ from pystorm_source.testing.script import Play, ScriptedSpout
 from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call, interrupted_threads, watched_clock
 from pystorm_source.user_frames import trim
 from pystorm_source.worker import OutputPlan, Worker
-from pystorm_source.worker.local_run import LocalRun, LocalTask
+from pystorm_source.worker.local_run import LocalRun, LocalTask, limits_of
 
 
 def run_topology(
@@ -111,10 +111,18 @@ def run_topology(
         return run_watched(topology, config, clock, seed, timeout, together, raises, check_types, rows=rows)
     _check_scope(scope, tasks, together)
 
-    def run(plan: Plan, together: bool, on_worker: Callable[[Worker], None] | None) -> Result:
-        return run_plan(plan, clock or ManualClock(), clock, seed, timeout, together, raises, check_types, on_worker)
+    engine_clock, plan = clock or ManualClock(), with_rows(compile_plan(topology, config), rows)
+    limits = limits_of(plan, engine_clock)
 
-    return run_stages(with_rows(compile_plan(topology, config), rows), tasks, timers_after, run)
+    def run(plan: Plan, together: bool, on_worker: Callable[[Worker], None] | None) -> Result:
+        def begin(worker: Worker) -> None:
+            worker.limits.lease_with(limits)
+            if on_worker is not None:
+                on_worker(worker)
+
+        return run_plan(plan, engine_clock, clock, seed, timeout, together, raises, check_types, begin)
+
+    return run_stages(plan, tasks, timers_after, run)
 
 
 def _check_timers_after(seconds: Any, scope: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 import pyarrow as pa
 
 from pystorm_source.clock import Clock, SystemClock
+from pystorm_source.limits.worker_limits import WorkerLimits
 from pystorm_source.options import parse
 from pystorm_source.options.storm_keys import check_topology_keys
 from pystorm_source.plan.plan import Plan
@@ -131,6 +132,7 @@ class LocalRun:
         self._prepare = prepare
         self._captured = tuple(self.rows)
         self._warm: dict[tuple[str, str], Warm] = {}  # the least recently used first
+        self._limits: WorkerLimits | None = None  # of the first worker: all are within one limit
         self._before = Counts()  # of workers that died or were stopped
         self._counting = threading.Lock()  # a display may count in another thread
         self._left: dict[str, int] | None = None  # rows out before the micro-batch that was broken off
@@ -266,6 +268,8 @@ class LocalRun:
 
     def _new_worker(self, task: LocalTask) -> Warm:
         worker = Worker(self.plan, self._output, self.clock, self._seed)
+        self._limits = self._limits or worker.limits
+        worker.limits.lease_with(self._limits)
         self.attempts += 1
         warm = Warm(worker, {stream: [] for stream in self._captured})
         for executor in worker.executors:
@@ -276,6 +280,11 @@ class LocalRun:
         if self._prepare is not None:
             self._prepare(worker, task)
         return warm
+
+
+def limits_of(plan: Plan, clock: Clock) -> WorkerLimits:
+    """Limits that the workers of several runs, one after the other, can lease with: a stage is no new start."""
+    return WorkerLimits(plan.options, clock)
 
 
 def _counts_of(worker: Worker) -> Counts:
