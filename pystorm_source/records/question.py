@@ -27,7 +27,7 @@ def ask(paths: Iterable[Path], seconds: float = WAIT_SECONDS, clock: Clock | Non
     with selectors.DefaultSelector() as selector:
         try:
             for path in paths:
-                asked = _asked(path)
+                asked = _asked(path, until - clock.monotonic())
                 if asked is not None:
                     answers[asked] = bytearray()
                     selector.register(asked, selectors.EVENT_READ)
@@ -41,12 +41,12 @@ def ask(paths: Iterable[Path], seconds: float = WAIT_SECONDS, clock: Clock | Non
     return tuple(run for run in map(run_of, answers.values()) if run is not None)
 
 
-def _asked(path: Path) -> socket.socket | None:
-    """None if nothing listens there: its runner was killed."""
-    if not hasattr(socket, "AF_UNIX"):
+def _asked(path: Path, seconds: float) -> socket.socket | None:
+    """None if nothing listens there: its runner was killed; or takes the question, for at most that long."""
+    if not hasattr(socket, "AF_UNIX") or seconds <= 0:
         return None
     asked = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    asked.settimeout(_CONNECT_SECONDS)
+    asked.settimeout(min(_CONNECT_SECONDS, seconds))
     try:
         asked.connect(str(path))
         asked.setblocking(False)

@@ -16,6 +16,10 @@ from pystorm_source.states.store import Entry, Store
 CHUNK = 1_000
 """Keys of one command. Fewer: more round trips. More: Redis answers no other client meanwhile."""
 
+CONNECT_SECONDS, ANSWER_SECONDS = 10.0, 60.0
+"""To connect, and for an answer, unless the URL says otherwise (``?socket_timeout=120``). Longer: a task waits for a
+Redis that is stopped. Shorter: one that writes its file fails tasks."""
+
 PUT = """
 local batch = tonumber(ARGV[1])
 local function txid(text)
@@ -106,7 +110,9 @@ class RedisStore(Store):
             Redis: which connects when it is first used.
         """
         if self._client is None:
-            self._client = package("redis", "RedisStore", "redis").Redis.from_url(self.url)
+            self._client = package("redis", "RedisStore", "redis").Redis.from_url(
+                self.url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=ANSWER_SECONDS
+            )
         return self._client
 
     def multi_get(self, keys: Sequence[str]) -> Sequence[Entry | None]:

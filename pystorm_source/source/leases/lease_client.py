@@ -34,8 +34,8 @@ LOST_SECONDS = 1.0
 asked twice."""
 
 UNREACHABLE_SECONDS = 20.0
-"""Seconds for which calls wait for a server that cannot be reached. Longer: a query stands still without a word.
-Shorter: a driver that pauses fails its tasks."""
+"""Seconds for which calls wait for a server that cannot be reached, or does not answer. Longer: a query stands still
+without a word. Shorter: a driver that pauses fails its tasks."""
 
 
 class _OneLimit:
@@ -50,6 +50,8 @@ class _OneLimit:
         self.last_sent = now
         self.again = now
         self.waits_since: float | None = None
+        self.asked = 0
+        """Permits of the wish under way: no answer gives more."""
         self.openings = 0
 
     @property
@@ -65,6 +67,10 @@ class _OneLimit:
             times.append(self.last_sent + OUTCOME_SECONDS)
         due = min(times, default=float("inf"))
         return due if self.sent is None else max(due, self.sent + LOST_SECONDS)
+
+    def is_late(self, now: float) -> bool:
+        """Whether calls have waited for an answer for too long; not while it is no use to ask."""
+        return self.waits_since is not None and now - max(self.waits_since, self.again) > UNREACHABLE_SECONDS
 
 
 class LeaseClient:
@@ -145,6 +151,7 @@ class LeaseClient:
             try:
                 self._link.look(None if due == float("inf") else max(0.0, due - now))
                 self._send_due()
+                self._refuse_late()
             except Exception:
                 logger.debug("permits are not asked for", exc_info=True)
                 self._link.close()
@@ -165,6 +172,7 @@ class LeaseClient:
                     continue
                 wish, one.wish = one.wish, Wish(one.permits.limit.name)
                 wish.wanted = wanted if one.again <= now else 0
+                one.asked = wish.wanted
                 one.sent = one.last_sent = now
             if self._link.send(LEASE + encode(wish)):
                 continue
@@ -173,21 +181,27 @@ class LeaseClient:
     def _failed(self, one: _OneLimit, wish: Wish) -> None:
         """A wish did not leave: what it told is told with the next one."""
         with self._lock:
-            now = self._clock.monotonic()
             one.wish.good += wish.good
             one.wish.bad += wish.bad
             one.wish.error = one.wish.error or wish.error
             if not one.wish.probe:
                 one.wish.probe, one.wish.works = wish.probe, wish.works
-            waits_since = one.waits_since
-            late = waits_since is not None and now - waits_since > UNREACHABLE_SECONDS
-        if late:
+
+    def _refuse_late(self) -> None:
+        """Calls that have waited for too long raise an error, whether a wish has left or not."""
+        with self._lock:
+            now = self._clock.monotonic()
+            late = [one for one in self._limits.values() if one.is_late(now)]
+            for one in late:
+                one.wants, one.waits_since = False, None  # those that come next wait anew
+        for one in late:
+            self._link.close()  # what it still says answers an old wish
             one.permits.refuse(
                 WorldError(
                     f"no permits of limit {one.permits.limit.name!r} for {UNREACHABLE_SECONDS:g} s: this task cannot "
-                    "reach the process on the driver that gives them. Open the way (feedback.host, feedback.port), let "
-                    "a Redis give them (topology.rate.limit.redis), or give each task a fixed share "
-                    "(topology.rate.limit.tasks). Given: "
+                    "reach the process on the driver that gives them, or it does not answer. Open the way "
+                    "(feedback.host, feedback.port), let a Redis give them (topology.rate.limit.redis), or give each "
+                    "task a fixed share (topology.rate.limit.tasks). Given: "
                     f"{self._runner.host}:{self._runner.port}",
                     code="PYSTORM_PERMITS_UNREACHABLE",
                 )
@@ -199,6 +213,7 @@ class LeaseClient:
             one = self._limits.get(granted.limit)
             if one is None or one.sent is None:
                 return
+            granted.count = max(0, min(granted.count, one.asked))
             now = self._clock.monotonic()
             ahead = self._difference.ahead(one.sent, granted.now, now)
             one.sent = None

@@ -20,6 +20,10 @@ MOST_WANTED = 100_000
 """Permits of a wish. Larger: a task may ask for what no process can use."""
 
 
+MOST_ERROR = 200
+"""Characters of the text of an error, for the log. More: a task fills it."""
+
+
 class LeaseServer:
     """Of the limits in the options. For a second and longer it grants none, since a process before it may have."""
 
@@ -35,6 +39,7 @@ class LeaseServer:
         if not body:
             return self._left(asker)
         wish = wish_decoder.decode(body)
+        wish.error = wish.error[:MOST_ERROR]
         with self._lock:
             state, now = self._states[wish.limit], self._clock.monotonic()
             self._note(state, wish, now)

@@ -19,15 +19,18 @@ from hashlib import sha1
 from typing import Any, NamedTuple
 
 from pystorm_source.clock import Clock
+from pystorm_source.errors import WorldError, given
 from pystorm_source.limits.schedule import HORIZON_SECONDS, LEAD_SECONDS, PermitSchedule, begin_of
 from pystorm_source.limits.state import AGAIN_SECONDS, RECENT_SECONDS, SCARCE_SECONDS
 from pystorm_source.options.rate_limit import RateLimit
 from pystorm_source.options.redis_url import KEY, refused_url, shown_url
 from pystorm_source.packages import package
+from pystorm_source.source.leases.cut_off import CutOff
 
 DEADLINE_SECONDS = 2.0
-"""Seconds to connect, and for an answer, unless the URL says otherwise (``?socket_timeout=5``). Longer: a server that
-does not answer is noticed late. Shorter: a busy one is taken for dead."""
+"""Seconds to connect, and for an answer, unless the URL says otherwise (``?socket_timeout=5``): of each, and of both
+together for all that a server says. Longer: a server that does not answer is noticed late. Shorter: a busy one is taken
+for dead."""
 
 KEPT_SECONDS = 30 * 86_400.0
 """Seconds after which the state of a limit that no task uses is gone; longer than the period of any limit. Longer: old
@@ -112,20 +115,26 @@ class RedisSchedule:
         self._clock = clock
         # Not a client: its pool has locks, which a forked process may inherit held, and tries a command several times.
         self._connection = connection_to(url)
+        self._cut_off = CutOff(self._connection.disconnect)
+        names = ("socket_connect_timeout", "socket_timeout")
+        self._longest = sum(getattr(self._connection, name, None) or DEADLINE_SECONDS for name in names)
         self._is_open = False
 
     def lease(self, limit: RateLimit, wanted: int, held: int) -> Answer:
-        """Blocking: asks for permits. ``held``: those of this process that are to come. Raises errors of the package
-        redis if Redis cannot be reached, or refuses."""
+        """Blocking, for some seconds at most: asks for permits. ``held``: those of this process that are to come.
+        Raises errors of the package redis if Redis cannot be reached, or refuses; WorldError for an answer that is
+        none."""
         was_open = self._is_open
         try:
-            return self._ask(limit, wanted, held)
+            with self._cut_off.within(self._longest):
+                return self._ask(limit, wanted, held)
         except Exception:
             self.close()
             if not was_open:
                 raise
         try:  # that a connection was closed while it was idle shows when it is used
-            return self._ask(limit, wanted, held)
+            with self._cut_off.within(self._longest):
+                return self._ask(limit, wanted, held)
         except Exception:
             self.close()
             raise
@@ -150,12 +159,23 @@ class RedisSchedule:
             sent = self._clock.monotonic()
             found = self._said("EVAL", SCRIPT, *asked)
         came = self._clock.monotonic()
+        if not _is_answer(found, wanted):
+            raise WorldError(
+                f"a Redis does not answer what it was asked for permits of limit {limit.name!r}: see that "
+                f"{KEY} names one, and no other service. Given: {given(found)}",
+                code="PYSTORM_PERMITS_UNREACHABLE",
+            )
         now, first, count, again = found
         return Answer(now / _MICRO, first / _MICRO, count, again / _MICRO, sent, came)
 
     def _said(self, *command: Any) -> Any:
         self._connection.send_command(*command)
         return self._connection.read_response()
+
+
+def _is_answer(found: Any, wanted: int) -> bool:
+    is_four = isinstance(found, list) and [type(each) for each in found] == [int] * 4
+    return is_four and min(found) >= 0 and found[2] <= wanted
 
 
 def connection_to(url: str) -> Any:

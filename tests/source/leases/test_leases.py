@@ -169,7 +169,7 @@ def test_the_clocks_of_two_machines_may_differ():
     client = LeaseClient(Runner("127.0.0.1", 1, TOKEN), clock)
     permits = Permits(options().limits["api"], clock, client)
     one = client._of(permits)
-    one.wants, one.sent = True, 50.0
+    one.wants, one.sent, one.asked = True, 50.0, 1
     clock.advance(0.2)
     waiter = permits.take(lambda: None)
     client._took(encode(Granted(limit="api", now=1050.1, first=1050.5, count=1, apart=0.01, again=1050.1)))

@@ -1,0 +1,53 @@
+"""Cuts a call off that takes longer than it may as a whole.
+
+A time-out of a socket bounds each of its system calls: a server that sends a byte now and then would hold its caller
+for as long as it likes.
+
+Threading law: one thread at a time makes calls; another one, which ends with the process, calls ``cut``.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Condition, Thread
+
+from pystorm_source.clock import SystemClock
+
+
+class CutOff:
+    """``cut``: ends the call that is under way, such as by closing its connection."""
+
+    def __init__(self, cut: Callable[[], None]):
+        self._cut = cut
+        self._clock = SystemClock()
+        self._changed = Condition()
+        self._until = float("inf")
+        self._idle = False
+        self._thread: Thread | None = None
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """The block is cut off after so long, by an error of what it waits for."""
+        with self._changed:
+            self._until = self._clock.monotonic() + seconds
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="pystorm-cut-off", daemon=True)
+                self._thread.start()
+            elif self._idle:  # else it looks again before that
+                self._changed.notify()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._until = float("inf")
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                left = self._until - self._clock.monotonic()
+                if left > 0:
+                    self._idle = left == float("inf")
+                    self._changed.wait(None if self._idle else left)
+                    self._idle = False
+                    continue
+                self._until = float("inf")
+            self._cut()
