@@ -28,6 +28,7 @@ class SimulatedReport(NamedTuple):
     arrived: float
     acked: int
     failed: int
+    refused: int = 0
 
 
 Rates = Callable[[float], Floats]
@@ -244,6 +245,7 @@ def scenarios() -> Iterator[Scenario]:
     yield Scenario("slots-lost", 32, 8, constant(np.full(32, 5_000.0)), changes=(0.0, 20.0, 40.0), **slots)
     yield Scenario("fragile", 16, 2, constant(even), fragile=200, seconds=120)
     yield Scenario("flaky", 16, 2, constant(even), flaky=0.05, seconds=120)
+    yield Scenario("flaky-limited", 2, 2, constant(np.full(2, 25.0)), flaky=0.02, seconds=600)
     yield Scenario("flaky-slow", 16, 2, constant(np.full(16, 50.0)), flaky=0.05, seconds=120)
     yield Scenario("hiccups", 16, 2, constant(even), hiccups=0.01, seconds=240)
     little = {"waiting": 0, "arriving": 300.0, "trigger": 1.0}

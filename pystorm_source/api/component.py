@@ -74,6 +74,7 @@ class Component:
     _pystorm_options: EngineOptions | None = None  # of the plan
     _pystorm_place: Any = None  # the worker's InputPlace
     _pystorm_limits: Any = None  # the worker's WorkerLimits
+    _pystorm_rules: Any = None  # its FailureRules, of topology.retry.on
 
     def __init__(
         self,

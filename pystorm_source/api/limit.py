@@ -23,7 +23,8 @@ class Limit:
     """Around one call of a service, made by ``Bolt.limit``: ``async with`` in an ``AsyncBolt``, ``with`` in others.
 
     Entering waits for a permit. How the block ends tells the circuit breaker whether the service works: an exception
-    says that it does not, unless it is ``RetryLater`` or ``Hopeless``, or ``AsyncBolt.is_overload`` says otherwise.
+    says that it does not, unless it is ``RetryLater`` or ``Hopeless``, or ``topology.retry.on`` calls it ``never``, or
+    ``AsyncBolt.is_overload`` says otherwise.
 
     Example:
         >>> from pystorm_source import Bolt, Topology
@@ -157,6 +158,9 @@ class Limit:
             return False if request_has_expired(self._bolt) else None
         if not isinstance(error, Exception):
             return None
+        rules = self._bolt._pystorm_rules
+        if rules is not None and rules.verdict(error) == "never":
+            return True
         asked = getattr(self._bolt, "is_overload", None)
         return not (asked is None or asked(error))
 

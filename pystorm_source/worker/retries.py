@@ -34,7 +34,8 @@ class Retries:
     logs each kind once. ``source_of``: stream → component and stream as its tuples name them, which behind a cut are
     those before it. ``rules``: component → what its ``topology.retry.on`` says. ``chance``: spreads delays.
     ``partition``: of the current range, None if the spout has none. ``keep(row)``: gets the rows in the place of
-    ``send``, None for none. Counts ``retries``, ``dead_letters`` and, of these, ``dropped``: those that leave no row.
+    ``send``, None for none. Counts ``retries``, ``dead_letters`` and, of these, ``dropped``: those that leave no row;
+    and ``refused``: fails that no retry helps, as a bolt or ``topology.retry.on`` says, so the service works.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Retries:
         self.task = task
         self.partition: str | None = None
         self.keep: Callable[[tuple[Any, ...]], None] | None = None
-        self.retries = self.dead_letters = self.dropped = 0
+        self.retries = self.dead_letters = self.dropped = self.refused = 0
         self._options = options
         self._clock = clock
         self._send = send
@@ -99,6 +100,7 @@ class Retries:
         ``stream``: None for the default one; other arguments as ``failure.failed`` takes them. Raises as ``give_up``.
         """
         if self._is_no_use(blame):
+            self.refused += 1
             self._end(self._failed(values, stream, offset, attempts, blame), self._why(blame))
             return -1
         if self.exhausted(attempts):
@@ -178,6 +180,7 @@ class Retries:
         lost = self._failed(values, stream, -1, attempts, self._blame)
         lost = lost._replace(message_id=message_id)
         if self.own_is_hopeless():
+            self.refused += 1
             self._end(lost, self._why(self._blame))
         else:
             self.give_up(lost, limit)

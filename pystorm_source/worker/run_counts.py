@@ -34,6 +34,7 @@ class RunCounts(NamedTuple):
     queue_high_mark: int
     queue_capacity: int
     latency: dict[str, float]
+    refused: int = 0
 
 
 NOTHING = RunCounts(0, {}, 0, 0, 0, 0, {}, 0, 0, dict.fromkeys(QUANTILES, 0.0))
@@ -50,12 +51,13 @@ class Look(NamedTuple):
     dead_letters: int
     stalls: list[dict[str, int]]
     latency: LatencyHistogram
+    refused: int = 0
 
     @classmethod
     def at(cls, executors: Iterable[Executor]) -> "Look":
         """Now; between two runs, or at the end of one."""
         emits: dict[str, int] = {}
-        acked = failed = retries = dead_letters = 0
+        acked = failed = retries = dead_letters = refused = 0
         stalls = []
         latency = LatencyHistogram()
         for executor in executors:
@@ -67,7 +69,8 @@ class Look(NamedTuple):
                 failed += executor.fails
                 retries += executor.retries.retries
                 dead_letters += executor.retries.dead_letters
-        return cls(emits, acked, failed, retries, dead_letters, stalls, latency)
+                refused += executor.retries.refused
+        return cls(emits, acked, failed, retries, dead_letters, stalls, latency, refused)
 
 
 def begun(executors: Sequence[Executor]) -> Look:
@@ -91,6 +94,7 @@ def between(before: Look, after: Look, executors: Sequence[Executor], rows: int)
         queue_high_mark=high_mark,
         queue_capacity=capacity,
         latency=_quantiles(before.latency, after.latency),
+        refused=after.refused - before.refused,
     )
 
 

@@ -90,7 +90,7 @@ class Worker:
         rules = {each.name: FailureRules(each.options.retry_rules) for each in plan.components if each.options.retry_on}
         for executor in self.executors:
             if isinstance(executor, BoltExecutor):
-                executor.rules = rules.get(executor.component)
+                executor.rules = executor.instance._pystorm_rules = rules.get(executor.component)
         for spout in self._all_spouts():
             spout.retries = spout.instance._pystorm_retries = self._retries_of(spout, rules, seed)
         self._seconds = 0.0

@@ -156,6 +156,23 @@ def test_after_an_outage_calls_go_on_at_the_limit(monkeypatch):
     assert clock.now < closed + 1.1 * rows / 100
 
 
+class AskNever(Ask):
+    """Of a service that answers each call: there is no such thing."""
+
+    exit_on_exception = False
+    config = {"topology.retry.on": {"KeyError": "never"}}
+
+    def process(self, tup):
+        raise KeyError("no such thing")
+
+
+def test_what_no_retry_helps_does_not_open_the_breaker():
+    clock = ManualClock()
+    result = run_topology(asks(AskNever, 41), {"topology.dead.letter": "drop"}, clock=clock)
+    assert result.dead_letters["numbers"] == 41
+    assert round(clock.now) == 4
+
+
 class AskInside(Bolt):
     """A call that makes another one of the same service before it ends."""
 

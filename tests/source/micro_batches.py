@@ -21,6 +21,7 @@ class TaskSaid(NamedTuple):
     failed: int = 0
     batch: str = "b"
     spout: str = SPOUT
+    refused: int = 0
 
 
 def names(count):

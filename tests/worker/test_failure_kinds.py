@@ -21,7 +21,9 @@ from pystorm_source.clock import ManualClock
 from pystorm_source.errors import OptionError, TupleFailed
 from pystorm_source.options import EngineOptions, parse
 from pystorm_source.testing import run_topology
+from pystorm_source.testing.run import run_watched
 from pystorm_source.worker.failure_rules import FailureRules
+from pystorm_source.worker.run_counts import Look
 from tests.sizes import sized
 from tests.worker.running import Batches, Numbers, numbers, topology, worker_of
 
@@ -350,3 +352,19 @@ def test_exceptions_travel():
     later = pickle.loads(pickle.dumps(RetryLater(2.5, "busy")))
     assert (later.seconds, later.reason, str(later)) == (2.5, "busy", "again after 2.5 s: busy")
     assert pickle.loads(pickle.dumps(Hopeless("x"))).reason == "x"
+
+
+@pytest.mark.parametrize(("error", "refused"), [(Hopeless("no"), 1), (KeyError("no"), 1), (OSError("down"), 0)])
+def test_what_no_retry_helps_is_counted_apart(error, refused):
+    """Whoever said so works: admission must not read less for it."""
+
+    class Refuses(Raises):
+        exit_on_exception = False
+        config = {RETRY_ON: {"KeyError": "never", "OSError": "retry"}}
+
+        def error(self):
+            return error
+
+    workers = []
+    run_watched(made(Refuses), STREAM, on_worker=workers.append)
+    assert sum(Look.at(worker.executors).refused for worker in workers) == refused

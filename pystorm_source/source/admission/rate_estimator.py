@@ -46,6 +46,9 @@ down unseen. Too small: chance halves a partition."""
 OUTAGE = 0.5
 """From this share on a partition gets less whatever is usual. Too large: all tuples of an outage fail. Too small: a
 service that fails often is hardly called."""
+CHANCE, FEW = 2.0, 2.0
+"""Standard deviations, and tuples besides, by which more may fail than by a share in the long run. Larger: a service
+that breaks down is noticed late where tuples are few. Smaller: chance halves a partition."""
 FEWER = 0.75
 """Reading less has helped if the share of failed tuples is below so much of what it was. Too large: chance has helped.
 Too small: what helps a little is no help."""
@@ -218,12 +221,14 @@ class RateEstimator:
         offsets, seconds = self.offsets.copy(), self.seconds.copy()
         offsets[rows], seconds[rows] = task_offsets, task_seconds
         failed, before = seen.failing[rows], self.failing[rows]
+        trees = np.maximum(seen.trees[rows], 1.0)
         # At the floor as well, where nothing less can be read: else it would stay there.
         read_less = (task_offsets < FEWER * self.offsets[rows]) | (share[rows] <= 1 / MOST_BACK_OFF)
-        in_vain = (failed > FAILING) & (before > 0) & (failed >= FEWER * before) & (failed <= OUTAGE) & read_less
+        as_many = _by_chance(failed, trees) >= FEWER * before
+        in_vain = (failed > FAILING) & (before > 0) & as_many & (failed <= OUTAGE) & read_less
         known = self.usual[rows]
         usual = np.where(in_vain, failed, np.where(failed > known / BACK_OFF, known, known / BACK_OFF))
-        backs_off = (failed > np.maximum(FAILING, UNUSUAL * usual)) | (failed > OUTAGE)
+        backs_off = (failed > _by_chance(np.maximum(FAILING, UNUSUAL * usual), trees)) | (failed > OUTAGE)
         recovered = np.where(in_vain, 1.0, np.minimum(share[rows] + RECOVERY, 1.0))
         share[rows] = np.where(backs_off, np.maximum(share[rows] / BACK_OFF, 1 / MOST_BACK_OFF), recovered)
         reason[rows] = np.where(backs_off, Reason.FAILURES, np.where(share[rows] < 1, Reason.PROBING, Reason.RATE))
@@ -307,6 +312,11 @@ class RateEstimator:
                 common[component] = float(np.median(self.in_use[rows][known]))
                 rate[rows][~known] = common[component]
         return replace(self, common=common, rate=rate)
+
+
+def _by_chance(share: Floats, trees: Floats) -> Floats:
+    """How large a share of so many tuples may be that is ``share`` in the long run."""
+    return share + (CHANCE * np.sqrt(share * trees) + FEW) / trees
 
 
 def _common_change(before: Floats, after: Floats) -> float:

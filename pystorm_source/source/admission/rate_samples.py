@@ -36,7 +36,8 @@ work is taken for the cost of tasks. Too small: tasks that start slowly are take
 
 class Report(Protocol):
     """What admission reads from a task's report on one range [start, end) of a partition. ``arrived``: monotonic
-    seconds of the runner; ``seconds``: how long the task had worked by then; ``acked``, ``failed``: tuple trees."""
+    seconds of the runner; ``seconds``: how long the task had worked by then; ``acked``, ``failed``: tuple trees;
+    ``refused``: of the failed ones those that no retry helps: a service that says so works."""
 
     @property
     def batch(self) -> str: ...
@@ -56,6 +57,8 @@ class Report(Protocol):
     def acked(self) -> int: ...
     @property
     def failed(self) -> int: ...
+    @property
+    def refused(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class BatchSeen:
 @dataclass(frozen=True)
 class RateSamples:
     """Per row of the batch: how many tasks ``reported``; the sums of their ``offsets`` and ``seconds``; ``failing``:
-    the largest share of failed tuples of a task.
+    the largest share of failed tuples of a task; ``trees``: how many tuples a task had, of which that is a share.
 
     For the batch: ``is_whole``: whether every task has reported; ``slots`` at work at once; ``gap``: seconds for which
     a slot was empty between two tasks (None: unknown); ``ended``: when the last report arrived; ``times``: seconds of
@@ -99,6 +102,7 @@ class RateSamples:
     offsets: Floats
     seconds: Floats
     failing: Floats
+    trees: Floats
     is_whole: bool = False
     slots: int = 0
     gap: float | None = None
@@ -112,7 +116,7 @@ def rate_samples(seen: BatchSeen, rate: Floats, slots: int) -> RateSamples:
     nothing = np.zeros(rows)
     tasks = _accepted(seen)
     if not len(tasks.row):
-        return RateSamples(nothing.astype(np.int64), nothing, nothing, nothing)
+        return RateSamples(nothing.astype(np.int64), nothing, nothing, nothing, nothing)
     began = np.maximum(tasks.arrived - tasks.seconds, seen.planned)
     concurrent = _concurrency(began, tasks.arrived)
     took = np.maximum(tasks.arrived - began, SHORTEST)
@@ -123,12 +127,15 @@ def rate_samples(seen: BatchSeen, rate: Floats, slots: int) -> RateSamples:
         took += hidden
         gap = None if hidden.any() else gap  # part of it may be work
     failing = nothing.copy()
-    np.maximum.at(failing, tasks.row, tasks.failed / np.maximum(tasks.failed + tasks.acked, 1))
+    trees = tasks.failed + tasks.acked
+    np.maximum.at(failing, tasks.row, np.maximum(tasks.failed - tasks.refused, 0) / np.maximum(trees, 1))
+    reported = np.bincount(tasks.row, minlength=rows)
     return RateSamples(
-        reported=np.bincount(tasks.row, minlength=rows),
+        reported=reported,
         offsets=_summed(tasks.row, tasks.offsets, rows),
         seconds=_summed(tasks.row, took, rows),
         failing=failing,
+        trees=_summed(tasks.row, trees, rows) / np.maximum(reported, 1),
         is_whole=is_whole,
         slots=concurrent,
         gap=gap,
@@ -146,6 +153,7 @@ class _Tasks:
     arrived: Floats
     failed: Floats
     acked: Floats
+    refused: Floats
 
     def at(self, rows: npt.NDArray[np.intp] | Flags) -> "_Tasks":
         return _Tasks(*(column[rows] for column in vars(self).values()))
@@ -178,6 +186,7 @@ def _accepted(seen: BatchSeen) -> _Tasks:
         np.minimum(floats("arrived"), seen.asked),
         floats("failed"),
         floats("acked"),
+        floats("refused"),
     )
     sane = (start >= seen.starts[row]) & (end <= seen.ends[row]) & (start < end)
     sane &= np.isfinite(tasks.seconds) & (tasks.seconds >= 0) & (tasks.arrived >= seen.planned)

@@ -52,8 +52,9 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
     ``batch``, ``spout``, ``partition``, ``start``, ``end``: of the RangePartition. ``attempt``: of the Spark task, from
     0. ``offsets``: number of offsets read; for a spout without offsets, its emits. ``seconds``: from taking the worker
     to the end of the range, including the time in which Spark took the rows. ``stalls``: reason → seconds, of the task
-    of the topology that stalled longest for it. ``acked``, ``failed``: tuple trees. ``broken_off``: an exception has
-    ended the attempt, of which only the errors in ``components`` count. ``query``: in the reports of the first range.
+    of the topology that stalled longest for it. ``acked``, ``failed``: tuple trees; ``refused``: of these failed ones
+    those that no retry helps, which says nothing of the load. ``broken_off``: an exception has ended the attempt, of
+    which only the errors in ``components`` count. ``query``: in the reports of the first range.
     The others: docs/COUNTERS.md.
     """
 
@@ -74,6 +75,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
     retries: Count
     dead_letters: Count
     latency: Latency
+    refused: Count = 0
     broken_off: bool = False
     components: ComponentColumns | None = None
     query: QueryBatch | None = None
@@ -118,6 +120,7 @@ class RangeReport(_Strict, frozen=True, kw_only=True, omit_defaults=True):
             failed=counts.failed,
             retries=counts.retries,
             dead_letters=counts.dead_letters,
+            refused=counts.refused,
             latency=Latency(**{name: round(latency, 9) for name, latency in counts.latency.items()}),
             broken_off=broken_off,
             components=components,

@@ -184,7 +184,18 @@ def test_failures_that_reading_less_does_not_lower_hold_nothing_back():
     assert given_to(state, ENDLESS).reason is Reason.PROBING
 
 
+def test_a_few_failures_of_few_tuples_hold_nothing_back():
+    """One tuple of a hundred fails in the long run: of 40 that is none, one, two or three."""
+    state = known([50.0])
+    for failed in (0, 1, 2, 3, 1, 0):
+        state = after(state, played([40], [0.8], failed=failed))
+        assert state.rates.share.tolist() == [1.0]
+    assert after(state, played([40], [0.8], failed=10)).rates.share.tolist() == [0.5]
+
+
 def test_a_service_that_fails_now_and_then_starves_no_query():
+    assert figures(KNOWN["flaky-limited"], run(KNOWN["flaky-limited"]))["filled"] >= 0.95
+    assert figures(KNOWN["flaky-slow"], run(KNOWN["flaky-slow"]))["filled"] >= 0.85
     assert figures(KNOWN["flaky"], run(KNOWN["flaky"]))["goodput"] >= 0.75
     assert figures(KNOWN["fragile"], run(KNOWN["fragile"]))["goodput"] >= 0.78
 

@@ -76,6 +76,13 @@ def test_the_gap_between_tasks_is_seen():
     assert samples(seen([100] * 10, reports)).gap == pytest.approx(0.02)
 
 
+def test_what_no_retry_helps_says_nothing_of_the_load():
+    said = TaskSaid("p000", end=100, acked=80, failed=20, refused=15)
+    found = samples(seen([100], [said]))
+    assert found.failing.tolist() == [0.05]
+    assert found.trees.tolist() == [100]
+
+
 def test_who_hides_what_it_took_is_charged():
     batch = played([100, 100, 5000], [0.1, 0.1, 5.0], slots=1)
     liar = batch.reports[-1]._replace(seconds=1e-6)
