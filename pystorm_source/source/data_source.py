@@ -13,6 +13,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pystorm_source.api.input import not_a_source
+from pystorm_source.options.hidden import revealed
 from pystorm_source.plan import Plan
 from pystorm_source.source.driver.batch_reader import PystormBatchReader
 from pystorm_source.source.driver.refused_reader import RefusedReader
@@ -37,7 +38,7 @@ class PystormDataSource(DataSource):
     @spark_border()
     def __init__(self, options: Mapping[str, str]):
         """Raises OptionError, TopologyError or SchemaError with key, value and remedy."""
-        given, name, plan = dict(options), type(self).format_name, type(self).plan
+        given, name, plan = revealed(options), type(self).format_name, type(self).plan
         self.request: ReadRequest | SinkRequest = SinkRequest.of(given, name, plan) or ReadRequest.of(given, name, plan)
 
     @classmethod

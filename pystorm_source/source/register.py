@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentTypeError, OptionError, SchemaError, TopologyError, given
 from pystorm_source.options import shown
+from pystorm_source.options.hidden import hidden
 from pystorm_source.options.presets import preset_file
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.source.data_source import PystormDataSource
@@ -149,7 +150,7 @@ def columns_of(schema: "StructType | str") -> "StructType | None":
 
 def loaded(reader: Any, schema: "StructType | str | None", texts: Mapping[str, str]) -> "DataFrame":
     """The DataFrame of ``spark.read.format(...)`` or ``spark.readStream.format(...)`` under these options."""
-    return (reader if schema is None else reader.schema(schema)).options(**texts).load()
+    return (reader if schema is None else reader.schema(schema)).options(**hidden(texts)).load()
 
 
 def refuse_tables_of_main(plan: Plan) -> None:

@@ -8,7 +8,7 @@ from pystorm_source.limits.breaker import LONGEST_PROBE
 from testbed.periods import most_in_a_period
 from tests.limits.outage import PLACES, TIMEOUT_SECONDS, World
 
-SEEDS = 1000 if os.environ.get("PYSTORM_DEEP") else 9
+SEEDS = 200 if os.environ.get("PYSTORM_DEEP") else 9
 
 
 def goes_through(place, seed):
