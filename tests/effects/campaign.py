@@ -1,10 +1,10 @@
 """A service that behaves badly, and kills of workers, drivers and of the service: every effect once, never above the
 limit::
 
-    python -m tests.effects.campaign [--rows 1000000] [--limit 1000] [--seed 1]
+    python -m tests.effects.campaign [--rows 1000000] [--limit 1000] [--seed 1] [--permits driver|shares|redis]
 
 Every few seconds something happens; between two of these is quiet. Prints one line of JSON: what was found, and what is
-``wrong``.
+``wrong``. ``tests.limits.campaign`` is the same of the limits alone, in virtual time.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,6 +26,7 @@ import pyarrow.dataset as ds
 from testbed.effects_service import Service, effects_service
 from testbed.periods import most_in_a_period
 from tests.kills.processes import MARK, marked
+from tests.states.redis_process import redis_process
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = 4
@@ -37,10 +39,11 @@ SETTLED_SECONDS = 5.0
 class Campaign:
     """``disturbed``: from when to when something was wrong that the query cannot help."""
 
-    def __init__(self, folder: Path, service: Service, limit: int, seed: int):
+    def __init__(self, folder: Path, service: Service, limit: int, seed: int, permits: str = "driver"):
         self.folder = folder
         self.service = service
         self.limit = limit
+        self.permits = permits
         self.chance = random.Random(seed)
         self.mark = f"effects-{os.getpid()}"
         self.disturbed: list[tuple[float, float]] = []
@@ -49,7 +52,8 @@ class Campaign:
 
     def start(self) -> subprocess.Popen[bytes]:
         """A driver."""
-        command = [sys.executable, "-m", "tests.effects.job", str(self.folder), self.service.url, f"{self.limit}/s"]
+        arguments = [str(self.folder), self.service.url, f"{self.limit}/s", self.permits]
+        command = [sys.executable, "-m", "tests.effects.job", *arguments]
         environment = {**os.environ, MARK: self.mark, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
         environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}
         log = (self.folder / "driver.log").open("ab")
@@ -190,14 +194,17 @@ def _committed(folder: Path) -> list[Path]:
     return [Path(path.removeprefix("file://")) for path in found]
 
 
-def run(folder: Path, rows: int, limit: int, seed: int) -> dict[str, object]:
-    """One campaign below that folder."""
+def run(folder: Path, rows: int, limit: int, seed: int, permits: str = "driver") -> dict[str, object]:
+    """One campaign below that folder. ``permits``: driver, shares or redis."""
     (folder / "in").mkdir(parents=True)
     for number in range(FILES):
         lines = range(number, rows, FILES)
         (folder / "in" / f"{number}.txt").write_text("".join(f"{n}\n" for n in lines))
-    with effects_service(folder / "service", fails=FAILS, seconds=SECONDS) as service:
-        campaign = Campaign(folder, service, limit, seed)
+    with ExitStack() as held:
+        service = held.enter_context(effects_service(folder / "service", fails=FAILS, seconds=SECONDS))
+        if permits == "redis":
+            permits = held.enter_context(redis_process(folder)).url
+        campaign = Campaign(folder, service, limit, seed, permits)
         try:
             campaign.run(300 + 8 * rows / limit)
         finally:
@@ -212,6 +219,7 @@ if __name__ == "__main__":
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--limit", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--permits", choices=["driver", "shares", "redis"], default="driver")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as made:
-        print(json.dumps(run(Path(made) / "campaign", given.rows, given.limit, given.seed)), flush=True)
+        print(json.dumps(run(Path(made) / "campaign", given.rows, given.limit, given.seed, given.permits)), flush=True)

@@ -1,7 +1,8 @@
 """The query of a campaign in a process of its own, whose driver may be killed::
 
-    python -m tests.effects.job FOLDER URL LIMIT
+    python -m tests.effects.job FOLDER URL LIMIT [PERMITS]
 
+PERMITS: where they come from: driver, shares (of the tasks), or the URL of a Redis.
 Reads the lines below FOLDER/in to FOLDER/out, from its checkpoint on, and ends when all are read.
 """
 
@@ -15,7 +16,7 @@ from pystorm_source.cli.java import ensure_java
 from tests.effects.topologies import Lines
 
 
-def main(folder: Path, url: str, limit: str) -> None:
+def main(folder: Path, url: str, limit: str, permits: str = "driver") -> None:
     ensure_java()
     spark = (
         SparkSession.builder.master("local[2,20]")
@@ -28,6 +29,10 @@ def main(folder: Path, url: str, limit: str) -> None:
     spark.sparkContext.setLogLevel("OFF")
     options = {"topology.rate.limit": {"api": limit}, "minPartitions": 4, "topology.circuit.breaker.pause.secs": 1}
     options["batch.target.millis"] = 10_000  # between two micro-batches there are no calls
+    if permits == "shares":
+        options["topology.rate.limit.tasks"] = 2
+    elif permits != "driver":
+        options["topology.rate.limit.redis"] = permits
     frame = read_stream(spark, Lines, path=str(folder / "in"), config={"service.url": url}, options=options)
     query = (
         frame.writeStream.format("parquet")
