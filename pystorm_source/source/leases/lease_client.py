@@ -172,7 +172,7 @@ class LeaseClient:
                     continue
                 wish, one.wish = one.wish, Wish(one.permits.limit.name)
                 wish.wanted = wanted if one.again <= now else 0
-                one.asked = wish.wanted
+                one.asked, wish.openings = wish.wanted, one.openings
                 one.sent = one.last_sent = now
             if self._link.send(LEASE + encode(wish)):
                 continue
@@ -223,6 +223,8 @@ class LeaseClient:
                 last = granted.first - ahead + (granted.count - 1) * granted.apart
                 one.again = max(one.again, last - AHEAD_SECONDS)
             opened, one.openings = granted.openings > one.openings, granted.openings
+            if opened:
+                one.wish.good = one.wish.bad = 0
             if granted.count:
                 one.wants, one.waits_since = False, None
             elif one.waits_since is not None:

@@ -77,7 +77,9 @@ class LeaseServer:
         return b""
 
     def _note(self, state: LimitState, wish: Wish, now: float) -> None:
-        if (wish.good or wish.bad) and state.breaker.ended(max(0, wish.good), max(0, wish.bad), now, wish.error):
+        good, bad = max(0, wish.good), max(0, wish.bad)
+        is_new = wish.openings == state.breaker.openings  # else these calls began before an outage
+        if (good or bad) and is_new and state.breaker.ended(good, bad, now, wish.error):
             log_opening(wish.limit, state.breaker, now)
         if wish.probe and state.probed(wish.probe, wish.works, now, wish.error):
             logger.info("limit %r: a call has succeeded, calls go on", wish.limit)

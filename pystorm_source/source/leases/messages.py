@@ -8,7 +8,7 @@ from pystorm_source.json_values import JsonDecoder, utf8_json
 class Wish(msgspec.Struct, omit_defaults=True):
     """``limit``: its name. ``wanted``: permits. ``good``, ``bad``: calls that have ended since the last wish;
     ``error``: of one of them. ``probe``: the number of a probe that has ended, 0: none; ``works``: how it ended, None:
-    it was not made."""
+    it was not made. ``openings``: of the circuit breaker, as the task knew them when these calls ended."""
 
     limit: str
     wanted: int = 0
@@ -17,6 +17,7 @@ class Wish(msgspec.Struct, omit_defaults=True):
     error: str = ""
     probe: int = 0
     works: bool | None = None
+    openings: int = 0
 
 
 class Granted(msgspec.Struct, omit_defaults=True):

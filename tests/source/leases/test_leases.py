@@ -201,6 +201,22 @@ def test_a_wish_for_nothing_takes_no_share_and_no_probe():
     assert granted_decoder.decode(server.answer("two", encode(Wish("api", wanted=5)))).probe
 
 
+def test_calls_that_began_before_an_outage_do_not_open_the_breaker_behind_it():
+    """A task that has asked for nothing meanwhile does not know of the outage when its calls end."""
+    clock = ManualClock()
+    server = LeaseServer(options(), clock)
+    clock.advance(10)
+    server.answer("one", encode(Wish("api", bad=10)))
+    clock.advance(6)
+    granted = granted_decoder.decode(server.answer("two", encode(Wish("api", wanted=1))))
+    server.answer("two", encode(Wish("api", probe=granted.probe, works=True)))
+    breaker = server._states["api"].breaker
+    server.answer("one", encode(Wish("api", bad=100)))
+    assert breaker.is_closed
+    server.answer("two", encode(Wish("api", bad=100, openings=granted.openings)))
+    assert not breaker.is_closed
+
+
 def test_a_call_that_begins_to_wait_while_the_client_finds_that_none_does_is_asked_for(serve, monkeypatch):
     given = options()
     _, runner = serve(given)
