@@ -35,6 +35,7 @@ cdef class AsyncExecutor(BoltExecutor):
     cdef double look_seconds                # from the last look to the next one
     cdef unsigned long long executed_at_look
     cdef double requests_due(self) except? -1
+    cdef bint lacks_places(self) noexcept
     cdef int rest(self, double seconds) except -1
     cdef long serve(self) except -1
     cdef int start_request(self, Tuple tup, object coroutine, str method, double now) except -1

@@ -31,6 +31,7 @@ from cython_core.queues.receive_queue cimport ReceiveQueue
 from cython_core.routing.output_collector cimport set_current_collector
 from cython_core.timing.purgatory cimport CANCELLED, COMPLETED, PENDING, Purgatory
 from cython_core.timing.timer_service cimport TimerService, new_timer
+from cython_core.timing.turn_times cimport ASYNC_MAX_PENDING
 from cython_core.tuples.tuple cimport OPEN, Tuple, is_lost, name_values, take
 
 from cython_core.executors.executor import ComponentFailed, logger
@@ -153,6 +154,10 @@ cdef class AsyncExecutor(BoltExecutor):
             and (self.in_flight >= self.max_pending or self.empty())
         )
 
+    cdef bint lacks_places(self) noexcept:
+        """1 where tuples wait in its queue because too many requests are under way."""
+        return self.in_flight >= self.max_pending and self.pending.count == 0 and not self.empty()
+
     cdef long turn(self, long quota) except -1:
         cdef unsigned long long before = self.executed
         cdef bint held_back = self.held_back()
@@ -181,6 +186,8 @@ cdef class AsyncExecutor(BoltExecutor):
             return calls
         finally:
             self.end_turn(self.executed - before)
+            if self.lacks_places():
+                self.times.stall(ASYNC_MAX_PENDING)
 
     cdef long consume(self, long quota) except -1:
         """Starts at most ``quota`` requests, as many as there are places for."""

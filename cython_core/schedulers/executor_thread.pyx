@@ -33,7 +33,8 @@ from cython_core.queues.batch_inserter cimport BatchInserter, has_room, queue_ha
 from cython_core.queues.broadcast_ring cimport BroadcastReader, ring_room
 from cython_core.schedulers.wait_strategy cimport WaitStrategy
 from cython_core.timing.turn_times cimport (
-    DOWNSTREAM_FULL, INPUT_EMPTY, MAX_SPOUT_PENDING, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL, StallReason,
+    ASYNC_MAX_PENDING, DOWNSTREAM_FULL, INPUT_EMPTY, MAX_SPOUT_PENDING, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL,
+    StallReason,
 )
 
 import threading
@@ -254,6 +255,8 @@ cdef class ExecutorThread:
             self.asked_at = progress
         if self.bolt is not None:
             most = self.until_due()
+        if full is None and self.requests is not None and self.requests.lacks_places():
+            reason = ASYNC_MAX_PENDING
         if self.run.manual:
             return self.park(None, FOREVER, full, reason)
         if strategy.idle_nanos(self.idle) >= 0:

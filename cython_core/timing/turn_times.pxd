@@ -20,6 +20,7 @@ cdef enum StallReason:
     OUTPUT_FULL
     NOTHING_TO_EMIT
     MAX_SPOUT_PENDING
+    ASYNC_MAX_PENDING
     STALL_REASONS
 
 

@@ -75,6 +75,7 @@ class Component:
     _pystorm_place: Any = None  # the worker's InputPlace
     _pystorm_limits: Any = None  # the worker's WorkerLimits
     _pystorm_rules: Any = None  # its FailureRules, of topology.retry.on
+    _pystorm_permits: dict[str, Any] | None = None  # of a task: name of a limit → PermitWaits
 
     def __init__(
         self,

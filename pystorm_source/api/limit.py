@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from cython_core.executors.async_request import AsyncBase, pause_request, reques
 from cython_core.routing.failure_kinds import FailureKind
 from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ArgumentError, given
+from pystorm_source.limits.permit_waits import PermitWaits
 
 if TYPE_CHECKING:
     from pystorm_source.limits.permits import Permits, Waiter
@@ -49,6 +51,24 @@ class Limit:
         self._permits = permits
         self._waiter: Waiter | None = None
 
+    @property
+    def name(self) -> str:
+        """The limit's, in ``topology.rate.limit``."""
+        return self._permits.limit.name
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Counts the time in the block as waiting; without an exception a call begins at its end."""
+        known = self._bolt._pystorm_permits
+        waits = known.get(self.name) or known.setdefault(self.name, PermitWaits(self._permits))
+        waits.begin()
+        is_made = False
+        try:
+            yield
+            is_made = True
+        finally:
+            waits.end(is_made)
+
     def __enter__(self) -> None:
         if isinstance(self._bolt, AsyncBase):
             raise ArgumentError(
@@ -57,6 +77,12 @@ class Limit:
                 code="PYSTORM_INVALID_ARGUMENT",
             )
         began = self._permits.clock.monotonic()
+        with self._waiting():
+            waiter = self._take()
+        self._began(waiter, began)
+
+    def _take(self) -> "Waiter":
+        """Blocking."""
         first = False
         while True:
             woken = threading.Event()
@@ -72,9 +98,8 @@ class Limit:
                 self._permits.give_up(waiter)
                 raise
             if self._permits.starts(waiter):
-                break
+                return waiter
             first = True
-        self._began(waiter, began)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -83,6 +108,11 @@ class Limit:
 
     async def __aenter__(self) -> None:
         began = self._permits.clock.monotonic()
+        with self._waiting():
+            waiter = await self._take_async()
+        self._began(waiter, began)
+
+    async def _take_async(self) -> "Waiter":
         loop = asyncio.get_running_loop()
         request = None
         first = False
@@ -108,12 +138,11 @@ class Limit:
                     self._permits.give_up(waiter)
                     raise
                 if self._permits.starts(waiter):
-                    break
+                    return waiter
                 first = True
         finally:
             if request is not None:
                 resume_request(request)
-        self._began(waiter, began)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

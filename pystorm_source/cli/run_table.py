@@ -1,11 +1,13 @@
 """The table of ``pystorm-source run``: a row per component, and as many columns as the terminal has room for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
+
+from pystorm_source.stall_reasons import LIMITS
 
 COUNTED = ("emitted", "executed", "acked", "failed", "queue_high_mark", "errors")
 
@@ -14,6 +16,7 @@ class Row(NamedTuple):
     """One component's counts since the start; ``rate`` is its work per second: tuples emitted, or executed by a bolt.
 
     ``capacity``: the share of the time that its tasks were busy. ``latency``: of its calls, as in a worker's report.
+    ``waits``: for a limit, a breaker or free requests, with the share of the time.
     """
 
     component: str
@@ -26,6 +29,7 @@ class Row(NamedTuple):
     errors: int
     capacity: float
     latency: dict[str, float]
+    waits: str = ""
 
 
 class Column(NamedTuple):
@@ -51,6 +55,9 @@ COLUMNS = (
     Column("queue high mark", 6, lambda row: f"{row.queue_high_mark:,}"),
     Column("errors", 3, lambda row: f"{row.errors:,}"),
 )
+WAITS = Column("waits", 3, lambda row: row.waits)
+"""Only if something waits so: most topologies have no limits."""
+LEAST_WAIT = 0.01
 BORDER = 3  # of a column: a line and a blank at each side
 SHORTEST_NAME = 20  # Longer: a narrow terminal loses all numbers for one long name. Shorter: names that look alike.
 
@@ -62,12 +69,16 @@ def table_of(rows: Sequence[Row], title: str, width: int) -> Table:
     table = Table(title=Text(title), title_justify="left", title_style="bold")
     name_width, widths = _widths(rows, width)
     table.add_column("component", no_wrap=True, overflow="ellipsis", width=name_width)
-    for column in COLUMNS:
-        if column in widths:
-            table.add_column(column.title, justify="right", width=widths[column])
+    shown = [column for column in _columns(rows) if column in widths]
+    for column in shown:
+        table.add_column(column.title, justify="right", width=widths[column])
     for row in rows:
-        table.add_row(Text(row.component), *(column.text(row) for column in COLUMNS if column in widths))
+        table.add_row(Text(row.component), *(column.text(row) for column in shown))
     return table
+
+
+def _columns(rows: Sequence[Row]) -> tuple[Column, ...]:
+    return (*COLUMNS, WAITS) if any(row.waits for row in rows) else COLUMNS
 
 
 def _widths(rows: Sequence[Row], width: int) -> tuple[int, dict[Column, int]]:
@@ -75,7 +86,7 @@ def _widths(rows: Sequence[Row], width: int) -> tuple[int, dict[Column, int]]:
     longest = max([len("component"), *(cell_len(row.component) for row in rows)])
     left = width - 1 - BORDER - longest
     widths: dict[Column, int] = {}
-    for column in sorted(COLUMNS, key=lambda column: column.rank):
+    for column in sorted(_columns(rows), key=lambda column: column.rank):
         least = column.width(rows)
         cut = 0 if widths else max(0, longest - SHORTEST_NAME)
         if BORDER + least > left + cut:
@@ -102,7 +113,16 @@ def rows_of(report: dict[str, Any], names: Sequence[tuple[str, bool]], seconds: 
         shown = {what: counts.get(what, 0) for what in COUNTED}
         latency = {what: value for what, value in counts.get("latency", {}).items() if what != "buckets"}
         work = counts.get("emitted" if is_spout else "executed", 0)
-        busy = counts.get("busy_seconds", 0.0) / max(1, len(counts.get("tasks", {})))
+        tasks = max(1, len(counts.get("tasks", {})))
+        busy = counts.get("busy_seconds", 0.0) / tasks
         rate, capacity = (work / seconds, busy / seconds) if seconds > 0 else (0.0, 0.0)
-        rows.append(Row(name, rate=rate, capacity=capacity, latency=latency, **shown))
+        waits = _waits(counts.get("stall_seconds", {}), tasks * seconds)
+        rows.append(Row(name, rate=rate, capacity=capacity, latency=latency, waits=waits, **shown))
     return rows
+
+
+def _waits(stalls: Mapping[str, float], seconds: float) -> str:
+    """The longest of those that say what to change: ``rate limit 98%``."""
+    longest = max(("async_max_pending", *LIMITS), key=lambda reason: stalls.get(reason, 0.0))
+    share = min(1.0, stalls.get(longest, 0.0) / seconds) if seconds > 0 else 0.0
+    return f"{longest.replace('_', ' ')} {share:.0%}" if share >= LEAST_WAIT else ""

@@ -65,6 +65,10 @@ class LocalLessor:
                 state.schedule.take_back(now)
                 log_opening(permits.limit.name, state.breaker, now)
 
+    def is_open(self, permits: Permits) -> bool:
+        """As ``Lessor``."""
+        return self._states[permits.limit.name].breaker.open_until is not None
+
 
 def log_opening(name: str, breaker: CircuitBreaker, now: float) -> None:
     """Says that a service is not called."""

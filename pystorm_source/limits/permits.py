@@ -37,6 +37,9 @@ class Lessor(Protocol):
         """A call has ended; ``good``: None if it says nothing of the service. ``probe``: the number of the probe whose
         permit it had, 0 for none."""
 
+    def is_open(self, permits: "Permits") -> bool:
+        """Whether the circuit breaker is open, as far as it is known here: also while a probe is under way."""
+
 
 class Waiter:
     """One call that waits. ``time``: of its permit, None: it has none yet. ``error``: why it never gets one.
@@ -72,6 +75,11 @@ class Permits:
     def __reduce__(self) -> tuple[object, ...]:
         """A component's state may be pickled: the engine's own attributes are left out."""
         return type(None), ()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the service is not called, as its calls failed."""
+        return self._lessor.is_open(self)
 
     def lease_from(self, lessor: Lessor) -> None:
         """From now on permits come from there. What is in hand from another one is dropped."""

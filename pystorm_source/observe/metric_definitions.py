@@ -70,6 +70,8 @@ OF_COMPONENTS = (
     _gauge("complete_latency_p99", "99th percentile of the tuple trees", "component", unit="seconds"),
     _gauge("capacity", "share of the time in which the component was busy", "component", storm="__capacity"),
     _gauge("stall_share", "share of the time in which it could not go on", "component", "reason"),
+    _gauge("limit_used_share", "share of a rate limit's value that is used, 1.0: it holds", "component", "limit"),
+    _gauge("limit_wait_share", "share of the time in which calls waited for its permits", "component", "limit"),
     _gauge("queue_high_mark", "most tuples in a receive queue", "component"),
     _gauge("queue_capacity", "tuples that a receive queue holds", "component"),
     _gauge("pending_high_mark", "most open tuple trees of a spout, most requests of an AsyncBolt", "component"),

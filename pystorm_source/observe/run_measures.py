@@ -119,6 +119,9 @@ class RunMeasures:
         yield from _query_gauges(record)
         if record.topology is not None:
             yield from _bottleneck(record.topology)
+            for limit in record.topology.limits:
+                yield ("limit_used_share", limit.component, limit.name), limit.used
+                yield ("limit_wait_share", limit.component, limit.name), limit.waits + limit.paused
             for component in record.topology.components:
                 yield from _component_gauges(component)
                 yield from _user_gauges(

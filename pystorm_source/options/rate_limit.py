@@ -24,8 +24,9 @@ class RateLimit(NamedTuple):
 
     @property
     def text(self) -> str:
-        """As it is written in the option."""
-        return f"{self.calls:g}/{self.seconds:g}s"
+        """As it is written in the option: ``50/s``, ``100/10s``, ``30/m``."""
+        unit = next((unit for unit, seconds in _SECONDS.items() if seconds == self.seconds), f"{self.seconds:g}s")
+        return f"{self.calls:g}/{unit}"
 
     def shared(self, tasks: int) -> "RateLimit":
         """What one of so many tasks may do."""

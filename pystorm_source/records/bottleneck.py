@@ -8,24 +8,28 @@ Each suspect has the share of the time for which it is to blame; the largest sha
                            Or a spout is not asked, as too many of its trees are open
     waits for upstream     a spout has nothing to emit: its source is slow
     waits for Spark        finished rows wait to be taken, or no task runs for most of the micro-batch
+    waits for a limit      calls wait for permits of topology.rate.limit; or for its circuit breaker, which is open
 
 A share that another one explains does not count: a component that waits for a busy one is not slow.
 """
 
 from collections.abc import Iterator
 
-from pystorm_source.records.record import Bottleneck, ComponentProgress, TopologyProgress
+from pystorm_source.records.record import Bottleneck, ComponentProgress, LimitProgress, TopologyProgress
 
 BUSY = "busy"
 DOWNSTREAM = "waits for downstream"
 UPSTREAM = "waits for upstream"
 SPARK = "waits for Spark"
+LIMIT = "waits for a limit"
+BREAKER = "waits for a circuit breaker"
 
 LEAST = 0.5
 """Share of the time from which on something holds the query back. Larger: none is named for a mixture of causes.
 Smaller: what is not slow is named."""
 CLEARLY_BUSY = 0.6
-"""Share from which on a busy component explains what waits for it."""
+"""Share from which on a busy component, or a limit, explains what waits for it."""
+_CAUSES = (BUSY, LIMIT, BREAKER)
 
 ADVICE = {
     BUSY: "make process() cheaper, or give it more cores: more Spark tasks by option minPartitions, or par under "
@@ -48,7 +52,7 @@ def bottleneck(topology: TopologyProgress, trigger_seconds: float = 0.0) -> Bott
         trigger_seconds (float): how long the micro-batch took as a whole, 0.0 if that is not known.
     """
     suspects = list(_suspects(topology, trigger_seconds))
-    busiest = max((share for share, found in suspects if found.why == BUSY), default=0.0)
+    busiest = max((share for share, found in suspects if found.why in _CAUSES), default=0.0)
     if busiest >= CLEARLY_BUSY:
         suspects = [(share, found) for share, found in suspects if not _is_explained(found)]
     share, worst = max(suspects, key=lambda suspect: suspect[0], default=(0.0, None))
@@ -60,6 +64,7 @@ def _is_explained(found: Bottleneck) -> bool:
 
 
 def _suspects(topology: TopologyProgress, trigger_seconds: float) -> Iterator[tuple[float, Bottleneck]]:
+    yield from _limited(topology, trigger_seconds)
     yield from _busy(topology)
     for component in topology.components:
         yield from _waiting(topology, component)
@@ -68,6 +73,37 @@ def _suspects(topology: TopologyProgress, trigger_seconds: float) -> Iterator[tu
     if trigger_seconds > 0 and topology.elapsed > 0:
         idle = max(0.0, 1.0 - topology.elapsed / trigger_seconds)
         yield idle, Bottleneck(capacity=idle, why=SPARK, advice=ADVICE["fixed cost"])
+
+
+def _limited(topology: TopologyProgress, trigger_seconds: float) -> Iterator[tuple[float, Bottleneck]]:
+    """While rows wait to be taken, no call notices that its permit has come: that time is not the limit's. Between
+    tasks nothing waits for permits."""
+    taken = max((component.stalls.get("output_full", 0.0) for component in topology.components), default=0.0)
+    at_work = min(1.0, topology.elapsed / trigger_seconds) if trigger_seconds > 0 and topology.elapsed > 0 else 1.0
+    for limit in topology.limits:
+        share = min(1.0, limit.waits + limit.paused, 1.0 - taken) * at_work
+        is_paused = limit.paused > limit.waits
+        yield share, Bottleneck(
+            component=limit.component,
+            capacity=limit.used,
+            why=BREAKER if is_paused else LIMIT,
+            advice=_of_breaker(limit) if is_paused else _of_limit(limit),
+            limit=limit.name,
+        )
+
+
+def _of_limit(limit: LimitProgress) -> str:
+    return (
+        f"limit {limit.name!r} of topology.rate.limit is {limit.rate}, and {limit.used:.0%} of it is used: only a "
+        "higher value makes the query faster; more partitions, cores or requests do not"
+    )
+
+
+def _of_breaker(limit: LimitProgress) -> str:
+    return (
+        f"the service behind limit {limit.name!r} ({limit.rate}) fails, so it is not called until one call that tries "
+        "it succeeds: look at the service, and at the last error"
+    )
 
 
 def _busy(topology: TopologyProgress) -> Iterator[tuple[float, Bottleneck]]:
@@ -91,6 +127,8 @@ def _waiting(topology: TopologyProgress, component: ComponentProgress) -> Iterat
         yield share, _of(waiting, ADVICE["async"])
     else:
         yield share, _of(component, ADVICE["pending"])
+    share = stalls.get("async_max_pending", 0.0)
+    yield share, _of(component, ADVICE["async"])
     share = stalls.get("downstream_full", 0.0)
     for below in _below(topology, component):
         if below.queue_high_mark >= below.queue_capacity > 0 and not below.stalls.get("downstream_full", 0.0) >= share:

@@ -4,9 +4,13 @@ from collections.abc import Callable, Sequence
 
 from pystorm_source.html_table import html_table
 from pystorm_source.records.record import ComponentProgress, PystormProgress
+from pystorm_source.stall_reasons import LIMITS
 
 MOST_COMPONENTS = 30
 """Rows of the table, the busiest first. More: the lines leave the screen. Less: the one that is wanted is missing."""
+
+LEAST_WAIT = 0.01
+"""Share of the time below which a wait is left out."""
 
 _COLUMNS: tuple[tuple[str, Callable[[ComponentProgress], str]], ...] = (
     ("component", lambda each: each.name),
@@ -19,6 +23,7 @@ _COLUMNS: tuple[tuple[str, Callable[[ComponentProgress], str]], ...] = (
     ("99 %", lambda each: _seconds(each.execute.p99)),
     ("queue", lambda each: f"{each.queue_high_mark:,}/{each.queue_capacity:,}" if each.queue_capacity else ""),
 )
+_WAITED_FOR = ("async_max_pending", *LIMITS)
 
 
 _WAITS = {"waits for downstream": "waits for what it calls", "waits for upstream": "waits for its source"}
@@ -33,6 +38,8 @@ def headline(record: PystormProgress) -> str:
         limited = "" if record.reason == "none" else f"; what a micro-batch reads is limited: {_words(record.reason)}"
         return f"no component holds the query back{limited}"
     share, advice = f"{bottleneck.capacity:.0%}", f": {bottleneck.advice}" if bottleneck.advice else ""
+    if bottleneck.limit:
+        return f"{bottleneck.component} {bottleneck.why}{advice}"
     if not bottleneck.component:
         return f"the query {bottleneck.why}, {share} of the time{advice}"
     reason = f"{share} busy" if bottleneck.why == "busy" else f"it {_WAITS.get(bottleneck.why, bottleneck.why)}"
@@ -73,9 +80,11 @@ def _rows(record: PystormProgress) -> list[tuple[str, ...]]:
     """The heading, then the components, the busiest first."""
     components = record.topology.components if record.topology is not None else ()
     shown = sorted(components, key=lambda each: -each.capacity)[:MOST_COMPONENTS]
-    rows = [tuple(name for name, _ in _COLUMNS), *(tuple(text(each) for _, text in _COLUMNS) for each in shown)]
+    waits = (("waits", _longest_wait),) if any(map(_longest_wait, shown)) else ()
+    columns = (*_COLUMNS, *waits)
+    rows = [tuple(name for name, _ in columns), *(tuple(text(each) for _, text in columns) for each in shown)]
     if len(shown) < len(components):
-        rows.append((f"… {len(components) - len(shown):,} more", *[""] * (len(_COLUMNS) - 1)))
+        rows.append((f"… {len(components) - len(shown):,} more", *[""] * (len(columns) - 1)))
     return rows
 
 
@@ -88,6 +97,13 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
 def _printable(text: str) -> str:
     """Without what a terminal would take for a command."""
     return "".join(each if each.isprintable() else "\ufffd" for each in text)
+
+
+def _longest_wait(component: ComponentProgress) -> str:
+    """Of the stalls that say what to change, the longest: ``rate limit 98%``."""
+    reason = max(_WAITED_FOR, key=lambda reason: component.stalls.get(reason, 0.0))
+    share = component.stalls.get(reason, 0.0)
+    return f"{_words(reason)} {share:.0%}" if share >= LEAST_WAIT else ""
 
 
 def _words(name: str) -> str:

@@ -123,15 +123,31 @@ class EdgeProgress(_Record, frozen=True, kw_only=True):
     transferred: int = 0
 
 
+class LimitProgress(_Record, frozen=True, kw_only=True):
+    """What a component did of a rate limit in this micro-batch. ``rate``: the limit's value, such as ``50/s``;
+    ``calls``: of this component; ``used``: share of the value that all components together used. Shares of the time:
+    ``waits``, at least one call waited for a permit; ``paused``, the same while the circuit breaker was open."""
+
+    component: str
+    name: str
+    rate: str = ""
+    calls: int = 0
+    used: float = 0.0
+    waits: float = 0.0
+    paused: float = 0.0
+
+
 class Bottleneck(_Record, frozen=True, kw_only=True):
     """What holds the query back. ``component``: its name, empty for Spark itself. ``why``: ``busy``, ``waits for
-    downstream``, ``waits for upstream`` (its source) or ``waits for Spark`` (the sink, or what stands before it).
-    ``advice``: what to change."""
+    downstream``, ``waits for upstream`` (its source), ``waits for Spark`` (the sink, or what stands before it), ``waits
+    for a limit`` or ``waits for a circuit breaker``. ``limit``: name of that rate limit; ``capacity`` is then the share
+    of its value that is used. ``advice``: what to change."""
 
     component: str = ""
     capacity: float = 0.0
     why: str = "busy"
     advice: str = ""
+    limit: str = ""
 
 
 class PartitionProgress(_Record, frozen=True, kw_only=True):
@@ -177,8 +193,9 @@ class TopologyProgress(_Record, frozen=True, kw_only=True):
 
     ``name``: the topology's. ``run``: names the run of the query. ``batch``: the micro-batch that the counts are of,
     counted from 0 in this run; -1 before the first. ``seconds``: that its tasks took, added up; ``elapsed``: from the
-    begin of the first to the end of the last one. ``scheduler``: of the engine. ``whole``: whether all its ranges were
-    reported. ``shortened``: what was left out because the record would have been too long.
+    begin of the first to the end of the last one. ``scheduler``: of the engine. ``limits``: of each component and each
+    rate limit that its calls took permits of. ``whole``: whether all its ranges were reported. ``shortened``: what was
+    left out because the record would have been too long.
     """
 
     name: str = ""
@@ -190,6 +207,7 @@ class TopologyProgress(_Record, frozen=True, kw_only=True):
     whole: bool = True
     components: tuple[ComponentProgress, ...] = ()
     edges: tuple[EdgeProgress, ...] = ()
+    limits: tuple[LimitProgress, ...] = ()
     bottleneck: Bottleneck | None = None
     slow_partitions: tuple[PartitionProgress, ...] = ()
     shortened: tuple[str, ...] = ()

@@ -35,8 +35,8 @@ class TaskState(_Line, frozen=True, kw_only=True):
 
     ``method``: the method that it is in, empty in compiled code; ``seconds``: how long it has been in it, at least;
     ``input``: the tuple and the offset; ``frames``: of code that is not of this package, outermost first. If it is in
-    no call (``in_call``), ``waits``: for what, ``waits_for``: for which component. ``queued``: tuples in its receive
-    queue, of ``capacity``.
+    no call (``in_call``), ``waits``: for what, ``waits_for``: for which component; in a call, ``waits``: for a permit.
+    ``queued``: tuples in its receive queue, of ``capacity``.
     """
 
     component: str
@@ -180,7 +180,8 @@ def chain_of(each: RangeState) -> str:
 
 def _call(task: TaskState) -> str:
     called = f"in {task.method}()" if task.method else "in a call"
-    return f"{called} for {task.seconds:.0f} s or more" if task.seconds >= 1 else called
+    called += f" for {task.seconds:.0f} s or more" if task.seconds >= 1 else ""
+    return called + (f", where it {task.waits}" if task.waits else "")
 
 
 def _of_task(task: TaskState) -> Iterator[str]:

@@ -21,6 +21,7 @@ from pystorm_source.testing.watch import TooLong, Watchdog, interrupted_call, in
 from pystorm_source.user_frames import trim
 from pystorm_source.worker import OutputPlan, Worker
 from pystorm_source.worker.local_run import LocalRun, LocalTask, limits_of
+from pystorm_source.worker.task_times import requests_text
 
 
 def run_topology(
@@ -320,6 +321,8 @@ def _still_running(run: LocalRun) -> str:
         done.append(f"{executor.component!r} {executor.executed}")
         queue = getattr(executor, "queue", None)
         waiting = 0 if queue is None else len(queue) + batched[executor.task]
+        if isinstance(executor, AsyncExecutor) and executor.in_flight:
+            parts.append(f"{executor.component!r} waits for {requests_text([executor])}")
         if waiting:
             parts.append(f"{executor.component!r} has {counted(waiting, 'tuple')} waiting, {executor.executed} done")
         elif queue is None and not executor.exhausted:  # type: ignore[attr-defined]

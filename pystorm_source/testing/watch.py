@@ -9,9 +9,11 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from pystorm_source.api import Component
+from pystorm_source.api.limit import Limit
 from pystorm_source.clock import Clock, ManualClock, SystemClock
 
 GRACE_SECONDS = 1.0
+_MOMENT = 0.001  # Behind the end of the time, so that it is over.
 
 
 class TooLong(BaseException):
@@ -47,9 +49,13 @@ class WatchedClock:
         self._clock.sleep(seconds if event is None else max(seconds, event - self._clock.monotonic()))
 
     def pause(self, seconds: float) -> None:
-        """A sleep inside of a call, while the topology does not wait: for that long."""
+        """A sleep inside of a call, while the topology does not wait: for that long, but not beyond the time-out."""
         self._watch()
-        self._clock.sleep(seconds)
+        if isinstance(self._clock, ManualClock):
+            self._clock.sleep(seconds)
+        else:
+            self._clock.sleep(min(seconds, max(0.0, self._end - self._machine.monotonic()) + _MOMENT))
+            self._watch()
 
 
 class WatchedSystemClock(WatchedClock, SystemClock):
@@ -128,15 +134,16 @@ def let_come() -> None:
 
 def interrupted_threads(threads: Iterable[Thread]) -> str:
     """As ``interrupted_call``, of one of these threads that is in a component; each of them is interrupted."""
-    found = ""
+    found = permit = ""
     for thread in threads:
         assert thread.ident is not None
         frame = sys._current_frames().get(thread.ident)
         while frame is not None:
+            permit = permit or _permit_in(frame)
             found = _call_in(frame) or found
             frame = frame.f_back
         raise_in(thread.ident)
-    return found
+    return found + permit if found else ""
 
 
 def interrupted_call(error: BaseException) -> str:
@@ -147,9 +154,22 @@ def interrupted_call(error: BaseException) -> str:
     trace = error.__traceback__
     while trace is not None:
         if found := _call_in(trace.tb_frame):
-            return found
+            return found + _permit_below(trace)
         trace = trace.tb_next
     return "" if error.__context__ is None else interrupted_call(error.__context__)
+
+
+def _permit_below(trace: TracebackType | None) -> str:
+    while trace is not None:
+        if found := _permit_in(trace.tb_frame):
+            return found
+        trace = trace.tb_next
+    return ""
+
+
+def _permit_in(frame: FrameType) -> str:
+    limit = frame.f_locals.get("self")
+    return f", where it waits for a permit of {limit.name!r}" if isinstance(limit, Limit) else ""
 
 
 def _call_in(frame: FrameType) -> str:

@@ -3,13 +3,12 @@
 The form in which a task reports it, with bounds on everything. Names need not travel: both sides have the same plan.
 """
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-Reason = Literal["downstream_full", "input_empty", "output_full", "nothing_to_emit", "max_spout_pending"]
-REASONS: tuple[str, ...] = get_args(Reason)
+from pystorm_source.stall_reasons import Reason
 
 SUMMED = (
     "executed",
@@ -58,6 +57,17 @@ class MetricDelta(_Strict, frozen=True, kw_only=True):
     count: _Count
     sum: Annotated[float, Meta(ge=-1e308, le=1e308)] = 0.0
     last: bool | int | float | _Text | None = None
+
+
+class LimitDelta(_Strict, frozen=True, kw_only=True):
+    """What a component did of a rate limit in the range: ``calls`` made; microseconds, of all its tasks, in which at
+    least one call ``waited`` for a permit, or was ``paused`` by an open circuit breaker."""
+
+    component: _Place
+    name: _Text
+    calls: _Count = 0
+    waited: _Count = 0
+    paused: _Count = 0
 
 
 class ErrorReport(_Strict, frozen=True, kw_only=True):
@@ -125,6 +135,7 @@ class ComponentColumns(_Strict, frozen=True, kw_only=True, rename=_ON_THE_WIRE):
     complete_longest: _Column = ()
     stalls: dict[Reason, _Column] = {}
     metrics: Annotated[tuple[MetricDelta, ...], Meta(max_length=MOST_METRICS)] = ()
+    limits: Annotated[tuple[LimitDelta, ...], Meta(max_length=MOST_METRICS)] = ()
     last_errors: Annotated[tuple[ErrorReport, ...], Meta(max_length=65_536)] = ()
 
 

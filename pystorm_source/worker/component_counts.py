@@ -16,7 +16,9 @@ from cython_core.primitives.latency_histogram import LatencyHistogram
 from cython_core.queues.batch_inserter import BatchInserter
 from cython_core.routing.stream_router import StreamRouter
 from pystorm_source.errors import TupleFailed, cut
+from pystorm_source.limits.permit_waits import PermitTimes
 from pystorm_source.plan.plan import Plan
+from pystorm_source.stall_reasons import REASONS
 from pystorm_source.user_frames import in_a_line, users_frames
 from pystorm_source.worker.component_columns import (
     ALL_BUCKETS,
@@ -25,14 +27,15 @@ from pystorm_source.worker.component_columns import (
     MOST_BUCKETS,
     MOST_FRAMES,
     MOST_METRICS,
-    REASONS,
     SLOTS,
     SUMMED,
     ComponentColumns,
     ErrorReport,
+    LimitDelta,
     MetricDelta,
     column,
 )
+from pystorm_source.worker.task_times import TaskTimes, task_times
 
 # Order: that of `_counts_of`.
 _COUNTED = tuple(name for name in SUMMED if name != "busy")
@@ -40,13 +43,12 @@ _MICRO = 1_000  # nanoseconds
 
 
 class ComponentLook(NamedTuple):
-    """Counts that only grow, at one moment. Per executor, in their order: ``counts``, ``busy``, ``stalls``, ``last``
+    """Counts that only grow, at one moment. Per executor, in their order: ``counts``, ``times``, ``last``
     (its newest exception), ``metrics``. Per component: ``execute``, ``complete`` (of a spout). ``emitted``, ``edges``:
     as in ``ComponentColumns``."""
 
     counts: list[tuple[int, ...]]
-    busy: list[int]
-    stalls: list[dict[str, int]]
+    times: list[TaskTimes]
     last: list[Any]
     metrics: list[dict[str, tuple[int, float]]]
     execute: list[LatencyHistogram]
@@ -101,8 +103,7 @@ class ComponentMeter:
         executors = self._executors
         return ComponentLook(
             [_counts_of(executor) for executor in executors],
-            [executor.times.busy for executor in executors],
-            [executor.times.stalls for executor in executors],
+            [task_times(executor) for executor in executors],
             [executor.last_report() for executor in executors],
             [_metrics_of(executor) for executor in executors],
             [_united([executor.times.latency for executor in tasks]) for tasks in self._tasks],
@@ -134,18 +135,20 @@ class ComponentMeter:
         columns |= _latencies("execute", before.execute, after.execute)
         columns |= _latencies("complete", before.complete, after.complete)
         columns["metrics"] = self._metrics(before, after)
+        columns["limits"] = self._limits(before, after)
         columns["last_errors"] = self._last_errors(before, after, wall)
         return ComponentColumns(**columns)
 
     def _times(self, before: ComponentLook, after: ComponentLook, size: int) -> dict[str, Any]:
         busy, busiest = [0] * size, [0] * size
-        stalls = {reason: [0] * size for reason in REASONS}
+        stalls: dict[str, list[int]] = {reason: [0] * size for reason in REASONS}
         for i, place in enumerate(self._place):
-            own = (after.busy[i] - before.busy[i]) // _MICRO
+            old, new = before.times[i], after.times[i]
+            own = max(0, new.busy - old.busy) // _MICRO
             busy[place] += own
             busiest[place] = max(busiest[place], own)
-            for reason, nanos in after.stalls[i].items():
-                stalls[reason][place] += (nanos - before.stalls[i][reason]) // _MICRO
+            for reason, nanos in new.stalls.items():
+                stalls[reason][place] += (nanos - old.stalls[reason]) // _MICRO
         stalled = {reason: column(micros) for reason, micros in stalls.items()}
         return {
             "busy": column(busy),
@@ -161,6 +164,21 @@ class ComponentMeter:
             if isinstance(executor, (SpoutExecutor, AsyncExecutor)):
                 pending[place] = max(pending[place], executor.pending_high_mark)
         return {"queue_high": column(queue), "pending_high": column(pending)}
+
+    def _limits(self, before: ComponentLook, after: ComponentLook) -> tuple[LimitDelta, ...]:
+        """What each component did of each limit that its calls took permits of."""
+        sums: dict[tuple[int, str], list[int]] = {}
+        for place, old, new in zip(self._place, before.times, after.times, strict=True):
+            for name, times in new.permits.items():
+                own = sums.setdefault((place, name), [0, 0, 0])
+                own[:] = map(add, own, map(sub, times, old.permits.get(name, PermitTimes())))
+        found = [
+            LimitDelta(component=place, name=name[:LONGEST_TEXT], calls=calls, waited=waited // _MICRO,
+                       paused=paused // _MICRO)
+            for (place, name), (calls, waited, paused) in sums.items()
+            if calls or waited or paused
+        ]  # fmt: skip
+        return tuple(found[:MOST_METRICS])
 
     def _metrics(self, before: ComponentLook, after: ComponentLook) -> tuple[MetricDelta, ...]:
         found: list[MetricDelta] = []

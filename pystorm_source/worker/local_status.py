@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.worker.local_run import LocalRun
+from pystorm_source.worker.task_times import permit_text
 from pystorm_source.worker.unread import Asked
 from pystorm_source.worker.watchdog import CallTimes, LongCall, in_component
 
@@ -76,6 +77,8 @@ class LocalStatus:
         if longest is None or longest.seconds < LONG_CALL_SECONDS:
             return None
         executor, method, _ = in_component(longest.executors, longest.thread)
+        if waits := permit_text(executor):
+            return Status("waiting", f"{executor.component!r} {waits} for {longest.seconds:.0f} s", executor.component)
         called = f"{method}()" if method else "a call"
         return _stalled(executor.component, f"{called} has not returned for {longest.seconds:.0f} s")
 
@@ -84,6 +87,8 @@ class LocalStatus:
         moved = {name: _Moved.between(before.get(name, {}), counts) for name, counts in now.items()}
         if not any(each.tuples for each in moved.values()):
             return self._still(now)
+        if limited := self._limited(moved, seconds):
+            return limited
         # The last of them: those before it wait for it.
         full = [name for name, each in moved.items() if each.stalled >= MOST * seconds]
         slowest = max(moved, key=lambda name: moved[name].busy)
@@ -95,11 +100,20 @@ class LocalStatus:
         text = f"reading; the others wait for {slowest!r}" if full else "reading"
         return Status("reading", text, slowest if full else "")
 
+    def _limited(self, moved: "Mapping[str, _Moved]", seconds: float) -> Status | None:
+        """A component whose calls waited for permits nearly all of the time."""
+        for name, each in moved.items():
+            for limit, waited in each.permits.items():
+                if waited >= MOST * seconds:
+                    rate = self._local.plan.options.limits[limit].text
+                    return Status("reading", f"reading; {name!r} waits for permits of {limit!r}, {rate}", name)
+        return None
+
     def _still(self, now: Mapping[str, Any]) -> Status:
         """Nothing was emitted or executed."""
         for name, counts in now.items():
             if counts.get("pending_requests"):
-                return Status("waiting", f"waiting for {counts['pending_requests']:,} requests of {name!r}", name)
+                return Status("waiting", f"waiting for {_requests(counts)} of {name!r}", name)
         if asks := self._spout_without_end():
             text = f"waiting for {asks!r}: next_tuple() emits nothing and has not returned False, which ends its range"
             return Status("waiting", text, asks)
@@ -118,12 +132,13 @@ class LocalStatus:
 
 class _Moved(NamedTuple):
     """What a component did between two readings. Seconds: ``busy``, in calls and around them; ``stalled``, with a full
-    queue below it; ``mean``, of a call."""
+    queue below it; ``mean``, of a call; ``permits``, waiting for those of a limit, of all tasks on average."""
 
     tuples: int
     busy: float
     stalled: float
     mean: float
+    permits: Mapping[str, float]
 
     @classmethod
     def between(cls, before: Mapping[str, Any], now: Mapping[str, Any]) -> "_Moved":
@@ -137,11 +152,25 @@ class _Moved(NamedTuple):
         calls = more("latency", "count")
         mean = more("latency", "total") / calls if calls > 0 else 0.0
         tuples = int(more("executed") + more("emitted"))
-        return cls(tuples, more("busy_seconds"), more("stall_seconds", "downstream_full"), mean)
+        tasks = max(1, len(now.get("tasks", {})))
+        permits = {
+            name: (more("permits", name, "wait_seconds") + more("permits", name, "pause_seconds")) / tasks
+            for name in now.get("permits", {})
+        }
+        return cls(tuples, more("busy_seconds"), more("stall_seconds", "downstream_full"), mean, permits)
 
 
 def _stalled(component: str, why: str) -> Status:
     return Status("stalled", f"stalled by {component!r}: {why}", component)
+
+
+def _requests(counts: Mapping[str, Any]) -> str:
+    waiting = [
+        f", {each['waiting']:,} wait for a permit of {name!r}"
+        for name, each in counts.get("permits", {}).items()
+        if each["waiting"]
+    ]
+    return f"{counts['pending_requests']:,} requests{''.join(waiting)}"
 
 
 def _queue(counts: Mapping[str, Any]) -> str:

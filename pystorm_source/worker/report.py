@@ -12,6 +12,7 @@ from cython_core.executors.bolt_executor import BoltExecutor
 from cython_core.executors.executor import Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.primitives.latency_histogram import LatencyHistogram
+from pystorm_source.worker.task_times import permit_waits, task_times
 
 SUMMED = (
     "executed",
@@ -56,6 +57,7 @@ def components_of(executors: Sequence[Executor]) -> dict[str, dict[str, Any]]:
 
 def task_counts(executor: Executor) -> dict[str, Any]:
     """The counts of one task; durations in seconds."""
+    waiting = {name: waits.waiting for name, waits in permit_waits(executor).items()}
     # Order: calls are counted before their times are.
     latency = executor.times.latency.copy()
     counts: dict[str, Any] = dict.fromkeys(SUMMED, 0)
@@ -92,8 +94,19 @@ def task_counts(executor: Executor) -> dict[str, Any]:
             "cancelled_requests": executor.cancelled,
         }
     counts["batch_fill"] = _fill(counts)
-    counts["busy_seconds"] = executor.times.busy / NANOS
-    counts["stall_seconds"] = {reason: nanos / NANOS for reason, nanos in executor.times.stalls.items()}
+    times = task_times(executor)
+    counts["busy_seconds"] = times.busy / NANOS
+    counts["stall_seconds"] = {reason: nanos / NANOS for reason, nanos in times.stalls.items()}
+    if times.permits:
+        counts["permits"] = {
+            name: {
+                "calls": each.calls,
+                "waiting": waiting[name],
+                "wait_seconds": each.waited / NANOS,
+                "pause_seconds": each.paused / NANOS,
+            }
+            for name, each in times.permits.items()
+        }
     counts["latency"] = _latency(latency)
     return counts
 

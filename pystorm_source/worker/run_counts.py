@@ -13,6 +13,7 @@ from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.primitives.latency_histogram import LatencyHistogram
 from cython_core.queues.receive_queue import ReceiveQueue
 from pystorm_source.worker.report import NANOS, QUANTILES
+from pystorm_source.worker.task_times import task_times
 
 _SUB_BITS = 4  # each power of two of a LatencyHistogram is cut into 16 buckets
 
@@ -61,7 +62,7 @@ class Look(NamedTuple):
         stalls = []
         latency = LatencyHistogram()
         for executor in executors:
-            stalls.append(executor.times.stalls)
+            stalls.append(task_times(executor).stalls)
             latency.merge(executor.times.latency)
             if isinstance(executor, SpoutExecutor):
                 emits[executor.component] = emits.get(executor.component, 0) + executor.emits

@@ -30,6 +30,7 @@ from pystorm_source.clock import SystemClock
 from pystorm_source.errors import LONGEST_TRACEBACK, cut
 from pystorm_source.worker.failure import place
 from pystorm_source.worker.report import NANOS
+from pystorm_source.worker.task_times import permit_text
 
 logger = logging.getLogger("pystorm.worker")
 
@@ -231,6 +232,7 @@ def text_of(call: LongCall, where: str) -> str:
     tup, offset = executor.at_work  # type: ignore[attr-defined]
     called = f"{method}()" if method else "a call"
     text = f"component {executor.component!r}, task {executor.task}: {called} has not returned for {call.seconds:.3g} s"
+    text += f", where it {waits}" if (waits := permit_text(executor)) else ""
     text += place(tup, offset) + (f"; in {where}" if where else "")
     return f"{text}. It is at:\n{cut(''.join(stack), LONGEST_TRACEBACK)}".rstrip() if stack else text
 

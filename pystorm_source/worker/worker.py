@@ -83,6 +83,7 @@ class Worker:
             executor.instance._pystorm_place = self.place
             executor.instance._pystorm_limits = self.limits
             executor.instance._pystorm_metrics = {}
+            executor.instance._pystorm_permits = {}
             executor.instance._pystorm_reported = executor.reported
         self._calls = ComponentCalls(self._scheduler, self.executors, engine.timeout_seconds or DEFAULT_SECONDS)
         self._micro_batch = self._new_micro_batch()

@@ -20,6 +20,9 @@ class Lessor:
     def ended(self, permits, good, probe, error):
         self.endings.append((good, probe))
 
+    def is_open(self, permits):
+        return False
+
 
 @pytest.mark.parametrize(
     ("seconds", "late", "starts"),

@@ -10,6 +10,7 @@ from pystorm_source.records.record import (
     EdgeProgress,
     ErrorRecord,
     Latency,
+    LimitProgress,
     Metric,
     PartitionProgress,
     PystormProgress,
@@ -68,6 +69,7 @@ def progress(
             seconds=partitions * 0.9,
             components=made,
             edges=tuple(edges),
+            limits=(LimitProgress(component=slow, name="api", rate="50/s", calls=40, used=0.8, waits=0.3, paused=0.1),),
             bottleneck=Bottleneck(
                 component=slow, capacity=0.97, why="busy", advice="give it more tasks, or make process() cheaper"
             ),

@@ -29,7 +29,17 @@ function bars(rows, scale, none) {
   return html("ul", { class: "bars" }, ...list);
 }
 
-const STALLS = ["downstream_full", "output_full", "max_spout_pending", "input_empty", "nothing_to_emit"];
+// A place in the list is a colour of the page. Order: new ones at the end, so that colours stay.
+const STALLS = [
+  "downstream_full",
+  "output_full",
+  "max_spout_pending",
+  "input_empty",
+  "nothing_to_emit",
+  "async_max_pending",
+  "rate_limit",
+  "circuit_breaker",
+];
 
 function stallKind(reason) {
   const known = STALLS.indexOf(reason);

@@ -77,11 +77,18 @@ function drawHeadline(last, topology) {
 
 const WAITS = { "waits for downstream": "waits for what it calls", "waits for upstream": "waits for its source" };
 
+function limitText(topology, bottleneck) {
+  const { rate } = (topology.limits ?? []).find((limit) => limit.name === bottleneck.limit) ?? {};
+  return `${bottleneck.limit}${rate ? `, ${rate}` : ""}, ${percent(bottleneck.capacity)} used`;
+}
+
 function headline(last, topology) {
   const bottleneck = topology.bottleneck;
   if (bottleneck) {
     const name = bottleneck.component;
     const why = bottleneck.why ?? "busy";
+    if (bottleneck.limit)
+      return { verdict: `${name} ${why}: ${limitText(topology, bottleneck)}`, advice: bottleneck.advice ?? "", level: "hot" };
     const reason = why === "busy" ? `${percent(bottleneck.capacity)} busy` : `it ${own(WAITS, why) ?? why}`;
     const verdict = name
       ? `${name} is the bottleneck: ${reason}`

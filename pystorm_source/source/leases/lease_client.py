@@ -53,6 +53,7 @@ class _OneLimit:
         self.asked = 0
         """Permits of the wish under way: no answer gives more."""
         self.openings = 0
+        self.is_open = False
 
     @property
     def has_outcomes(self) -> bool:
@@ -112,6 +113,11 @@ class LeaseClient:
             one.wish.error = error or one.wish.error
             if probe or not had:
                 self._wake()
+
+    def is_open(self, permits: Permits) -> bool:
+        """As ``Lessor``. By the last answer: without the lock, as a look at one bool."""
+        one = self._limits.get(permits.limit.name)
+        return one is not None and one.is_open
 
     def close(self) -> None:
         """Non-blocking."""
@@ -222,6 +228,8 @@ class LeaseClient:
                 # Not for each permit that comes within the horizon: a wish takes the time of some calls.
                 last = granted.first - ahead + (granted.count - 1) * granted.apart
                 one.again = max(one.again, last - AHEAD_SECONDS)
+            # While a probe is under way there are no permits, and no pause.
+            one.is_open = bool(granted.paused) or granted.probe or (one.is_open and not granted.count)
             opened, one.openings = granted.openings > one.openings, granted.openings
             if opened:
                 one.wish.good = one.wish.bad = 0

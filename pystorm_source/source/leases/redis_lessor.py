@@ -124,6 +124,11 @@ class RedisLessor:
             permits.revoke()
             log_opening(permits.limit.name, one.breaker, now)
 
+    def is_open(self, permits: Permits) -> bool:
+        """As ``Lessor``."""
+        one = self._limits.get(permits.limit)
+        return one is not None and one.breaker.open_until is not None
+
     def close(self) -> None:
         """Non-blocking."""
         with self._changed:

@@ -13,10 +13,13 @@ from pystorm_source.plan.plan import Plan
 from pystorm_source.records.record import PartitionProgress
 from pystorm_source.source.reports.latencies import Latencies, short
 from pystorm_source.source.reports.task_report import TaskReport
-from pystorm_source.worker.component_columns import LARGEST, REASONS, SUMMED, ComponentColumns
+from pystorm_source.stall_reasons import REASONS
+from pystorm_source.worker.component_columns import LARGEST, SUMMED, ComponentColumns
 
 MOST_SLOW = 10
 """Ranges that are named as slow."""
+MOST_LIMITS = 1_000
+"""Pairs of a component and a limit. More: a report with made-up names fills the driver's memory."""
 _LONGEST_NAME = 200
 
 
@@ -68,6 +71,8 @@ class BatchCounts:
         self.largest = {name: [0] * shape.components for name in LARGEST}
         self.busiest = [0] * shape.components
         self.stalls = {reason: [0] * shape.components for reason in REASONS}
+        self.limits: dict[tuple[int, str], list[int]] = {}
+        """(component, limit) → calls, microseconds waited, and paused."""
         self.execute = Latencies(shape.components)
         self.complete = Latencies(shape.components)
         self.seconds = dict.fromkeys(spouts, 0.0)
@@ -122,6 +127,10 @@ class BatchCounts:
         _add(self.busiest, columns.busiest or columns.busy)
         for reason, micros in columns.stalls.items():
             _add(self.stalls[reason], micros)
+        for limit in columns.limits:
+            of = limit.component, limit.name
+            if of in self.limits or len(self.limits) < MOST_LIMITS:
+                _add(self.limits.setdefault(of, [0, 0, 0]), (limit.calls, limit.waited, limit.paused))
         self.execute.add(columns.execute, columns.execute_total, columns.execute_longest)
         self.complete.add(columns.complete, columns.complete_total, columns.complete_longest)
 

@@ -1,6 +1,6 @@
 """From sums of columns to the record of a topology: names, shares, rates."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import count
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from pystorm_source.records.record import (
     Counts,
     EdgeProgress,
     ErrorRecord,
+    LimitProgress,
     Metric,
     StreamCounts,
     TopologyProgress,
@@ -77,16 +78,40 @@ class TopologyView:
             edges=tuple(self._edges(batch.sums)),
             slow_partitions=batch.slowest,
         )
+        made = replace(made, limits=tuple(self._limits(batch)))
         return replace(made, bottleneck=bottleneck(made, batch.duration))
+
+    def _limits(self, batch: BatchCounts) -> Iterator[LimitProgress]:
+        calls: dict[str, int] = {}
+        for (_, name), (own, _, _) in batch.limits.items():
+            calls[name] = calls.get(name, 0) + own
+        for (place, name), (own, waited, paused) in sorted(batch.limits.items()):
+            limit = self._plan.options.limits.get(name)
+            if limit is None or place >= len(self._plan.components):
+                continue
+            component = self._plan.components[place]
+            micros = self._micros(component, batch) * len(component.tasks)
+            most = limit.calls / limit.seconds * batch.elapsed
+            yield LimitProgress(
+                component=component.name,
+                name=name,
+                rate=limit.text,
+                calls=own,
+                used=round(min(1.0, calls[name] / most), 3) if most > 0 else 0.0,
+                waits=round(min(1.0, waited / micros), 3),
+                paused=round(min(1.0, paused / micros), 3),
+            )
+
+    def _micros(self, component: ComponentPlan, batch: BatchCounts) -> float:
+        """How long its tasks were at work. A range of a spout that is not above it keeps it out of work."""
+        return max(1.0, sum(batch.seconds[spout] for spout in self._above[component.name]) * _MICROS)
 
     def _component(
         self, place: int, component: ComponentPlan, batch: BatchCounts, totals: ComponentSums
     ) -> ComponentProgress:
         sums = batch.sums.of
         batches = sums["batches"][place]
-        # A range of a spout that is not above it keeps it out of work.
-        seconds = sum(batch.seconds[spout] for spout in self._above[component.name])
-        micros = max(1.0, seconds * _MICROS)
+        micros = self._micros(component, batch)
         busy = sums["busy"] if self._plan.options.scheduler == "inline" else batch.busiest
         stalls = {
             reason: round(min(1.0, share), 3)

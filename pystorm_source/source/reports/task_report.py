@@ -14,7 +14,8 @@ from pystorm_source.errors import given
 from pystorm_source.json_values import JsonDecoder, utf8_json
 from pystorm_source.source.reports.protocol import MOST_BODY
 from pystorm_source.source.reports.query_batch import QueryBatch
-from pystorm_source.worker.component_columns import SLOTS, ComponentColumns, Reason
+from pystorm_source.stall_reasons import Reason
+from pystorm_source.worker.component_columns import SLOTS, ComponentColumns
 from pystorm_source.worker.run_counts import RunCounts
 
 VERSION: Literal[1] = 1

@@ -20,6 +20,7 @@ from pystorm_source.records.standstill import RangeState, TaskState
 from pystorm_source.user_frames import frames_shown
 from pystorm_source.worker import micro_batch
 from pystorm_source.worker.failure import place
+from pystorm_source.worker.task_times import permit_text, requests_text
 from pystorm_source.worker.watchdog import LongCall, calls_of, frames_in_component, frames_of_thread
 from pystorm_source.worker.worker import Worker
 
@@ -63,6 +64,7 @@ def _in_call(call: LongCall) -> TaskState:
         seconds=call.seconds,
         input=place(tup, offset),
         frames=frames_shown(frames),
+        waits=permit_text(executor),
         queued=_queued(executor),
         capacity=_capacity(executor),
     )
@@ -75,7 +77,7 @@ def _waiting(executor: Executor, executors: Sequence[Executor], turn_after: str)
     if room_at:
         waits, waits_for = _ROOM, room_at
     elif isinstance(executor, AsyncExecutor) and executor.in_flight:
-        waits = f"waits for {executor.in_flight:,} requests"
+        waits = f"waits for {requests_text([executor])}"
     elif turn_after and (queued or _is_reading(executor)):
         waits, waits_for = _TURN, turn_after
     elif isinstance(executor, SpoutExecutor) and executor.exhausted:
@@ -131,8 +133,8 @@ def _idle(worker: Worker, thread: int) -> str:
     modules = {frame.f_globals.get("__name__") for frame in frames_of_thread(thread)}
     if micro_batch.__name__ not in modules:
         return "waits for Spark, which takes rows, or hands out the next range"
-    requests = sum(each.in_flight for each in worker.executors if isinstance(each, AsyncExecutor))
-    if requests:
-        return f"waits for {requests:,} requests"
+    asyncs = [each for each in worker.executors if isinstance(each, AsyncExecutor) and each.in_flight]
+    if asyncs:
+        return f"waits for {requests_text(asyncs)}"
     unsettled = sum(each.unsettled for each in worker.executors if isinstance(each, SpoutExecutor))
     return f"waits for {unsettled:,} acks, retries or time-outs" if unsettled else "no component is in a call"

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from cython_core.executors.executor import ComponentFailed
 from cython_core.routing.bolt_base import BoltBase
 from cython_core.routing.spout_base import SpoutBase
+from pystorm_source.stall_reasons import LIMITS, REASONS
 from tests.core.wired import Collect, Numbers, Part, Pass, Wired, slice_of
 from tests.sizes import sized
 
 MILLI = 1_000_000
 ALWAYS, NEVER = 0, 1 << 40
-PLAIN = {"downstream_full": 0, "input_empty": 0, "output_full": 0, "nothing_to_emit": 0, "max_spout_pending": 0}
+COUNTED = REASONS[: -len(LIMITS)]
+PLAIN = dict.fromkeys(COUNTED, 0)
 
 
 def chain(*parts, **sizes):

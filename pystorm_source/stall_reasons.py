@@ -1,0 +1,36 @@
+"""Why a component cannot go on: one name for each reason, in counts, records, metrics, on the page and in advice."""
+
+from typing import Literal, get_args
+
+Reason = Literal[
+    "downstream_full",
+    "input_empty",
+    "output_full",
+    "nothing_to_emit",
+    "max_spout_pending",
+    "async_max_pending",
+    "rate_limit",
+    "circuit_breaker",
+]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+"""The last two are counted where calls take permits, the others by the engine's turns."""
+
+RATE_LIMIT: Reason = "rate_limit"
+"""At least one call waits for a permit of ``topology.rate.limit``."""
+CIRCUIT_BREAKER: Reason = "circuit_breaker"
+"""At least one call waits for a permit, and the limit's circuit breaker is open."""
+
+LIMITS = (RATE_LIMIT, CIRCUIT_BREAKER)
+"""Waits that no more cores, tasks or requests shorten."""
+
+WORDS: dict[Reason, str] = {
+    "downstream_full": "waits for the bolt behind it",
+    "input_empty": "waits for input",
+    "output_full": "waits for Spark to take rows",
+    "nothing_to_emit": "waits for its source",
+    "max_spout_pending": "waits for open trees (topology.max.spout.pending)",
+    "async_max_pending": "waits for free requests (topology.async.max.pending)",
+    "rate_limit": "waits for permits (topology.rate.limit)",
+    "circuit_breaker": "waits for an open circuit breaker",
+}
+"""What a component does in that time, for people."""
