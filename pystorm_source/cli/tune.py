@@ -12,7 +12,7 @@ from pystorm_source.cli.run import INTERRUPTED_STATUS, config_of
 from pystorm_source.cli.topology_argument import Environment, Overrides, plan_here, usage_errors
 from pystorm_source.cli.tune_display import draw, show
 from pystorm_source.clock import SystemClock
-from pystorm_source.errors import OptionError, TupleFailed
+from pystorm_source.errors import OptionError, TopologyError, TupleFailed
 from pystorm_source.failure_block import FailureBlock
 from pystorm_source.plan import check_meetings
 from pystorm_source.tuning.advice import modelled
@@ -84,8 +84,9 @@ def tune(
         query = observed_of(read_records(records), cores) if records is not None else None
         outcome = _swept(sweep) if sweep is not None else None
         named, advice = [], []
+        refuted = outcome.refuted if outcome is not None else ()
         for observed in filter(None, (query, outcome.tuned if outcome is not None else None)):
-            advice += modelled(findings(observed), observed)
+            advice += modelled(findings(observed), observed, refuted)
         if outcome is not None:
             named += outcome.named
         if query is not None:
@@ -109,6 +110,9 @@ def _swept(sweep: Sweep) -> Outcome:
     """The sweep; a component that fails ends the command."""
     try:
         return sweep()
+    except TopologyError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
     except TupleFailed as error:
         typer.echo(f"error: {FailureBlock.of(error)}", err=True)
         raise typer.Exit(1) from None

@@ -44,8 +44,8 @@ def show(
     for advised in advice:
         option = f'  .option("{advised.option[0]}", {advised.option[1]})' if advised.option else ""
         typer.echo(f"\nadvice for {advised.finding.about}: {advised.change}{option}")
-        typer.echo(f"  computed gain: {advised.gain:.2f} times")
-        if explain:
+        typer.echo(f"  {advised.promise}{f': {advised.arithmetic}' if advised.gain is None else ''}")
+        if explain and advised.gain is not None:
             typer.echo(f"  {advised.arithmetic}")
 
 
@@ -53,7 +53,7 @@ def _show_outcome(console: Console, outcome: Outcome, explain: bool) -> None:
     typer.echo("")
     console.print(_frontier(outcome))
     for change in changes_of(outcome):
-        name = change.name if change.is_key else f"{change.name}.par"
+        name = change.shown
         value = "unset" if change.value is None else change.value
         typer.echo(f"\nchange: {name} = {value}\n  measured gain: {change.gain:.2f} times")
         if explain:

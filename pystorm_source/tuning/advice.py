@@ -4,34 +4,61 @@ Each gain is computed, not measured: ``arithmetic`` says how. A micro-batch that
 more rows if something becomes quicker; so a gain is that of rows per second at the same target.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pystorm_source.tuning.classify import WAITS, Finding
-from pystorm_source.tuning.model import ROOM, cut, fitted, pending_for, rows_in, share_for_tasks, span, target_for
+from pystorm_source.tuning.model import (
+    ROOM,
+    bend_of,
+    cut,
+    fitted,
+    pending_for,
+    power_of_two,
+    rows_in,
+    share_for_tasks,
+    span,
+    target_for,
+)
 from pystorm_source.tuning.observed import Observed
+from pystorm_source.tuning.proposals import Tried
 
 FIXED_SHARE = 0.05
 """Of a micro-batch, that its fixed cost may take. Less: rows wait longer for little. More: throughput is given away."""
 LONGEST_TARGET = 30.0
 """Seconds. More: rows wait longer than the readers of most streams accept."""
+WORTH_MORE = 1.03
+"""A gain that is worth a change. Less: noise is promised. More: small gains are left out."""
+BELOW_BEND = 0.8
+"""Of the rows from which on a sink is overwhelmed. More: a burst overwhelms it. Less: it does less than it could."""
+LEAST_CPUS = 0.1
+"""Of a task that waits. Less: so many Python processes that memory runs out first."""
 TASKS_A_CORE = 3
 """Tasks for each core: they level out ranges of different length."""
 
 
 class Advice(NamedTuple):
     """``change``: what to do, in words. ``option``: a key of the reader with its value, or nothing. ``gain``: times as
-    many rows per second, 1.0 if that is not known."""
+    many rows per second; None: nothing is promised. ``condition``: what the gain depends on, besides the change."""
 
     finding: Finding
     change: str
-    gain: float
+    gain: float | None
     arithmetic: str
     option: tuple[str, int] | None = None
+    condition: str = ""
+
+    @property
+    def promise(self) -> str:
+        """The gain, in words."""
+        if self.gain is None:
+            return "no gain is computed"
+        return f"computed gain: {self.gain:.2f} times{f', {self.condition}' if self.condition else ''}"
 
 
-def modelled(found: Iterable[Finding], observed: Observed) -> list[Advice]:
-    """Advice for the findings that have any, in their order."""
+def modelled(found: Iterable[Finding], observed: Observed, refuted: Sequence[Tried] = ()) -> list[Advice]:
+    """Advice for the findings that have any, in their order. ``refuted``: what trials have shown not to gain: no advice
+    promises it."""
     makers = {
         "fixed cost of micro-batches": _target,
         "slow sink": _sink,
@@ -43,8 +70,47 @@ def modelled(found: Iterable[Finding], observed: Observed) -> list[Advice]:
         "slow bolt": _component,
         "slow spout": _component,
         "few open trees": _trees,
+        "rate limit": _rate_limit,
+        "open breaker": _breaker,
+        "overwhelmed sink": _overwhelmed,
+        "few open files": _open_files,
+        "short time-out": _time_out,
+        "garbage collection": _garbage,
     }
-    return [advice for each in found if each.cause in makers for advice in makers[each.cause](each, observed)]
+    advised: list[Advice] = []
+    for each in found:
+        more = _more_at_a_time(refuted, each)
+        if more and each.cause in ("slow bolt", "slow spout", "starved by source"):
+            advised.append(_saturated(each, more))
+        elif more and each.cause in _MORE_TASKS:
+            continue  # as many calls at a time as these, and as slow
+        elif each.cause in makers:
+            advised += makers[each.cause](each, observed)
+    return advised
+
+
+_MORE_TASKS = ("few tasks", "skewed partition")
+
+
+def _more_at_a_time(refuted: Sequence[Tried], finding: Finding) -> list[Tried]:
+    """Those of more calls at a time, of the component of the finding, or of any for a finding that is about none."""
+    return [
+        each
+        for each in refuted
+        if any(tasks > 1 for _, tasks in each.proposal.change.pars)
+        and each.proposal.finding.component == (finding.component or each.proposal.finding.component)
+        and each.waits
+    ]
+
+
+def _saturated(finding: Finding, more: Sequence[Tried]) -> Advice:
+    rates = [more[0].before, *(each.after for each in more)]
+    tasks = ", ".join(str(number) for each in more for _, number in each.proposal.change.pars)
+    measured = " → ".join(f"{rate:,.0f}" for rate in rates)
+    return Advice(
+        finding, "what it waits for can do no more: a quicker service, or fewer calls (several tuples in one, a "
+        "cache). More calls at a time do not help", None, f"{measured} tuples/s measured with 1, {tasks} tasks",
+    )  # fmt: skip
 
 
 class _Mean(NamedTuple):
@@ -99,8 +165,76 @@ def _sink(finding: Finding, observed: Observed) -> Iterator[Advice]:
     gain = (mean.inside + mean.grows) / (mean.inside + mean.grows / 2)
     yield Advice(
         finding, "the sink, and what stands before it: fewer or more shuffle partitions, larger writes, a quicker "
-        "store; if it takes half of its time", gain,
+        "store", gain,
         f"({mean.inside:.2f} + {mean.grows:.2f}) / ({mean.inside:.2f} + {mean.grows / 2:.2f})",
+        condition="if it takes half of its time",
+    )  # fmt: skip
+
+
+def _overwhelmed(finding: Finding, observed: Observed) -> Iterator[Advice]:
+    """Smaller micro-batches: as large as the sink's second regime allows, with some room."""
+    batches, cores = observed.micro_batches, observed.cores
+    bend = bend_of([each.rows for each in batches], [each.outside(cores) for each in batches])
+    rows = sum(each.rows for each in batches)
+    if bend is None or rows <= 0:
+        return
+    for_a_row = sum(each.inside(cores) for each in batches) / rows
+    asked = round(bend.rows * BELOW_BEND)
+    seconds = bend.fixed + asked * (bend.before + for_a_row)
+    before, after = rows / sum(each.seconds for each in batches), asked / max(seconds, 1e-9)
+    if after > WORTH_MORE * before:
+        yield Advice(
+            finding, f"smaller micro-batches: {asked:,} offsets, {BELOW_BEND:.0%} of those from which on the sink is "
+            "overwhelmed", after / before,
+            f"{bend.fixed:.2f} + {asked:,} * ({bend.before * 1e3:.3f} + {for_a_row * 1e3:.3f} ms) = {seconds:.2f} s: "
+            f"{after:,.0f} rows/s instead of {before:,.0f}",
+            ("maxOffsetsPerTrigger", asked),
+        )  # fmt: skip
+
+
+def _rate_limit(finding: Finding, observed: Observed) -> Iterator[Advice]:
+    limit = max((each for each in observed.limits if each.component == finding.component), key=lambda each: each.waits)
+    yield Advice(
+        finding, f"only the value of topology.rate.limit, {limit.name!r}: {limit.rate}, if the service allows for "
+        "more, or fewer calls (several tuples in one, a cache); more partitions, tasks or requests change nothing",
+        None, f"{limit.used:.0%} of {limit.rate} is used",
+    )  # fmt: skip
+
+
+def _breaker(finding: Finding, observed: Observed) -> Iterator[Advice]:
+    yield Advice(finding, "the service that fails, and the component's last error", None, finding.why)
+
+
+def _open_files(finding: Finding, observed: Observed) -> Iterator[Advice]:
+    """As many sockets as there are requests."""
+    before, most, allowed = observed.open_files
+    bounds = sum(bound * observed.component(name).tasks for name, bound in observed.requests.items())
+    wanted = power_of_two(ROOM * max(allowed, bounds))
+    sockets = max(1, most - before)
+    busiest = max([0.01, *(observed.busy(each) for each in observed.bolts)])
+    gain = max(1.0, min(bounds / sockets, 1 / busiest)) if bounds else None
+    yield Advice(
+        finding, f"a higher limit of open files for Spark's workers: ulimit -n {wanted:,} where executors start, or "
+        "LimitNOFILE of the service that starts them; thousands of sockets need as many", gain,
+        f"min({bounds:,} requests / {sockets:,} sockets, 1 / {busiest:.2f} busy)",
+        condition="if the service can do more",
+    )  # fmt: skip
+
+
+def _time_out(finding: Finding, observed: Observed) -> Iterator[Advice]:
+    yield Advice(
+        finding, "a longer topology.async.request.timeout.secs, three times what 99 % of the answers take, or fewer "
+        "requests at a time: each one that runs out of time is made again", 1 / (1 - min(0.9, finding.share)),
+        f"1 / (1 - {finding.share:.2f}): no call is made twice",
+    )  # fmt: skip
+
+
+def _garbage(finding: Finding, observed: Observed) -> Iterator[Advice]:
+    yield Advice(
+        finding, "fewer objects that live long: caches of plain bytes and numbers instead of objects; gc.freeze() at "
+        "the end of initialize; or less that is open at a time (topology.max.spout.pending)",
+        1 / (1 - min(0.9, finding.share)), f"1 / (1 - {finding.share:.2f})",
+        condition="if no garbage is collected",
     )  # fmt: skip
 
 
@@ -160,21 +294,27 @@ def _keys(finding: Finding, observed: Observed) -> Iterator[Advice]:
 def _source(finding: Finding, observed: Observed) -> Iterator[Advice]:
     spout = observed.component(finding.component)
     if spout.stalls.get("nothing_to_emit", 0.0) >= observed.busy(spout):
-        yield Advice(finding, "nothing: the source has no more", 1.0, finding.why)
+        yield Advice(finding, "nothing: the source has no more", None, finding.why)
     else:
         yield Advice(
-            finding, "next_batch, or a larger fetch of its client, so that one wait brings many tuples; if it waits "
-            "half as long", 1 / (1 - finding.share / 2), f"1 / (1 - {finding.share:.2f} / 2)",
+            finding, "next_batch, or a larger fetch of its client, so that one wait brings many tuples",
+            1 / (1 - finding.share / 2), f"1 / (1 - {finding.share:.2f} / 2)", condition="if it waits half as long",
         )  # fmt: skip
 
 
 def _component(finding: Finding, observed: Observed) -> Iterator[Advice]:
     """Of code: what half the duration of a call would gain."""
-    waits = observed.cpu_share.get(finding.component, 1.0) < WAITS
-    what = "an AsyncBolt, which waits for many answers at once" if waits else "a cheaper call, or more Spark tasks"
+    computes = observed.cpu_share.get(finding.component, 1.0)
+    what = "a cheaper call, or more Spark tasks"
+    if computes < WAITS:
+        cpus = max(LEAST_CPUS, round(computes, 1))
+        what = (
+            "an AsyncBolt, which waits for many answers at once. Or more Spark tasks than cores: from Spark 4.3 on "
+            f"spark.task.cpus may be {cpus:g}, as its calls compute for {computes:.0%} of their time"
+        )
     yield Advice(
-        finding, f"{what}; if its calls take half as long", 1 / (1 - finding.share / 2),
-        f"1 / (1 - {finding.share:.2f} / 2)",
+        finding, what, 1 / (1 - finding.share / 2), f"1 / (1 - {finding.share:.2f} / 2)",
+        condition="if its calls take half as long",
     )  # fmt: skip
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from pystorm_source.records.record import ComponentProgress
-from pystorm_source.tuning.model import fitted, span
+from pystorm_source.stall_reasons import LIMITS
+from pystorm_source.tuning.model import bend_of, fitted, span
 from pystorm_source.tuning.observed import Observed
 
 Kind = Literal["CPU-bound", "busy", "waits", "starved", "skewed", "held back", "keeps up"]
@@ -27,6 +28,13 @@ Cause = Literal[
     "slow sink",
     "fixed cost of micro-batches",
     "limit of yours",
+    "rate limit",
+    "open breaker",
+    "small batches",
+    "overwhelmed sink",
+    "few open files",
+    "short time-out",
+    "garbage collection",
 ]
 
 BUSY = 0.5
@@ -45,9 +53,14 @@ LOCKED = 1.3
 """Processors in use: threads that pass one lock to and fro use about one. More: some of them compute without it."""
 TURN = 256
 """Calls of a component's turn: a shorter queue cuts turns."""
+FULL = 0.9
+"""Share of the files that may be open, from which on more are asked for. More: calls fail first. Less: room is left."""
 WORTH = 0.1
 """Share of the time below which a finding is left out. Less: noise has findings. More: small gains are missed."""
-_HELD = ("downstream_full", "max_spout_pending", "output_full")
+_HELD = ("downstream_full", "max_spout_pending", "output_full", "async_max_pending", *LIMITS)
+
+
+_OUTSIDE_OF_TASKS = ("fixed cost of micro-batches", "slow sink", "overwhelmed sink")
 
 
 class Load(NamedTuple):
@@ -100,11 +113,24 @@ def findings(observed: Observed) -> list[Finding]:
     if observed.micro_batches and observed.backlog == 0:
         return []
     in_tasks = observed.share_in_tasks
-    found = [
-        each._replace(share=each.share * in_tasks) for check in (_of_components, _of_bounds) for each in check(observed)
-    ]
-    found += _of_query(observed)
+    limits = list(_of_limits(observed))
+    # What a limit holds is not slow itself, and more of it is not faster.
+    is_held = any(each.share >= STALLED for each in limits)
+    checks = (_of_resources,) if is_held else (_of_components, _of_bounds, _of_resources)
+    found = [each._replace(share=each.share * in_tasks) for check in checks for each in check(observed)]
+    found += [each._replace(share=each.share * in_tasks) for each in limits]
+    found += [each for each in _of_query(observed) if not is_held or each.cause in _OUTSIDE_OF_TASKS]
     return sorted((each for each in found if each.share >= WORTH), key=lambda each: -each.share)
+
+
+def _of_limits(observed: Observed) -> Iterator[Finding]:
+    for limit in observed.limits:
+        if limit.paused > limit.waits:
+            yield Finding("open breaker", limit.component, limit.paused, f"the service behind limit {limit.name!r} "
+                          f"fails: {limit.paused:.0%} of the time it is not called")  # fmt: skip
+        else:
+            why = f"{limit.waits:.0%} of the time its calls wait for permits of {limit.name!r}, {limit.rate}, of which "
+            yield Finding("rate limit", limit.component, limit.waits, f"{why}{limit.used:.0%} is used")
 
 
 def _is_busiest(component: ComponentProgress, observed: Observed) -> bool:
@@ -125,6 +151,9 @@ def _of_components(observed: Observed) -> Iterator[Finding]:
             )
         elif load.kind in ("CPU-bound", "waits", "busy") and _is_busiest(component, observed):
             mean = _duration(component.execute.mean)
+            if size := observed.batched.get(component.name):
+                yield Finding("small batches", component.name, load.share, f"{load.why}; it gets {size:,} tuples in "
+                              "a batch")  # fmt: skip
             cause: Cause = "slow spout" if component.kind == "spout" else "slow bolt"
             yield Finding(cause, component.name, load.share, f"{load.why}; a call takes {mean}")
     yield from _lock(observed)
@@ -168,6 +197,18 @@ def _of_bounds(observed: Observed) -> Iterator[Finding]:
                       f"{rate:,.0f} a second: each wakes a thread")  # fmt: skip
 
 
+def _of_resources(observed: Observed) -> Iterator[Finding]:
+    """Of the process: what may be open, what is collected; and requests that run out of time."""
+    _, most, allowed = observed.open_files
+    if allowed and most >= FULL * allowed:
+        yield Finding("few open files", "", 0.5, f"{most:,} of {allowed:,} files and sockets were open (ulimit -n)")
+    yield Finding("garbage collection", "", observed.collecting, f"{observed.collecting:.0%} of the time Python "
+                  "collects garbage")  # fmt: skip
+    for bolt in observed.bolts:
+        late = bolt.batch.timed_out / max(1, bolt.batch.executed)
+        yield Finding("short time-out", bolt.name, late, f"{late:.0%} of its requests ran out of time")
+
+
 def _queues(observed: Observed, spare: float) -> Iterator[Finding]:
     for bolt in observed.bolts:
         held = max((each.stalls.get("downstream_full", 0.0) for each in observed.components), default=0.0)
@@ -199,9 +240,21 @@ def _of_query(observed: Observed) -> Iterator[Finding]:
     yield Finding("slow sink", "", max(0.0, (grows + min(full, inside)) / seconds),
                   f"{grows / len(batches):.2f} s behind the tasks grow with the rows, for {full / len(batches):.2f} s "
                   "Spark did not take rows")  # fmt: skip
+    yield from _overwhelmed(observed, seconds)
     yield from _ranges(observed, seconds)
     if observed.reason == "user limit":
         yield Finding("limit of yours", "", 0.5, "micro-batches end at maxOffsetsPerTrigger or maxOffsetsPerPartition")
+
+
+def _overwhelmed(observed: Observed, seconds: float) -> Iterator[Finding]:
+    """A sink in the third regime: beyond so many rows each of them costs far more."""
+    batches = observed.micro_batches
+    bend = bend_of([each.rows for each in batches], [each.outside(observed.cores) for each in batches])
+    if bend is None:
+        return
+    lost = sum(max(0.0, each.rows - bend.rows) for each in batches) * (bend.after - bend.before)
+    yield Finding("overwhelmed sink", "", min(1.0, lost / seconds), f"beyond {bend.rows:,.0f} rows of a micro-batch a "
+                  f"row takes it {bend.after * 1e3:.2f} ms instead of {bend.before * 1e3:.2f} ms")  # fmt: skip
 
 
 def _ranges(observed: Observed, seconds: float) -> Iterator[Finding]:

@@ -1,14 +1,21 @@
 """What a query's records say of it: a record file, while the query runs or later."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from statistics import fmean, median
 
 import msgspec
 
 from pystorm_source.errors import OptionError, given
-from pystorm_source.records.record import ComponentProgress, Counts, Latency, PystormProgress, TopologyProgress
+from pystorm_source.records.record import (
+    ComponentProgress,
+    Counts,
+    Latency,
+    LimitProgress,
+    PystormProgress,
+    TopologyProgress,
+)
 from pystorm_source.records.record_file import RecordFile
 from pystorm_source.tuning.observed import MicroBatch, Observed
 
@@ -64,7 +71,24 @@ def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
         backlog=round(median(waited)),
         target=last.target,
         reason=reasons.most_common(1)[0][0],
+        limits=tuple(_limits(topologies)),
     )
+
+
+def _limits(topologies: list[TopologyProgress]) -> Iterator[LimitProgress]:
+    """Means of shares, sums of calls."""
+    seen: dict[tuple[str, str], list[LimitProgress]] = {}
+    for topology in topologies:
+        for limit in topology.limits:
+            seen.setdefault((limit.component, limit.name), []).append(limit)
+    for found in seen.values():
+        yield msgspec.structs.replace(
+            found[-1],
+            calls=sum(each.calls for each in found),
+            used=sum(each.used for each in found) / len(topologies),
+            waits=sum(each.waits for each in found) / len(topologies),
+            paused=sum(each.paused for each in found) / len(topologies),
+        )
 
 
 def _aligned(records: list[PystormProgress]) -> list[PystormProgress]:

@@ -1,11 +1,11 @@
 """The counts of a trial as an observation, in the shape of a query's records."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pystorm_source.api import AsyncBolt
+from pystorm_source.api import AsyncBolt, BatchingBolt
 from pystorm_source.plan.plan import ComponentPlan, Plan
-from pystorm_source.records.record import ComponentProgress, Counts, Latency
+from pystorm_source.records.record import ComponentProgress, Counts, Latency, LimitProgress
 from pystorm_source.tuning.observed import Observed
 
 COUNTED = ("executed", "emitted", "transferred", "acked", "failed")
@@ -30,8 +30,34 @@ def observed_run(plan: Plan, report: Mapping[str, Any], seconds: float, rate: fl
             if isinstance(bound := component.options.async_max_pending, int)
         },
         spread={name: _spread(each) for name, each in reported.items()},
+        limits=tuple(_limits(plan, reported, seconds)),
+        batched={
+            component.name: size
+            for component in plan.components
+            if issubclass(component.cls, BatchingBolt) and (size := component.cls.tuples_between_batches)
+        },
         emitted_at_once=max([0, *(each.get("pending_emits_high_mark", 0) for each in reported.values())]),
     )
+
+
+def _limits(plan: Plan, reported: Mapping[str, Any], seconds: float) -> Iterator[LimitProgress]:
+    calls: dict[str, int] = {}
+    for counts in reported.values():
+        for name, each in counts.get("permits", {}).items():
+            calls[name] = calls.get(name, 0) + each["calls"]
+    for component, counts in reported.items():
+        share = 1 / (seconds * max(1, len(counts.get("tasks", {})))) if seconds > 0 else 0.0
+        for name, each in counts.get("permits", {}).items():
+            limit = plan.options.limits[name]
+            yield LimitProgress(
+                component=component,
+                name=name,
+                rate=limit.text,
+                calls=each["calls"],
+                used=min(1.0, calls[name] * limit.seconds / (limit.calls * seconds)) if seconds > 0 else 0.0,
+                waits=min(1.0, each["wait_seconds"] * share),
+                paused=min(1.0, each["pause_seconds"] * share),
+            )
 
 
 def _spread(counts: Mapping[str, Any]) -> float:
@@ -49,7 +75,9 @@ def _component(plan: Plan, component: ComponentPlan, counts: Mapping[str, Any], 
         name=component.name,
         kind="spout" if component.is_spout else "bolt",
         tasks=len(tasks),
-        batch=Counts(**{name: counts.get(name, 0) for name in COUNTED}),
+        batch=Counts(
+            **{name: counts.get(name, 0) for name in COUNTED}, timed_out=counts.get("timed_out_requests", 0)
+        ),
         execute=Latency(**{name: latency.get(name, 0) for name in LATENCY}),
         # As in records: under inline all tasks share one thread, under threads the busiest task counts.
         capacity=(sum(busy) if plan.options.scheduler == "inline" else max(busy)) * share,

@@ -91,3 +91,59 @@ def fitted(xs: Sequence[float], ys: Sequence[float]) -> Line | None:
     slope = max(0.0, fmean([(x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)]) / variance)
     slope = min(slope, mean_y / mean_x)
     return Line(mean_y - slope * mean_x, slope)
+
+
+class Bend(NamedTuple):
+    """Where a sink's time against rows bends: seconds for each further row ``before`` and ``after`` so many ``rows``;
+    ``fixed``: seconds, however few rows."""
+
+    rows: float
+    before: float
+    after: float
+    fixed: float
+
+
+STEEPER = 3.0
+"""Times as steep: what counts as a bend. Less: noise bends. More: a sink is overwhelmed unnoticed."""
+LEAST_POINTS = 4
+"""On each side of a bend."""
+
+
+def bend_of(xs: Sequence[float], ys: Sequence[float]) -> Bend | None:
+    """Two lines through the points, where they fit better than one by far and the second is much steeper; else None."""
+    points = sorted(zip(xs, ys, strict=True))
+    one = _line([x for x, _ in points], [y for _, y in points]) if len(points) >= 2 * LEAST_POINTS else None
+    if one is None:
+        return None
+    best: tuple[float, Bend] | None = None
+    for place in range(LEAST_POINTS, len(points) - LEAST_POINTS + 1):
+        low, high = ([*zip(*part, strict=True)] for part in (points[:place], points[place:]))
+        first, second = _line(*low), _line(*high)
+        if first is None or second is None:
+            continue
+        left = _error(first, *low) + _error(second, *high)
+        before = max(0.0, first.slope)
+        # Where both lines meet, or between the two parts if they do not.
+        meets = (first.fixed - second.fixed) / (second.slope - before) if second.slope > before else points[place][0]
+        rows = min(max(meets, low[0][-1]), high[0][0])
+        if best is None or left < best[0]:
+            best = left, Bend(rows, before, second.slope, first.fixed)
+    if best is None:
+        return None
+    left, bend = best
+    far = bend.after * (points[-1][0] - bend.rows) > 0.2 * points[-1][1]
+    is_better = left < 0.5 * _error(one, [x for x, _ in points], [y for _, y in points])
+    return bend if is_better and far and bend.after >= STEEPER * bend.before else None
+
+
+def _line(xs: Sequence[float], ys: Sequence[float]) -> Line | None:
+    mean_x, mean_y = fmean(xs), fmean(ys)
+    variance = fmean([(x - mean_x) ** 2 for x in xs])
+    if variance <= 0:
+        return None
+    slope = fmean([(x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)]) / variance
+    return Line(mean_y - slope * mean_x, slope)
+
+
+def _error(line: Line, xs: Sequence[float], ys: Sequence[float]) -> float:
+    return sum((y - line.fixed - line.slope * x) ** 2 for x, y in zip(xs, ys, strict=True))

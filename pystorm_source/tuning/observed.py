@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pystorm_source.records.record import ComponentProgress
+from pystorm_source.records.record import ComponentProgress, LimitProgress
 
 
 class MicroBatch(NamedTuple):
@@ -44,7 +44,9 @@ class Observed:
     their requests. ``spread``: component → what its busiest task did, by the mean of its tasks. ``emitted_at_once``:
     most tuples that waited for room in a queue, hence that one call emitted beyond it. ``partitions``: sizes of the
     spouts' partitions. Of a query: ``micro_batches``; ``backlog``; ``target``: seconds; ``reason``: of the limit, most
-    often.
+    often. ``limits``: what the components did of rate limits.
+    ``batched``: BatchingBolts → their ``tuples_between_batches``. ``open_files``: before, most at a time, and how many
+    this process may open; zeros if that is not known. ``collecting``: share of the time in which garbage was collected.
     """
 
     components: tuple[ComponentProgress, ...]
@@ -62,6 +64,10 @@ class Observed:
     backlog: int | None = None
     target: float | None = None
     reason: str = ""
+    limits: tuple[LimitProgress, ...] = ()
+    batched: Mapping[str, int] = field(default_factory=dict)
+    open_files: tuple[int, int, int] = (0, 0, 0)
+    collecting: float = 0.0
 
     @property
     def rate(self) -> float:

@@ -7,18 +7,24 @@ from typing import Any, NamedTuple
 from pystorm_source.options import SourceOptions, fields_of
 from pystorm_source.redaction import redacted
 from pystorm_source.tuning.advice import Advice
+from pystorm_source.tuning.settings import BATCHES, Settings
 from pystorm_source.tuning.sweep import Goal, Outcome, Step
 
 WIDTH = 120
 
 
 class Change(NamedTuple):
-    """A key of the engine, or the ``par`` of a component, with all steps that have changed it."""
+    """A key of the engine (``kind`` is empty), or what a component's class sets (``par``, ``tuples_between_batches``),
+    with all steps that have changed it."""
 
     name: str
     value: Any
-    is_key: bool
+    kind: str
     steps: tuple[Step, ...]
+
+    @property
+    def shown(self) -> str:
+        return f"{self.name}.{self.kind}" if self.kind else self.name
 
     @property
     def gain(self) -> float:
@@ -31,16 +37,18 @@ class Change(NamedTuple):
 
 def changes_of(outcome: Outcome) -> list[Change]:
     """What was changed, in the order in which it was first changed."""
-    steps: dict[tuple[str, bool], list[Step]] = {}
+    steps: dict[tuple[str, str], list[Step]] = {}
     for step in outcome.steps:
-        change = step.proposal.change
-        for name, _ in change.keys:
-            steps.setdefault((name, True), []).append(step)
-        for name, _ in change.pars:
-            steps.setdefault((name, False), []).append(step)
-    values: dict[tuple[str, bool], Any] = {(name, True): value for name, value in outcome.settings.keys}
-    values |= {(name, False): tasks for name, tasks in outcome.settings.pars}
-    return [Change(name, values[name, is_key], is_key, tuple(made)) for (name, is_key), made in steps.items()]
+        for name, kind, _ in _parts(step.proposal.change):
+            steps.setdefault((name, kind), []).append(step)
+    values = {(name, kind): value for name, kind, value in _parts(outcome.settings)}
+    return [Change(name, values[name, kind], kind, tuple(made)) for (name, kind), made in steps.items()]
+
+
+def _parts(settings: Settings) -> Iterator[tuple[str, str, Any]]:
+    yield from ((name, "", value) for name, value in settings.keys)
+    yield from ((name, "par", tasks) for name, tasks in settings.pars)
+    yield from ((name, BATCHES, size) for name, size in settings.batches)
 
 
 def written(
@@ -96,7 +104,7 @@ def figures(rate: float, latency: float) -> str:
 def _change(change: Change, said: set[int]) -> Iterator[str]:
     """``said``: identities of the steps whose reasons stand above already; those of this one are added."""
     finding = change.steps[0].proposal.finding
-    own = change.name if change.is_key else f"{change.name}.par"
+    own = change.shown
     together = sorted({name for step in change.steps for name in _names(step)} - {own})
     if said.issuperset(map(id, change.steps)):
         yield from _wrapped(f"Together with {' and '.join(together)}, above.")
@@ -106,21 +114,23 @@ def _change(change: Change, said: set[int]) -> Iterator[str]:
         yield from _wrapped(f"{change.steps[-1].proposal.arithmetic}.")
         yield from _wrapped(f"Expected gain: {change.gain:.2f} times, measured{beside}.")
     said.update(map(id, change.steps))
-    if change.is_key:
+    if not change.kind:
         yield f"{change.name}: {json.dumps(change.value)}"
+    elif change.kind == BATCHES:
+        yield f"# In the class of {change.name}: {BATCHES} = {change.value}"
     else:
         yield f"# In the class of the topology: {change.name} = ....spec(..., par={change.value})"
 
 
 def _names(step: Step) -> Iterator[str]:
-    yield from (name for name, _ in step.proposal.change.keys)
-    yield from (f"{name}.par" for name, _ in step.proposal.change.pars)
+    yield from (f"{name}.{kind}" if kind else name for name, kind, _ in _parts(step.proposal.change))
 
 
 def _advice(advice: Advice) -> Iterator[str]:
     finding = advice.finding
     yield from _wrapped(f"{finding.about}: {finding.why}.")
-    yield from _wrapped(f"{advice.change}. Expected gain: {advice.gain:.2f} times, computed: {advice.arithmetic}.")
+    yield from _wrapped(f"{advice.change}.")
+    yield from _wrapped(f"{advice.promise[0].upper()}{advice.promise[1:]}: {advice.arithmetic}.")
     if advice.option is not None:
         key, value = advice.option
         yield f'# On the reader: .option("{key}", {value})'

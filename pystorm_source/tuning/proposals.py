@@ -22,6 +22,10 @@ MOST_TASKS = 64
 AsyncBolt waits for thousands of answers in one thread."""
 MOST_FASTER = 256.0
 """Times as fast as now, at most, is what bounds are made for. More: one that nothing limits is."""
+BATCH_STEPS = (256, 64, 16, 4)
+"""Times as large as now: one of them is near the top of the second regime."""
+MOST_BATCH = 100_000
+"""Tuples of a batch. More: memory, and all of them are done again if one fails."""
 SPREADABLE = ("shuffle", "local_or_shuffle", "fields", "partial_key", "none")
 """Groupings under which more tasks share the work."""
 
@@ -34,11 +38,23 @@ class Proposal(NamedTuple):
     arithmetic: str
 
 
+class Tried(NamedTuple):
+    """A proposal in its first pairs. ``before``, ``after``: tuples per second, ``gain``: by the goal. ``waits``: calls
+    of the finding's component wait rather than compute."""
+
+    proposal: Proposal
+    gain: float
+    before: float
+    after: float
+    waits: bool = False
+
+
 def proposals(finding: Finding, observed: Observed, plan: Plan) -> list[Proposal]:
     """Settings to try, the most promising first; none if no setting helps. ``plan``: as it was observed."""
     made = {
         "slow bolt": _slow,
         "slow spout": _slow,
+        "small batches": _batch_sizes,
         "starved by source": _starved,
         "interpreter lock": _lock,
         "tiny batches": _tiny_batches,
@@ -79,6 +95,20 @@ def _slow(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal
     else:
         yield from _lock(finding, observed, plan)
         yield from _tiny_batches(finding, observed, plan)
+
+
+def _batch_sizes(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
+    """The batch of the dearest batch operation: larger ones as long as its time grows slower than its tuples."""
+    now = observed.batched[finding.component]
+    for times in BATCH_STEPS:
+        size = min(MOST_BATCH, now * times)
+        text = f"one operation for {size:,} tuples instead of {now:,}, as long as its time grows slower than they do"
+        if size > now:
+            yield Proposal(finding, Settings().with_batches({finding.component: size}), text)
+    for size in (now // 4, now // 16):
+        if size >= 1:
+            text = f"batches of {size:,} instead of {now:,}: very large ones overwhelm the other side"
+            yield Proposal(finding, Settings().with_batches({finding.component: size}), text)
 
 
 def _instances(finding: Finding, observed: Observed, plan: Plan) -> Iterator[Proposal]:
@@ -179,7 +209,7 @@ def _changes(change: Settings, plan: Plan) -> bool:
     tasks = {component.name: len(component.tasks) for component in plan.components}
     return any(config.get(key) != value for key, value in change.keys) or any(
         tasks[name] != number for name, number in change.pars
-    )
+    ) or bool(change.batches)
 
 
 def frontier(points: Iterable[tuple[float, float]]) -> set[tuple[float, float]]:

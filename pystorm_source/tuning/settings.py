@@ -1,21 +1,27 @@
 """Settings that a trial runs under: engine keys and numbers of tasks, over what the topology has."""
 
+import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pystorm_source.api import Component
 from pystorm_source.plan.plan import Plan
+
+BATCHES = "tuples_between_batches"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """``keys``: engine key → value, None for its default. ``pars``: component → number of tasks.
+    """``keys``: engine key → value, None for its default. ``pars``: component → number of tasks. ``batches``:
+    BatchingBolt → its ``tuples_between_batches``.
 
-    Both are sorted items, so that equal settings are equal.
+    All are sorted items, so that equal settings are equal.
     """
 
     keys: tuple[tuple[str, Any], ...] = ()
     pars: tuple[tuple[str, int], ...] = field(default=())
+    batches: tuple[tuple[str, int], ...] = field(default=())
 
     def with_keys(self, keys: Mapping[str, Any]) -> "Settings":
         """These, with other keys on top."""
@@ -25,9 +31,13 @@ class Settings:
         """These, with other numbers of tasks on top."""
         return replace(self, pars=tuple(sorted({**dict(self.pars), **pars}.items())))
 
+    def with_batches(self, batches: Mapping[str, int]) -> "Settings":
+        """These, with other sizes of batches on top."""
+        return replace(self, batches=tuple(sorted({**dict(self.batches), **batches}.items())))
+
     def plus(self, other: "Settings") -> "Settings":
         """These, with the other ones on top."""
-        return self.with_keys(dict(other.keys)).with_pars(dict(other.pars))
+        return self.with_keys(dict(other.keys)).with_pars(dict(other.pars)).with_batches(dict(other.batches))
 
     def applied(self, plan: Plan) -> Plan:
         """The plan under them. Raises OptionError if a key is wrong, or contradicts another one."""
@@ -41,7 +51,11 @@ class Settings:
             count = pars.get(component.name, len(component.tasks))
             tasks[component.name] = tuple(range(first, first + count))
             first += count
-        components = tuple(replace(component, tasks=tasks[component.name]) for component in plan.components)
+        batches = dict(self.batches)
+        components = tuple(
+            replace(component, tasks=tasks[component.name], cls=_batching(component.cls, batches.get(component.name)))
+            for component in plan.components
+        )
         return replace(plan, components=components)
 
     @property
@@ -52,7 +66,16 @@ class Settings:
     def __str__(self) -> str:
         parts = [f"{_short(key)}={'unset' if value is None else value}" for key, value in self.keys]
         parts += [f"{name}.par={tasks}" for name, tasks in self.pars]
+        parts += [f"{name}.{BATCHES}={size}" for name, size in self.batches]
         return " ".join(parts) or "as it is"
+
+
+def _batching(cls: type[Component], size: int | None) -> type[Component]:
+    """The class, with batches of that size."""
+    if size is None:
+        return cls
+    body = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, BATCHES: size}
+    return types.new_class(cls.__name__, (cls,), exec_body=lambda made: made.update(body))
 
 
 def _short(key: str) -> str:

@@ -13,11 +13,11 @@ from statistics import median
 from typing import Literal, Protocol
 
 from pystorm_source.clock import Clock
-from pystorm_source.errors import OptionError
+from pystorm_source.errors import OptionError, TopologyError
 from pystorm_source.plan.plan import Plan
-from pystorm_source.tuning.classify import Finding, findings
+from pystorm_source.tuning.classify import WAITS, Finding, findings
 from pystorm_source.tuning.observed import Observed
-from pystorm_source.tuning.proposals import Proposal, frontier, proposals
+from pystorm_source.tuning.proposals import Proposal, Tried, frontier, proposals
 from pystorm_source.tuning.settings import Settings
 from pystorm_source.tuning.trial import Trial
 
@@ -66,7 +66,7 @@ class Step:
 class Outcome:
     """``observed``: as it is; ``tuned``: with all changes. ``steps``: changes that were kept, in order; ``gain``: of
     all of them, measured once more in pairs. ``named``: findings, those that a change has proven first.
-    ``out_of_time``: proposals that were not tried."""
+    ``tried``: what each proposal gained, kept or not. ``out_of_time``: proposals that were not tried."""
 
     base: Trial
     best: Trial
@@ -75,6 +75,7 @@ class Outcome:
     steps: list[Step] = field(default_factory=list)
     named: list[Finding] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
+    tried: list[Tried] = field(default_factory=list)
     gain: float = 1.0
     out_of_time: int = 0
 
@@ -82,6 +83,14 @@ class Outcome:
     def settings(self) -> Settings:
         """All that was changed."""
         return self.best.settings
+
+    @property
+    def refuted(self) -> list[Tried]:
+        """What was tried and not kept, of components of which nothing was kept; what gained plainly, and could not be
+        confirmed in time, is left out."""
+        kept = {step.proposal.finding.component for step in self.steps}
+        plain = {each.proposal.finding.component for each in self.tried if each.gain >= PLAIN}
+        return [each for each in self.tried if each.proposal.finding.component not in kept | plain]
 
     @property
     def spread(self) -> float:
@@ -117,7 +126,8 @@ class Sweep:
     notes: Callable[[str], None] = lambda line: None
 
     def __call__(self) -> Outcome:
-        """Blocking, until nothing more gains, or the time is over. Raises TupleFailed if a component fails."""
+        """Blocking, until nothing more gains, or the time is over. Raises TupleFailed if a component fails,
+        TopologyError if no tuple comes."""
         self._deadline = self.clock.monotonic() + self.seconds
         self._trial_seconds = min(MOST_SECONDS, max(LEAST_SECONDS, self.seconds * LONG))
         self._chance = Random(self.seed)
@@ -127,6 +137,8 @@ class Sweep:
         self.notes("which calls compute, and which wait")
         self._cpu_share = dict(self.run.profile(nothing, self._trial_seconds))
         base = self._trial(nothing, 0.0)
+        if not base.tuples and not any(spout.batch.emitted for spout in self._seen(base).spouts):
+            raise _without_tuples(self.plan)
         outcome = Outcome(base, base, self._seen(base), self._seen(base))
         short = min(1.0, max(LEAST_SECONDS, self.seconds * SHORT))
         if base.rate * short >= FAST:
@@ -165,7 +177,11 @@ class Sweep:
                     outcome.out_of_time += 1
                     continue
                 tried.add(settings)
-                gain = self._tried(best, settings)
+                gain, pairs = self._screened(best, settings)
+                if pairs:
+                    before, after = (_typical([pair[side] for pair in pairs]).rate for side in (0, 1))
+                    waits = self._cpu_share.get(finding.component, 1.0) < WAITS
+                    outcome.tried.append(Tried(proposal, gain, before, after, waits))
                 (promising if gain >= PROMISING else near).append((gain, proposal))
                 if gain >= 4:  # the others are smaller steps the same way
                     break
@@ -179,14 +195,14 @@ class Sweep:
                 return step
         return None
 
-    def _tried(self, best: Trial, settings: Settings) -> float:
+    def _screened(self, best: Trial, settings: Settings) -> tuple[float, list[tuple[Trial, Trial]]]:
         """Its gain in a few pairs, or in one if that is enough."""
         try:
             pairs = self._pairs(best.settings, settings, best.rate, SCREENING)
         except OptionError as error:  # settings that contradict each other
             self.notes(f"  {settings}: {error.message.splitlines()[0]}")
-            return 0.0
-        return median(self._gain(before, after) for before, after in pairs)
+            return 0.0, []
+        return median(self._gain(before, after) for before, after in pairs), pairs
 
     def _confirmed(self, best: Trial, proposal: Proposal) -> Step | None:
         settings = best.settings.plus(proposal.change)
@@ -247,6 +263,15 @@ class Sweep:
         if self.goal == "throughput":
             return faster
         return before.latency / after.latency if after.latency > 0 and faster >= KEEPS else 0.0
+
+
+def _without_tuples(plan: Plan) -> TopologyError:
+    return TopologyError(
+        f"no tuple came from {', '.join(repr(spout.name) for spout in plan.spouts)}, so nothing could be measured: see "
+        "that the source has data, by pystorm-source run, or give its options by -o. Given: "
+        f"topology {plan.name!r}",
+        code="PYSTORM_INVALID_TEST",
+    )
 
 
 def _typical(trials: Iterable[Trial]) -> Trial:

@@ -4,6 +4,7 @@ Input that is finite is read again from its begin, in new workers. Nothing is co
 there; but components are called for real, as in a task.
 """
 
+import gc
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -35,6 +36,8 @@ More: a trial that becomes slower exceeds its time."""
 WARM_SHARE = 0.15
 """Of a trial, that does not count: caches and the first connections."""
 LOOK_SECONDS = 0.02
+LOOKS_AT_FILES = 5
+"""Looks of which one counts the open files: thousands of them take a millisecond."""
 
 
 @dataclass
@@ -106,7 +109,13 @@ class TrialRunner:
         trial = spent.trial
         trial.open_trees = fmean(spent.open_trees) if spent.open_trees else 0.0
         seen = observed_run(plan, spent.counts.report, spent.busy, trial.rate, spent.computed)
-        trial.observed = replace(seen, cores=self.cores, partitions=spent.sizes)
+        trial.observed = replace(
+            seen,
+            cores=self.cores,
+            partitions=spent.sizes,
+            open_files=(spent.files_before, spent.open_files, machine.most_open_files()),
+            collecting=min(1.0, spent.collected / spent.busy) if spent.busy > 0 else 0.0,
+        )
         return trial
 
     def _read_once(self, plan: Plan, spent: "_Spent") -> bool:
@@ -115,7 +124,7 @@ class TrialRunner:
         local = LocalRun(plan, self.clock, prepare=starts.prepare, output=OutputPlan.typed(plan), commits=False)
         read_any = False
         try:
-            with _watched(local, spent.open_trees):
+            with _watched(local, spent), _collections(spent):
                 while spent.left > 0:
                     unread = local.unread.look()
                     spent.sizes = spent.sizes or tuple(local.unread.sizes())
@@ -142,6 +151,9 @@ class _Spent:
     computed: float = 0.0
     counts: RunCounts = field(default_factory=RunCounts)
     sizes: tuple[int, ...] = ()
+    files_before: int = field(default_factory=machine.open_files)
+    open_files: int = 0
+    collected: float = 0.0
     open_trees: list[float] = field(default_factory=list)
     began: float = 0.0
 
@@ -188,15 +200,19 @@ class _Starts:
 
 
 @contextmanager
-def _watched(local: LocalRun, opens: list[float]) -> Iterator[None]:
-    """Notes, now and then, how many trees are open in the worker that is at work."""
+def _watched(local: LocalRun, spent: _Spent) -> Iterator[None]:
+    """Notes, now and then, how many trees are open in the worker that is at work, and how many files."""
     over = Event()
 
     def look() -> None:
+        looks = 0
         while not over.wait(LOOK_SECONDS):
             worker = local.worker
             if worker is not None:
-                opens.append(float(_open(worker)))
+                spent.open_trees.append(float(_open(worker)))
+            looks += 1
+            if looks % LOOKS_AT_FILES == 1:
+                spent.open_files = max(spent.open_files, machine.open_files())
 
     thread = Thread(target=look, name="pystorm-tune", daemon=True)
     thread.start()
@@ -205,6 +221,25 @@ def _watched(local: LocalRun, opens: list[float]) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+@contextmanager
+def _collections(spent: _Spent) -> Iterator[None]:
+    """Adds up how long Python collects garbage."""
+    began = 0.0
+
+    def note(phase: str, _: Mapping[str, int]) -> None:
+        nonlocal began
+        if phase == "start":
+            began = time.perf_counter()
+        elif began:
+            spent.collected += time.perf_counter() - began
+
+    gc.callbacks.append(note)
+    try:
+        yield
+    finally:
+        gc.callbacks.remove(note)
 
 
 def _open(worker: Worker) -> int:

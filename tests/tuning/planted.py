@@ -2,9 +2,11 @@
 
 import asyncio
 import hashlib
+import socket
+import threading
 import time
 
-from pystorm_source import AsyncBolt, Bolt, Grouping, PartitionedSpout, Topology
+from pystorm_source import AsyncBolt, BatchingBolt, Bolt, Grouping, PartitionedSpout, Topology
 
 ENDLESS = 1 << 40
 
@@ -179,3 +181,95 @@ class WordCount(Topology):
 
 class Locked(WordCount):
     config = {"topology.scheduler": "threads"}
+
+
+class Permitted(Pass):
+    def process(self, tup):
+        with self.limit("prices"):
+            self.emit(tup.values)
+
+
+class AskPermitted(Ask):
+    async def process(self, tup):
+        async with self.limit("prices"):
+            await asyncio.sleep(0.005)
+        self.emit(tup.values)
+
+
+class Limited(Topology):
+    config = {"topology.rate.limit": {"prices": "50/s"}}
+    numbers = Numbers.spec()
+    asks = Permitted.spec(inputs=[numbers])
+
+
+class LimitedAsync(Topology):
+    config = {"topology.rate.limit": {"prices": "50/s"}}
+    numbers = Numbers.spec()
+    asks = AskPermitted.spec(inputs=[numbers])
+
+
+class Store(BatchingBolt):
+    """A bulk operation of 3 ms and 3 µs a tuple."""
+
+    outputs = ["n long"]
+    tuples_between_batches = 10
+
+    def process_batch(self, key, tups):
+        time.sleep(0.003 + 3e-6 * len(tups))
+        self.emit([len(tups)])
+
+
+class SmallBatches(Topology):
+    numbers = Numbers.spec()
+    stores = Store.spec(inputs=[numbers])
+
+
+class Single(Pass):
+    """A service that answers one call at a time in three milliseconds, however many ask: slower if many do."""
+
+    lock = threading.Lock()
+
+    def process(self, tup):
+        with self.lock:
+            time.sleep(0.003)
+        self.emit(tup.values)
+
+
+class Saturated(Topology):
+    numbers = Numbers.spec()
+    asks = Single.spec(inputs=[numbers])
+
+
+class Connect(AsyncBolt):
+    """Each request has a socket of its own for ten milliseconds, and waits for one if no more may be open."""
+
+    outputs = ["n long"]
+
+    async def process(self, tup):
+        while True:
+            try:
+                held = socket.socket()
+                break
+            except OSError:
+                await asyncio.sleep(0.001)
+        try:
+            await asyncio.sleep(0.01)
+        finally:
+            held.close()
+        self.emit(tup.values)
+
+
+class FewFiles(Topology):
+    config = {"topology.async.max.pending": 64}
+    numbers = Numbers.spec()
+    connects = Connect.spec(inputs=[numbers])
+
+
+class Empty(Numbers):
+    def latest(self, partition):
+        return 0
+
+
+class NoTuples(Topology):
+    numbers = Empty.spec()
+    first = Pass.spec(inputs=[numbers])

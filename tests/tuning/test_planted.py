@@ -28,6 +28,7 @@ PLANTED = [
     (planted.FewOpenTrees, "few open trees", "numbers"),
     (planted.FewRequests, "few requests", "asks"),
     (planted.UnevenPartitions, "skewed partition", ""),
+    (planted.SmallBatches, "small batches", "stores"),
 ]
 NAMES = [topology.__name__ for topology, _, _ in PLANTED]
 
@@ -81,6 +82,7 @@ def test_the_advice_gains_what_it_promises(topology, cause, component):
         before = runner(Settings(), 1.0, outcome.base.rate)
         after = runner(outcome.settings, 1.0, outcome.best.rate)
         gains.append(after.rate / before.rate)
+    print(f"{topology.__name__}: promised {outcome.gain:.2f}, gained {sorted(gains)[1]:.2f}, {outcome.settings}")
     assert sorted(gains)[1] == pytest.approx(outcome.gain, rel=0.3)
 
 
