@@ -548,9 +548,10 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_NO_PROGRESS": Condition(
         "UsageError",
-        "There is no record to give: no source of the query is of this package; or, on Spark 4.0 and 4.1, it is "
-        "not on this machine.",
-        "Give `progress` a query that reads `format('pystorm')` or a topology, on the driver's machine.",
+        "There is no record to give: nothing in the query is of this package, or is counted; or, on Spark 4.0 and "
+        "4.1, it is not on this machine.",
+        "Give `progress` a query that reads or writes `format('pystorm')`, on the driver's machine. An operator is "
+        "counted by `apply(df, Topology, counts='name')`.",
     ),
     "PYSTORM_SEVERAL_SOURCES": Condition(
         "UsageError",

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql.types import StructType
@@ -12,6 +13,7 @@ from pystorm_source.errors import ArgumentError, ArgumentTypeError, OptionError,
 from pystorm_source.operator.cluster import Cluster, first_of, scope_of, warn_once, with_plan
 from pystorm_source.operator.kept_columns import Keep
 from pystorm_source.operator.permits import permits_of
+from pystorm_source.operator.read_counts import read_counts
 from pystorm_source.operator.report_column import observed, with_column
 from pystorm_source.operator.task import OperatorPlan, task_function
 from pystorm_source.options import SourceOptions, parse
@@ -20,6 +22,7 @@ from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import lint_operator
 from pystorm_source.source.crossing_rows import CrossingRows
 from pystorm_source.source.input_columns import columns_of, declared_schema, places_of, refuse_sources_own, types_of
+from pystorm_source.source.job.counted import note
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
@@ -125,6 +128,8 @@ def apply(
     columns, operator, schema = operator_of(known, topology, asked, keep, key, batch_id)
     if counts:
         operator, schema = replace(operator, counted=arrow_schema(schema)), with_column(schema)
+        if isinstance(counts, str):
+            note(counts, partial(read_counts, operator.plan, operator.output))
     warn_once(lint_operator(operator.plan, is_shuffled(df), bool(key)))
     operator = replace(operator, permits_from=permits_of(operator.plan, df.sparkSession, parse(SourceOptions, asked)))
     function = task_function(operator)

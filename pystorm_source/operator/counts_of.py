@@ -8,11 +8,9 @@ from pyspark.sql.types import StructType
 from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentTypeError, given
 from pystorm_source.operator.apply import operator_of
-from pystorm_source.operator.report_column import OPERATOR, REPORTS
+from pystorm_source.operator.read_counts import read_counts
 from pystorm_source.records.record import TopologyProgress
 from pystorm_source.source.register import option_texts
-from pystorm_source.source.reports.query_counts import QueryCounts
-from pystorm_source.source.reports.task_report import decode
 
 
 def counts_of(
@@ -55,18 +53,12 @@ def counts_of(
         >>> counts_of(Doubles, seen.get).component("double").batch.executed
         10
     """
-    if REPORTS not in seen or not isinstance(seen[REPORTS], (list, tuple)):
-        raise _not_observed(seen)
     asked = option_texts(keywords, options or {})
     _, operator, _ = operator_of(StructType(), topology, asked, any_columns=True)
-    counts = QueryCounts(operator.plan, operator.output, "")
-    counts.begin(OPERATOR, len(seen[REPORTS]))
-    for text in seen[REPORTS]:
-        try:
-            counts.add(decode(text.encode(), 0.0))
-        except (AttributeError, ValueError):  # no text, no report, or one of another topology
-            raise _not_observed(text) from None
-    return counts.topology() or TopologyProgress(name=operator.plan.name)
+    found = read_counts(operator.plan, operator.output, seen)
+    if found is None:
+        raise _not_observed(seen)
+    return found
 
 
 def _not_observed(seen: object) -> ArgumentTypeError:

@@ -228,9 +228,11 @@ class TopologyProgress(_Record, frozen=True, kw_only=True):
 class PystormProgress(_Record, frozen=True, kw_only=True):
     """A micro-batch of a query, the state of admission when Spark reported it, and what the topology did.
 
-    ``query_id``, ``run_id``, ``name``, ``batch_id``: Spark's. A record file has no name; its lines have the others once
-    the first range of the micro-batch is reported: before, the ids are empty, the batch is -1. ``timestamp``: when the
-    micro-batch began, ISO 8601 in UTC. ``seconds``: its duration; ``rows``: its rows. ``backlog``: offsets left;
+    ``door``: where the topology is in the query: ``source``, ``operator`` (``apply``) or ``sink``. The last two have no
+    admission. ``query_id``, ``run_id``, ``name``, ``batch_id``: Spark's. A record file has no name; its lines have the
+    others once the first range of the micro-batch is reported: before, the ids are empty, the batch is -1.
+    ``timestamp``: when the micro-batch began, ISO 8601 in UTC. ``seconds``: its duration; ``rows``: its rows.
+    ``backlog``: offsets left;
     ``backlog_by_partition``: by spout and partition, while there are at most 100. ``avg_offsets_behind_latest``,
     ``max_…``, ``min_…``: of the partitions, as Spark's Kafka source has them. ``limit``: offsets that a micro-batch may
     read at most, None for any number; ``reason``: why, ``none`` if it is not limited; ``throttled_by``: reason →
@@ -244,6 +246,7 @@ class PystormProgress(_Record, frozen=True, kw_only=True):
     a run are missing there.
     """
 
+    door: str = "source"
     query_id: str = ""
     run_id: str = ""
     name: str | None = None

@@ -22,6 +22,9 @@ KEPT_SECONDS = 24 * 3600.0
 what a job has done that has just ended cannot be looked at, and containers that share the folder for temporary files
 remove each other's, for each takes the other's processes for ended."""
 
+MOST_ABOVE = 4
+"""Processes that are looked at: this one, a daemon, the JVM. More: a shell's JVM is taken for the driver's."""
+
 _QUESTIONS = ".ask"
 _USER = os.getuid() if hasattr(os, "getuid") else 0
 
@@ -29,6 +32,21 @@ _USER = os.getuid() if hasattr(os, "getuid") else 0
 def private_folder(jvm: int) -> Path:
     """The folder of the JVM's queries; ``jvm``: its process id. It need not be there."""
     return Path(tempfile.gettempdir()) / f"pystorm-source-{_USER}-progress-{jvm}"
+
+
+def jvm_above() -> int | None:
+    """The process id of the JVM that has started this process, or the daemon that forked it; None if Linux's ``/proc``
+    does not say so."""
+    process = os.getpid()
+    for _ in range(MOST_ABOVE):
+        try:
+            name, _, rest = Path(f"/proc/{process}/stat").read_text().rpartition(")")
+        except OSError:
+            return None
+        if name.endswith("(java"):
+            return process
+        process = int(rest.split()[1])
+    return None
 
 
 def make_private(folder: Path) -> None:

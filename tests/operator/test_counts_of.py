@@ -5,8 +5,8 @@ import os
 import pytest
 from pyspark.sql import Observation
 
-from pystorm_source import Bolt, Input, Topology, apply, counts_of
-from pystorm_source.errors import ArgumentTypeError
+from pystorm_source import Bolt, Input, Topology, apply, counts_of, progress, ui
+from pystorm_source.errors import ArgumentTypeError, UsageError
 from pystorm_source.operator.report_column import REPORT, REPORTS
 from tests.operator import topologies
 from tests.operator.tasks import batches, function_of, rows_of, schedulers
@@ -99,3 +99,21 @@ def test_each_micro_batch_has_those_of_its_own(spark, tmp_path):
     found = [counts(each.observedMetrics["doubles"].asDict())["double"] for each in batches]
     assert found == [(each.numInputRows, each.numInputRows, 0) for each in batches]
     assert sum(each[0] for each in found) == 200
+    record = progress(query)
+    assert (record.door, record.batch_id, record.rows) == ("operator", 1, batches[1].numInputRows)
+    double = record.topology.component("double")
+    assert (double.batch.executed, double.total.executed) == (batches[1].numInputRows, 200)
+    assert record == progress(query), "a second look counts nothing twice"
+    page = tmp_path / "page.html"
+    ui(query).save(page)
+    assert "double" in page.read_text()
+
+
+@pytest.mark.spark
+def test_an_operator_that_is_not_counted_says_how_to_count_it(spark, tmp_path):
+    spark.range(0, 10).write.parquet(str(tmp_path / "in"))
+    numbers = spark.readStream.schema("id long").parquet(str(tmp_path / "in"))
+    query = apply(numbers, topologies.Doubles).writeStream.format("noop").trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+    with pytest.raises(UsageError, match=r"counts='name'"):
+        progress(query)

@@ -69,7 +69,9 @@ def progress(
             seconds=partitions * 0.9,
             components=made,
             edges=tuple(edges),
-            limits=(LimitProgress(component=slow, name="api", rate="50/s", calls=9, used=0.4, waits=0.02, paused=0.01),),
+            limits=(
+                LimitProgress(component=slow, name="api", rate="50/s", calls=9, used=0.4, waits=0.02, paused=0.01),
+            ),
             bottleneck=Bottleneck(
                 component=slow, capacity=0.97, why="busy", advice="give it more tasks, or make process() cheaper"
             ),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pystorm_source.errors import ArgumentTypeError, UsageError, given
 from pystorm_source.records.from_spark import joined, reads_ours, records_of
 from pystorm_source.records.record import PystormProgress
+from pystorm_source.source.job.counted import operators_of
 from pystorm_source.source.job.recorded import last_records
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgress | None:
     """The newest micro-batch of a query as one record: admission, tasks, components, and what holds the query back.
+
+    Of a topology that the query reads, writes to (``writeStream.format("pystorm")``), or applies by ``apply(df,
+    Topology, counts="name")`` in this process. If it reads one of this package, that one is meant; ``source`` names
+    another one. Operators and sinks have no admission.
 
     It may be called while the query runs and after its end. Then the record is that of the last micro-batch, for which
     it waits if not all of its tasks have reported yet, six seconds at most. ``topology.whole`` says whether all have.
@@ -25,15 +30,15 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
 
     Args:
         query (StreamingQuery): a query that reads ``format("pystorm")``, or a topology.
-        source (str | None): the topology's name, if the query reads several; its ``topology.run`` if two have the same
-            name. Defaults to None: the only one.
+        source (str | None): the topology's name, if the query has several; its ``topology.run`` if two have the same
+            name. Defaults to None: the only one, or the only one that it reads.
 
     Returns:
         PystormProgress | None: None if no micro-batch has begun yet, and no task has reported.
 
     Raises:
-        UsageError: none of its sources is of this package; several are, and ``source`` is none of them; on Spark 4.0
-            and 4.1, there is no record of it on this machine.
+        UsageError: nothing in it is of this package, or is counted; several are, and ``source`` is none of them; on
+            Spark 4.0 and 4.1, there is no record of it on this machine.
         ArgumentTypeError: something else than a query is given.
 
     Example:
@@ -56,7 +61,9 @@ def progress(query: "StreamingQuery", source: str | None = None) -> PystormProgr
     last = query.lastProgress
     of_spark = {} if last is None else json.loads(last.json)
     recorded = [joined(found.records[-1], query.name, of_spark) for found in last_records(query)]
-    records = recorded or (list(records_of(of_spark).values()) if of_spark else [])
+    has_source = any(record.door == "source" for record in recorded)
+    records = recorded if has_source or not of_spark else [*records_of(of_spark).values(), *recorded]
+    records += operators_of(query)
     if not records and not of_spark:
         return None
     return chosen(records, source, of_spark)
@@ -67,13 +74,14 @@ def chosen(records: list[PystormProgress], source: str | None, of_spark: Mapping
     if not records:
         raise _nothing(of_spark)
     names = [_name(record) for record in records]
-    matching = records if source is None else [record for record in records if source in _name(record)]
+    read = [record for record in records if record.door == "source"] or records
+    matching = read if source is None else [record for record in records if source in _name(record)]
     if len(matching) == 1:
         return matching[0]
     shown = ", ".join(f"{name!r} (run {run!r})" for name, run in names)
-    what = "several sources of this package" if source is None else "no such source, or several of that name"
+    what = "several topologies" if source is None else "no such topology, or several of that name"
     raise UsageError(
-        f"the query reads {what}: say which one, as progress(query, source=…), by its topology or its run. There are: "
+        f"the query has {what}: say which one, as progress(query, source=…), by its topology or its run. There are: "
         f"{shown}. Given: source={source!r}",
         code="PYSTORM_SEVERAL_SOURCES",
     )
@@ -92,7 +100,8 @@ def _nothing(of_spark: Mapping[str, Any]) -> UsageError:
             code="PYSTORM_NO_PROGRESS",
         )
     return UsageError(
-        "no source of the query is of this package: give one that reads format('pystorm'), or a topology. Given: the "
-        f"query {of_spark['runId']}",
+        "nothing in the query is of this package, or is counted: give one that reads or writes format('pystorm'); an "
+        "operator is counted by apply(df, Topology, counts='name'), in the process that asks. Given: the query "
+        f"{of_spark['runId']}",
         code="PYSTORM_NO_PROGRESS",
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pystorm_source.records.from_spark import records_of
 from pystorm_source.records.record import PystormProgress
 from pystorm_source.records.record_file import RecordFile
+from pystorm_source.source.job.counted import operators_in
 from pystorm_source.source.job.progress import progress
 from pystorm_source.source.job.recorded import record_files
 
@@ -55,12 +56,19 @@ class QueryRecords:
         """What the record file has of the same source; without one, what Spark keeps: up to 100 micro-batches. Read
         once, as each is parsed from its JSON."""
         run = newest.topology.run if newest.topology is not None else None
+        if newest.door == "operator":
+            found = [record for each in self._query.recentProgress for record in operators_in(each)]
+            return [each for each in found if each.topology and each.topology.name == _name_of(newest)]
         known = [record for path in record_files(self._query) for record in _records_in(path)]
         if not known:
             recent = self._query.recentProgress
             known = [record for each in recent for record in records_of(json.loads(each.json)).values()]
         same = [record for record in known if record.topology is None or run in (None, record.topology.run)]
         return same[-MOST_RECORDS:]
+
+
+def _name_of(record: PystormProgress) -> str:
+    return record.topology.name if record.topology is not None else ""
 
 
 def _records_in(path: Path) -> list[PystormProgress]:

@@ -48,7 +48,7 @@ def last_records(query: "StreamingQuery", clock: Clock | None = None) -> list[Re
 
 def is_written(run: RecordedRun) -> bool:
     """Whether lines may still come."""
-    return run.ended is None and run.begin is not None and runs(run.begin.process)
+    return run.ended is None and run.begin is not None and run.begin.process > 0 and runs(run.begin.process)
 
 
 def is_unknown(run: RecordedRun) -> bool:

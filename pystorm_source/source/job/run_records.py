@@ -98,7 +98,7 @@ class RunRecords:
             run = last_lines(path)
             if is_unknown(run):
                 self._unknown.append(run)
-            elif run.records[-1].run_id == self._run_id:
+            elif run.records[-1].run_id == self._run_id and run.records[-1].door == "source":
                 self._files[path] = RecordFile(path)
             else:
                 self._others.add(path)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pystorm_source.records.from_spark import tasks_of
 from pystorm_source.records.record import PystormProgress, TopologyProgress
 from pystorm_source.records.record_file import RecordFile
+from pystorm_source.records.record_folder import jvm_above, make_private, private_folder, sweep
 from pystorm_source.records.record_writer import RecordWriter
 from pystorm_source.source.driver.run_outline import begin_of
 from pystorm_source.source.reports.query_counts import QueryCounts
@@ -35,6 +36,7 @@ def record_of(request: SinkRequest, messages: Sequence[Written], batch: int) -> 
     topology = counts.topology() or TopologyProgress(name=request.plan.name, run=run)
     began = min((report.arrived - report.seconds for report in reports), default=0.0)
     return PystormProgress(
+        door="sink",
         query_id=run,
         run_id=query.run if query is not None else "",
         batch_id=batch,
@@ -48,16 +50,21 @@ def record_of(request: SinkRequest, messages: Sequence[Written], batch: int) -> 
 
 def write_record(request: SinkRequest, record: PystormProgress) -> None:
     """Appends it to the file of its query in the folder that option progress.path names, unless its micro-batch is
-    there: a commit comes again after a restart. Without that option it is a line of the log.
+    there: a commit comes again after a restart. Without that option it is a line of the log. A streaming query's is
+    also in the private folder of the driver, where ``progress`` finds it.
 
     Raises nothing: no query ends because of it.
     """
+    if record.run_id:
+        _write_privately(request, record)
     if not request.records:
         if logger.isEnabledFor(logging.INFO):
             logger.info("%s: micro-batch %d is written, %d rows", request.plan.name, record.batch_id, record.rows)
         return
     try:
-        _append(request, record)
+        folder = Path(request.records)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _append(request, record, folder, record.query_id)
     except Exception as error:
         logger.warning(
             "micro-batch %d of this sink has no record, as its file cannot be written (%s): give option progress.path "
@@ -69,11 +76,24 @@ def write_record(request: SinkRequest, record: PystormProgress) -> None:
         )
 
 
-def _append(request: SinkRequest, record: PystormProgress) -> None:
-    folder = Path(request.records)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+def _write_privately(request: SinkRequest, record: PystormProgress) -> None:
+    jvm = jvm_above()
+    if jvm is None:
+        return
+    try:
+        folder = private_folder(jvm)
+        make_private(folder)
+        sweep(folder)
+        _append(request, record, folder, record.run_id)  # a file for each run, as of a source
+    except Exception as error:
+        logger.debug("micro-batch %d of this sink is in no private record: %s", record.batch_id, error)
+
+
+def _append(request: SinkRequest, record: PystormProgress, folder: Path, run: str) -> None:
     began = datetime.fromisoformat(record.timestamp).timestamp()
-    writer = RecordWriter(folder, begin_of(request.plan, request.output, record.query_id, began))
+    # No process: each commit may be another one, and none writes a last line.
+    begin = replace(begin_of(request.plan, request.output, run, began), process=0)
+    writer = RecordWriter(folder, begin)
     known = RecordFile(writer.path).read().records if writer.path.exists() else []
     if any(each.batch_id == record.batch_id for each in known):
         return

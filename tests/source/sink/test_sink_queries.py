@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pystorm_source import progress
 from pystorm_source.records.record_file import RecordFile
 from tests.source.sink import topologies
 from tests.source.sink.topologies import effects
@@ -40,13 +41,16 @@ def test_a_stream_whose_last_commit_comes_again_after_a_restart(spark, tmp_path)
             .start()
         )
         assert query.awaitTermination(60)
+        return progress(query)
 
-    run()
+    shown = run()
+    assert (shown.door, shown.batch_id, shown.rows) == ("sink", 0, 10)
+    assert shown.topology.component("note").batch.executed == 11
     once = effects(tmp_path / "effects")
     assert [number for _, number in once] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
     (tmp_path / "checkpoint" / "commits" / "0").unlink()
     (tmp_path / "checkpoint" / "commits" / ".0.crc").unlink(missing_ok=True)
-    run()
+    assert run().topology.component("note").batch.executed == 11
     twice = effects(tmp_path / "effects")
     assert twice == sorted([*once, *once], key=lambda effect: (effect[1], effect[0])), "the same keys again"
     (record,) = records_in(tmp_path / "records")

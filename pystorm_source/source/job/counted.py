@@ -1,0 +1,106 @@
+"""Operators of this process whose counts Spark observes under a name, ``apply(df, Topology, counts="name")``: what they
+have done in the micro-batches of a query, as records.
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from pystorm_source.records.from_spark import rows_of, seconds_of
+from pystorm_source.records.record import Counts, PystormProgress, TopologyProgress
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+MOST_NAMES = 100
+"""Of operators that are known. More: memory of a job that makes a name for each query. Fewer: the first ones are not
+shown."""
+
+MOST_BATCHES = 200
+"""Of a run. More: memory. Fewer than Spark keeps, 100: they are counted again at each look."""
+
+Read = Callable[[Mapping[str, Any]], TopologyProgress | None]
+
+
+class _Counted:
+    """``read``: what was observed in a micro-batch, as counts."""
+
+    def __init__(self, read: Read):
+        self.read = read
+        self._runs: OrderedDict[str, dict[int, TopologyProgress]] = OrderedDict()
+        self._totals: dict[tuple[str, str], Counts] = {}
+
+    def record(self, progress: Any, of_spark: Mapping[str, Any], seen: Mapping[str, Any]) -> PystormProgress | None:
+        """A micro-batch; its totals are those of the micro-batches that were looked at."""
+        run, batch = str(progress.runId), int(progress.batchId)
+        known = self._runs.setdefault(run, {})
+        if batch not in known:
+            topology = self.read(seen)
+            if topology is None:
+                return None
+            while len(known) >= MOST_BATCHES:
+                del known[min(known)]
+            known[batch] = self._with_totals(replace(topology, run=run, batch=batch), run)
+            while len(self._runs) > MOST_NAMES:
+                old, _ = self._runs.popitem(last=False)
+                self._totals = {of: counts for of, counts in self._totals.items() if of[0] != old}
+        return PystormProgress(
+            door="operator",
+            query_id=str(progress.id),
+            run_id=run,
+            name=progress.name,
+            batch_id=batch,
+            timestamp=progress.timestamp,
+            seconds=seconds_of(of_spark),
+            rows=rows_of(of_spark),
+            topology=known[batch],
+        )
+
+    def _with_totals(self, topology: TopologyProgress, run: str) -> TopologyProgress:
+        components = []
+        for each in topology.components:
+            total = self._totals.get((run, each.name), Counts()) + each.batch
+            self._totals[run, each.name] = total
+            components.append(replace(each, total=total))
+        return replace(topology, components=tuple(components))
+
+
+_counted: OrderedDict[str, _Counted] = OrderedDict()
+
+
+def note(name: str, read: Read) -> None:
+    """An operator is counted under that name; a later one of the same name takes its place."""
+    _counted.pop(name, None)
+    _counted[name] = _Counted(read)
+    while len(_counted) > MOST_NAMES:
+        _counted.popitem(last=False)
+
+
+def operators_in(progress: Any) -> list[PystormProgress]:
+    """The records of the operators that a progress of Spark has counts of."""
+    if progress is None:
+        return []
+    of_spark: Mapping[str, Any] = json.loads(progress.json)
+    found = []
+    for name, row in (progress.observedMetrics or {}).items():
+        counted = _counted.get(name)
+        record = counted.record(progress, of_spark, row.asDict()) if counted is not None else None
+        if record is not None:
+            found.append(record)
+    return found
+
+
+def operators_of(query: "StreamingQuery") -> list[PystormProgress]:
+    """Those of the newest micro-batch that had rows, or of the newest one."""
+    recent = list(query.recentProgress)
+    found: dict[str, PystormProgress] = {}
+    for progress in recent:
+        for record in operators_in(progress):
+            assert record.topology is not None
+            before = found.get(record.topology.name)
+            if record.rows or before is None or not before.rows:
+                found[record.topology.name] = record
+    return list(found.values())
