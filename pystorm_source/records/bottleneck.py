@@ -44,6 +44,18 @@ ADVICE = {
 }
 
 
+WAITS = 0.5
+"""A component that computes for less of its busy time than this waits. More: one that computes is to be an AsyncBolt.
+Less: one that waits for a quick service is told to be cheaper."""
+MOSTLY = 0.8
+"""Share of all busy time from which on what is known of the thread is said of its busiest component."""
+WAITING = {
+    BUSY: "it computes for {:.0%} of its time and waits for the rest: an AsyncBolt waits for many answers at once",
+    "spout": "it computes for {:.0%} of its time and waits for the rest: next_batch, or a larger fetch of its client, "
+    "so that one wait brings many tuples",
+}
+
+
 def bottleneck(topology: TopologyProgress, trigger_seconds: float = 0.0) -> Bottleneck | None:
     """What holds the query back, None if nothing does for at least half of the time.
 
@@ -114,6 +126,9 @@ def _busy(topology: TopologyProgress) -> Iterator[tuple[float, Bottleneck]]:
     if topology.scheduler == "inline":
         share = min(1.0, sum(component.capacity for component in topology.components))
     advice = ADVICE["spout" if busiest.kind == "spout" else BUSY]
+    computes = topology.computes
+    if computes is not None and computes < WAITS and busiest.capacity >= MOSTLY * share:
+        advice = WAITING["spout" if busiest.kind == "spout" else BUSY].format(computes)
     yield share, Bottleneck(component=busiest.name, capacity=busiest.capacity, why=BUSY, advice=advice)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pystorm_source.api import AsyncBolt
 from pystorm_source.api.component import Component
-from pystorm_source.tuning.machine import main_delay
+from pystorm_source.worker.thread_delay import main_delay
 
 METHODS = ("process", "process_many", "process_batch", "next_tuple", "next_batch")
 EVERY = 8

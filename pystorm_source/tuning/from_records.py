@@ -8,6 +8,7 @@ from statistics import fmean, median
 import msgspec
 
 from pystorm_source.errors import OptionError, given
+from pystorm_source.records.bottleneck import MOSTLY
 from pystorm_source.records.record import (
     ComponentProgress,
     Counts,
@@ -72,7 +73,17 @@ def observed_of(records: Iterable[PystormProgress], cores: int) -> Observed:
         target=last.target,
         reason=reasons.most_common(1)[0][0],
         limits=tuple(_limits(topologies)),
+        cpu_share=_cpu_share(components, topologies),
     )
+
+
+def _cpu_share(components: tuple[ComponentProgress, ...], topologies: list[TopologyProgress]) -> dict[str, float]:
+    """Of the busiest component, if nearly all of the thread's busy time is its."""
+    known = [each.computes for each in topologies if each.computes is not None]
+    busiest = max(components, key=lambda each: each.capacity, default=None)
+    if not known or busiest is None or busiest.capacity < MOSTLY * sum(each.capacity for each in components):
+        return {}
+    return {busiest.name: fmean(known)}
 
 
 def _limits(topologies: list[TopologyProgress]) -> Iterator[LimitProgress]:

@@ -27,6 +27,7 @@ from pystorm_source.tuning.settings import Settings
 from pystorm_source.worker import OutputPlan, Worker
 from pystorm_source.worker.local_run import Counts as RunCounts
 from pystorm_source.worker.local_run import LocalRun, LocalTask
+from pystorm_source.worker.thread_delay import main_delay
 
 FIRST_RANGE = 32
 """Offsets of the first range. More: a bolt that takes 100 ms keeps the trial beyond its time."""
@@ -169,7 +170,7 @@ class _Spent:
         share = self.seconds * ROUND_SHARE
         ranges = local.unread.next_ranges(self.most)
         starts.seconds = 0.0
-        at, computed, delay = self.clock.monotonic(), time.process_time(), machine.main_delay()
+        at, computed, delay = self.clock.monotonic(), time.process_time(), main_delay()
         local.round(ranges, max(0.05, min(self.left, share)), until_idle=False)
         took = max(1e-9, self.clock.monotonic() - at - starts.seconds)
         done = _tuples(local, ranges)
@@ -179,7 +180,7 @@ class _Spent:
         if self.left <= self.seconds * (1 - WARM_SHARE):
             self.trial.tuples += done
             self.trial.seconds += took
-            self.trial.delayed += min(0.9 * took, machine.main_delay() - delay)
+            self.trial.delayed += min(0.9 * took, main_delay() - delay)
         if took < share / 4:
             self.most *= 2 if took > share / 16 else 8
         elif took > share * 1.5:

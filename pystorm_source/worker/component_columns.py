@@ -107,7 +107,7 @@ class ComponentColumns(_Strict, frozen=True, kw_only=True, rename=_ON_THE_WIRE):
     ``pending_high``: of the task that had most; ``busiest``: microseconds of its busiest task, left out if each has
     one. ``emitted``: per stream of each component; ``edges``: per subscription. ``execute``, ``complete``: place of a
     slot, calls in it, and so on; with ``…_total`` and ``…_longest``, nanoseconds per component. ``stalls``: reason →
-    microseconds per component.
+    microseconds per component. ``cpu``: microseconds that the thread of all components computed; 0 if each has its own.
     """
 
     executed: _Column = ()
@@ -120,6 +120,7 @@ class ComponentColumns(_Strict, frozen=True, kw_only=True, rename=_ON_THE_WIRE):
     skipped: _Column = ()
     errors: _Column = ()
     busy: _Column = ()
+    cpu: _Count = 0
     busiest: _Column = ()
     published: _Column = ()
     batches: _Column = ()

@@ -6,6 +6,8 @@ A look costs some microseconds per task of the topology, and none per tuple.
 import math
 from collections.abc import Iterable, Sequence
 from operator import add, sub
+from threading import get_ident
+from time import thread_time_ns
 from typing import Any, NamedTuple
 
 from cython_core.executors.async_executor import AsyncExecutor
@@ -36,6 +38,7 @@ from pystorm_source.worker.component_columns import (
     column,
 )
 from pystorm_source.worker.task_times import TaskTimes, task_times
+from pystorm_source.worker.thread_delay import main_delay
 
 # Order: that of `_counts_of`.
 _COUNTED = tuple(name for name in SUMMED if name != "busy")
@@ -55,6 +58,9 @@ class ComponentLook(NamedTuple):
     complete: list[LatencyHistogram | None]
     emitted: list[int]
     edges: list[int]
+    cpu: int
+    delay: int
+    thread: int
 
 
 class ComponentMeter:
@@ -118,6 +124,9 @@ class ComponentMeter:
                 sum([router.transferred for router in routers]) + fan * sum([each.published for each in inserters])
                 for routers, inserters, fan in self._edges
             ],
+            thread_time_ns(),
+            round(main_delay() * 1e9),
+            get_ident(),
         )
 
     def columns(self, before: ComponentLook, after: ComponentLook, wall: float) -> ComponentColumns:
@@ -134,6 +143,11 @@ class ComponentMeter:
         columns["edges"] = column(list(map(sub, after.edges, before.edges)))
         columns |= _latencies("execute", before.execute, after.execute)
         columns |= _latencies("complete", before.complete, after.complete)
+        if self._plan.options.scheduler == "inline" and before.thread == after.thread:
+            busy = sum(columns["busy"]) * _MICRO
+            delayed = min(0.9, max(0, after.delay - before.delay) / max(1, busy))
+            # As if no other process had held the processor meanwhile.
+            columns["cpu"] = round(min(busy, (after.cpu - before.cpu) / (1 - delayed))) // _MICRO
         columns["metrics"] = self._metrics(before, after)
         columns["limits"] = self._limits(before, after)
         columns["last_errors"] = self._last_errors(before, after, wall)

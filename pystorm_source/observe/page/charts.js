@@ -25,7 +25,7 @@ function chart(place, times, lines, label) {
   const options = {
     width: Math.max(200, place.clientWidth),
     height: HEIGHT,
-    series: [{ label: "time", value: (_, x) => (x === null || x === undefined ? "–" : when(x)) }],
+    series: [{ label: "time", value: (plot, x) => when(x ?? newestOf(plot.data[0])) }],
     axes: axes(),
     legend: { live: true },
     cursor: { drag: { setScale: false } },
@@ -41,10 +41,18 @@ function chart(place, times, lines, label) {
       stroke: () => color(line.color),
       fill: line.fill ? () => color(line.fill) : undefined,
       spanGaps: true,
-      value: (_, value) => (value === null || value === undefined ? "–" : (line.text ?? compact)(value)),
+      // Without the pointer on the chart the legend has the newest value.
+      value: (plot, value, series, place) => {
+        const shown = place === null || place === undefined ? newestOf(plot.data[series]) : value;
+        return shown === null || shown === undefined ? "unknown" : (line.text ?? compact)(shown);
+      },
     });
   }
   charts.set(place.id, { shape, plot: new uPlot(options, data, place) });
+}
+
+function newestOf(values) {
+  return [...values].reverse().find((value) => value !== null && value !== undefined);
 }
 
 function axes() {

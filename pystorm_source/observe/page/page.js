@@ -15,7 +15,7 @@ function draw() {
   drawHeadline(last, topology);
   const components = topology.components ?? [];
   if (!components.some((component) => component.name === graph.chosen))
-    graph.chosen = topology.bottleneck?.component || components[0]?.name || "";
+    graph.chosen = lastFailed(components) || topology.bottleneck?.component || components[0]?.name || "";
   drawGraph(topology, view.counted_seconds, choose);
   drawComponent(components.find((component) => component.name === graph.chosen));
   fill(
@@ -36,6 +36,12 @@ function draw() {
   fill(at("stalls-t"), table("Time and queues", timeColumns(components), components));
   drawPartitions(last, topology);
   drawErrors(components);
+}
+
+// The component with the newest error.
+function lastFailed(components) {
+  const failed = components.filter((component) => own(view.errors, component.name));
+  return failed.sort((a, b) => view.errors[b.name].at - view.errors[a.name].at)[0]?.name;
 }
 
 function columns(series) {

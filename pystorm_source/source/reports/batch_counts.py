@@ -70,6 +70,8 @@ class BatchCounts:
         self.sums = ComponentSums(shape)
         self.largest = {name: [0] * shape.components for name in LARGEST}
         self.busiest = [0] * shape.components
+        self.cpu = 0
+        """Microseconds that the tasks' threads computed; 0 if that is not known."""
         self.stalls = {reason: [0] * shape.components for reason in REASONS}
         self.limits: dict[tuple[int, str], list[int]] = {}
         """(component, limit) → calls, microseconds waited, and paused."""
@@ -125,6 +127,7 @@ class BatchCounts:
             values = getattr(columns, name)
             largest[: len(values)] = map(max, largest, values)
         _add(self.busiest, columns.busiest or columns.busy)
+        self.cpu += columns.cpu
         for reason, micros in columns.stalls.items():
             _add(self.stalls[reason], micros)
         for limit in columns.limits:

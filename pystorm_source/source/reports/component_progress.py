@@ -65,6 +65,7 @@ class TopologyView:
             elapsed=round(batch.elapsed, 3),
             scheduler=self._plan.options.scheduler,
             whole=batch.whole,
+            computes=_computes(batch),
             components=tuple(
                 replace(
                     self._component(place, component, batch, totals),
@@ -113,7 +114,7 @@ class TopologyView:
         batches = sums["batches"][place]
         micros = self._micros(component, batch)
         busy = sums["busy"] if self._plan.options.scheduler == "inline" else batch.busiest
-        stalls = {
+        stalls: dict[str, float] = {
             reason: round(min(1.0, share), 3)
             for reason, stalled in batch.stalls.items()
             if (share := stalled[place] / micros / len(component.tasks)) >= _LEAST_SHARE
@@ -166,6 +167,11 @@ class TopologyView:
             EdgeProgress(source=name, stream=stream, transferred=sums.emitted[self._streams[name, stream]])
             for name, stream in self._open
         ]
+
+
+def _computes(batch: BatchCounts) -> float | None:
+    busy = sum(batch.sums.of["busy"])
+    return round(min(1.0, batch.cpu / busy), 3) if batch.cpu and busy else None
 
 
 def _power_of_two(size: int) -> int:

@@ -19,7 +19,15 @@ from playwright.sync_api import expect
 from pystorm_source.observe.page.document import document, framed
 from pystorm_source.observe.page.runs import view_of
 from pystorm_source.observe.page.view import View
-from pystorm_source.records.record import Bottleneck, ComponentProgress, EdgeProgress, PystormProgress, TopologyProgress
+from pystorm_source.records.record import (
+    Bottleneck,
+    ComponentProgress,
+    EdgeProgress,
+    ErrorRecord,
+    LimitProgress,
+    PystormProgress,
+    TopologyProgress,
+)
 from pystorm_source.records.record_file import Begin, RecordedRun
 from pystorm_source.records.record_folder import make_private, private_folder, question_path
 from pystorm_source.records.standstill import Asked, RangeState, TaskState, encoded
@@ -84,6 +92,42 @@ def test_what_waits_is_named(browser, tmp_path, bottleneck, verdict):
     waits = msgspec.structs.replace(record.topology, bottleneck=bottleneck)
     with opened(browser, written(tmp_path, View.of([msgspec.structs.replace(record, topology=waits)]))) as page:
         assert page.text_content("#verdict") == verdict
+
+
+def test_a_limit_is_named_with_its_value_and_its_use(browser, tmp_path):
+    record = orders(119)
+    limit = LimitProgress(component="parse", name="prices", rate="50/s", calls=480, used=0.97, waits=0.96)
+    parse = msgspec.structs.replace(record.topology.component("parse"), stalls={"rate_limit": 0.96})
+    held = msgspec.structs.replace(
+        record.topology,
+        limits=(limit,),
+        components=(parse, *(each for each in record.topology.components if each.name != "parse")),
+        bottleneck=Bottleneck(component="parse", why="waits for a limit", capacity=0.97, limit="prices"),
+    )
+    with opened(browser, written(tmp_path, View.of([msgspec.structs.replace(record, topology=held)]))) as page:
+        assert page.text_content("#verdict") == "parse waits for a limit: prices, 50/s, 97 % used"
+        assert "rate limit 96 %" in page.text_content("#stalls")
+        assert "rate limit" in page.text_content("#stall-legend")
+
+
+def test_the_component_with_the_newest_error_is_chosen_before_the_bottleneck(browser, tmp_path):
+    record = orders(119)
+    error = ErrorRecord(text="ValueError: boom", at=4e9)
+    components = tuple(
+        msgspec.structs.replace(each, last_error=error) if each.name == "alerts" else each
+        for each in record.topology.components
+    )
+    failed = msgspec.structs.replace(record.topology, components=components)
+    with opened(browser, written(tmp_path, View.of([msgspec.structs.replace(record, topology=failed)]))) as page:
+        assert page.text_content("#component h3") == "alerts"
+        assert "boom" in page.text_content("#component pre")
+
+
+def test_legends_have_the_newest_values_without_a_pointer(browser, tmp_path):
+    with opened(browser, written(tmp_path, shop())) as page:
+        values = page.eval_on_selector_all(".u-legend .u-value", "all => all.map(each => each.textContent)")
+    assert len(values) >= 8
+    assert all(any(character.isalnum() for character in value) for value in values), values
 
 
 def test_a_run_without_a_bottleneck_says_so(browser, tmp_path):

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import threading
+import time
 
 import pytest
 
@@ -133,6 +134,26 @@ def test_requests_at_their_bound_are_a_wait_of_their_own(scheduler):
     assert found.limits == ()
     assert (found.bottleneck.component, found.bottleneck.why) == ("asks", DOWNSTREAM)
     assert "topology.async.max.pending" in found.bottleneck.advice
+
+
+class Sleeps(Pass):
+    def process(self, tup):
+        time.sleep(0.005)
+        self.emit(tup.values)
+
+
+class Loops(Pass):
+    def process(self, tup):
+        sum(range(100_000))
+        self.emit(tup.values)
+
+
+@pytest.mark.parametrize(("bolt", "advice"), [(Sleeps, "an AsyncBolt waits for many answers"), (Loops, "cheaper")])
+def test_a_busy_bolt_that_waits_is_told_from_one_that_computes(bolt, advice):
+    found = read(bolt)
+    assert found.bottleneck.component == "asks"
+    assert advice in found.bottleneck.advice
+    assert (found.computes < 0.3) == (bolt is Sleeps)
 
 
 def asking(bolt, rate="30/m"):
