@@ -60,9 +60,10 @@ class Bolt(Component, BoltBase):
         the row is processed again, by a retry, by another Spark task, or after a restart.
 
         Of a source it names topology, spout, partition and offset. Of an operator (``apply``) it has the values of
-        the columns ``key=[...]``, or else query, micro-batch, partition and number of the row, which a retried task has
-        again if Spark reads the same rows in the same order: not behind a shuffle. Several tuples of one input row have
-        the same key: add what tells them apart.
+        the columns ``key=[...]``, or else topology, query, micro-batch, partition and number of the row, which a
+        retried task has again if Spark reads the same rows in the same order: not behind a shuffle. Where rows of two
+        uses of the topology would have the same key, ``use`` names each of them (docs/OPERATOR.md). Several tuples of
+        one input row have the same key: add what tells them apart.
 
         Args:
             tup (Tuple): the tuple in ``process``, or one that the bolt has not acked or failed yet.
@@ -71,7 +72,8 @@ class Bolt(Component, BoltBase):
             str: the key, at most some hundred characters; longer if the columns of ``key`` are.
 
         Raises:
-            ValueError: the tuple stems from several input rows, or from none that has an offset.
+            ValueError: the tuple stems from several input rows, or from none that has an offset, or nothing tells this
+                use of the topology from another one.
 
         Example:
             >>> from pystorm_source.spouts import MemorySpout
@@ -98,8 +100,8 @@ class Bolt(Component, BoltBase):
         return str(key)
 
     def _why_no_key(self) -> str:
-        if self._pystorm_place is not None and self._pystorm_place.behind_cut:
-            return "rows that have crossed a cut of scope='cluster' come in any order when a task is run again"
+        if self._pystorm_place is not None and self._pystorm_place.refused:
+            return str(self._pystorm_place.refused)
         return "the tuple stems from several input rows, or from none that has an offset"
 
     def limit(self, name: str) -> Limit:

@@ -16,6 +16,7 @@ from pystorm_source.operator.permits import permits_of
 from pystorm_source.operator.read_counts import read_counts
 from pystorm_source.operator.report_column import observed, with_column
 from pystorm_source.operator.task import OperatorPlan, task_function
+from pystorm_source.operator.uses import use_of
 from pystorm_source.options import SourceOptions, parse
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
@@ -37,6 +38,7 @@ OF_OPERATORS = (
     "streams",
     "output.batch.rows",
     "topology.dead.letter.path",
+    "use",
     "feedback.host",
     "feedback.port",
 )
@@ -70,9 +72,9 @@ def apply(
             front of its own: names, or "*" for all that the topology has no field of the same name for. A row that is
             anchored to several input rows or to none is an error then. Defaults to ().
         key (list[str]): columns of ``df`` whose values name a row: what ``Bolt.idempotency_key`` gives. Defaults to ():
-            none: it gives query, micro-batch, partition and number of the row.
+            none: it gives topology, query, micro-batch, partition and number of the row.
         batch_id (int): the number of the micro-batch for that, in a batch query that is one again after a restart,
-            such as inside of ``foreachBatch``. Defaults to the one that Spark tells tasks.
+            such as inside of ``foreachBatch`` over Spark Connect. Where Spark tells tasks a number, that one counts.
         counts (str | Observation): the name under which Spark observes what the components do, in
             ``observedMetrics`` of each micro-batch, or an ``Observation`` in a batch query: ``counts_of`` reads it. An
             attempt that failed does not count, nor what ``limit()`` cuts off. Defaults to '': none.
@@ -80,9 +82,10 @@ def apply(
             ``keep``, ``key`` and ``counts`` are for "task" alone. Defaults to 'task': groupings hold in each Spark
             task.
         options (Mapping[str, Any]): options of the engine and of components (docs/OPTIONS.md), and of the source's
-            ``config``, ``stream``, ``streams``, ``output.batch.rows``, ``topology.dead.letter.path`` and, for rate
-            limits, ``feedback.host`` and ``feedback.port``. Defaults to none.
-        **keywords (Any): more options, such as ``stream="geocode.found"``.
+            ``config``, ``stream``, ``streams``, ``output.batch.rows``, ``topology.dead.letter.path``, ``use`` and, for
+            rate limits, ``feedback.host`` and ``feedback.port``. Defaults to none.
+        **keywords (Any): more options, such as ``stream="geocode.found"``, or ``use="eu"``, which names this use where
+            a query or a micro-batch has several of one topology, and begins the keys of its rows.
 
     Returns:
         DataFrame: the rows of the open stream; a streaming DataFrame if ``df`` is one.
@@ -90,7 +93,8 @@ def apply(
     Raises:
         ArgumentTypeError: ``df`` is no DataFrame, ``keep`` or ``key`` no names, or ``counts`` no name.
         TopologyError: the topology cannot run as it is declared, or does not begin with one ``Input``.
-        ArgumentError: another scope, or an argument that it does not take.
+        ArgumentError: another scope, or an argument that it does not take; or a row would have the idempotency key of
+            another row, which ``key`` or ``use`` prevents.
         OptionError: an unknown option, one of sources alone, a wrong value, or rate limits that cannot hold here.
         WorldError: this process is to give permits of rate limits, and cannot listen.
         SchemaError: ``df`` lacks a column or has it in another type, ``keep`` names a field of the topology's rows, or
@@ -126,6 +130,8 @@ def apply(
         _refuse_of_task(keep=keep, key=key, counts=counts)
         return _across_the_cluster(df, known, topology, asked, batch_id)
     columns, operator, schema = operator_of(known, topology, asked, keep, key, batch_id)
+    use = use_of(df, operator, known is not None)
+    operator = use.operator
     if counts:
         operator, schema = replace(operator, counted=arrow_schema(schema)), with_column(schema)
         if isinstance(counts, str):
@@ -138,7 +144,7 @@ def apply(
     fields = {quoted(field.name): field for field in told}
     selected = with_schema(df.select(*columns), StructType([fields[column] for column in columns]))
     rows = map_in_arrow(selected, function, schema)
-    return observed(rows, counts) if counts else rows
+    return use.marked(observed(rows, counts) if counts else rows)
 
 
 def _refuse_of_task(**given_here: Any) -> None:
@@ -177,7 +183,8 @@ def _across_the_cluster(
     between = CrossingRows.of(first.plan, found.output_batch_rows)
     if first.plan.spouts == first.plan.components:  # the shuffle takes the rows as they are
         return cluster.behind_sources(selected.toDF(*between.names(0)))
-    return cluster.behind_sources(with_plan(selected, first, between.schema(), found))
+    use = use_of(df, replace(first, use=found.use))
+    return cluster.behind_sources(use.marked(with_plan(selected, use.operator, between.schema(), found)))
 
 
 def operator_of(
@@ -218,7 +225,7 @@ def operator_of(
         schema = StructType([*(fields[name] for name in kept), *schema])
     letters = found.dead_letter_path
     operator = OperatorPlan(plan, output, rows_of.name, types_of(rows_of), uuid.uuid4().hex, batch_id, places, letters)
-    return columns, operator, schema
+    return columns, replace(operator, use=found.use), schema
 
 
 def _refuse_other_columns(rows_of: Any, keep: str | Sequence[str], key: Sequence[str]) -> None:

@@ -14,15 +14,14 @@ the deque is one step, which is atomic.
 from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass, replace
-from operator import itemgetter
 from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from cython_core.arrow.row_error import coded
 from cython_core.executors.spout_executor import SpoutExecutor
+from pystorm_source.source.task.key_columns import key_at
 from pystorm_source.worker.failure import shortened
-from pystorm_source.worker.json_text import json_text
 from pystorm_source.worker.output import OutputPlan
 from pystorm_source.worker.worker import Worker
 
@@ -83,10 +82,7 @@ class KeptColumns:
 
     def key(self, offset: int) -> str:
         """The values of the key's columns in that input row, whose tuple tree is open, as a JSON array."""
-        waiting = list(self._waiting)
-        start, batch = waiting[bisect_right(waiting, offset, key=itemgetter(0)) - 1]
-        columns = batch.columns[len(self._keep.repeated) :]
-        return json_text(tuple(column[offset - start].as_py() for column in columns))
+        return key_at(self._waiting, offset, behind=len(self._keep.repeated))
 
     def _at(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The kept columns of their input rows."""

@@ -39,7 +39,8 @@ class OperatorPlan:
     """What travels into each task. ``input``: the component that is the Input. ``columns``: names of its fields and
     their Arrow types, None for any. ``entries``: behind a cut, if there are several Inputs, all of them; ``input`` is
     the first then, and ``columns`` are not used. ``applied``: differs for each ``apply``. ``batch_id``: the user's,
-    where Spark tells tasks none. ``keep``: what rows repeat of Spark's columns; without it these are the Input's.
+    where Spark tells tasks none. ``use``: the user's name of this use; ``refused``: why tasks of a stream give no keys;
+    empty if they do. ``keep``: what rows repeat of Spark's columns; without it these are the Input's.
     ``letters``: option topology.dead.letter.path. ``counted``: of the rows, if a report is to follow them.
     ``permits_from``: of rate limits."""
 
@@ -54,6 +55,8 @@ class OperatorPlan:
     counted: pa.Schema | None = None
     permits_from: ReportEndpoint | None = None
     entries: tuple[EntryColumns, ...] = ()
+    use: str = ""
+    refused: str = ""
 
 
 def task_function(operator: OperatorPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -79,7 +82,7 @@ def run_task(made: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Reco
 
 
 def _rows(operator: OperatorPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    place = place_of_task(operator.plan.name, operator.applied, operator.batch_id)
+    place = place_of_task(operator.plan.name, operator.applied, operator.batch_id, operator.use, operator.refused)
     _advise(operator)
     with (
         warm.borrowed(operator.plan, operator.output, place.run) as worker,

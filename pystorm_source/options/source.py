@@ -12,6 +12,9 @@ from pystorm_source.options.table import Options
 
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 
+# Idempotency keys have it between a colon and a slash.
+_USE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
 
 class SourceOptions(Options, frozen=True, kw_only=True):
     """Options of ``spark.readStream.format("pystorm")`` and ``spark.read.format("pystorm")``."""
@@ -26,7 +29,7 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         "failOnDataLoss",
         "delivery.guarantee",
     )
-    takes_json = frozenset(("config", "startingOffsets", "endingOffsets"))
+    takes_json = frozenset(("config", "startingOffsets", "endingOffsets", "key"))
 
     topology: Annotated[str, Meta(description="The topology as package.module:Class.")] = ""
     config: Annotated[
@@ -156,12 +159,33 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(name="topology.dead.letter.path", default="")
 
+    use: Annotated[
+        str,
+        Meta(
+            description="The name of this use of the topology, which idempotency_key begins with: letters, digits, _, "
+            ". and -. Needed where a query or a micro-batch uses a topology twice, each time with another name."
+        ),
+    ] = ""
+    key: Annotated[
+        str,
+        Meta(
+            description="Of a sink: the columns whose values are the idempotency_key of a row, with commas between "
+            "them or as a JSON list. Empty: topology, query, micro-batch, partition and number of the row."
+        ),
+    ] = ""
+
     @property
     def poll_millis(self) -> int:
         """How long a micro-batch polls spouts without offsets."""
         return 1000 if self.batch_target_millis is None else self.batch_target_millis
 
     def __post_init__(self) -> None:
+        if self.use and not _USE.fullmatch(self.use):
+            raise OptionError(
+                "option 'use' names a use of the topology, in up to 64 letters, digits, _, . and -. "
+                f"Given: {self.use!r}",
+                code="PYSTORM_INVALID_OPTION",
+            )
         if "://" in self.dead_letter_path:
             raise OptionError(
                 "option 'topology.dead.letter.path' is a folder of a file system that driver and executors share: name "

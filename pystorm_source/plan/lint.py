@@ -28,7 +28,8 @@ logger = logging.getLogger("pystorm.plan")
 TICKS = "topology.tick.tuple.freq.secs"
 _HARMLESS = ("super", "isinstance", "type", "hasattr")  # may be given self
 # The source sets the first two in every query; the others are words that keys of a user's own may well be.
-_NOT_FOR_SURE = ("failOnDataLoss", "path", "config", "feedback", "stream", "streams", "topology")
+_NOT_FOR_SURE = ("failOnDataLoss", "path", "config", "feedback", "stream", "streams", "topology", "use", "key")
+_KEY = "idempotency_key"
 _NEAR = 0.85  # "files.encodng" is near "files.encoding", "files" is not
 _PER_TASK = {"fields": "by fields", "partial_key": "by partial key", "global": "globally"}
 
@@ -75,7 +76,7 @@ def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding
     found = lint(plan)
     if not is_shuffled or has_key:
         return found
-    asking = [component for component in plan.components if _is_named_in_source(component.cls, "idempotency_key")]
+    asking = [component for component in plan.components if _is_named_in_source(component.cls, _KEY)]
     return found + tuple(
         Finding(
             "key-behind-shuffle",
@@ -88,6 +89,14 @@ def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding
         )
         for component in asking
         if "key-behind-shuffle" not in _unwanted(plan, component.name)
+    )
+
+
+def may_ask_for_keys(plan: Plan) -> bool:
+    """Whether a component names ``idempotency_key``, or a class of the user's has no source to tell."""
+    return any(
+        _is_named_in_source(component.cls, _KEY) or not all(map(_has_source, _user_classes(component.cls)))
+        for component in plan.components
     )
 
 
@@ -414,6 +423,13 @@ def _is_named_in_source(cls: type[Any], word: str) -> bool:
         except (OSError, TypeError):
             continue
     return False
+
+
+def _has_source(cls: type[Any]) -> bool:
+    try:
+        return bool(inspect.getsource(cls))
+    except (OSError, TypeError):
+        return False
 
 
 def _user_classes(cls: type[Any]) -> Iterator[type[Any]]:

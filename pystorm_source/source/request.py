@@ -87,6 +87,12 @@ class ReadRequest:
                 )
             plan = with_options(plan, config, given, options)
         refuse_input(plan)
+        if options.key:
+            raise OptionError(
+                "option 'key' is for sinks: a row of a source has the key of its offset. Leave it out. "
+                f"Given: {options.key!r}",
+                code="PYSTORM_OPTION_NOT_FOR_THIS_READ",
+            )
         plan, for_batches = in_its_environment(plan)
         journal = parse(JournalOptions, dict(plan.config))
         plan = _guaranteed(plan, options, journal)

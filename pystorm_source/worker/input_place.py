@@ -5,12 +5,14 @@ from collections.abc import Callable
 
 class InputPlace:
     """Of one worker; its components ask it. ``prefix``: what is in front of spout and partition, such as the topology's
-    name. ``key_of``: the user's own key of an input row, by its offset, in the place of all that."""
+    name. ``key_of``: the user's own key of an input row, by its offset, in the place of all that. ``refused``: why rows
+    have no key without that one; empty if they have. ``denied``: whether one was asked for all the same."""
 
     def __init__(self, prefix: str):
         self.prefix = prefix
         self.key_of: Callable[[int], str] | None = None
-        self.behind_cut = False  # rows come from a shuffle of ours: a task that is run again gets them in another order
+        self.refused = ""
+        self.denied = False
         self._spout = self._partition = ""
         self._several = False
 
@@ -27,8 +29,11 @@ class InputPlace:
 
     def key(self, offset: int) -> str | None:
         """Of the input row at that offset; None if no single spout is read, or a spout that has no offsets."""
-        if self.behind_cut or self._several or not self._spout:
+        if self._several or not self._spout:
             return None
         if self.key_of is not None:
             return self.key_of(offset)
+        if self.refused:
+            self.denied = True
+            return None
         return f"{self.prefix}/{self._spout}/{self._partition}/{offset}"

@@ -1,5 +1,6 @@
 """What a sink is asked for: the topology under its options, checked as ``apply`` checks it."""
 
+import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -9,11 +10,11 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from pystorm_source.api.input import Input
-from pystorm_source.errors import OptionError, TopologyError
+from pystorm_source.errors import OptionError, SchemaError, TopologyError
 from pystorm_source.options import SourceOptions, parse
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
-from pystorm_source.source.input_columns import columns_of, refuse_sources_own, types_of
+from pystorm_source.source.input_columns import columns_of, places_of, refuse_sources_own, types_of
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.leases.checks import check_limits
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
@@ -21,7 +22,7 @@ from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import arrow_schema
 from pystorm_source.worker.output import OutputPlan
 
-OF_SINKS = ("topology", "config", "progress.path", "topology.dead.letter.path")
+OF_SINKS = ("topology", "config", "progress.path", "topology.dead.letter.path", "use", "key")
 """The keys of ``SourceOptions`` that mean something without offsets, admission and rows that leave."""
 SPARKS_OWN = ("checkpointlocation", "queryname")
 """Keys of ``writeStream`` that Spark hands on to the sink, in lower case."""
@@ -32,7 +33,7 @@ DEAD_LETTER, DEAD_LETTER_PATH = "topology.dead.letter", "topology.dead.letter.pa
 class SinkRequest:
     """``input``: the component that is the Input. ``output``: the rows that leave the worker: dead letters, if there is
     a folder for them, else none. ``used``: differs for each write. ``records``: option progress.path; ``letters``:
-    option topology.dead.letter.path; both empty if not given."""
+    option topology.dead.letter.path; both empty if not given. ``use``, ``key``: options of these names."""
 
     plan: Plan
     output: OutputPlan
@@ -40,6 +41,8 @@ class SinkRequest:
     used: str
     records: str = ""
     letters: str = ""
+    use: str = ""
+    key: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, given: Mapping[str, str], source: str = "pystorm", plan: Plan | None = None) -> "SinkRequest | None":
@@ -77,6 +80,8 @@ class SinkRequest:
             used=uuid.uuid4().hex,
             records=found.progress_path,
             letters=letters,
+            use=found.use,
+            key=_names_in(found.key),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -85,7 +90,7 @@ class SinkRequest:
     def columns(self, schema: StructType) -> "InputColumns":
         """The Input's columns in rows of that schema. Raises SchemaError."""
         rows_of = self.plan.component(self.input)
-        names = columns_of(schema, rows_of, "the write")
+        names = columns_of(schema, rows_of, "the write") + [_key_column(name, schema.names) for name in self.key]
         places = tuple(map(schema.names.index, names))
         given = arrow_schema(StructType([schema[place] for place in places]))
         return InputColumns(places, types_of(rows_of), tuple(given.types))
@@ -93,12 +98,17 @@ class SinkRequest:
 
 @dataclass(frozen=True)
 class InputColumns:
-    """``places``: of the Input's columns in Spark's rows. ``types``: names of its fields, and their types, None for
-    any. ``given``: the types that Spark has."""
+    """``places``: of the Input's columns in Spark's rows, then of the key's. ``types``: names of its fields, and their
+    types, None for any. ``given``: the types that Spark has, of all of them."""
 
     places: tuple[int, ...]
     types: tuple[tuple[str, pa.DataType | None], ...]
     given: tuple[pa.DataType, ...]
+
+    @property
+    def has_key(self) -> bool:
+        """Whether columns are the key of an input row."""
+        return len(self.places) > len(self.types)
 
 
 class _Fields:
@@ -109,6 +119,34 @@ class _Fields:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SinkRequest, self._values
+
+
+def _names_in(text: str) -> tuple[str, ...]:
+    """The columns of option key. Raises OptionError."""
+    if not text.lstrip().startswith("["):
+        names: Any = [part.strip() for part in text.split(",")] if text.strip() else []
+    else:
+        try:
+            names = json.loads(text)
+        except ValueError:
+            names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        raise OptionError(
+            "option 'key' names columns: 'region,order', or '[\"region\", \"order\"]'. " f"Given: {text!r}",
+            code="PYSTORM_INVALID_OPTION",
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def _key_column(name: str, have: list[str]) -> str:
+    places = places_of(name, have)
+    if len(places) != 1:
+        what = "has no such column" if not places else "has it more than once"
+        raise SchemaError(
+            f"option 'key' names column {name!r}, and the DataFrame {what}. Given: {have!r}",
+            code="PYSTORM_SCHEMA_MISMATCH",
+        )
+    return have[places[0]]
 
 
 def no_input(topology: str) -> TopologyError:

@@ -14,8 +14,8 @@ ROWS_OF_BATCH = 1_000
 
 
 def row_batches(rows: Iterator[Any], columns: InputColumns) -> Iterator[pa.RecordBatch]:
-    """The Input's columns of pyspark's ``Row`` objects, in order."""
-    names = [name for name, _ in columns.types]
+    """The Input's columns of pyspark's ``Row`` objects, in order, and behind them those of the key."""
+    names = [name for name, _ in columns.types] + ["key"] * (len(columns.places) - len(columns.types))
     while taken := list(islice(rows, ROWS_OF_BATCH)):
         arrays = [
             pa.array([_plain(row[place], kind) for row in taken], kind)

@@ -1,7 +1,10 @@
 """The driver's record of what a sink has written: a line for each micro-batch, in the form of a source's records."""
 
+import fcntl
 import logging
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +12,7 @@ from msgspec.structs import replace
 
 from pystorm_source.records.from_spark import tasks_of
 from pystorm_source.records.record import PystormProgress, TopologyProgress
-from pystorm_source.records.record_file import RecordFile
+from pystorm_source.records.record_file import last_lines
 from pystorm_source.records.record_folder import jvm_above, make_private, private_folder, sweep
 from pystorm_source.records.record_writer import RecordWriter
 from pystorm_source.source.driver.run_outline import begin_of
@@ -22,10 +25,13 @@ from pystorm_source.source.sink.write_rows import Written
 logger = logging.getLogger("pystorm.source")
 
 
-def record_of(request: SinkRequest, messages: Sequence[Written], batch: int) -> PystormProgress:
-    """What the tasks of a micro-batch have done, added up. ``batch``: its number; 0 for a batch write."""
+def record_of(request: SinkRequest, messages: Sequence[Written], batch: int | None) -> PystormProgress:
+    """What the tasks of a write have done, added up. ``batch``: the number of the micro-batch that a stream's sink has
+    written; None for a batch write, whose tasks know the micro-batch if it stands inside of ``foreachBatch``."""
     reports = [decode(message.report, message.ended) for message in messages]
     query = next((report.query for report in reports if report.query is not None), None)
+    if batch is None:
+        batch = query.batch if query is not None else 0
     run = query.query if query is not None else request.used
     counts = QueryCounts(request.plan, request.output, run)
     counts.begin("sink", len(reports))
@@ -48,14 +54,15 @@ def record_of(request: SinkRequest, messages: Sequence[Written], batch: int) -> 
     )
 
 
-def write_record(request: SinkRequest, record: PystormProgress) -> None:
-    """Appends it to the file of its query in the folder that option progress.path names, unless its micro-batch is
-    there: a commit comes again after a restart. Without that option it is a line of the log. A streaming query's is
-    also in the private folder of the driver, where ``progress`` finds it.
+def write_record(request: SinkRequest, record: PystormProgress, is_stream: bool) -> None:
+    """Appends it to the file of its query in the folder that option progress.path names. ``is_stream``: of a stream's
+    sink; then it is left out if its micro-batch is there: a commit comes again after a restart. A batch write commits
+    once, and inside of ``foreachBatch`` others of the same micro-batch may stand before it. Without that option it is a
+    line of the log. A streaming query's is also in the private folder of the driver, where ``progress`` finds it.
 
     Raises nothing: no query ends because of it.
     """
-    if record.run_id:
+    if is_stream and record.run_id:
         _write_privately(request, record)
     if not request.records:
         if logger.isEnabledFor(logging.INFO):
@@ -64,7 +71,8 @@ def write_record(request: SinkRequest, record: PystormProgress) -> None:
     try:
         folder = Path(request.records)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _append(request, record, folder, record.query_id)
+        run = f"{record.query_id}-{request.use}" if request.use else record.query_id
+        _append(request, record, folder, run, is_stream)
     except Exception as error:
         logger.warning(
             "micro-batch %d of this sink has no record, as its file cannot be written (%s): give option progress.path "
@@ -84,22 +92,37 @@ def _write_privately(request: SinkRequest, record: PystormProgress) -> None:
         folder = private_folder(jvm)
         make_private(folder)
         sweep(folder)
-        _append(request, record, folder, record.run_id)  # a file for each run, as of a source
+        _append(request, record, folder, record.run_id, is_stream=True)  # a file for each run, as of a source
     except Exception as error:
         logger.debug("micro-batch %d of this sink is in no private record: %s", record.batch_id, error)
 
 
-def _append(request: SinkRequest, record: PystormProgress, folder: Path, run: str) -> None:
+def _append(request: SinkRequest, record: PystormProgress, folder: Path, run: str, is_stream: bool) -> None:
     began = datetime.fromisoformat(record.timestamp).timestamp()
     # No process: each commit may be another one, and none writes a last line.
-    begin = replace(begin_of(request.plan, request.output, run, began), process=0)
-    writer = RecordWriter(folder, begin)
-    known = RecordFile(writer.path).read().records if writer.path.exists() else []
-    if any(each.batch_id == record.batch_id for each in known):
-        return
-    if known and known[-1].topology is not None and record.topology is not None:
-        record = replace(record, topology=_with_totals(record.topology, known[-1].topology))
-    writer.write(record)
+    writer = RecordWriter(folder, replace(begin_of(request.plan, request.output, run, began), process=0))
+    with _alone(folder):  # two writes of one foreachBatch may commit at the same time
+        last = next(iter(last_lines(writer.path).records), None) if writer.path.exists() else None
+        if last is not None and is_stream and last.batch_id == record.batch_id:
+            return
+        if last is not None and last.topology is not None and record.topology is not None:
+            topology = _with_totals(record.topology, last.topology)
+            # Each write is a record of its own: the last line of a topology's micro-batch stands for it.
+            number = record.batch_id if is_stream else last.topology.batch + 1
+            record = replace(record, topology=replace(topology, batch=number))
+        writer.write(record)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time appends to the files of a folder, where the file system has locks."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _with_totals(new: TopologyProgress, last: TopologyProgress) -> TopologyProgress:

@@ -12,39 +12,53 @@ from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.sink.request import InputColumns, SinkRequest
-from pystorm_source.source.task.dead_letter_file import DeadLetterFile
-from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task
+from pystorm_source.source.task.dead_letter_file import DeadLetterFile, stem_of
+from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task, spout_of
+from pystorm_source.source.task.key_columns import KeyColumns
 from pystorm_source.worker import warm
 from pystorm_source.worker.worker import Worker
+
+TWO_WRITES = (
+    "inside of foreachBatch nothing tells the rows of two writes to one topology apart: name the columns that tell a "
+    "row from all others, .option('key', 'order,region'), or give each write a name of its own, .option('use', 'paid')"
+)
 
 
 @dataclass
 class Written(WriterCommitMessage):
     """``report``: an encoded RangeReport; ``ended``: when, in seconds since 1970; ``letters``: the temporary file of
-    its dead letters, empty if it had none."""
+    its dead letters, empty if it had none; ``stem``: of the names of such files."""
 
     report: bytes
     ended: float
     letters: str = ""
+    stem: str = ""
 
 
-def write_rows(request: SinkRequest, columns: InputColumns, batches: Iterator[pa.RecordBatch]) -> Written:
-    """Gives the batches, which have the Input's columns alone, to the topology, and returns when every tuple tree is
-    settled and every queue empty.
+def write_rows(
+    request: SinkRequest, columns: InputColumns, batches: Iterator[pa.RecordBatch], is_stream: bool
+) -> Written:
+    """Gives the batches, which have the Input's columns and those of the key alone, to the topology, and returns when
+    every tuple tree is settled and every queue empty. ``is_stream``: it is the sink of a stream; a batch write inside
+    of ``foreachBatch`` is none, though its tasks have the stream's properties.
 
     The worker is kept for the next task; after an error it is stopped. Raises TupleFailed if a component does.
     """
     clock = SystemClock()
-    place = place_of_task(request.plan.name, request.used)
+    refused = "" if is_stream or request.use else TWO_WRITES
+    place = place_of_task(request.plan.name, request.used, use=request.use, refused_in_stream=refused)
     query = QueryBatch.of(TaskContext.get())
     name, number = (request.used, 0) if query is None else (query.query, query.batch)
-    letters = DeadLetterFile(request.letters, name, number, place.partition)
-    feed = InputFeed(batches, columns.types)
+    stem = stem_of(name if is_stream else request.used, number)
+    letters = DeadLetterFile(request.letters, stem, name, number, place.partition)
     try:
         with warm.borrowed(request.plan, request.output, place.run) as worker:
             lease(worker, place.run, None)
+            keys = KeyColumns(len(columns.types), spout_of(worker, request.input)) if columns.has_key else None
+            feed = InputFeed(batches, columns.types, keys.took if keys is not None else None)
             began = clock.monotonic()
-            with fed(worker, {request.input: feed}, place, feed) as all_rows:
+            key_of = keys.key if keys is not None else None
+            with fed(worker, {request.input: feed}, place, feed, key_of) as all_rows:
                 for rows in all_rows:
                     letters.write(rows)
                 letters.close()
@@ -52,7 +66,7 @@ def write_rows(request: SinkRequest, columns: InputColumns, batches: Iterator[pa
     except BaseException:
         letters.remove()
         raise
-    return Written(encode(report), clock.wall(), letters.name)
+    return Written(encode(report), clock.wall(), letters.name, stem)
 
 
 def _report(

@@ -5,7 +5,7 @@ another process, for the commit: what they have to share is in the commit messag
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, WriterCommitMessage
@@ -18,7 +18,7 @@ from pystorm_source.source.sink.sink_records import record_of, write_record
 from pystorm_source.source.sink.write_rows import Written, write_rows
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.spark_versions import DataSourceArrowWriter, DataSourceStreamArrowWriter
-from pystorm_source.source.task.dead_letter_file import move_all, remove_all, stem_of
+from pystorm_source.source.task.dead_letter_file import move_all, remove_all
 
 
 class _Sink:
@@ -37,14 +37,16 @@ class _Sink:
         self.request = request
         self.columns = request.columns(schema)
 
-    def committed(self, messages: Iterable[WriterCommitMessage | None], batch: int) -> None:
-        """Driver. All tasks have ended; may come again for the same micro-batch."""
+    def committed(self, messages: Iterable[WriterCommitMessage | None], batch: int | None) -> None:
+        """Driver. All tasks have ended. ``batch``: a stream's, whose commit may come again for the same micro-batch;
+        None for a batch write."""
         written = _written(messages)
         record = record_of(self.request, written, batch)
         if self.request.letters:
             names = [message.letters for message in written if message.letters]
-            move_all(self.request.letters, stem_of(record.query_id, batch), names)
-        write_record(self.request, record)
+            for stem in {message.stem for message in written}:
+                move_all(self.request.letters, stem, names)
+        write_record(self.request, record, is_stream=batch is not None)
 
     def aborted(self, messages: Iterable[WriterCommitMessage | None]) -> None:
         """Driver. A task has failed for good: nothing of this micro-batch counts."""
@@ -58,25 +60,30 @@ def _written(messages: Iterable[WriterCommitMessage | None]) -> Sequence[Written
 
 class _OfBatches:
     sink: _Sink
+    is_stream: ClassVar[bool]
 
     @spark_border()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Task."""
         places = list(self.sink.columns.places)
-        return write_rows(self.sink.request, self.sink.columns, (batch.select(places) for batch in iterator))
+        batches = (batch.select(places) for batch in iterator)
+        return write_rows(self.sink.request, self.sink.columns, batches, self.is_stream)
 
 
 class _OfRows:
     sink: _Sink
+    is_stream: ClassVar[bool]
 
     @spark_border()
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """Task."""
         columns = self.sink.columns
-        return write_rows(self.sink.request, columns, row_batches(iterator, columns))
+        return write_rows(self.sink.request, columns, row_batches(iterator, columns), self.is_stream)
 
 
 class _OfStream:
+    is_stream = True
+
     def __init__(self, sink: _Sink):
         self.sink = sink
 
@@ -92,13 +99,15 @@ class _OfStream:
 
 
 class _OfBatchQuery:
+    is_stream = False
+
     def __init__(self, sink: _Sink):
         self.sink = sink
 
     @spark_border()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Driver."""
-        self.sink.committed(messages, 0)
+        self.sink.committed(messages, None)
 
     @spark_border()
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:

@@ -2,10 +2,16 @@
 
 A sink has commits, so that a retried task leaves no doubles::
 
-    task:    .<query>-<batch>-part-00003.<attempt>.tmp ── in its commit message ──► driver
-    commit:  <query>-<batch>-part-00003.jsonl; what an earlier commit of the same micro-batch has left goes away
+    task:    .<write>-<batch>-part-00003.<attempt>.tmp ── in its commit message ──► driver
+    commit:  <write>-<batch>-part-00003.jsonl
 
-Others have none: an attempt that comes to its end renames its file itself, and each attempt has a name of its own::
+``write`` names the write whose commit that is, and a commit touches no file of another one. A stream's sink writes a
+micro-batch once, so the query is its name, and a commit replaces what an earlier one of the same micro-batch has left.
+``df.write`` has a name of its own each time: inside of ``foreachBatch`` a micro-batch may have any number of them, each
+with the query and the micro-batch of the stream.
+
+Others have no commit: an attempt that comes to its end renames its file itself, and each attempt has a name of its
+own::
 
     task:    .rows-<query>-<batch>-part-00003.<attempt>.tmp ──► rows-<query>-<batch>-part-00003-<attempt>.jsonl
 
@@ -30,7 +36,7 @@ from pystorm_source.worker.worker import Worker
 
 
 def stem_of(query: str, batch: int) -> str:
-    """The begin of the names of a micro-batch's files. ``query``: its id, or the name of a batch write."""
+    """The begin of the names of a write's files. ``query``: its id, or the name of a batch write."""
     return f"{query}-{batch:010}-"
 
 
@@ -39,13 +45,13 @@ OF_LINES = (("query", "string"), ("batch", "long"))
 
 
 class DeadLetterFile:
-    """That of one task, made with its first row. ``folder``: option topology.dead.letter.path; ``query``, ``batch``: as
-    ``stem_of`` takes them; ``begin``: of its name, in front of these."""
+    """That of one task, made with its first row. ``folder``: option topology.dead.letter.path; ``stem``: the begin of
+    its name; ``query``, ``batch``: what its lines say."""
 
-    def __init__(self, folder: str, query: str, batch: int, partition: str, begin: str = ""):
+    def __init__(self, folder: str, stem: str, query: str, batch: int, partition: str):
         self._folder = Path(folder)
         self._place = {"query": query, "batch": batch}
-        self._name = f".{begin}{stem_of(query, batch)}part-{partition.zfill(5)}.{uuid4().hex[:12]}.tmp"
+        self._name = f".{stem}part-{partition.zfill(5)}.{uuid4().hex[:12]}.tmp"
         self._file: Any = None
 
     @property
@@ -98,9 +104,10 @@ def letters_kept(worker: Worker, folder: str, run: str) -> Iterator[None]:
         return
     task = TaskContext.get()
     query = QueryBatch.of(task)
-    # Not as a sink's begin: of the same query and folder that removes all that are not its own.
     name, batch = (run, 0) if query is None else (query.query, query.batch)
-    file = DeadLetterFile(folder, name, batch, str(task.partitionId()) if task is not None else "0", begin="rows-")
+    # Not as a sink's begin: of the same query and folder that removes all that are not its own.
+    stem = f"rows-{stem_of(name, batch)}"
+    file = DeadLetterFile(folder, stem, name, batch, str(task.partitionId()) if task is not None else "0")
     lock = threading.Lock()
     is_open = True
 
@@ -124,8 +131,8 @@ def letters_kept(worker: Worker, folder: str, run: str) -> Iterator[None]:
 
 
 def move_all(folder: str, stem: str, names: Iterable[str]) -> None:
-    """Driver. Gives the temporary files of a micro-batch their names, and removes others of it. May come again: the
-    last call counts. Raises OSError."""
+    """Driver. Gives the temporary files of a write their names, and removes others of it, whose names begin with
+    ``stem``. May come again: the last call counts. Raises OSError."""
     place = Path(folder)
     if not place.is_dir():
         return

@@ -9,6 +9,7 @@ from pyspark import TaskContext
 
 from cython_core.executors.spout_executor import SpoutExecutor
 from pystorm_source.api.input import NOTHING_NOW
+from pystorm_source.errors import ArgumentError
 from pystorm_source.source.task.read_ahead import ReadAhead
 from pystorm_source.worker.worker import Worker
 
@@ -95,31 +96,51 @@ def fed(
     key_of: Callable[[int], str] | None = None,
 ) -> Iterator[Iterator[pa.RecordBatch]]:
     """The rows that the worker makes of what the feeds, by Input, give. At the end of the block the reader's thread has
-    ended. ``key_of``: the user's own key of an input row."""
+    ended. ``key_of``: the user's own key of an input row.
+
+    Raises ArgumentError if a bolt was refused a key that another use would have, whatever it made of that: the rows
+    that it has failed for it are not to be dropped.
+    """
     worker.place.prefix, worker.place.key_of = place.keys, key_of
-    worker.place.behind_cut = any(spout.origin is not None for spout in worker.plan.spouts)
+    is_cut = any(spout.origin is not None for spout in worker.plan.spouts)
+    worker.place.refused, worker.place.denied = BEHIND_CUT if is_cut else place.refused, False
     for component, feed in feeds.items():
         spout_of(worker, component).instance._pystorm_feed = feed
     try:
         reader.start()
         yield worker.run_inputs(list(feeds), place.partition)
+        if worker.place.denied and not is_cut:
+            raise ArgumentError(
+                f"a bolt of {worker.plan.name!r} asks for idempotency_key: {place.refused}. "
+                f"Given: partition {place.partition!r}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
     finally:
         reader.close()
 
 
+BEHIND_CUT = "rows that have crossed a cut of scope='cluster' come in any order when a task is run again"
+
+
 class PlaceOfTask(NamedTuple):
-    """``run``: what a worker stays warm for; ``keys``: what is in front of a row's key; ``partition``: its name."""
+    """``run``: what a worker stays warm for; ``keys``: what is in front of a row's key; ``partition``: its name;
+    ``refused``: why a row has no key, unless the user names columns; empty if it has."""
 
     run: str
     keys: str
     partition: str
+    refused: str = ""
 
 
-def place_of_task(topology: str, applied: str, batch_id: int | None = None) -> PlaceOfTask:
+def place_of_task(
+    topology: str, applied: str, batch_id: int | None = None, use: str = "", refused_in_stream: str = ""
+) -> PlaceOfTask:
     """Where this task stands. A stream's worker stays warm between its micro-batches, a batch query's between the tasks
     of a stage: a second action finds no state of the first.
 
-    ``applied``: differs for each use of the topology; ``batch_id``: the user's, where Spark tells tasks none.
+    ``applied``: differs for each use of the topology; ``batch_id``: the user's, where Spark tells tasks none. ``use``:
+    the user's name of this use. ``refused_in_stream``: why rows have no key if this is a task of a stream: two uses
+    would have the same.
     """
     context = TaskContext.get()
     if context is None:
@@ -127,7 +148,19 @@ def place_of_task(topology: str, applied: str, batch_id: int | None = None) -> P
     query = context.getLocalProperty("sql.streaming.queryId")
     # The job group of a stream is its run's id: a restarted query finds no state of the run before.
     run = f"{query}/{context.getLocalProperty('spark.jobGroup.id')}" if query else f"{applied}/{context.stageId()}"
-    number = context.getLocalProperty("streaming.sql.batchId") if batch_id is None else str(batch_id)
+    number = context.getLocalProperty("streaming.sql.batchId")
+    if number is None and batch_id is not None:
+        number = str(batch_id)
     # Without a number of a micro-batch a later use may read other rows: it gets other keys.
-    keys = applied if number is None else f"{topology}/{query or ''}/{number}"
-    return PlaceOfTask(run, keys, str(context.partitionId()))
+    keys = applied if number is None else keys_of_batch(topology, use, query or "", number)
+    return PlaceOfTask(run, keys, str(context.partitionId()), refused_in_stream if number is not None else "")
+
+
+def keys_of_batch(topology: str, use: str, query: str, batch: str) -> str:
+    """What the keys of rows of a micro-batch begin with."""
+    return f"{key_prefix(topology, use)}/{query}/{batch}"
+
+
+def key_prefix(topology: str, use: str) -> str:
+    """What a key begins with. Neither has a colon or a slash in it."""
+    return f"{topology}:{use}" if use else topology

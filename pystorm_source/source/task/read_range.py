@@ -14,6 +14,7 @@ from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.spark_border import spark_border
 from pystorm_source.source.task.dead_letter_file import letters_kept
+from pystorm_source.source.task.input_feed import key_prefix
 from pystorm_source.source.task.range_partition import RangePartition, ranges_of
 from pystorm_source.source.task.range_reporter import RangeReporter
 from pystorm_source.worker import warm
@@ -60,6 +61,7 @@ def _rows(request: ReadRequest, output: OutputPlan, partition: RangePartition) -
     try:
         worker = warm.take(request.plan, output, partition.planned.run)
         lease(worker, partition.planned.run, partition.report_to)
+        worker.place.prefix = key_prefix(request.plan.name, request.options.use)
         reporter.begin()  # after it: a worker is built once, which does not count for its rate
         with (
             reporter.answering(worker) if partition.report_to is not None else nullcontext(),

@@ -13,6 +13,7 @@ from pystorm_source.errors import OptionError, SchemaError, TopologyError, Tuple
 from pystorm_source.records.record_file import RecordFile
 from pystorm_source.source.data_source import PystormDataSource
 from pystorm_source.source.ddl import parse_type
+from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.source.sink.request import InputColumns
 from pystorm_source.source.sink.row_batches import row_batches
 from pystorm_source.source.sink.writer import RowStreamWriter, RowWriter, _Sink
@@ -137,22 +138,79 @@ def test_a_failed_task_names_the_row(tmp_path):
     assert "(3,) of rows.default" in str(raised.value)
 
 
-def test_dead_letters_have_a_file_for_a_task_and_the_last_commit_counts(tmp_path):
+@pytest.fixture
+def in_a_stream(monkeypatch):
+    """Tasks know the micro-batch of the stream that they are of, or whose foreachBatch they are inside of."""
+
+    def told(number):
+        batch = QueryBatch(query="0f3a", run="77", batch=number)
+        monkeypatch.setattr(QueryBatch, "of", classmethod(lambda cls, task: batch))
+
+    return told
+
+
+def test_dead_letters_have_a_file_for_a_task_and_the_last_commit_counts(tmp_path, in_a_stream):
+    in_a_stream(0)
     letters = tmp_path / "letters"
     writer, first = written(tmp_path, [2, 3], topology_dead_letter_path=str(letters))
     writer, again = written(tmp_path, [3, 3], topology_dead_letter_path=str(letters))
     assert [path.suffix for path in letters.iterdir()] == [".tmp", ".tmp"]
     writer.abort([first, None], 0)
     assert len(list(letters.iterdir())) == 1
-    query = writer.sink.request.used
     for _ in range(2):
         writer.commit([again], 0)
         (path,) = letters.iterdir()
-        assert path.name == f"{query}-0000000000-part-00000.jsonl"
+        assert path.name == "0f3a-0000000000-part-00000.jsonl"
         assert [json.loads(line)["values"] for line in path.read_text().splitlines()] == ["[3]", "[3]"]
     _, none = written(tmp_path, [1], topology_dead_letter_path=str(letters))
     writer.commit([none], 0)
     assert list(letters.iterdir()) == [], "the micro-batch has no dead letters any more"
+
+
+def of_a_batch(tmp_path, rows, **options):
+    """As ``written``, of a batch write."""
+    source = source_of(config=json.dumps({"effects": str(tmp_path)}), **options)
+    writer = RowWriter(_Sink(source.request, IDS, False))
+    return writer, writer.write(iter([Row(id=number) for number in rows]))
+
+
+def test_writes_inside_of_for_each_batch_touch_no_file_of_each_other(tmp_path, in_a_stream):
+    letters, records = tmp_path / "letters", tmp_path / "records"
+    options = {"topology_dead_letter_path": str(letters), "progress_path": str(records)}
+    in_a_stream(0)
+    stream, of_stream = written(tmp_path, [3], **options)
+    stream.commit([of_stream], 0)
+    kept = {path: path.read_text() for path in letters.iterdir()}
+    assert len(kept) == 1
+    pending, tried = of_a_batch(tmp_path, [3], **options)
+    for number in (0, 0, 1):
+        in_a_stream(number)
+        writer, message = of_a_batch(tmp_path, [3], **options)
+        of_a_batch(tmp_path, [3], **options)  # of an attempt whose message is lost
+        writer.commit([message])
+        now = {path: path.read_text() for path in letters.glob("*.jsonl")}
+        assert now.items() > kept.items()
+        assert len(now) == len(kept) + 1
+        kept = now
+    pending.commit([tried])
+    assert len(list(letters.glob("*.jsonl"))) == len(kept) + 1, "the other commits have left its file"
+    assert [json.loads(text)["batch"] for text in kept.values()].count(1) == 1
+    (path,) = records.iterdir()
+    found = RecordFile(path).read().records
+    assert [record.batch_id for record in found] == [0, 0, 0, 1, 0]
+    assert [record.topology.component("note").total.executed for record in found] == [2, 4, 6, 8, 10]
+
+
+def test_a_key_of_columns_that_the_bolts_do_not_take(tmp_path):
+    columns, _ = parse_type("struct<order: string, id: long, Region: string>", "the DataFrame")
+    source = source_of(config=json.dumps({"effects": str(tmp_path)}), key="region,order")
+    writer = RowWriter(_Sink(source.request, columns, False))
+    writer.write(iter([Row(order=f"o{id}", id=id, Region="eu") for id in range(4, 2_504)]))
+    assert effects(tmp_path) == [(f'["eu", "o{id}"]', id) for id in range(4, 2_504)]
+    with pytest.raises(SchemaError, match="key' names column 'region', and the DataFrame has no such column"):
+        source.writer(IDS, False)
+    with pytest.raises(OptionError, match="key' names columns"):
+        source_of(key="[1]")
 
 
 def test_a_failed_task_leaves_no_file_of_dead_letters(tmp_path, monkeypatch):

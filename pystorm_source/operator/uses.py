@@ -1,0 +1,129 @@
+"""Keeps two uses of one topology from giving different rows the same ``idempotency_key``.
+
+A key without columns is topology, query, micro-batch, partition and number of the row. Where ``apply`` stands twice,
+both may count the same numbers:
+
+- in the plan of a stream: Spark allows an observed name once in a query, but for the same rows (a self-join). So a use
+  observes its own name, and a join, a union or a chain of two is refused when it is made, also over Connect;
+- inside of ``foreachBatch``, or with ``batch_id``: this process sees both calls, and whether the rows are the same;
+- made outside of a stream and read by its tasks: that shows only when they run. A key is refused then.
+
+``use`` gives a use a name of its own, by which its keys begin.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pystorm_source.errors import ArgumentError
+from pystorm_source.operator.task import OperatorPlan
+from pystorm_source.plan.lint import may_ask_for_keys
+from pystorm_source.source.task.input_feed import key_prefix
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+REMEDY = "name the columns that tell a row from all others: apply(df, ..., key=['id']); or give all uses but one a name"
+_DUPLICATED = "DUPLICATED_METRICS_NAME"
+_MOST_USES = 64
+"""Uses of micro-batches that are remembered. Fewer: a second one is not noticed. More: their DataFrames stay in
+memory."""
+
+_batches: "OrderedDict[tuple[str, ...], DataFrame]" = OrderedDict()
+
+
+@dataclass(frozen=True)
+class Use:
+    """``operator``: what tasks are to do; ``marker``: the name that its rows observe, empty for none."""
+
+    operator: OperatorPlan
+    marker: str
+
+    def marked(self, rows: "DataFrame") -> "DataFrame":
+        """The rows, whose query can have no other use of that name. Raises ArgumentError if they stem from one."""
+        if not self.marker:
+            return rows
+        from pyspark.sql import functions
+
+        try:
+            return rows.observe(self.marker, functions.count(functions.lit(1)).alias("rows"))
+        except Exception as error:
+            if _DUPLICATED not in str(error):
+                raise
+        raise ArgumentError(
+            f"the DataFrame stems from another use of {self.operator.plan.name!r}, and rows of both would have the "
+            f"same idempotency_key: {REMEDY}, apply(df, ..., use='again'). Given: use={self.operator.use!r}",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
+
+
+def use_of(df: "DataFrame", operator: OperatorPlan, is_known: bool = True) -> Use:
+    """The operator over these rows, fenced from others. ``is_known``: False in a query function of a pipeline, where
+    Spark says nothing of the rows.
+
+    Raises ArgumentError if a key would be that of another row.
+    """
+    if operator.keep is not None and operator.keep.key:
+        return Use(operator, "")
+    asks = may_ask_for_keys(operator.plan)
+    marker = _marker(operator)
+    if not is_known or df.isStreaming:
+        if operator.batch_id is not None:
+            raise ArgumentError(
+                "batch_id numbers a batch query, and a stream numbers its micro-batches itself: leave it out. "
+                f"Given: batch_id={operator.batch_id!r}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+        if asks or operator.use:
+            return Use(operator, marker)
+        return Use(replace(operator, refused=_unseen("its bolts do not name idempotency_key in their source")), "")
+    place = _place(df, operator)
+    if place is None:
+        if operator.use:
+            return Use(operator, marker)
+        return Use(replace(operator, refused=_unseen("apply() stands outside of the stream that reads its rows")), "")
+    if _has_other_rows(place, df):
+        why = f"another use of {operator.plan.name!r} in micro-batch {place[2]} has the same idempotency_key for others"
+        if asks:
+            raise ArgumentError(
+                f"{why}: {REMEDY}, apply(df, ..., use='again'). Given: use={operator.use!r}",
+                code="PYSTORM_INVALID_ARGUMENT",
+            )
+        return Use(replace(operator, refused=f"{why}: {REMEDY}"), "")
+    return Use(operator, "")
+
+
+def _marker(operator: OperatorPlan) -> str:
+    name = key_prefix(operator.plan.name, operator.use)
+    return f"use of {name} (for another one: apply(..., use='again'), or key=['id'])"
+
+
+def _unseen(why: str) -> str:
+    return f"nothing tells this use of the topology from another one, as {why}: {REMEDY}, apply(df, ..., use='again')"
+
+
+def _place(df: "DataFrame", operator: OperatorPlan) -> tuple[str, ...] | None:
+    """Query, run and number of the micro-batch that this call stands in, with the name of the use; None for none."""
+    query = run = number = None
+    try:
+        context = df.sparkSession.sparkContext
+        names = ("sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId")
+        query, run, number = map(context.getLocalProperty, names)
+    except Exception:  # Spark Connect has none
+        pass
+    if number is None:
+        if operator.batch_id is None:
+            return None
+        query, run, number = "", "", str(operator.batch_id)
+    return query or "", run or "", number, operator.plan.name, operator.use
+
+
+def _has_other_rows(place: tuple[str, ...], df: "DataFrame") -> bool:
+    """Whether that place is another DataFrame's; else it is this one's from now on."""
+    known = _batches.get(place)
+    if known is not None:
+        return not df.sameSemantics(known)
+    _batches[place] = df
+    while len(_batches) > _MOST_USES:
+        _batches.popitem(last=False)
+    return False

@@ -1,0 +1,45 @@
+"""Columns whose values are the key of an input row (``key=["order_id"]``), kept until its tuple tree is closed."""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable
+from operator import itemgetter
+
+import pyarrow as pa
+
+from cython_core.executors.spout_executor import SpoutExecutor
+from pystorm_source.worker.json_text import json_text
+
+
+class KeyColumns:
+    """Of one task of a sink, whose rows go nowhere: what it has read and may still be asked for. Offsets count its
+    rows, as the Input's do. ``inputs``: the number of the Input's columns, which stand in front of the key's."""
+
+    def __init__(self, inputs: int, spout: SpoutExecutor):
+        self._inputs = inputs
+        self._spout = spout
+        self._waiting: deque[tuple[int, pa.RecordBatch]] = deque()
+        self._read = 0
+
+    def took(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Remembers the next batch of Spark's, in a turn of the Input. Returns the Input's columns of it."""
+        emitted, lowest = self._spout.instance._offset, self._spout.lowest_offset
+        lowest = emitted if lowest < 0 else min(emitted, lowest)
+        while len(self._waiting) > 1 and self._waiting[1][0] <= lowest:
+            self._waiting.popleft()
+        columns = list(range(batch.num_columns))
+        self._waiting.append((self._read, batch.select(columns[self._inputs :])))
+        self._read += batch.num_rows
+        return batch.select(columns[: self._inputs])
+
+    def key(self, offset: int) -> str:
+        """The values of the key's columns in that input row, whose tuple tree is open, as a JSON array."""
+        return key_at(self._waiting, offset)
+
+
+def key_at(waiting: Iterable[tuple[int, pa.RecordBatch]], offset: int, behind: int = 0) -> str:
+    """The values of an input row, as a JSON array. ``waiting``: batches with the offset of their first row, in order;
+    ``behind``: columns in front of the key's."""
+    known = list(waiting)
+    start, batch = known[bisect_right(known, offset, key=itemgetter(0)) - 1]
+    return json_text(tuple(column[offset - start].as_py() for column in batch.columns[behind:]))
