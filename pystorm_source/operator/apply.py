@@ -21,8 +21,9 @@ from pystorm_source.options import SourceOptions, parse
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import lint_operator
+from pystorm_source.source.column_names import ColumnNames
 from pystorm_source.source.crossing_rows import CrossingRows
-from pystorm_source.source.input_columns import columns_of, declared_schema, places_of, refuse_sources_own, types_of
+from pystorm_source.source.input_columns import columns_of, declared_schema, refuse_sources_own, types_of
 from pystorm_source.source.job.counted import note
 from pystorm_source.source.register import option_texts, refuse_tables_of_main, use_this_python
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
@@ -219,7 +220,8 @@ def operator_of(
     places = None
     if kept or keys:
         _refuse_without_trees(plan)
-        places = Keep(*(tuple(map(columns.index, names)) for names in (kept, inputs, keys)))
+        place_of = {name: place for place, name in enumerate(columns)}
+        places = Keep(*(tuple(place_of[name] for name in names) for names in (kept, inputs, keys)))
         output = places.output(output)
         fields = {quoted(field.name): field for field in given_schema}
         schema = StructType([*(fields[name] for name in kept), *schema])
@@ -285,8 +287,9 @@ def _named(argument: str, names: str | Sequence[str], have: list[str]) -> list[s
         ways = "'*', or a list of names" if argument == "keep" else "a list of names"
         raise ArgumentTypeError(f"{argument} is {ways}. Given: {given(names)}", code="PYSTORM_WRONG_TYPE")
     found = []
+    known = ColumnNames(have)
     for name in dict.fromkeys(names):
-        places = places_of(name, have)
+        places = known.places_of(name)
         if not places:
             raise SchemaError(
                 f"{argument} names column {name!r}, and the DataFrame has no such column. Given: {have!r}",
@@ -297,7 +300,8 @@ def _named(argument: str, names: str | Sequence[str], have: list[str]) -> list[s
 
 
 def _once(argument: str, names: list[str], have: list[str]) -> list[str]:
-    twice = [name for name in names if have.count(name) > 1]
+    known = ColumnNames(have)
+    twice = [name for name in names if known.is_twice(name)]
     if twice:
         raise SchemaError(
             f"{argument} names column {twice[0]!r}, and the DataFrame has it more than once: rename one of them before "

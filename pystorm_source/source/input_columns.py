@@ -13,6 +13,7 @@ from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import SourceOptions, fields_of
 from pystorm_source.options.table import shown
 from pystorm_source.plan import ComponentPlan
+from pystorm_source.source.column_names import ColumnNames
 from pystorm_source.source.ddl import parse_type
 from pystorm_source.types.arrow import field_type
 
@@ -23,8 +24,9 @@ def columns_of(schema: StructType, rows_of: ComponentPlan, door: str = "apply()"
     ``door``: what the user called, for messages. Raises SchemaError.
     """
     stream = rows_of.stream("default")
+    names = ColumnNames(schema.names)
     return [
-        _column(schema, rows_of.name, name, ddl, door).name
+        _column(schema, names, rows_of.name, name, ddl, door).name
         for name, ddl in zip(stream.fields, stream.types, strict=True)
     ]
 
@@ -46,8 +48,10 @@ def declared_schema(
     return StructType(fields)
 
 
-def _column(schema: StructType, component: str, name: str, ddl: str | None, door: str) -> StructField:
-    same = [schema[place] for place in places_of(name, schema.names)]
+def _column(
+    schema: StructType, names: ColumnNames, component: str, name: str, ddl: str | None, door: str
+) -> StructField:
+    same = [schema[place] for place in names.places_of(name)]
     if len(same) != 1:
         what = "has no such column" if not same else "has it more than once"
         raise SchemaError(
@@ -69,8 +73,7 @@ def _column(schema: StructType, component: str, name: str, ddl: str | None, door
 
 def places_of(name: str, names: Sequence[str]) -> list[int]:
     """Where that name stands among the columns': as it is written, or else whatever its case, as Spark finds it."""
-    exact = [place for place, other in enumerate(names) if other == name]
-    return exact or [place for place, other in enumerate(names) if other.lower() == name.lower()]
+    return ColumnNames(names).places_of(name)
 
 
 def types_of(rows_of: ComponentPlan) -> tuple[tuple[str, pa.DataType | None], ...]:

@@ -18,6 +18,7 @@ from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import OptionError, SchemaError
 from pystorm_source.options import SourceOptions
 from pystorm_source.plan import ComponentPlan, Plan
+from pystorm_source.source.column_names import ColumnNames
 from pystorm_source.source.ddl import fits, parse_type
 from pystorm_source.source.spark_versions import arrow_schema
 from pystorm_source.worker.output import OutputPlan, ViewPlan
@@ -53,6 +54,8 @@ class Rows:
         self._batch_rows = options.output_batch_rows
         self._metadata = _metadata_of(options)
         self._columns = _union(self.streams)
+        self._names = ColumnNames([*self._columns, *self._metadata])
+        self._fields = [(each, frozenset(each.stream.fields)) for each in self.streams]
         taken = sorted(self._columns.keys() & set(self._metadata))
         if taken:
             raise SchemaError(
@@ -109,7 +112,7 @@ class Rows:
             )
 
     def _check_type(self, column: StructField) -> None:
-        name = _match(column.name, [*self._columns, *self._metadata])
+        name = self._names.match(column.name)
         if name in self._metadata:
             if column.dataType != METADATA[name]:
                 raise SchemaError(
@@ -126,7 +129,7 @@ class Rows:
                 f"cannot hold: read it as declared and cast it in Spark. Given: {column.dataType.simpleString()!r}",
                 code="PYSTORM_SCHEMA_MISMATCH",
             )
-        lacking = [str(each) for each in self.streams if name not in each.stream.fields]
+        lacking = [str(each) for each, fields in self._fields if name not in fields]
         if lacking and not column.nullable:
             raise SchemaError(
                 f"column {column.name!r} may not be null, but {', '.join(lacking)} has no such field: make it "
@@ -136,7 +139,7 @@ class Rows:
             )
 
     def _view(self, each: Open, schema: StructType) -> ViewPlan:
-        places = {_match(column.name, [*self._columns, *self._metadata]): place for place, column in enumerate(schema)}
+        places = {self._names.match(column.name): place for place, column in enumerate(schema)}
         metadata: dict[str, Any] = {f"{name[1:]}_column": places.get(name, -1) for name in self._metadata}
         return ViewPlan(
             component=each.component.name,
@@ -250,14 +253,8 @@ def _union(streams: tuple[Open, ...]) -> dict[str, StructField | None]:
             if column is not None:
                 owners.setdefault(name, each)
             columns[name] = before if before is not None else column
+    known = [frozenset(each.stream.fields) for each in streams]
     for name, column in columns.items():
-        if column is not None and any(name not in each.stream.fields for each in streams):
+        if column is not None and any(name not in fields for fields in known):
             columns[name] = StructField(name, column.dataType, True)
     return columns
-
-
-def _match(name: str, among: list[str]) -> str:
-    """The matching name; Spark ignores case."""
-    if name in among:
-        return name
-    return next(other for other in among if other.lower() == name.lower())

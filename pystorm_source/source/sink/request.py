@@ -91,7 +91,8 @@ class SinkRequest:
         """The Input's columns in rows of that schema. Raises SchemaError."""
         rows_of = self.plan.component(self.input)
         names = columns_of(schema, rows_of, "the write") + [_key_column(name, schema.names) for name in self.key]
-        places = tuple(map(schema.names.index, names))
+        place_of = {name: place for place, name in reversed([*enumerate(schema.names)])}
+        places = tuple(place_of[name] for name in names)
         given = arrow_schema(StructType([schema[place] for place in places]))
         return InputColumns(places, types_of(rows_of), tuple(given.types))
 

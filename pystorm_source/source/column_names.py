@@ -1,0 +1,29 @@
+"""Columns found by name as Spark finds them: as the name is written, or else whatever its case."""
+
+from collections.abc import Iterable
+
+
+class ColumnNames:
+    """An index of names, for one look at each of thousands of columns."""
+
+    def __init__(self, names: Iterable[str]):
+        self._exact: dict[str, list[int]] = {}
+        self._lowered: dict[str, list[int]] = {}
+        self._names = list(names)
+        for place, name in enumerate(self._names):
+            self._exact.setdefault(name, []).append(place)
+            self._lowered.setdefault(name.lower(), []).append(place)
+
+    def places_of(self, name: str) -> list[int]:
+        """Where that name stands among them, in order; empty if nowhere."""
+        return list(self._exact.get(name) or self._lowered.get(name.lower(), ()))
+
+    def match(self, name: str) -> str:
+        """The first one that is meant. Raises KeyError if there is none."""
+        for place in self.places_of(name):
+            return self._names[place]
+        raise KeyError(name)
+
+    def is_twice(self, name: str) -> bool:
+        """Whether exactly that name is there more than once."""
+        return len(self._exact.get(name, ())) > 1
