@@ -25,7 +25,10 @@ def kind_or_null(type: pa.DataType, numbers: "count[int]", words: bool = False) 
 
 def kind_of(type: pa.DataType, numbers: "count[int]", words: bool = False) -> Any:
     """What msgspec checks values of this type by; ``numbers`` tells structs apart. ``words``: floats that JSON does not
-    have may be words: "NaN", "Infinity", "-Infinity". Raises TypeError."""
+    have may be words: "NaN", "Infinity", "-Infinity", and keys of maps and time spans are text, which
+    ``form_of`` reads. Raises TypeError."""
+    if words and types.is_duration(type):
+        return str
     if words and types.is_floating(type):
         return float | Literal["NaN", "Infinity", "-Infinity"]
     if types.is_struct(type):
@@ -36,6 +39,7 @@ def kind_of(type: pa.DataType, numbers: "count[int]", words: bool = False) -> An
         if types.is_nested(type.key_type):
             raise TypeError(f"no object has {ddl_of(type.key_type)} for its names")
         key, item = kind_of(type.key_type, numbers), kind_or_null(type.item_type, numbers, words)
+        key = str if words else key
         return GenericAlias(dict, (key, item))
     if types.is_integer(type):
         low, high = integer_bounds(type)

@@ -9,7 +9,7 @@ from pyarrow import types as arrow
 
 from pystorm_source.errors import OptionError
 from pystorm_source.formats.json_columns import JsonColumns
-from pystorm_source.formats.json_kinds import KEPT, kind_of
+from pystorm_source.formats.json_kinds import KEPT, kind_of, kind_or_null
 from pystorm_source.formats.lines import (
     Faults,
     LineFormat,
@@ -46,9 +46,12 @@ class NdJson(LineFormat):
             for index, (field, ddl) in enumerate(zip(fields, types, strict=True)):
                 where = f"field {field!r}"
                 type = None if ddl is None else field_type(ddl, where)
-                kind = Any if type is None else kind_of(type, numbers, self._words)
-                optional = ddl is None or nullable(ddl, field)
-                members.append((f"f{index}", kind | None, None) if optional else (f"f{index}", kind))
+                if type is None or ddl is None:
+                    members.append((f"f{index}", Any, None))
+                elif nullable(ddl, field):
+                    members.append((f"f{index}", kind_or_null(type, numbers, self._words), None))
+                else:
+                    members.append((f"f{index}", kind_of(type, numbers, self._words)))
                 form = None if type is None else _form_of(type, self._words)
                 if form is not None:
                     self._forms.append((index, form, where))

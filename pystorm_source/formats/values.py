@@ -7,13 +7,17 @@ is its text. A value that the type cannot hold raises Malformed with the way to 
 
 import datetime
 import decimal
+import re
 import struct
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from pyarrow import types
 
+from pystorm_source.formats.json_kinds import kind_of
 from pystorm_source.formats.lines import Malformed
 from pystorm_source.types.families import exact_decimal, integer_bounds
 
@@ -24,7 +28,8 @@ def form_of(type: pa.DataType, whole: bool, words: bool = False) -> Form | None:
     """The form of values of this type, or None if they have it already.
 
     ``whole``: dicts have exactly the declared fields, integers are within their bounds and text is str, as msgspec
-    decodes them. ``words``: floats may be words, as ``json_kinds`` takes them. Values are never None.
+    decodes them. ``words``: floats may be words, keys of maps and time spans are text, as ``json_kinds`` takes them.
+    Values are never None.
     """
     if types.is_struct(type):
         return _struct(type, whole, words)
@@ -32,6 +37,8 @@ def form_of(type: pa.DataType, whole: bool, words: bool = False) -> Form | None:
         return _list(type, whole, words)
     if types.is_map(type):
         return _map(type, whole, words)
+    if words and types.is_duration(type):
+        return _span_of_text
     if words and types.is_floating(type):
         return float if types.is_float64(type) else _float32_of_word
     if types.is_decimal(type):
@@ -79,7 +86,8 @@ def _list(type: pa.ListType, whole: bool, words: bool) -> Form | None:
 
 
 def _map(type: pa.MapType, whole: bool, words: bool) -> Form | None:
-    key_form, item_form = form_of(type.key_type, whole), form_of(type.item_type, whole, words)
+    key_form = _of_text(type.key_type) if words else form_of(type.key_type, whole)
+    item_form = form_of(type.item_type, whole, words)
     if key_form is None and item_form is None:
         return None
 
@@ -123,6 +131,44 @@ def as_float32(value: float) -> float:
 
 def _float32_of_word(value: float | str) -> float:
     return as_float32(float(value))
+
+
+def _of_text(type: pa.DataType) -> Form:
+    """The form of keys that are text, whatever their type is."""
+    if types.is_floating(type):
+        read: Form = float
+    elif types.is_duration(type):
+        return _span_of_text
+    else:
+        kind = kind_of(type, count())
+
+        def read(text: str) -> Any:
+            return msgspec.convert(text, kind, strict=False)
+
+    shaped = form_of(type, whole=True)
+
+    def form(text: str) -> Any:
+        try:
+            value = read(text)
+        except ValueError as error:
+            raise Malformed(str(error)) from None
+        return value if shaped is None else shaped(value)
+
+    return form
+
+
+# As str() writes a timedelta, and so a dead letter.
+_SPAN = re.compile(r"(?:(-?\d{1,9}) days?, )?(\d{1,2}):(\d\d):(\d\d)(?:\.(\d{6}))?")
+
+
+def _span_of_text(text: str) -> datetime.timedelta:
+    if parts := _SPAN.fullmatch(text):
+        days, hours, minutes, seconds, micros = (int(part or 0) for part in parts.groups())
+        return datetime.timedelta(days, seconds, micros, minutes=minutes, hours=hours)
+    try:
+        return msgspec.convert(text, datetime.timedelta)
+    except ValueError as error:
+        raise Malformed(str(error)) from None
 
 
 def in_utc(value: datetime.datetime) -> datetime.datetime:
