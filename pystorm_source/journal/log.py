@@ -23,6 +23,7 @@ from pystorm_source.journal.options import JournalOptions
 from pystorm_source.journal.rows import JournalRows
 from pystorm_source.journal.segment import Group, manifest_in, read_segment
 from pystorm_source.journal.store import journal_store
+from pystorm_source.private_files import FileGroup
 
 logger = logging.getLogger("pystorm.journal")
 
@@ -53,7 +54,8 @@ class Journal:
         self._spout = spout
         self._clock = clock or SystemClock()
         folder = re.sub(r"[^\w.-]|^\.", lambda odd: f"%{ord(odd[0]):x}", spout)
-        self.store = journal_store(options.path, folder, id, durable=options.fsync != "never")
+        group = FileGroup(options.group, "journal.group", may_write=True)
+        self.store = journal_store(options.path, folder, id, durable=options.fsync != "never", group=group)
 
     def found(self, trimmed: int = 0) -> None:
         """A new head: of a new journal, or of one whose head is lost."""

@@ -37,6 +37,14 @@ class JournalOptions(Options, frozen=True, kw_only=True):
         int, Meta(ge=1 << 12, le=1 << 40, description="Bytes after which a segment of the journal is finished.")
     ] = msgspec.field(name="journal.segment.bytes", default=64 << 20)
 
+    group: Annotated[
+        str,
+        Meta(
+            description="The group, by name or number, that may read and write the files of a journal on a local or "
+            "mounted path, where driver and executors run as several users. Empty: only their owner may."
+        ),
+    ] = msgspec.field(name="journal.group", default="")
+
     def __post_init__(self) -> None:
         if not self.path:
             return

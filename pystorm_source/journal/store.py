@@ -24,6 +24,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from pystorm_source.errors import WorldError
 from pystorm_source.journal.options import file_system
+from pystorm_source.private_files import NEW, OWN, FileGroup
 from pystorm_source.redaction import without_credentials
 
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -90,14 +91,15 @@ class JournalStore(Protocol):
         ...
 
 
-def journal_store(path: str, *below: str, durable: bool = True) -> JournalStore:
-    """The store of a folder below ``path``, a path or URI. ``durable``: whole files are forced to disk.
+def journal_store(path: str, *below: str, durable: bool = True, group: FileGroup = OWN) -> JournalStore:
+    """The store of a folder below ``path``, a path or URI. ``durable``: whole files are forced to disk. ``group``: may
+    read and write files of this machine's, besides this user.
 
     Raises OptionError if the URI is none.
     """
     remote, inner = file_system(path)
     if remote is None:
-        return LocalStore(Path(inner, *below), durable)
+        return LocalStore(Path(inner, *below), durable, group)
     shown = "/".join([without_credentials(path).rstrip("/"), *below])
     return ObjectStore(remote, "/".join([inner.rstrip("/"), *below]), shown)
 
@@ -105,8 +107,9 @@ def journal_store(path: str, *below: str, durable: bool = True) -> JournalStore:
 class LocalStore:
     """A folder of this machine's, or one that is mounted."""
 
-    def __init__(self, folder: Path, durable: bool = True):
+    def __init__(self, folder: Path, durable: bool = True, group: FileGroup = OWN):
         self.folder = str(folder)
+        self._group = group
         self._path = folder
         self._durable = durable
 
@@ -147,8 +150,8 @@ class LocalStore:
 
     def append(self, name: str) -> Appender:
         with _world(self.folder, name):
-            os.makedirs(self._path, exist_ok=True)
-            return _LocalAppender(self.folder, name)
+            self._group.make_folder(self._path)
+            return _LocalAppender(self.folder, name, self._group)
 
     def delete(self, name: str) -> None:
         with _world(self.folder, name), suppress(FileNotFoundError):
@@ -183,10 +186,10 @@ class LocalStore:
 
     def _written(self, name: str, data: bytes) -> Path:
         """A file beside ``name`` that holds the data; its name keeps the beginning, by which it is trimmed."""
-        os.makedirs(self._path, exist_ok=True)
+        self._group.make_folder(self._path)
         aside = self._path / f"{name}.{uuid.uuid4().hex}.tmp"
         try:
-            with aside.open("xb") as file:
+            with open(self._group.open(aside), "wb") as file:
                 file.write(data)
                 file.flush()
                 if self._durable:
@@ -214,11 +217,10 @@ class LocalStore:
 
 
 class _LocalAppender:
-    def __init__(self, folder: str, name: str):
+    def __init__(self, folder: str, name: str, group: FileGroup):
         self._folder, self._name = folder, name
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         while True:
-            self._file = os.open(Path(folder, name), flags, 0o666)
+            self._file = group.open(Path(folder, name), NEW | os.O_APPEND)
             with suppress(OSError):  # no locks here
                 fcntl.flock(self._file, fcntl.LOCK_EX)
             if os.fstat(self._file).st_nlink:

@@ -29,6 +29,7 @@ from pystorm_source.source.register import option_texts, refuse_tables_of_main, 
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import arrow_schema, is_shuffled, map_in_arrow, quoted, schema_of, with_schema
+from pystorm_source.source.task.dead_letter_file import LetterFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -39,6 +40,7 @@ OF_OPERATORS = (
     "streams",
     "output.batch.rows",
     "topology.dead.letter.path",
+    "topology.dead.letter.group",
     "use",
     "feedback.host",
     "feedback.port",
@@ -180,7 +182,7 @@ def _across_the_cluster(
     use_this_python(df.sparkSession)
     selected = df.select(*map(quoted, columns))
     found = cluster.found
-    first = first_of(cluster.sources, uuid.uuid4().hex, found.output_batch_rows, batch_id, found.dead_letter_path)
+    first = first_of(cluster.sources, uuid.uuid4().hex, found.output_batch_rows, batch_id, LetterFolder.of(found))
     between = CrossingRows.of(first.plan, found.output_batch_rows)
     if first.plan.spouts == first.plan.components:  # the shuffle takes the rows as they are
         return cluster.behind_sources(selected.toDF(*between.names(0)))
@@ -225,7 +227,7 @@ def operator_of(
         output = places.output(output)
         fields = {quoted(field.name): field for field in given_schema}
         schema = StructType([*(fields[name] for name in kept), *schema])
-    letters = found.dead_letter_path
+    letters = LetterFolder.of(found)
     operator = OperatorPlan(plan, output, rows_of.name, types_of(rows_of), uuid.uuid4().hex, batch_id, places, letters)
     return columns, replace(operator, use=found.use), schema
 

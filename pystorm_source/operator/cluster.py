@@ -33,6 +33,7 @@ from pystorm_source.source.register import columns_of
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import map_in_arrow
+from pystorm_source.source.task.dead_letter_file import LetterFolder
 from pystorm_source.stages.crossing import Crossing
 from pystorm_source.worker.output import OutputPlan
 
@@ -123,7 +124,7 @@ class Cluster:
             rows = CrossingRows.of(before.plan, self.found.output_batch_rows)
             crossing = Crossing(rows, before.leaving, stage, partitions, have_met=number > 1)
             output, schema = self._output(stage)
-            operator = _operator(crossing, output, f"{applied}-{number}", self.batch_id, self.found.dead_letter_path)
+            operator = _operator(crossing, output, f"{applied}-{number}", self.batch_id, LetterFolder.of(self.found))
             if stage.stateful is not None:
                 if df.isStreaming and _runs_without_rows(df.sparkSession):
                     warn_once(never_ends(stage.plan))
@@ -175,14 +176,16 @@ def _runs_without_rows(spark: "SparkSession") -> bool:
     return str(spark.conf.get("spark.sql.streaming.noDataMicroBatches.enabled", "true")).lower() == "true"
 
 
-def first_of(plan: Plan, applied: str, batch_rows: int, batch_id: int | None, letters: str) -> OperatorPlan:
+def first_of(plan: Plan, applied: str, batch_rows: int, batch_id: int | None, letters: LetterFolder) -> OperatorPlan:
     """The first stage of a topology that begins with an Input."""
     rows_of: Any = input_of(plan)
     output = CrossingRows.of(plan, batch_rows).output()
     return OperatorPlan(plan, output, rows_of.name, types_of(rows_of), applied, batch_id, letters=letters)
 
 
-def _operator(crossing: Crossing, output: OutputPlan, applied: str, batch_id: int | None, letters: str) -> OperatorPlan:
+def _operator(
+    crossing: Crossing, output: OutputPlan, applied: str, batch_id: int | None, letters: LetterFolder
+) -> OperatorPlan:
     plan, entries = crossing.stage.plan, crossing.entries()
     only = entries[0]
     operator = OperatorPlan(plan, output, only.name, only.columns, applied, batch_id, letters=letters)

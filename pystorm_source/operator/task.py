@@ -18,7 +18,7 @@ from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.reports.endpoint import ReportEndpoint
 from pystorm_source.source.reports.task_report import RangeReport, encode
 from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.task.dead_letter_file import letters_kept
+from pystorm_source.source.task.dead_letter_file import NO_LETTERS, LetterFolder, letters_kept
 from pystorm_source.source.task.input_feed import InputFeed, fed, place_of_task, spout_of
 from pystorm_source.stages.entry_feeds import EntryColumns, EntryFeeds
 from pystorm_source.worker import warm
@@ -41,7 +41,7 @@ class OperatorPlan:
     the first then, and ``columns`` are not used. ``applied``: differs for each ``apply``. ``batch_id``: the user's,
     where Spark tells tasks none. ``use``: the user's name of this use; ``refused``: why tasks of a stream give no keys;
     empty if they do. ``keep``: what rows repeat of Spark's columns; without it these are the Input's.
-    ``letters``: option topology.dead.letter.path. ``counted``: of the rows, if a report is to follow them.
+    ``letters``: the folder of dead letters. ``counted``: of the rows, if a report is to follow them.
     ``permits_from``: of rate limits."""
 
     plan: Plan
@@ -51,7 +51,7 @@ class OperatorPlan:
     applied: str
     batch_id: int | None = None
     keep: Keep | None = None
-    letters: str = ""
+    letters: LetterFolder = NO_LETTERS
     counted: pa.Schema | None = None
     permits_from: ReportEndpoint | None = None
     entries: tuple[EntryColumns, ...] = ()

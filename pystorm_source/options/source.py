@@ -159,6 +159,13 @@ class SourceOptions(Options, frozen=True, kw_only=True):
         ),
     ] = msgspec.field(name="topology.dead.letter.path", default="")
 
+    dead_letter_group: Annotated[
+        str,
+        Meta(
+            description="The group, by name or number, that may read the files of dead letters, and their folder if it "
+            "is made for them. Empty: only the user that the tasks run as may."
+        ),
+    ] = msgspec.field(name="topology.dead.letter.group", default="")
     use: Annotated[
         str,
         Meta(

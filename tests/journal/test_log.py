@@ -56,6 +56,21 @@ def read(folder, fail_on_data_loss=True):
     return [emit[0][0] for group in groups for emit in rows.emits(group)]
 
 
+def modes_in(folder):
+    return {path.stat().st_mode & 0o7777 for path in folder.rglob("*") if path.is_file()}
+
+
+def test_only_its_user_and_the_group_of_an_option_read_a_journal(tmp_path):
+    committed(tmp_path / "own/journal", [1, 2])
+    assert modes_in(tmp_path) == {0o600}
+    assert (tmp_path / "own").stat().st_mode & 0o7777 == 0o700
+    gid = os.getgid()
+    journal = committed(tmp_path / "shared", [1, 2], group=str(gid))
+    assert modes_in(tmp_path / "shared") == {0o660}
+    for folder in (tmp_path / "shared", Path(journal.store.folder)):
+        assert (folder.stat().st_mode & 0o7777, folder.stat().st_gid) == (0o2770, gid)
+
+
 @pytest.mark.parametrize("fsync", ["micro-batch", "segment", "never"])
 @pytest.mark.parametrize("segment_bytes", [4096, 1 << 20])
 def test_committed_batches_are_read(tmp_path, fsync, segment_bytes):

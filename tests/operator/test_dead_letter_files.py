@@ -1,7 +1,10 @@
 """apply() whose dead letters go into files, on a real Spark."""
 
+import grp
 import json
 import os
+import resource
+from contextlib import contextmanager
 
 import pytest
 
@@ -117,3 +120,62 @@ def test_a_source_leaves_the_same_files(spark, tmp_path):
     assert sorted(row.id for row in rows) == [1, 5]
     (letter,) = letters_in(tmp_path)
     assert (letter["component"], letter["values"], letter["attempts"]) == ("hopeless", "[3]", 2)
+
+
+class ManyHopeless(topologies.Hopeless):
+    """All rows fail, with long reasons."""
+
+    def process(self, tup):
+        raise ValueError("x" * 500)
+
+
+class Full(topologies.Topology):
+    config = {"topology.max.spout.retries": 0}
+    rows = topologies.Input.spec(["id long"])
+    hopeless = ManyHopeless.spec(inputs=[rows])
+
+
+@contextmanager
+def small_files(size):
+    """As on a full disk: no file of this process grows beyond that."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("rows", [3, 300])
+def test_a_full_disk_names_option_folder_and_component_and_leaves_no_file(tmp_path, rows):
+    """It is full when the file is closed, or before."""
+    function = function_of(Full, "id: long", **{PATH: str(tmp_path / "letters")})
+    with (
+        small_files(1_000),
+        pytest.raises(Exception, match=r"topology\.dead\.letter\.path.*component 'hopeless'") as said,
+    ):
+        rows_of(function(batches(1, rows)))
+    assert str(tmp_path / "letters") in str(said.value)
+    assert "PYSTORM_NOT_WRITABLE" in str(said.value)
+    assert list((tmp_path / "letters").iterdir()) == []
+
+
+def test_letters_are_for_their_user_alone_or_for_a_group(tmp_path):
+    function = function_of(topologies.DeadLetters, "id: long", **{PATH: str(tmp_path / "a/letters")})
+    rows_of(function(batches(1, 10)))
+    (path,) = (tmp_path / "a/letters").iterdir()
+    modes = [each.stat().st_mode & 0o7777 for each in (tmp_path / "a", path.parent, path)]
+    assert modes == [0o700, 0o700, 0o600]
+    group = os.getgroups()[-1] if os.getgroups() else os.getgid()
+    options = {PATH: str(tmp_path / "b"), "topology.dead.letter.group": grp.getgrgid(group).gr_name}
+    rows_of(function_of(topologies.DeadLetters, "id: long", **options)(batches(1, 10)))
+    (path,) = (tmp_path / "b").iterdir()
+    assert [each.stat().st_mode & 0o7777 for each in (path.parent, path)] == [0o2750, 0o640]
+    assert {each.stat().st_gid for each in (path.parent, path)} == {group}
+    (tmp_path / "theirs").mkdir(mode=0o755)
+    rows_of(function_of(topologies.DeadLetters, "id: long", **{PATH: str(tmp_path / "theirs")})(batches(1, 10)))
+    assert (tmp_path / "theirs").stat().st_mode & 0o7777 == 0o755, "a folder that is there stays as it is"
+    options["topology.dead.letter.group"] = "no-such-group"
+    with pytest.raises(Exception, match="topology.dead.letter.group.*'no-such-group'"):
+        rows_of(function_of(topologies.DeadLetters, "id: long", **options)(batches(1, 10)))
+    assert list((tmp_path / "b").iterdir()) == [path]

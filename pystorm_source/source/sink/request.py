@@ -20,9 +20,18 @@ from pystorm_source.source.leases.checks import check_limits
 from pystorm_source.source.request import config_of, in_its_environment, letters_on, with_options
 from pystorm_source.source.rows import Rows
 from pystorm_source.source.spark_versions import arrow_schema
+from pystorm_source.source.task.dead_letter_file import NO_LETTERS, LetterFolder
 from pystorm_source.worker.output import OutputPlan
 
-OF_SINKS = ("topology", "config", "progress.path", "topology.dead.letter.path", "use", "key")
+OF_SINKS = (
+    "topology",
+    "config",
+    "progress.path",
+    "topology.dead.letter.path",
+    "topology.dead.letter.group",
+    "use",
+    "key",
+)
 """The keys of ``SourceOptions`` that mean something without offsets, admission and rows that leave."""
 SPARKS_OWN = ("checkpointlocation", "queryname")
 """Keys of ``writeStream`` that Spark hands on to the sink, in lower case."""
@@ -33,14 +42,14 @@ DEAD_LETTER, DEAD_LETTER_PATH = "topology.dead.letter", "topology.dead.letter.pa
 class SinkRequest:
     """``input``: the component that is the Input. ``output``: the rows that leave the worker: dead letters, if there is
     a folder for them, else none. ``used``: differs for each write. ``records``: option progress.path; ``letters``:
-    option topology.dead.letter.path; both empty if not given. ``use``, ``key``: options of these names."""
+    the folder of dead letters; both empty if not given. ``use``, ``key``: options of these names."""
 
     plan: Plan
     output: OutputPlan
     input: str
     used: str
     records: str = ""
-    letters: str = ""
+    letters: LetterFolder = NO_LETTERS
     use: str = ""
     key: tuple[str, ...] = ()
 
@@ -70,12 +79,12 @@ class SinkRequest:
         asked = {key: value for key, value in given.items() if key.lower() not in SPARKS_OWN}
         refuse_sources_own(asked, OF_SINKS, "a sink")
         found = parse(SourceOptions, asked)
-        asked, letters = letters_on(asked, found), found.dead_letter_path
+        asked, letters = letters_on(asked, found), LetterFolder.of(found)
         plan, _ = in_its_environment(with_options(plan, config_of(found.config), asked, found))
         check_limits(plan.options, "a sink")
         return cls(
             plan=plan,
-            output=_output(plan, rows_of.name, letters),
+            output=_output(plan, rows_of.name, letters.path),
             input=rows_of.name,
             used=uuid.uuid4().hex,
             records=found.progress_path,

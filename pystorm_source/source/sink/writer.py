@@ -45,13 +45,13 @@ class _Sink:
         if self.request.letters:
             names = [message.letters for message in written if message.letters]
             for stem in {message.stem for message in written}:
-                move_all(self.request.letters, stem, names)
+                move_all(self.request.letters.path, stem, names)
         write_record(self.request, record, is_stream=batch is not None)
 
     def aborted(self, messages: Iterable[WriterCommitMessage | None]) -> None:
         """Driver. A task has failed for good: nothing of this micro-batch counts."""
         if self.request.letters:
-            remove_all(self.request.letters, [each.letters for each in _written(messages) if each.letters])
+            remove_all(self.request.letters.path, [each.letters for each in _written(messages) if each.letters])
 
 
 def _written(messages: Iterable[WriterCommitMessage | None]) -> Sequence[Written]:

@@ -23,6 +23,7 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -31,6 +32,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from pystorm_source.api.stream import DEAD_LETTER
+from pystorm_source.errors import OptionError
+from pystorm_source.options import SourceOptions
+from pystorm_source.private_files import FileGroup
 from pystorm_source.source.reports.query_batch import QueryBatch
 from pystorm_source.worker.worker import Worker
 
@@ -44,12 +48,33 @@ OF_LINES = (("query", "string"), ("batch", "long"))
 """What a line has behind the fields of ``DEAD_LETTER``."""
 
 
-class DeadLetterFile:
-    """That of one task, made with its first row. ``folder``: option topology.dead.letter.path; ``stem``: the begin of
-    its name; ``query``, ``batch``: what its lines say."""
+@dataclass(frozen=True)
+class LetterFolder:
+    """Options topology.dead.letter.path, empty for none, and topology.dead.letter.group."""
 
-    def __init__(self, folder: str, stem: str, query: str, batch: int, partition: str):
-        self._folder = Path(folder)
+    path: str = ""
+    group: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.path)
+
+    @classmethod
+    def of(cls, options: SourceOptions) -> "LetterFolder":
+        """As options name it."""
+        return cls(options.dead_letter_path, options.dead_letter_group)
+
+
+NO_LETTERS = LetterFolder()
+
+
+class DeadLetterFile:
+    """That of one task, made with its first row; for its user alone, and the folder's group. ``stem``: the begin of its
+    name; ``query``, ``batch``: what its lines say. Its methods raise OptionError if the disk takes no more."""
+
+    def __init__(self, folder: LetterFolder, stem: str, query: str, batch: int, partition: str):
+        self._folder = Path(folder.path)
+        self._group = FileGroup(folder.group, "topology.dead.letter.group")
+        self._component = ""
         self._place = {"query": query, "batch": batch}
         self._name = f".{stem}part-{partition.zfill(5)}.{uuid4().hex[:12]}.tmp"
         self._file: Any = None
@@ -60,44 +85,65 @@ class DeadLetterFile:
         return self._name if self._file is not None else ""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Appends dead letters. Raises OSError."""
+        """Appends dead letters."""
         for row in rows.to_pylist():
             self.append(row)
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Appends a dead letter. Raises OSError."""
-        if self._file is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._file = (self._folder / self._name).open("w", encoding="utf-8")
-        self._file.write(json.dumps({**row, **self._place}, default=_text) + "\n")
+        """Appends a dead letter."""
+        self._component = str(row["component"])
+        with _written(self._folder, f"a dead letter of component {self._component!r}"):
+            if self._file is None:
+                self._group.make_folder(self._folder)
+                made = self._group.open(self._folder / self._name)
+                self._file = os.fdopen(made, "w", encoding="utf-8")
+            self._file.write(json.dumps({**row, **self._place}, default=_text) + "\n")
 
     def close(self) -> None:
-        """All of it is on the disk. Raises OSError."""
+        """All of it is on the disk."""
         if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+            with _written(self._folder, f"dead letters, the last one of component {self._component!r},"):
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
 
     def move(self) -> None:
-        """Gives the closed file the name of its attempt. Raises OSError."""
+        """Gives the closed file the name of its attempt."""
         if self._file is not None:
             stem, attempt, _ = self._name[1:].rsplit(".", 2)
-            (self._folder / self._name).replace(self._folder / f"{stem}-{attempt}.jsonl")
+            with _written(self._folder, f"a file of dead letters, the last one of component {self._component!r},"):
+                (self._folder / self._name).replace(self._folder / f"{stem}-{attempt}.jsonl")
 
     def remove(self) -> None:
         """The task has failed."""
         if self._file is not None:
-            self._file.close()
-            (self._folder / self._name).unlink(missing_ok=True)
+            with suppress(OSError):  # a full disk: what is left in the buffer is not to be written
+                self._file.close()
+            with suppress(OSError):
+                (self._folder / self._name).unlink()
 
 
 @contextmanager
-def letters_kept(worker: Worker, folder: str, run: str) -> Iterator[None]:
+def _written(folder: Path, what: str) -> Iterator[None]:
+    """Raises OptionError in the place of OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise OptionError(
+            f"option 'topology.dead.letter.path' names a folder on a disk that has room, in which this process may "
+            f"write, and {what} cannot be written ({error.strerror or error}): make room, or change the folder's "
+            f"owner or the option. Given: {str(folder)!r}",
+            code="PYSTORM_NOT_WRITABLE",
+        ) from error
+
+
+@contextmanager
+def letters_kept(worker: Worker, folder: LetterFolder, run: str) -> Iterator[None]:
     """The worker's dead letters go into a file in ``folder``, which has its name if the block comes to its end, and is
     removed if not. ``run``: stands for the query in its name, outside of a stream. Empty ``folder``: they go where they
     ever go.
 
-    Raises OSError.
+    Raises OptionError if the disk takes no more.
     """
     if not folder:
         yield
@@ -132,17 +178,18 @@ def letters_kept(worker: Worker, folder: str, run: str) -> Iterator[None]:
 
 def move_all(folder: str, stem: str, names: Iterable[str]) -> None:
     """Driver. Gives the temporary files of a write their names, and removes others of it, whose names begin with
-    ``stem``. May come again: the last call counts. Raises OSError."""
+    ``stem``. May come again: the last call counts. Raises OptionError if that fails."""
     place = Path(folder)
     if not place.is_dir():
         return
     final = {f"{name[1:].partition('.')[0]}.jsonl": name for name in names}
-    for shown, name in final.items():
-        with suppress(FileNotFoundError):  # an earlier call has moved it
-            (place / name).replace(place / shown)
-    for path in place.iterdir():
-        if path.name.startswith((stem, f".{stem}")) and path.name not in final:
-            path.unlink(missing_ok=True)
+    with _written(place, "a file of dead letters"):
+        for shown, name in final.items():
+            with suppress(FileNotFoundError):  # an earlier call has moved it
+                (place / name).replace(place / shown)
+        for path in place.iterdir():
+            if path.name.startswith((stem, f".{stem}")) and path.name not in final:
+                path.unlink(missing_ok=True)
 
 
 def remove_all(folder: str, names: Iterable[str]) -> None:

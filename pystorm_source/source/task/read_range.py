@@ -13,7 +13,7 @@ from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.leases.task_lessor import lease
 from pystorm_source.source.request import ReadRequest
 from pystorm_source.source.spark_border import spark_border
-from pystorm_source.source.task.dead_letter_file import letters_kept
+from pystorm_source.source.task.dead_letter_file import LetterFolder, letters_kept
 from pystorm_source.source.task.input_feed import key_prefix
 from pystorm_source.source.task.range_partition import RangePartition, ranges_of
 from pystorm_source.source.task.range_reporter import RangeReporter
@@ -65,7 +65,7 @@ def _rows(request: ReadRequest, output: OutputPlan, partition: RangePartition) -
         reporter.begin()  # after it: a worker is built once, which does not count for its rate
         with (
             reporter.answering(worker) if partition.report_to is not None else nullcontext(),
-            letters_kept(worker, request.options.dead_letter_path, partition.planned.run),
+            letters_kept(worker, LetterFolder.of(request.options), partition.planned.run),
         ):
             if component.is_partitioned:
                 yield from worker.run(partition.component, partition.partition, partition.start, partition.end)
