@@ -24,7 +24,7 @@ from tests.kills.processes import MARK, marked, parent_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = 20  # of a micro-batch
-KILLS_OF_BATCH = 3
+BYTES_BETWEEN = 2_000  # of effects from one kill to the next at most; a micro-batch without kills has 1,700
 DRIVERS = 0.08  # of the kills; the next driver takes ten seconds to start
 
 
@@ -51,22 +51,27 @@ class Campaign:
     def run(self, seconds: float) -> None:
         """Until the query has read all, restarted as often as it has to be. Raises TimeoutError after so long."""
         end = time.monotonic() + seconds
-        due = 0.0
+        due = self.next_due()
         while (code := self.driver.poll()) != 0:
             if time.monotonic() > end:
                 raise TimeoutError(f"not over after {seconds:g} s: {dict(self.done)}")
             if code is not None:
                 self.end_driver()
                 self.driver = self.start()
-            workers = self.workers()
-            if workers and not due:
-                due = time.monotonic() + self.chance.uniform(0.1, 1.5)
-            if workers and self.left and time.monotonic() > due:
+            if self.left and self.written() >= due and (workers := self.workers()):
                 self.kill(workers)
-                due = 0.0
+                due = self.next_due()
             self.look()
             time.sleep(0.02)
         self.look()
+
+    def written(self) -> int:
+        """Bytes of the effects so far."""
+        return sum(path.stat().st_size for path in (self.folder / "effects").iterdir())
+
+    def next_due(self) -> int:
+        """Bytes of effects at which the next process dies: kills come where there is something to lose."""
+        return self.written() + self.chance.randrange(1, BYTES_BETWEEN)
 
     def workers(self) -> list[int]:
         """Processes of Python that Spark has forked: with rows, a plan of a write, or its commit."""
@@ -153,7 +158,7 @@ def run(folder: Path, kills: int, seed: int) -> dict[str, object]:
     """One campaign below that folder."""
     (folder / "in").mkdir(parents=True)
     (folder / "effects").mkdir()
-    batches = kills // KILLS_OF_BATCH + 2
+    batches = kills + 2
     for number in range(batches):
         rows = range(number * ROWS, (number + 1) * ROWS)
         path = folder / "in" / f"{number:05}.json"
