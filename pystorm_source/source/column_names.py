@@ -16,7 +16,7 @@ class ColumnNames:
 
     def places_of(self, name: str) -> list[int]:
         """Where that name stands among them, in order; empty if nowhere."""
-        return list(self._exact.get(name) or self._lowered.get(name.lower(), ()))
+        return list(self._exact.get(name) or self._lowered.get(name.lower()) or [])
 
     def match(self, name: str) -> str:
         """The first one that is meant. Raises KeyError if there is none."""
