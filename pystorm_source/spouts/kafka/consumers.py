@@ -19,6 +19,7 @@ from cython_core.arrow.byte_column import all_none
 from pystorm_source.clock import Clock
 from pystorm_source.errors import DataLossError, WorldError
 from pystorm_source.spouts.kafka.client_events import ClientEvents
+from pystorm_source.spouts.kafka.client_log import ClientLog
 from pystorm_source.spouts.kafka.options import KafkaOptions
 from pystorm_source.spouts.kafka.properties import made_client
 from pystorm_source.spouts.kafka.topics import PASSING, Partition
@@ -62,6 +63,7 @@ class KafkaConsumers:
         self._options = options
         self._clock = clock
         self._log = logger
+        self._client_log = ClientLog(logger, clock)  # one for all, as they connect to the same brokers
         self._kept: OrderedDict[tuple[str, int], PartitionConsumer] = OrderedDict()
 
     def take(self, partition: Partition) -> "PartitionConsumer":
@@ -71,7 +73,7 @@ class KafkaConsumers:
         if consumer is None and len(self._kept) >= MOST_CONSUMERS:
             _, consumer = self._kept.popitem(last=False)
         if consumer is None:
-            consumer = PartitionConsumer(self._options, self._clock, self._log)
+            consumer = PartitionConsumer(self._options, self._clock, self._log, self._client_log)
         self._kept[place] = consumer
         return consumer
 
@@ -83,14 +85,14 @@ class KafkaConsumers:
 class PartitionConsumer:
     """A consumer of one partition at a time. Raises OptionError for properties that librdkafka refuses."""
 
-    def __init__(self, options: KafkaOptions, clock: Clock, logger: logging.Logger):
+    def __init__(self, options: KafkaOptions, clock: Clock, logger: logging.Logger, client_log: ClientLog):
         self._options = options
         self._clock = clock
         self._log = logger
         self._timeout_seconds = options.poll_timeout_millis / 1000
         self._events = ClientEvents(options.properties, logger)
         properties = {"group.id": f"{options.group_id_prefix}-task", **DEFAULTS, **options.properties, **OWN}
-        self._consumer = made_client("Consumer", properties, logger=logger, **self._events.callbacks)
+        self._consumer = made_client("Consumer", properties, logger=client_log, **self._events.callbacks)
         self._place: tuple[str, int] | None = None
         self._position = -1
         self._left: Sequence[Any] = ()

@@ -17,6 +17,7 @@ from pystorm_source.api.partitioned_spout import Snapshot
 from pystorm_source.clock import Clock
 from pystorm_source.errors import OptionError, WorldError
 from pystorm_source.spouts.kafka.client_events import ClientEvents
+from pystorm_source.spouts.kafka.client_log import ClientLog
 from pystorm_source.spouts.kafka.options import KafkaOptions, Times
 from pystorm_source.spouts.kafka.properties import made_client
 
@@ -64,7 +65,8 @@ class KafkaTopics:
         self._log = logger
         self._servers = options.properties["bootstrap.servers"]
         self._events = ClientEvents(options.properties, logger)
-        self._admin = made_client("AdminClient", _of_admin(options.properties), logger=logger, **self._events.callbacks)
+        properties, log = _of_admin(options.properties), ClientLog(logger, clock)
+        self._admin = made_client("AdminClient", properties, logger=log, **self._events.callbacks)
         self._group = options.properties.get("group.id")
         self._timeout_seconds = options.request_seconds
         self._committing: Any = None
