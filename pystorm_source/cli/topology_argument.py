@@ -16,7 +16,7 @@ from pystorm_source.cli.topology_file import load_reference
 from pystorm_source.errors import OptionError, UsageError
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, SourceOptions, family_of, fields_of
-from pystorm_source.options.storm_keys import STORM_KEYS, check_topology_keys
+from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.plan import Plan, compile_plan
 
 Reference = Annotated[
@@ -58,8 +58,6 @@ def plan_here(reference: str, environment: str = "", overrides: Mapping[str, Any
     chosen = {"topology.environment": environment} if environment else {}
     topology = _loaded(reference)
     plan = compile_plan(topology, {**(overrides or {}), **chosen})
-    for component in plan.components:
-        check_topology_keys(plan.conf_of(component))
     own = [topology.merged_config(), *(dict(component.config) for component in plan.components)]
     _check_keys(overrides or {}, {key for config in own for key in config}, plan)
     return plan

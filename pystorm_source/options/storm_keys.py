@@ -7,7 +7,7 @@ import difflib
 from collections.abc import Iterable
 
 from pystorm_source.errors import OptionError
-from pystorm_source.options import EngineOptions, fields_of
+from pystorm_source.options import EngineOptions, Options, SourceOptions, fields_of
 
 _WAITING = """
 strategy park.microsec progressive.level1.count progressive.level2.count progressive.level3.sleep.millis
@@ -52,12 +52,13 @@ STORM_KEYS = frozenset(
 )
 
 
-def check_topology_keys(given: Iterable[str]) -> None:
+def check_topology_keys(given: Iterable[str], tables: Iterable[type[Options]] = ()) -> None:
     """Raises OptionError for a ``topology.*`` key that neither this engine nor Storm has but that is nearly one.
+    ``tables``: those that components declare, whose keys are known as well.
 
     Keys of Storm that mean nothing here pass, and so do keys that are like none: they are the user's own.
     """
-    known = STORM_KEYS | set(fields_of(EngineOptions))
+    known = STORM_KEYS.union(*(fields_of(table) for table in (EngineOptions, SourceOptions, *tables)))
     by_lower = {key.lower(): key for key in known}
     for key in given:
         if not key.lower().startswith("topology.") or key.lower() in by_lower:

@@ -165,6 +165,7 @@ def compile_plan(
         options=engine,
         config=_frozen(config),
     )
+    plan.check_keys()
     for bolt in joins(plan):
         join_inputs(plan, bolt, several_tasks=False)
     if any_environment:

@@ -12,6 +12,7 @@ from pystorm_source.api.spout import Spout
 from pystorm_source.api.stream import DEAD_LETTER, Stream
 from pystorm_source.errors import OptionError, TopologyError, said
 from pystorm_source.options import EngineOptions, Options, declared_by, parse
+from pystorm_source.options.storm_keys import check_topology_keys
 from pystorm_source.options.wait_strategy import check_wait_strategies
 from pystorm_source.redaction import RedactedRepr
 
@@ -176,9 +177,10 @@ class Plan(RedactedRepr):
     def configured(self, config: Mapping[str, Any]) -> "Plan":
         """This plan under ``config``, JSON values, instead of its own; components keep theirs on top.
 
-        Raises OptionError for a wrong engine key.
+        Raises OptionError for a wrong or misspelt engine key.
         """
         options = engine_options(config)
+        check_topology_keys(config, self.option_tables)
         components = tuple(
             replace(component, options=own_options(component.name, dict(component.config), config, options))
             for component in self.components
@@ -190,6 +192,20 @@ class Plan(RedactedRepr):
             options=options,
             config=tuple(sorted(config.items())),
         )
+
+    def check_keys(self) -> None:
+        """Raises OptionError for a key ``topology.*`` in a configuration that looks misspelt."""
+        check_topology_keys(dict(self.config), self.option_tables)
+        for component in self.components:
+            try:
+                check_topology_keys(dict(component.config), self.option_tables)
+            except OptionError as error:
+                raise OptionError(f"config of component {component.name!r}: {error.message}", code=error.code) from None
+
+    @property
+    def option_tables(self) -> tuple[type[Options], ...]:
+        """The option tables that its components declare."""
+        return tuple(dict.fromkeys(table for component in self.components for table in component.option_tables))
 
     def in_environment(self, environment: str) -> "Plan":
         """This plan with the number of tasks that ``par`` gives for an environment, if it is a dict of environments.

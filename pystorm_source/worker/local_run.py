@@ -20,7 +20,6 @@ import pyarrow as pa
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.limits.worker_limits import WorkerLimits
 from pystorm_source.options import parse
-from pystorm_source.options.storm_keys import check_topology_keys
 from pystorm_source.plan.plan import Plan
 from pystorm_source.worker.failure import tuple_failed
 from pystorm_source.worker.output import OutputPlan
@@ -113,7 +112,6 @@ class LocalRun:
         left: list[pa.RecordBatch] | None = None,
     ):
         for component in plan.components:
-            check_topology_keys(plan.conf_of(component))
             for table in component.option_tables:
                 parse(table, plan.conf_of(component))
         self.plan = plan

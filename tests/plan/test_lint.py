@@ -253,7 +253,7 @@ def test_keys_that_are_misspelt_or_belong_to_the_reader():
 
     spout = type("Declares", (Plain,), {"Options": Table})
     lines = spout.spec(config={"files.encodng": "x", "Files.Encoding": "y", "kafka.acks": 1, "mine": 1})
-    config = {"maxOffsetsPerTrigger": 5, "topology.schedular": "threads", "path": "/x", "failOnDataLoss": True}
+    config = {"maxOffsetsPerTrigger": 5, "path": "/x", "failOnDataLoss": True}
     config |= {"stream": "mine", "encoding": "mine"}
     plan = compile_plan(type("T", (Topology,), {"lines": lines, "config": config}))
     assert [(finding.code, finding.component, finding.meaning, finding.remedy) for finding in lint(plan)] == [
@@ -262,12 +262,6 @@ def test_keys_that_are_misspelt_or_belong_to_the_reader():
             "T",
             "its config sets maxOffsetsPerTrigger, which only the reader takes",
             "say .option('maxOffsetsPerTrigger', ...) there",
-        ),
-        (
-            "unknown-key",
-            "T",
-            "its config sets topology.schedular, which nothing here reads",
-            "if it is not a key of your own: topology.scheduler?",
         ),
         (
             "unknown-key",
