@@ -2,14 +2,15 @@
 
 import logging
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from pystorm_source.cli.run_display import End, JsonDisplay, LinesDisplay, TableDisplay
+from pystorm_source.cli.summed_log import SummedLog
 from pystorm_source.cli.topology_argument import Environment, Overrides, Reference, plan_here, usage_errors
 from pystorm_source.clock import Clock, SystemClock
 from pystorm_source.errors import OptionError, PystormError, TupleFailed, UsageError
@@ -70,9 +71,8 @@ def run(
         local = LocalRun(plan, clock, captured=captured, together=together, output=OutputPlan.typed(plan))
         display = (JsonDisplay if as_json else TableDisplay if _live() else LinesDisplay)(local, clock, rows)
         try:
-            with display:
-                # Order: the live table has replaced sys.stderr by now, so that lines of the log go above it.
-                logging.basicConfig(format=LOG_FORMAT, level=logging.INFO)
+            # Order: the live table has replaced sys.stderr when the log begins, so that its lines go above it.
+            with display, summed_log(clock):
                 end = End(follow(local, clock, clock.monotonic() + seconds, once, display.beat))
         except KeyboardInterrupt:
             end, status = End(INTERRUPTED), INTERRUPTED_STATUS
@@ -99,6 +99,19 @@ def _conf_remedy(error: TupleFailed) -> str:
     if not isinstance(key, str) or "initialize() raised" not in str(error):
         return ""
     return f"give it by -o {key}=..., or have the component do without: conf.get({key!r}, ...)"
+
+
+@contextmanager
+def summed_log(clock: Clock) -> Iterator[None]:
+    """Logs to standard error, unless the topology's module has set up logging by itself."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(LOG_FORMAT))
+    summed = SummedLog(handler, clock)
+    logging.basicConfig(level=logging.INFO, handlers=[summed])
+    try:
+        yield
+    finally:
+        summed.say_counts()
 
 
 def _live() -> bool:
