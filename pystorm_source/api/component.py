@@ -9,6 +9,7 @@ from cython_core.routing.own_emit import has_subclass
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.component_log import ErrorLog, logger_of
 from pystorm_source.api.component_spec import ComponentSpec
+from pystorm_source.api.spec_arguments import checked_spec
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, NotSupportedError, given
 from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
@@ -117,6 +118,9 @@ class Component:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         has_subclass(cls)
+        spec = cls.__dict__.get("spec")
+        if isinstance(spec, classmethod):
+            cls.spec = classmethod(checked_spec(spec.__func__))  # type: ignore[method-assign,assignment]
 
     def initialize(self, conf: dict[str, Any], context: dict[str, Any]) -> None:
         """Called once in each task before its first tuple: open connections here, not in the constructor.

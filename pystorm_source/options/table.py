@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from pystorm_source.errors import LONGEST_GIVEN, OptionError, cut, given
 from pystorm_source.options.accepted import accepted
+from pystorm_source.options.misplaced_par import remedy_of_par
 from pystorm_source.options.near_key import near_key
 from pystorm_source.redaction import redacted
 
@@ -121,6 +122,8 @@ def check_known(given: Iterable[str], tables: Iterable[type[Options]], also: Ite
     known = {key.lower(): key for key in also} | named
     for key in given:
         if key.lower() not in known and family_of(key, named.values()) is None:
+            if remedy := remedy_of_par(key):
+                raise OptionError(f"unknown option {key!r}: {remedy}", code="PYSTORM_UNKNOWN_OPTION")
             near = near_key(key, [*named.values(), *(usual for table in tables for usual in table.usual)], also)
             remedy = f"did you mean {near!r}?" if near else f"known are: {', '.join(sorted(named.values()))}."
             raise OptionError(

@@ -27,6 +27,7 @@ from pystorm_source.options import EngineOptions
 from pystorm_source.plan.join_inputs import join_inputs, joins
 from pystorm_source.plan.key_states import refuse_unkept
 from pystorm_source.plan.plan import ComponentPlan, EdgePlan, Plan, engine_options, own_options
+from pystorm_source.plan.unread_par import refuse_unread_par
 from pystorm_source.redaction import redacted
 from pystorm_source.types.arrow import field_type
 
@@ -166,6 +167,7 @@ def compile_plan(
         config=_frozen(config),
     )
     plan.check_keys()
+    refuse_unread_par(plan)
     for bolt in joins(plan):
         join_inputs(plan, bolt, several_tasks=False)
     if any_environment:

@@ -76,7 +76,7 @@ def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding
     found = lint(plan)
     if not is_shuffled or has_key:
         return found
-    asking = [component for component in plan.components if _is_named_in_source(component.cls, _KEY)]
+    asking = [component for component in plan.components if is_named_in_source(component.cls, _KEY)]
     return found + tuple(
         Finding(
             "key-behind-shuffle",
@@ -95,7 +95,7 @@ def lint_operator(plan: Plan, is_shuffled: bool, has_key: bool) -> tuple[Finding
 def may_ask_for_keys(plan: Plan) -> bool:
     """Whether a component names ``idempotency_key``, or a class of the user's has no source to tell."""
     return any(
-        _is_named_in_source(component.cls, _KEY) or not all(map(_has_source, _user_classes(component.cls)))
+        is_named_in_source(component.cls, _KEY) or not all(map(_has_source, _user_classes(component.cls)))
         for component in plan.components
     )
 
@@ -198,12 +198,12 @@ def _takes_ticks(cls: type[Any]) -> bool:
 
 def _calls_services(cls: type[Any]) -> bool:
     words = ("idempotency_key", "self.limit(")
-    return issubclass(cls, AsyncBolt) or any(_is_named_in_source(cls, word) for word in words)
+    return issubclass(cls, AsyncBolt) or any(is_named_in_source(cls, word) for word in words)
 
 
 def names_limit(cls: type[Any]) -> bool:
     """Whether the source of a component's class shows that it takes permits of a rate limit. False if unsure."""
-    return _is_named_in_source(cls, "self.limit(")
+    return is_named_in_source(cls, "self.limit(")
 
 
 def _unwanted(plan: Plan, component: str) -> list[str]:
@@ -268,7 +268,7 @@ def _never_gives_ids(cls: type[Any]) -> bool:
 def _rows_returned(plan: Plan) -> Iterator[Finding]:
     for component in plan.components:
         cls = component.cls
-        if not issubclass(cls, Bolt) or not component.streams or _is_named_in_source(cls, "emit"):
+        if not issubclass(cls, Bolt) or not component.streams or is_named_in_source(cls, "emit"):
             continue
         method = "process_batch" if issubclass(cls, (BatchingBolt, ArrowBolt)) else "process"
         if cls.process_many is not Bolt.process_many:
@@ -397,7 +397,7 @@ def _exceptions_that_still_end_the_task(plan: Plan) -> Iterator[Finding]:
         cls = component.cls
         if not issubclass(cls, Bolt) or cls.exit_on_exception or not cls.auto_fail:
             continue
-        if _is_named_in_source(cls, "auto_fail") or not any(
+        if is_named_in_source(cls, "auto_fail") or not any(
             _fails_its_task(s, plan) for s in _sources_of(component, plan)
         ):
             continue
@@ -414,7 +414,7 @@ def _fails_its_task(spout: ComponentPlan, plan: Plan) -> bool:
     return spout.is_partitioned and spout.options.dead_letter == "fail"
 
 
-def _is_named_in_source(cls: type[Any], word: str) -> bool:
+def is_named_in_source(cls: type[Any], word: str) -> bool:
     """Whether the source of a user's class, if there is one, has that word."""
     for user_class in _user_classes(cls):
         try:

@@ -37,6 +37,7 @@ from pystorm_source.options.presets import preset_file, preset_names
 from pystorm_source.options.storm_keys import STORM_KEYS
 from pystorm_source.plan import Plan, check_meetings, compile_plan, load_topology
 from pystorm_source.plan.inputs import refuse_input
+from pystorm_source.plan.unread_par import refuse_unread_par
 from pystorm_source.source.crossing_rows import CrossingRows
 from pystorm_source.source.interned import interned, pickled
 from pystorm_source.source.journaled import journaled
@@ -274,7 +275,9 @@ def with_options(plan: Plan, config: Mapping[str, Any], given: Mapping[str, str]
     Raises OptionError for an unknown key.
     """
     conf = _conf_given(given, options, (component.cls for component in plan.components))
-    return plan.configured({**dict(plan.config), **config, **conf})
+    configured = plan.configured({**dict(plan.config), **config, **conf})
+    refuse_unread_par(configured)
+    return configured
 
 
 def letters_on(given: Mapping[str, str], options: SourceOptions) -> dict[str, str]:

@@ -1,0 +1,21 @@
+"""The number of tasks, ``par``, where it is no key: among options, in a configuration, under another name."""
+
+from typing import Any
+
+from pystorm_source.errors import given
+
+WORDS = frozenset(
+    ("par", "parallelism", "parallelism_hint", "parallelismhint", "num_tasks", "numtasks", "tasks", "num_executors")
+)
+"""What users of Storm, streamparse, Flink and Spark call it."""
+
+
+def remedy_of_par(key: str, value: Any = None) -> str:
+    """What to say of a key or argument of that name, with its value if it is known; empty if it means another thing."""
+    if key.lower() not in WORDS:
+        return ""
+    shown = f"{key}={given(value)}" if value is not None else repr(key)
+    return (
+        "the number of tasks of a component is `par` of its spec, such as MyBolt.spec(inputs=[...], par=4), or the "
+        f"attribute `par` of its class; how many Spark tasks read at once is option 'minPartitions'. Given: {shown}"
+    )
