@@ -13,6 +13,7 @@ from pystorm_source.errors import TupleFailed, cut, one_line, said, traced
 
 OURS = frozenset(("pystorm_source", "cython_core"))
 _BELOW = OURS | {"pyspark", "py4j"}  # what calls a component
+_IMPORT = ("importlib", "_frozen_importlib", "_frozen_importlib_external")
 _COMPONENTS = ("pystorm_source.bolts", "pystorm_source.spouts", "pystorm_source.formats", "pystorm_source.journal")
 LONGEST_LINE = 200
 """Characters of a source line in a message. Less: one does not see what it does. More: it hides the place."""
@@ -20,12 +21,13 @@ LONGEST_LINE = 200
 
 def trim(error: BaseException) -> BaseException:
     """Leaves the user's frames in the tracebacks of the exception, its causes and members: from the first one in the
-    user's own code on, without those of this package. A traceback that has none of the user's stays as it is.
+    user's own code on, without those of this package and of Python's import. A traceback that has none of the user's
+    loses those of the import alone.
 
     Changes the exception, and returns it.
     """
     for each in _chain(error):
-        if kept := _users(each.__traceback__):
+        if kept := _users(each.__traceback__) or _without_import(each.__traceback__):
             each.__traceback__ = functools.reduce(_linked, reversed(kept), None)
         if isinstance(each.__context__, (ComponentFailed, TupleFailed)):
             each.__context__ = None  # the engine's own: it was at work on an exception when the user's code was called
@@ -113,12 +115,32 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             waiting += each.exceptions
 
 
-def _users(trace: TracebackType | None) -> list[TracebackType]:
+def _walked(trace: TracebackType | None) -> Iterator[TracebackType]:
+    """The frames, outermost first, without the steps that Python takes to import a module."""
+    return (each for each in _all(trace) if not _is_import(each))
+
+
+def _without_import(trace: TracebackType | None) -> list[TracebackType]:
+    """The frames, if some of them are of an import; else none."""
+    return list(_walked(trace)) if any(map(_is_import, _all(trace))) else []
+
+
+def _all(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def _is_import(trace: TracebackType) -> bool:
+    return _package_of(trace) in _IMPORT or trace.tb_frame.f_code.co_filename.startswith("<frozen importlib")
+
+
+def _users(first: TracebackType | None) -> list[TracebackType]:
     """The user's frames, outermost first; libraries that the user's code calls are among them."""
     kept: list[TracebackType] = []
     after_ours: list[TracebackType] = []
     called_by = ""
-    while trace is not None:
+    for trace in _walked(first):
         package = _package_of(trace)
         if package in _BELOW:
             after_ours, called_by = [], str(trace.tb_frame.f_globals.get("__name__", ""))
@@ -126,7 +148,6 @@ def _users(trace: TracebackType | None) -> list[TracebackType]:
             kept.append(trace)
         if package not in _BELOW:
             after_ours.append(trace)
-        trace = trace.tb_next
     # Libraries that a ready-made spout calls are not the user's.
     return kept or ([] if called_by.startswith(_COMPONENTS) else after_ours)
 

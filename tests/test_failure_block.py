@@ -1,12 +1,14 @@
 """The block that a user reads when a component raises, and the frames that are the user's."""
 
 import sys
+import traceback
 import types
 
 import pytest
 
-from pystorm_source.errors import LONGEST_TRACEBACK, TupleFailed
+from pystorm_source.errors import LONGEST_TRACEBACK, OptionError, TupleFailed
 from pystorm_source.failure_block import FailureBlock
+from pystorm_source.named import load_named
 from pystorm_source.user_frames import trim, users_line, users_traceback
 
 
@@ -61,6 +63,16 @@ def test_a_component_that_is_installed_is_the_users_too():
     error = raised(ENGINE.call, INSTALLED.process, "x")
     assert users_line(error) == 'File "/x/site-packages/installed/bolts.py", line 2, in process'
     assert len(frames(error)) == 1
+
+
+def test_no_step_of_an_import_is_shown(tmp_path, monkeypatch):
+    (tmp_path / "raising_import.py").write_text("import no_such_package_at_all\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for module, line in (("raising_import", "import no_such_package_at_all"), ("no_such_package", "")):
+        with pytest.raises(OptionError) as raised:
+            load_named("topology", f"{module}:T", "a class")
+        text = "".join(traceback.format_exception(raised.value.__cause__))
+        assert line in text and "importlib._bootstrap" not in text and "importlib/__init__" not in text
 
 
 def test_libraries_of_a_ready_made_spout_are_not_the_users():
