@@ -12,6 +12,7 @@ import re
 from typing import NamedTuple, Self
 
 from pystorm_source.errors import LONGEST_TRACEBACK, TupleFailed, cut, one_line
+from pystorm_source.known_secrets import without_secrets
 from pystorm_source.user_frames import shown, users_line
 
 _HEAD = re.compile(
@@ -42,14 +43,8 @@ class FailureBlock(NamedTuple):
         what = one_line(str(failed.what or failed.args[0]))
         if "\n" not in frames and frames in what:
             frames = ""  # no traceback, and the message stands above already
-        return cls(
-            what,
-            one_line(failed.place) or "none",
-            line,
-            failed.remedy,
-            frames,
-            failed.code,
-        )
+        parts = (what, one_line(failed.place) or "none", line, failed.remedy, frames)
+        return cls(*map(without_secrets, parts), failed.code)
 
     @classmethod
     def found_in(cls, text: str) -> "FailureBlock | None":

@@ -20,6 +20,9 @@ _SECRET = re.compile(
 )
 # Up to the last @: a password that is not escaped may hold a slash or an @.
 _CREDENTIALS = re.compile(r"://[^/@\s]*:[^\s]*@")
+_PASSWORDS = re.compile(r"://[^/@\s:]*:([^\s,]*)@")
+# In a text, where a later @ may belong to something else.
+_IN_TEXT = re.compile(r"(://[^/@\s:]*:)[^/@\s]+@")
 # Of connection strings, JAAS texts and signed URIs.
 _INLINE = re.compile(
     r"((?:password|secret|token|access[._]?key|account[._]?key|\bsig|signature)\s*=\s*)(\"[^\"]*\"|'[^']*'|[^;&\s]+)",
@@ -47,6 +50,27 @@ def without_credentials(text: str) -> str:
     """A URI without user, password and query. An ADLS container that stands before the ``@`` stays."""
     text = text.partition("?")[0] if "://" in text else text
     return _CREDENTIALS.sub("://", text)
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of an option of that name is one."""
+    return _SECRET.search(key) is not None
+
+
+def inline_secrets(text: str) -> list[str]:
+    """The secrets in a connection string, a JAAS text or a signed URI."""
+    return [found[1].strip("\"'") for found in _INLINE.findall(text)]
+
+
+def url_secrets(text: str) -> list[str]:
+    """The passwords in the URIs of an option."""
+    return _PASSWORDS.findall(text)
+
+
+def without_inline(text: str) -> str:
+    """A text of any kind, such as that of an exception, without the passwords in its URIs and without the values of
+    ``password=…`` and the like."""
+    return _INLINE.sub(rf"\1{REDACTED}", _IN_TEXT.sub(rf"\1{REDACTED}@", text))
 
 
 class RedactedRepr:

@@ -12,6 +12,7 @@ from pystorm_source.api.component_spec import ComponentSpec
 from pystorm_source.api.spec_arguments import checked_spec
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, NotSupportedError, given
+from pystorm_source.known_secrets import remember
 from pystorm_source.options import LOG_LEVELS, EngineOptions, parse
 from pystorm_source.user_frames import shown
 
@@ -307,6 +308,7 @@ class Component:
     def _start(self, conf: dict[str, Any], context: dict[str, Any]) -> Any:
         """The engine's: gives the component its identity, then initializes it."""
         self._setup_component(conf, context)
+        remember(conf)
         return self.initialize(conf, context)
 
     def _setup_component(self, storm_conf: dict[str, Any], context: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from pystorm_source.errors import InternalError, PystormError, TupleFailed
 from pystorm_source.failure_block import FailureBlock
+from pystorm_source.known_secrets import without_secrets
 from pystorm_source.user_frames import users_traceback
 
 HIDE = "SPARK_HIDE_TRACEBACK"
@@ -38,7 +39,8 @@ def _for_users(error: PystormError) -> PystormError:
         error.args = (f"\n{block.head}",)  # what Spark writes before it fills its line
         _note(error, block.frames)
     else:
-        _note(error, users_traceback(error.__cause__) if error.__cause__ is not None else "")
+        error.args = tuple(without_secrets(each) if isinstance(each, str) else each for each in error.args)
+        _note(error, without_secrets(users_traceback(error.__cause__)) if error.__cause__ is not None else "")
     error.__cause__ = None
     _hide_traceback()
     return error

@@ -1,0 +1,60 @@
+"""The secrets that this process was given among options: what leaves it in the text of an exception names none.
+
+A library's exception may quote them: "401 for token abc", "cannot connect to postgresql://app:abc@host/db". Spark
+writes the text into its logs, its UI and its event log.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from pystorm_source.redaction import REDACTED, inline_secrets, is_secret, url_secrets, without_inline
+
+SHORTEST = 4
+"""Characters of a secret that is looked for. Less: words such as "on" vanish from every message. More: a short password
+is shown."""
+MOST = 1_000
+"""Secrets that are remembered, the newest. Fewer: those of a large topology are forgotten. More: each error searches
+for all of them."""
+
+_known: dict[str, None] = {}
+
+
+def remember(config: Mapping[str, Any]) -> None:
+    """Those of a configuration, from now on."""
+    for secret in _secrets_in("", config):
+        if len(secret) >= SHORTEST:
+            _known.pop(secret, None)
+            _known[secret] = None
+    while len(_known) > MOST:
+        del _known[next(iter(_known))]
+
+
+def without_secrets(text: str) -> str:
+    """The text with ``(redacted)`` for each secret that is known, or shows itself in a URI or as ``password=…``."""
+    known = _known.copy()  # another thread may add some
+    for secret in sorted(known, key=len, reverse=True):
+        if secret in text:
+            text = text.replace(secret, REDACTED)
+    return without_inline(text)
+
+
+def _secrets_in(key: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for inner, each in value.items():
+            yield from _secrets_in(str(inner), each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _secrets_in(key, each)
+    elif isinstance(value, str):
+        if value.lstrip().startswith(("{", "[")):
+            try:
+                yield from _secrets_in(key, json.loads(value))
+                return
+            except (ValueError, RecursionError):
+                pass
+        if is_secret(key):
+            yield value
+        for found in (*inline_secrets(value), *url_secrets(value)):
+            yield from {found, unquote(found)}
