@@ -8,6 +8,7 @@ from pystorm_source.api.partitioned_spout import PartitionedSpout
 from pystorm_source.api.spec_config import spec_config
 from pystorm_source.api.stream import Stream
 from pystorm_source.errors import OptionError
+from pystorm_source.spouts.memory_values import json_of_value, value_of
 
 
 def _check_width(rows: Any, stream: Stream | None) -> None:
@@ -24,7 +25,8 @@ def _check_width(rows: Any, stream: Stream | None) -> None:
 class MemorySpout(PartitionedSpout):
     """A fixed list of rows, dealt in turn to partitions. For tests and first steps.
 
-    Rows given to ``spec`` travel as JSON. A subclass may set ``outputs`` and ``rows``, of any Python values.
+    Rows given to ``spec`` hold what JSON has, and decimals, dates, times, intervals, bytes and maps with any keys. A
+    subclass may set ``outputs`` and ``rows``, of any Python values.
 
     Partitions are called "0", "1", ...; row ``i`` is offset ``i // partitions`` of partition ``i % partitions``.
 
@@ -39,12 +41,9 @@ class MemorySpout(PartitionedSpout):
         >>> from datetime import date
         >>> from pystorm_source.spouts import MemorySpout
         >>> from pystorm_source.testing import run_topology
-        >>> class Days(MemorySpout):
-        ...     outputs = ["day date"]
-        ...     rows = [(date(2024, 2, 29),)]
         >>> class Rows(Topology):
         ...     numbers = MemorySpout.spec(fields=["n long"], rows=[[1], [2], [3]], partitions=2)
-        ...     days = Days.spec()
+        ...     days = MemorySpout.spec(fields=["day date"], rows=[[date(2024, 2, 29)]])
         >>> result = run_topology(Rows)
         >>> result.rows("numbers"), result.rows("days")
         ([(1,), (3,), (2,)], [(datetime.date(2024, 2, 29),)])
@@ -71,7 +70,7 @@ class MemorySpout(PartitionedSpout):
             name (str): as in ``Spout.spec``.
             par (int | dict[str, int]): as in ``Spout.spec``.
             config (dict): as in ``Spout.spec``.
-            rows (list): lists or tuples with one value per field, JSON. Defaults to the class's.
+            rows (list): lists or tuples with one value per field. Defaults to the class's.
             partitions (int): partitions that the rows are dealt to in turn, at least 1. Defaults to the class's.
             fields (list[str]): names and types, as in ``outputs``. Defaults to the class's ``outputs``.
 
@@ -82,7 +81,7 @@ class MemorySpout(PartitionedSpout):
             OptionError: a row of another length than ``fields``.
         """
         if rows is not None:
-            rows = [list(row) if isinstance(row, tuple) else row for row in rows]
+            rows = [json_of_value(row) for row in rows]
         given = {"memory.rows": rows, "memory.partitions": partitions}
         spec = super().spec(name=name, par=par, config=spec_config(cls.config, config, given))
         if fields is not None:
@@ -96,7 +95,8 @@ class MemorySpout(PartitionedSpout):
         Raises:
             OptionError: a row that is no list or tuple, or fewer partitions than 1.
         """
-        self._rows = conf.get("memory.rows", self.rows)
+        given = conf.get("memory.rows")
+        self._rows = self.rows if given is None else value_of(given)
         self._count = conf.get("memory.partitions", self.number_of_partitions)
         if isinstance(self._count, bool) or not isinstance(self._count, int) or self._count < 1:
             raise OptionError(
