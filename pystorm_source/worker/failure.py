@@ -128,6 +128,8 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
         event = event if cause is None else f"{method}() raised {said(cause)}"
         input_ = place(failure.tuple, failure.offset).removeprefix("; ")
         remedy = AGAIN + (OTHERWISE if failure.method in OF_TUPLES and isinstance(cause, Exception) else "")
+        if failure.method == "initialize":
+            remedy = _remedy_of_start(cause) or remedy
     subject = f"component {component!r}, task {task}: "
     here = f"in {where}" if where else ""
     parts = [subject + event, input_, remedy if lost is not None else "", here]
@@ -136,6 +138,20 @@ def tuple_failed(failure: ComponentFailed, where: str = "") -> TupleFailed:
         event = f"{event.partition(' raised ')[0]} raised {in_a_line(cause)}"
     error.component = component
     return _with_parts(error, subject + event, "; ".join(filter(None, [input_, here])), remedy)
+
+
+def _remedy_of_start(cause: BaseException | None) -> str:
+    """Of ``initialize`` that finds no key in its configuration, or no package; empty for another error."""
+    key = cause.args[0] if isinstance(cause, KeyError) and cause.args else None
+    if isinstance(key, str):
+        return (
+            f"if {key!r} is a key of the configuration, give it by config={{{key!r}: ...}} of the component's spec, in "
+            f"Topology.config or in option 'config', or have the component do without: conf.get({key!r}, ...)"
+        )
+    if isinstance(cause, ModuleNotFoundError) and cause.name:
+        package = cause.name.partition(".")[0]
+        return f"install the package that has {package!r} where driver and executors run; `pystorm-source check` looks"
+    return ""
 
 
 def _code_of(failure: ComponentFailed) -> Code:
