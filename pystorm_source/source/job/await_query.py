@@ -9,6 +9,7 @@ from pystorm_source.clock import SystemClock
 from pystorm_source.errors import ArgumentError, ArgumentTypeError, given
 from pystorm_source.source.hold import held
 from pystorm_source.source.job.explain import explain
+from pystorm_source.source.job.short_log import short_log
 from pystorm_source.source.job.signals import STATUS, Signals
 from pystorm_source.source.job.standing import REPLACED, is_replaced, name_of, standing, state_of
 
@@ -78,7 +79,7 @@ def await_query(
                 code="PYSTORM_WRONG_TYPE",
             )
     gateway = _gateway_of(waiting[0])
-    with Signals(gateway) as signals:
+    with short_log(gateway, (query.id for query in waiting)), Signals(gateway) as signals:
         while not signals.count:
             are_active, errors = zip(*map(state_of, waiting), strict=True)
             if any(error is not None for error in errors):
@@ -98,9 +99,10 @@ def await_query(
             if query.exception() is None:
                 end = "stopped in the middle of a micro-batch" if query in broken_off else "stopped"
                 _say(f"{name_of(query)} {end}; {standing(query)}")
-    error = next((error for query in waiting if (error := query.exception()) is not None), None)
+        error = next((error for query in waiting if (error := query.exception()) is not None), None)
+        if error is not None:
+            _wait_for_sparks_last_words(waiting)
     if error is not None:
-        _wait_for_sparks_last_words(waiting)
         _say(explain(error))
     if exits if exits is not None else not _is_interactive():
         raise SystemExit(1 if error is not None else STATUS + signals.number) from None

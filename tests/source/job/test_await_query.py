@@ -245,4 +245,16 @@ def test_the_explanation_is_the_last_that_stands_on_the_screen(folder):
     assert job.ended() == 1
     job.wait_for_jvm()
     assert "  remedy: " in job.said.splitlines()[-1], job.said[-2000:]
-    assert job.said.count("ERROR Utils: Aborting task") == 2, "the other one was cancelled"
+    assert job.said.count("Lost task") == 2, "the other one was cancelled"
+
+
+@pytest.mark.campaign
+def test_a_bolt_that_raises_is_a_screen_with_its_error_not_four_stacks_of_spark(folder):
+    job = Job([sys.executable], folder, "Tuples", module="failing")
+    assert job.ended() == 1
+    job.wait_for_jvm()
+    lines = job.said.splitlines()
+    block = next(number for number, line in enumerate(lines) if line.startswith("[PYSTORM_TUPLE_FAILED] component "))
+    assert len(lines) == block + 4, "the block is the last"
+    first = next(number for number, line in enumerate(lines) if " ERROR " in line or "Lost task" in line)
+    assert len(lines[first:block]) <= 6, lines[first:block]
