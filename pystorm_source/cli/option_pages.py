@@ -19,6 +19,8 @@ from pystorm_source.cli import command_page
 from pystorm_source.journal.options import JournalOptions
 from pystorm_source.options import EngineOptions, Options, SourceOptions, declared_by, fields_of, meaning_of
 from pystorm_source.options.accepted import bounds_of, type_of
+from pystorm_source.options.storm_keys import STORM_KEYS
+from pystorm_source.options.storm_replacements import REPLACEMENTS, replacement_of
 
 PAGES = {
     "pystorm_source/conf/defaults.yaml": "yaml",
@@ -120,7 +122,24 @@ def markdown() -> str:
             cells = [f"`{key}`", type_of(field), default, bounds_of(field), meaning_of(field)]
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         lines.append("")
+    lines += _without_effect()
     return "\n".join(lines)
+
+
+def _without_effect() -> Iterator[str]:
+    yield from (
+        "## Keys of Storm without effect",
+        "",
+        "A configuration of Storm may have them: they pass. `pystorm-source check` and the log of a starting query",
+        "name those that are set, with what takes their place; `topology.lint.off=key-without-effect` silences that.",
+        "",
+        "| keys | instead |",
+        "|---|---|",
+    )
+    idle = sorted(key for key in STORM_KEYS if key not in fields_of(EngineOptions))
+    for instead in (each.instead for each in REPLACEMENTS):
+        keys = (f"`{key}`" for key in idle if replacement_of(key) == instead)
+        yield f"| {', '.join(keys)} | {instead} |"
 
 
 def typed() -> str:

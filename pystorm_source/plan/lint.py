@@ -19,6 +19,7 @@ from pystorm_source.api.stateful_bolt import StatefulBolt
 from pystorm_source.api.tickless_batching_bolt import TicklessBatchingBolt
 from pystorm_source.options import EngineOptions, Options, SourceOptions, family_of, fields_of
 from pystorm_source.options.storm_keys import STORM_KEYS
+from pystorm_source.options.storm_replacements import replacement_of
 from pystorm_source.plan.key_states import has_timers, needs_time
 from pystorm_source.plan.meeting import unions
 from pystorm_source.plan.plan import ComponentPlan, Plan
@@ -448,8 +449,16 @@ def _keys_without_effect(plan: Plan) -> Iterator[Finding]:
                 "key-without-effect",
                 name,
                 f"its config sets {', '.join(idle)}, which Storm has and this engine has not",
-                "docs/MIGRATING.md names the replacements; remove keys that you do not rely on",
+                f"instead: {_instead_of(idle)}",
             )
+
+
+def _instead_of(keys: list[str]) -> str:
+    """What takes the place of these keys, those with the same answer together."""
+    together: dict[str, list[str]] = {}
+    for key in keys:
+        together.setdefault(replacement_of(key), []).append(key)
+    return "; ".join(f"for {', '.join(named)} {instead}" for instead, named in together.items())
 
 
 def _unknown_keys(plan: Plan) -> Iterator[Finding]:

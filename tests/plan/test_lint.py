@@ -21,7 +21,9 @@ from pystorm_source import (
     Topology,
 )
 from pystorm_source.errors import OptionError
-from pystorm_source.options import LINT_CODES, Options
+from pystorm_source.options import LINT_CODES, EngineOptions, Options, fields_of
+from pystorm_source.options.storm_keys import STORM_KEYS
+from pystorm_source.options.storm_replacements import REPLACEMENTS, replacement_of
 from pystorm_source.plan import compile_plan, lint
 
 
@@ -270,6 +272,22 @@ def test_keys_that_are_misspelt_or_belong_to_the_reader():
             "if it is not a key of your own: files.encoding?",
         ),
     ]
+
+
+def test_every_key_of_storm_without_effect_has_a_replacement():
+    known = {key.lower() for key in fields_of(EngineOptions)}
+    idle = sorted(key for key in STORM_KEYS if key.lower() not in known)
+    plan = compile_plan(type("T", (Topology,), {"lines": Plain.spec(), "config": dict.fromkeys(idle, 1)}))
+    (finding,) = lint(plan)
+    assert finding.remedy.startswith("instead: for ") and all(key in finding.remedy for key in idle)
+    assert all(map(replacement_of, idle))
+
+
+def test_every_replacement_is_of_a_key_without_effect():
+    known = {key.lower() for key in fields_of(EngineOptions)}
+    idle = [key.removeprefix("topology.") for key in STORM_KEYS if key.lower() not in known]
+    for name in (name for each in REPLACEMENTS for name in each.names):
+        assert any(key == name or (name[-1] == "*" and key.startswith(name[:-1])) for key in idle), name
 
 
 # --- callbacks that are never called ---

@@ -11,16 +11,11 @@ from pystorm_source.cli.migration.python_files import read_python
 from pystorm_source.json_values import json_of
 from pystorm_source.options import EngineOptions, fields_of
 from pystorm_source.options.storm_keys import STORM_KEYS
+from pystorm_source.options.storm_replacements import replacement_of
 from pystorm_source.redaction import redacted
 
 CONFIG = "config.json"
 LOG_KEYS = ("path", "file", "max_bytes", "backup_count", "level")
-INSTEAD = {
-    "topology.workers": "Spark places the work; minPartitions splits it",
-    "topology.tasks": "`par` of each component",
-    "topology.acker.executors": "0 switches acking off, any other number means one acker in each task",
-    "topology.max.task.parallelism": "`par` of each component",
-}
 _REQUIREMENT = re.compile(
     r"(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[\w\s,.-]*\])?\s*(([=!<>~]=?=?)\s*[\w.*+!-]+\s*,?\s*)*(;.*)?"
 )
@@ -52,7 +47,7 @@ def read_settings(root: Path) -> Settings:
 def split_config(config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """What of a Storm configuration means something here; key → what to do instead, of what does not."""
     known = set(fields_of(EngineOptions))
-    gone = {key: INSTEAD.get(key, "without effect here") for key in config if key in STORM_KEYS - known}
+    gone = {key: replacement_of(key) for key in config if key in STORM_KEYS - known}
     return {key: value for key, value in config.items() if key not in gone}, gone
 
 
