@@ -8,6 +8,8 @@ from pystorm_source.api import ComponentSpec
 from pystorm_source.errors import StreamNotDeclaredError, given, nearest
 from pystorm_source.html_table import html_table
 from pystorm_source.plan import Plan
+from pystorm_source.testing.left_rows import of_left
+from pystorm_source.types.arrow import field_type
 from pystorm_source.worker.local_run import Counts
 
 _COLUMNS = ("emitted", "executed", "acked", "failed", "unsettled")
@@ -81,6 +83,8 @@ class Result:
         self.is_whole = True
         self.states: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
         self._rows = rows
+        streams = ((each.name, stream) for each in plan.components for stream in plan.streams_of(each))
+        self._ddls = {(name, stream.name): stream.types for name, stream in streams}
         # As Spark would get them: without what attempts that failed have emitted. Of streams that left the run.
         self._left: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
 
@@ -101,12 +105,19 @@ class Result:
         self.errors += other.errors
         self.attempts += other.attempts
 
-    def rows(self, component: str | ComponentSpec, stream: str = "default") -> list[tuple[Any, ...]]:
-        """What a stream emitted, whether a bolt took it or not, in micro-batches that came to their end.
+    def rows(
+        self, component: str | ComponentSpec, stream: str = "default", *, of_failed_attempts: bool = False
+    ) -> list[tuple[Any, ...]]:
+        """What a stream emitted in micro-batches that came to their end.
+
+        Of a stream that leaves the topology and declares types it is what Spark would get: without what attempts that
+        failed have emitted, which a retry emits again. Of other streams, and with ``check_types=False``, it is
+        everything.
 
         Args:
             component (str | ComponentSpec): the component, by name or as ``WordCount.words``.
             stream (str): its stream. Defaults to 'default'.
+            of_failed_attempts (bool): with what attempts that failed have emitted. Defaults to False.
 
         Returns:
             list[tuple]: the values, in order.
@@ -123,7 +134,11 @@ class Result:
                 f"{nearest(wanted, streams) or '.'} Given: {given(wanted)}",
                 code="PYSTORM_STREAM_NOT_DECLARED",
             )
-        return list(self._rows[name, stream])
+        emitted, left, ddls = self._rows[name, stream], self._left.get((name, stream)), self._ddls[name, stream]
+        if of_failed_attempts or left is None or not all(ddls):
+            return list(emitted)
+        types = [field_type(ddl or "", f"a field of {name}.{stream}") for ddl in ddls]
+        return of_left(emitted, left, types, self.is_whole)
 
     def __repr__(self) -> str:
         width = max(map(len, self.emitted), default=0)
