@@ -16,6 +16,8 @@ from pystorm_source.known_secrets import without_secrets
 from pystorm_source.user_frames import users_traceback
 
 HIDE = "SPARK_HIDE_TRACEBACK"
+LOCALS = "SPARK_TRACEBACK_WITH_LOCALS"
+"""Has Spark print the local variables of frames, too: those of this package hold options with their secrets."""
 
 
 @contextmanager
@@ -23,14 +25,18 @@ def spark_border() -> Iterator[None]:
     """Around all that Spark calls; also a decorator. Errors of this package leave with what concerns the user: a
     TupleFailed with its FailureBlock, the others with their message and the user's frames, if any.
 
-    A fault of this package leaves with its whole traceback.
+    A fault of this package leaves with its whole traceback, but without local variables.
     """
     try:
         yield
     except InternalError:
+        _hide_locals()
         raise
     except PystormError as error:
         raise _for_users(error) from None
+    except Exception:
+        _hide_locals()
+        raise
 
 
 def _for_users(error: PystormError) -> PystormError:
@@ -55,6 +61,11 @@ def _hide_traceback() -> None:
     # The process ends after it has sent this error, so that it hides no other one's traceback.
     if in_sparks_process():
         os.environ[HIDE] = "1"
+
+
+def _hide_locals() -> None:
+    if in_sparks_process():
+        os.environ.pop(LOCALS, None)
 
 
 def in_sparks_process() -> bool:
