@@ -16,6 +16,7 @@ from pystorm_source.source.register import (
     registered,
 )
 from pystorm_source.source.request import ReadRequest
+from pystorm_source.source.spark_versions import check_source_name, named_reader
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -32,6 +33,7 @@ def read_stream(
     *,
     schema: "StructType | str | None" = None,
     scope: Literal["task", "cluster"] = "task",
+    name: str | None = None,
     options: "ReadOptions | Mapping[str, Any] | None" = None,
     **keywords: "Unpack[ReadOptions]",
 ) -> "DataFrame":
@@ -47,6 +49,9 @@ def read_stream(
         scope (str): "task": the topology runs in each Spark task, and groupings hold inside of it. "cluster": it is
             cut where a grouping must hold across the cluster (fields, global, ALL, and where several spouts meet), and
             between two stages lies Spark's shuffle: docs/STAGES.md. Defaults to 'task'.
+        name (str): the source's name in the checkpoint, by which Spark 4.2 and later find its offsets when sources of
+            the query are added, removed or change places: ``DataStreamReader.name``, with
+            ``spark.sql.streaming.queryEvolution.enableSourceEvolution``. Defaults to None: its place in the query.
         options (ReadOptions | Mapping[str, Any]): options of the source (docs/OPTIONS.md), also with dots in their
             names (``{"topology.scheduler": "threads"}``) and open keys such as ``kafka.*``. A dict or list is passed as
             JSON, None is left out. Defaults to none.
@@ -57,7 +62,7 @@ def read_stream(
 
     Raises:
         ArgumentTypeError: the topology is given before the session.
-        ArgumentError: another scope.
+        ArgumentError: another scope, or a name that Spark does not take, or before 4.2 any.
         OptionError: an unknown option or a wrong value.
         TopologyError: the topology cannot run as it is declared, or cannot be cut.
         SchemaError: the schema does not fit the rows of the topology.
@@ -73,7 +78,12 @@ def read_stream(
         2
     """
     check_order(spark, topology, "read_stream")
-    return _read(spark, topology, "readStream", ReadRequest.check_streaming, scope, schema, keywords, options)
+    check_source_name(name)
+
+    def reader() -> Any:
+        return named_reader(spark.readStream, name)
+
+    return _read(spark, topology, reader, ReadRequest.check_streaming, scope, schema, keywords, options)
 
 
 def read(
@@ -114,20 +124,20 @@ def read(
         ['cow', 'dog']
     """
     check_order(spark, topology, "read")
-    return _read(spark, topology, "read", ReadRequest.check_batch, scope, schema, keywords, options)
+    return _read(spark, topology, lambda: spark.read, ReadRequest.check_batch, scope, schema, keywords, options)
 
 
 def _read(
     spark: "SparkSession",
     topology: type[Topology] | str,
-    door: str,
+    reader: Callable[[], Any],
     check: Callable[[ReadRequest], None],
     scope: str,
     schema: "StructType | str | None",
     keywords: Mapping[str, Any],
     options: Mapping[str, Any] | None,
 ) -> "DataFrame":
-    """``door``: the session's attribute that reads. ``check``: refuses options that it does not take."""
+    """``reader``: the session's. ``check``: refuses options that it does not take."""
     plan, name = planned(topology)
     refuse_input(plan)
     texts = option_texts(keywords, options or {})
@@ -137,5 +147,5 @@ def _read(
     if is_ours_to_check(spark, texts):
         check(checked(spark, plan, name, texts, schema))
     name = registered(spark, plan, name)  # Order: errors of pickling come before anything is asked of the session
-    df = loaded(getattr(spark, door).format(name), schema, texts)
+    df = loaded(reader().format(name), schema, texts)
     return df if cluster is None else cluster.behind_sources(df)

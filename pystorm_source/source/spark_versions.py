@@ -10,6 +10,7 @@ from pyspark.sql import GroupedData, datasource
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from pystorm_source.errors import ArgumentError, given
 from pystorm_source.source.admission import UNBOUNDED
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ __all__ = [
     "DataSourceStreamArrowWriter",
     "SupportsTriggerAvailableNow",
     "arrow_schema",
+    "check_source_name",
     "default_read_limit",
     "is_shuffled",
     "map_in_arrow",
+    "named_reader",
     "quoted",
     "schema_of",
     "states_take_rows",
@@ -53,6 +56,28 @@ def arrow_schema(schema: StructType) -> pa.Schema:
         {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     )
     return to_arrow_schema(schema, **arguments)
+
+
+def check_source_name(name: Any) -> None:
+    """Raises ArgumentError for what Spark would refuse as the name of a source."""
+    if name is not None and (not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_]+", name)):
+        raise ArgumentError(
+            f"the name of a source is letters, digits and underscores. Given: name={given(name)}",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
+
+
+def named_reader(reader: Any, name: str | None) -> Any:
+    """The stream reader with that name of its source. Raises ArgumentError if this Spark has none."""
+    if name is None:
+        return reader
+    if not hasattr(reader, "name"):
+        raise ArgumentError(
+            "this Spark has no names of sources, DataStreamReader.name: leave name out, and keep the order of the "
+            f"query's sources, or use Spark 4.2 or later. Given: name={given(name)}",
+            code="PYSTORM_INVALID_ARGUMENT",
+        )
+    return reader.name(name)
 
 
 def default_read_limit(

@@ -9,6 +9,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from pystorm_source import Bolt, Topology, read, read_stream, register
 from pystorm_source.errors import OptionError, SchemaError, TopologyError, UsageError
+from pystorm_source.source.spark_versions import named_reader
 from pystorm_source.spouts import MemorySpout
 from tests.source import topologies
 
@@ -161,3 +162,15 @@ def test_a_topology_in_the_place_of_the_session_is_refused(function, session):
     with pytest.raises(TypeError, match=rf"the session comes first: {function.__name__}\(spark, ") as refused:
         function(session, NoSpark())
     assert refused.value.code == "PYSTORM_WRONG_TYPE"
+
+
+@pytest.mark.parametrize("name", ["", "a-b", "a b", 5, "é"])
+def test_a_source_has_a_name_that_spark_takes(name):
+    with pytest.raises(ValueError, match=r"the name of a source is letters, digits and underscores. Given: name="):
+        read_stream(NoSpark(), Untyped, name=name)
+
+
+def test_a_spark_without_names_of_sources_says_so():
+    with pytest.raises(ValueError, match=r"this Spark has no names of sources.*Given: name='prices'"):
+        named_reader(NoSpark(), "prices")
+    assert isinstance(named_reader(NoSpark(), None), NoSpark)
