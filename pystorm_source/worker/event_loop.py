@@ -109,7 +109,10 @@ class EventLoop:
     def finish(self, tasks: Iterable["asyncio.Task[Any]"], seconds: float) -> int:
         """Blocking, for ``seconds`` at most: waits until the tasks have ended. Returns the number of those that have
         not."""
-        _, left = self.run(asyncio.wait(list(tasks), timeout=seconds))
+        ended, left = self.run(asyncio.wait(list(tasks), timeout=seconds))
+        for task in ended:
+            if not task.cancelled():
+                task.exception()  # asyncio logs one that was asked for by none, with all of its frames
         for task in left:
             self.forget(task)
         return len(left)

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import textwrap
 import threading
 import traceback
 
@@ -675,3 +676,34 @@ def test_by_the_machines_clock_it_runs_as_the_engine_does():
     result = run_topology(made, {"topology.tick.tuple.freq.secs": 0.1}, clock=SystemClock())
     # Ten in its second; if turns had no bound, it would be one or two.
     assert result.rows("slow").count((False,)) >= 5
+
+
+def test_requests_that_raise_when_a_run_is_broken_off_are_not_logged_by_asyncio():
+    """By a process: asyncio logs them when they are collected, at the latest at its end."""
+    text = """
+        import asyncio
+        from pystorm_source import AsyncBolt, Topology
+        from pystorm_source.clock import SystemClock
+        from pystorm_source.spouts import MemorySpout
+        from pystorm_source.testing import run_topology
+
+        class Stubborn(AsyncBolt):
+            outputs = ["n"]
+
+            async def process(self, tup):
+                try:
+                    await asyncio.sleep(1000)
+                finally:
+                    raise ValueError("late")
+
+        class Made(Topology):
+            lines = MemorySpout.spec(fields=["n"], rows=[[1], [2]])
+            stubborn = Stubborn.spec(inputs=[lines])
+
+        try:
+            run_topology(Made, {"topology.message.timeout.secs": 1000}, clock=SystemClock(), timeout=0.5)
+        except TimeoutError:
+            print("timed out")
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, "never retrieved" in done.stderr) == ("timed out\n", False), done.stderr
