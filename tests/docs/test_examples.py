@@ -403,6 +403,15 @@ def test_trident(spark, tmp_path):
     assert {row for row in table(spark, "sliding") if row[1] == "moon"} == {(0, "moon", 1), (30, "moon", 1)}
     assert names["last"].get("the") == [0, 70]
     assert names["partitioned"].isStreaming
+    assert {number: tuple(row) for number, row in names["chained"].items()} == {
+        0: ("the", "jumped", 4, 16),
+        1: ("the", "moon", 2, 7),
+    }
+    by_word = [("the", 2, 0, 70), ("cow", 1, 0, 0), ("jumped", 1, 20, 20), ("over", 1, 20, 20), ("moon", 1, 70, 70)]
+    assert table(spark, "chained") == Counter(by_word)
+    assert table(spark, "least") == Counter([("the",)])
+    tasks = dict(table(spark, "placed"))
+    assert len(tasks) == 5 and tasks["cow"] == tasks["the"] != tasks["over"] == tasks["moon"] == tasks["jumped"]
 
 
 def test_effects(capsys):
