@@ -44,7 +44,8 @@ class FailureBlock(NamedTuple):
         if "\n" not in frames and frames in what:
             frames = ""  # no traceback, and the message stands above already
         parts = (what, one_line(failed.place) or "none", line, failed.remedy, frames)
-        return cls(*map(without_secrets, parts), failed.code)
+        what, place, line, remedy, frames = map(without_secrets, parts)
+        return cls(what, place, line, remedy, frames, failed.code)
 
     @classmethod
     def found_in(cls, text: str) -> "FailureBlock | None":
