@@ -404,7 +404,7 @@ def test_trident(spark, tmp_path):
     assert names["last"].get("the") == [0, 70]
     assert names["partitioned"].isStreaming
     assert {number: tuple(row) for number, row in names["chained"].items()} == {
-        0: ("the", "jumped", 4, 16),
+        0: ("cow", "jumped", 4, 16),
         1: ("the", "moon", 2, 7),
     }
     by_word = [("the", 2, 0, 70), ("cow", 1, 0, 0), ("jumped", 1, 20, 20), ("over", 1, 20, 20), ("moon", 1, 70, 70)]
