@@ -410,7 +410,7 @@ def test_trident(spark, tmp_path):
     by_word = [("the", 2, 0, 70), ("cow", 1, 0, 0), ("jumped", 1, 20, 20), ("over", 1, 20, 20), ("moon", 1, 70, 70)]
     assert table(spark, "chained") == Counter(by_word)
     assert table(spark, "least") == Counter([("the",)])
-    tasks = dict(table(spark, "placed"))
+    tasks = dict(list(table(spark, "placed")))  # of its keys, rows of word and task
     assert len(tasks) == 5 and tasks["cow"] == tasks["the"] != tasks["over"] == tasks["moon"] == tasks["jumped"]
 
 
