@@ -81,6 +81,7 @@ SMALL = {
     "cython_core.routing.batch_slice",
     "cython_core.routing.column_emit",
     "cython_core.routing.own_emit",
+    "cython_core.routing.own_thread",
     "cython_core.schedulers.executor_thread",
     "cython_core.schedulers.threads_scheduler",
     "cython_core.schedulers.wait_strategy",

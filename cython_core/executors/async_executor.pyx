@@ -59,6 +59,7 @@ cdef class AsyncExecutor(BoltExecutor):
         if max_pending is not None and max_pending < 1:
             raise ValueError(f"at least one request must be allowed under way; Given: {max_pending!r}")
         super().__init__(component, task, instance, pending, routers, queue, tick_frequency, readers)
+        self.collector.has_tasks = True
         self.loop = loop
         self.monotonic = monotonic
         self.adaptive = AdaptiveLimit() if max_pending is None else None
@@ -166,7 +167,7 @@ cdef class AsyncExecutor(BoltExecutor):
             self.raise_tuple_failed("fail", None)
         if self.line.strays:
             self.fail_strays()
-        if self.collector.late_emits:
+        if self.out.late_emits:
             self.fail_late_emits()
         if held_back and self.in_flight == 0:
             return 0

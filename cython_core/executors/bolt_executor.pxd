@@ -73,7 +73,6 @@ cdef class BoltExecutor(Executor):
     cdef void *poll_elsewhere(self) except? NULL
     cdef void *poll_any(self) noexcept
     cdef void *poll_ring(self, BroadcastReader reader) noexcept
-    cdef int fail_late_emits(self) except -1
     cdef int raise_tuple_failed(self, str method, object cause) except -1
     cdef int named(self, object cause) except -1
     cdef int fail_current(self, str method, object cause) except -1

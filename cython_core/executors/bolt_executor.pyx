@@ -72,7 +72,7 @@ cdef class BoltExecutor(Executor):
         self.queue = queue
         self.readers = readers or None
         self.shares_rings = self.readers is not None
-        self.collector = BoltOutputCollector(instance, routers)
+        self.out = self.collector = BoltOutputCollector(instance, routers)
         self.collector.component = component
         self.collector.task = task
         self.by_test_clock = self.collector.acker is not None and self.collector.acker.monotonic is not None
@@ -153,7 +153,6 @@ cdef class BoltExecutor(Executor):
     def begin(self, double now):
         """A micro-batch begins at this reading of the scheduler's clock: timers start, the final tick is due again."""
         self.final_ticked = False
-        self.collector.between_runs = False
         self.ready()
         self.timers.pass_time(now)
         self.tick_timer.stop()
@@ -168,25 +167,13 @@ cdef class BoltExecutor(Executor):
         self.opened = self.opened_rows = None
         if isinstance(self.instance, JoinBase):
             (<Joins?>self.instance._batches).forget()
-        for error in self.collector.late_emits or ():
-            logger.warning("%s", error)
         Executor.discard(self)
-
-    cdef int fail_late_emits(self) except -1:
-        """What a thread of the bolt's has emitted between two micro-batches is lost, so it is an exception of the
-        component."""
-        while self.collector.late_emits:
-            error = self.collector.late_emits.pop(0)
-            if self.exits:
-                raise ComponentFailed(self.component, self.task, "emit", None, -1) from error
-            self.survive("emit", None, -1, error)
-        return 0
 
     cdef long turn(self, long quota) except -1:
         cdef unsigned long long before = self.executed
         if self.held_back():
             return 0
-        if self.collector.late_emits:
+        if self.out.late_emits:
             self.fail_late_emits()
         if self.collector.failed is not None:  # by a thread, or in initialize
             self.raise_tuple_failed("fail", None)
@@ -831,7 +818,7 @@ cdef class BoltExecutor(Executor):
             self.end_turn(0)
 
     cdef bint idle(self) noexcept:
-        return self.pending.count == 0 and self.empty()
+        return self.pending.count == 0 and self.empty() and not self.is_late()
 
     cdef bint empty(self) noexcept:
         """Whether nothing has come that was not given to the bolt."""
@@ -899,11 +886,11 @@ cdef int recycle_all(list tups) except -1:
     return 0
 
 
-def end_bolts(list executors not None):
-    """The micro-batch is over, unless something is under way still (False): what bolts emit until the next one begins
-    belongs to none.
+def end_run(list executors not None):
+    """The micro-batch is over, unless something is under way still (False): what components emit until the next one
+    begins belongs to none.
 
-    Order: no Python code, so that what a thread of a bolt's emits comes before it all, or is refused.
+    Order: no Python code, so that what a thread of a component's emits comes before it all, or is refused.
     """
     cdef Executor executor
     cdef BatchInserter inserter
@@ -914,8 +901,7 @@ def end_bolts(list executors not None):
             if inserter.count > 0:
                 return False
     for executor in executors:
-        if isinstance(executor, BoltExecutor):
-            (<BoltExecutor>executor).collector.between_runs = True
+        executor.out.between_runs = True
     return True
 
 

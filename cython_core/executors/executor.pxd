@@ -3,6 +3,7 @@ from libc.stdint cimport uint64_t
 
 from cython_core.queues.batch_inserter cimport PendingEmits
 from cython_core.queues.flush_timer cimport FlushFlag, ps_flush_flag, ps_flush_take
+from cython_core.routing.output_collector cimport OutputCollector
 from cython_core.timing.turn_times cimport StallReason, TurnTimes
 from cython_core.tuples.tuple cimport Tuple
 
@@ -29,6 +30,7 @@ cdef class Executor:
     cdef readonly str component
     cdef readonly int task
     cdef readonly object instance         # the user's spout or bolt
+    cdef readonly OutputCollector out     # its way out
     cdef readonly PendingEmits pending
     cdef readonly dict routers            # stream name → StreamRouter
     cdef readonly tuple inserters         # every batch that this executor fills
@@ -51,6 +53,10 @@ cdef class Executor:
     cdef void stall_end(self) noexcept
     cdef bint flush(self) noexcept
     cdef bint idle(self) noexcept
+    cdef bint is_late(self) noexcept
+    cdef int fail_late_emits(self) except -1
+    cdef int enter_call(self) noexcept
+    cdef int leave_call(self) noexcept
     cdef bint waits(self) noexcept
     cdef object survive(self, str method, Tuple tup, long long offset, object error)
     cdef object interrupted(self, str method, Tuple tup, long long offset, object error)

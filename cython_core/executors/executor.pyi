@@ -5,6 +5,7 @@ from typing_extensions import disjoint_base
 
 from cython_core.queues.batch_inserter import BatchInserter, PendingEmits
 from cython_core.queues.flush_timer import FlushFlag
+from cython_core.routing.output_collector import OutputCollector
 from cython_core.routing.stream_router import StreamRouter
 from cython_core.timing.turn_times import TurnTimes
 from cython_core.tuples.tuple import Tuple
@@ -32,6 +33,8 @@ class Executor:
     def task(self) -> int: ...
     @property
     def instance(self) -> Any: ...
+    @property
+    def out(self) -> OutputCollector: ...
     @property
     def pending(self) -> PendingEmits: ...
     @property

@@ -13,7 +13,7 @@ Threading law: an executor's turns are taken by one thread at a time.
 
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
 from cython_core.queues.flush_timer cimport FlushFlag
-from cython_core.routing.output_collector cimport OutputCollector
+from cython_core.routing.output_collector cimport OutputCollector, ps_this_thread
 from cython_core.routing.stream_router cimport Route, StreamRouter
 from cython_core.timing.turn_times cimport DOWNSTREAM_FULL, StallReason, TurnTimes, ps_stopwatch_stop
 from cython_core.tuples.tuple cimport Tuple
@@ -103,6 +103,7 @@ cdef class Executor:
 
     cdef void end_turn(self, unsigned long long calls) noexcept:
         """After a turn that began by ``times.begin_turn`` and made so many calls."""
+        self.out.in_call = False
         self.times.end_turn(calls)
         if self.pending.count > 0:
             self.times.stall(DOWNSTREAM_FULL)
@@ -126,7 +127,31 @@ cdef class Executor:
 
     cdef bint idle(self) noexcept:
         """1 where a turn could do nothing and nothing is held back."""
-        return self.pending.count == 0
+        return self.pending.count == 0 and not self.is_late()
+
+    cdef bint is_late(self) noexcept:
+        """Whether an emit was refused that came from no call of this run: the next turn says so."""
+        return self.out.late_emits is not None and len(self.out.late_emits) > 0
+
+    cdef int fail_late_emits(self) except -1:
+        """The row of such an emit is lost, so it is an exception of the component."""
+        while self.out.late_emits:
+            error = self.out.late_emits.pop(0)
+            if self.exits:
+                raise ComponentFailed(self.component, self.task, "emit", None, -1) from error
+            self.survive("emit", None, -1, error)
+        return 0
+
+    cdef int enter_call(self) noexcept:
+        """A call of the component between two turns, by this thread."""
+        self.out.thread = ps_this_thread()
+        self.out.in_call = True
+        self.out.calls += 1
+        return 0
+
+    cdef int leave_call(self) noexcept:
+        self.out.in_call = False
+        return 0
 
     cdef bint waits(self) noexcept:
         """1 where it is not idle, but only the outside world gives it anything to do."""
@@ -201,9 +226,9 @@ cdef class Executor:
 
     def discard(self):
         """Drops whatever is pending, batched or queued, and takes no more; for a worker that is given up."""
-        instance_collector = getattr(self.instance, "_pystorm_collector", None)
-        if isinstance(instance_collector, OutputCollector):
-            instance_collector.detach()
+        for error in self.out.late_emits or ():
+            logger.warning("%s", error)
+        self.out.detach()
         self.times.leave()
         self.pending.clear()
         for inserter in self.inserters:

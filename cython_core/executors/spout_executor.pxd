@@ -21,12 +21,12 @@ cdef class SpoutExecutor(Executor):
     cdef bint closed                      # exhausted by deadline or permits: the spout may have more
     cdef readonly bint until_idle         # the slice ends where the spout has nothing, as the scheduler sees it
     cdef unsigned long long permits       # unbounded spouts: emits that this slice may still make
+    cdef unsigned long long emits_seen    # at the end of the last turn: more were emitted by threads of its own
     cdef public long skips                # turns between two that look for verdicts (topology.spout.recvq.skips)
     cdef long skipped
     cdef int raises                       # of next_tuple, in a row
     cdef unsigned long long notified_acks
     cdef unsigned long long discarded     # trees without a verdict when the worker was given up
-    cdef public unsigned long long max_pending     # open trees beyond which it is not asked; 0: any number
     cdef public object retries            # decides over failed tuples of a range; None: the first one fails the run
     cdef long long replayed               # offset of the tuple that is between two attempts; -1: none is
     cdef readonly unsigned long long fails   # trees that have failed

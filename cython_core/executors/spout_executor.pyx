@@ -21,7 +21,7 @@ from cython_core.primitives.latency_histogram cimport LatencyHistogram, ps_histo
 from cython_core.queues.batch_inserter cimport PendingEmits
 from cython_core.routing.batch_slice cimport SOMEWHERE, BatchSlice, place_of_offset, slice_of
 from cython_core.routing.output_collector cimport set_current_collector
-from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, open_root
+from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, open_root, spout_is_at_most
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.timing.turn_times cimport MAX_SPOUT_PENDING, NOTHING_TO_EMIT, TurnTimes, end_call
 from cython_core.tuples.tuple cimport Tuple
@@ -58,7 +58,7 @@ cdef class SpoutExecutor(Executor):
         super().__init__(component, task, instance, pending, routers)
         # What begins with __ the engine alone emits.
         own = {name: router for name, router in routers.items() if not name.startswith("__")}
-        self.collector = SpoutOutputCollector(instance, own)
+        self.out = self.collector = SpoutOutputCollector(instance, own)
         self.collector.last_offset = -1
         self.collector.tracks = self.collector.acker is not None
         self.collector.roots.complete = &self.collector.complete
@@ -86,7 +86,7 @@ cdef class SpoutExecutor(Executor):
         self.until_idle = False
         # Order: before the first verdict. The end of the range before has closed it, and a closed spout defers the
         # verdicts of what it emits again and again, to a next slice that a range does not have.
-        self.closed = False
+        self.closed = self.collector.closed = False
         self._begin(batched)
         self.exhausted = start >= end
 
@@ -96,9 +96,10 @@ cdef class SpoutExecutor(Executor):
         ``until_idle``: the scheduler's run ends where all queues are empty and the spout has nothing.
         """
         self.permits = permits
+        self.emits_seen = self.collector.emits
         self.until_idle = until_idle
         self.raises = 0
-        self.closed = False
+        self.closed = self.collector.closed = False
         cdef ps_root *root
         while self.collector.roots.settled > 0:  # these are younger
             ps_acker_keep_settled(&self.collector.deferred, ps_acker_take_settled(&self.collector.roots))
@@ -123,7 +124,7 @@ cdef class SpoutExecutor(Executor):
 
     def close(self):
         """No further turn asks the spout, and no offset is in range, until the next open."""
-        self.exhausted = self.closed = True
+        self.exhausted = self.closed = self.collector.closed = True
         self.rows = None
         self.collector.end = self.collector.start
 
@@ -169,6 +170,15 @@ cdef class SpoutExecutor(Executor):
         self.collector.tracks = tracks and self.collector.acker is not None
 
     @property
+    def max_pending(self):
+        """Open trees beyond which it is not asked (``topology.max.spout.pending``); 0: any number."""
+        return self.collector.max_pending
+
+    @max_pending.setter
+    def max_pending(self, unsigned long long most):
+        self.collector.max_pending = most
+
+    @property
     def lowest_offset(self):
         """The lowest offset of a tree without a verdict, or with one that the spout was not notified of yet; -1: none
         is. Any thread may ask."""
@@ -206,13 +216,12 @@ cdef class SpoutExecutor(Executor):
 
     cdef bint at_most(self) noexcept:
         """Whether as many trees are open as may be (``topology.max.spout.pending``)."""
-        cdef SpoutOutputCollector collector = self.collector
-        if self.max_pending > 0 and collector.roots.open + collector.roots.settled >= self.max_pending:
-            return True
-        return collector.tracks and collector.acker.acker.next - collector.acker.acker.oldest >= collector.acker.span
+        return spout_is_at_most(self.collector)
 
     cdef long turn(self, long quota) except -1:
         cdef unsigned long long before = self.executed
+        if self.out.late_emits:
+            self.fail_late_emits()
         if self.held_back() or (self.exhausted and self.collector.roots.settled == 0):
             return 0
         cdef Acker acker = self.collector.acker
@@ -235,6 +244,8 @@ cdef class SpoutExecutor(Executor):
         cdef long asked
         cdef unsigned long long before
         cdef uint64_t until = ps_coarse_nanos() + self.turn_time_limit if self.turn_time_limit > 0 else 0
+        if self.collector.emits != self.emits_seen:
+            self.consume_permits(self.collector.emits - self.emits_seen)
         self.skipped += 1
         if self.collector.roots.settled > 0 and (self.skipped > self.skips or self.exhausted):
             self.skipped = 0
@@ -252,6 +263,7 @@ cdef class SpoutExecutor(Executor):
                 if asked == 0:
                     self.skipped = self.skips  # it has time to listen
                 notified += asked
+        self.emits_seen = self.collector.emits
         self.flush()
         return notified
 
@@ -309,7 +321,7 @@ cdef class SpoutExecutor(Executor):
         """A slice pays for its emits, and ends where it cannot."""
         if not self.collector.bounded and not self.exhausted:
             if self.permits <= emits:
-                self.exhausted = self.closed = True
+                self.exhausted = self.closed = self.collector.closed = True
             else:
                 self.permits -= emits
         return 0
@@ -578,7 +590,7 @@ cdef class SpoutExecutor(Executor):
         return self.until_idle and not getattr(self.instance, "_pystorm_waits", False)
 
     cdef bint idle(self) noexcept:
-        return self.pending.count == 0 and self.collector.roots.settled == 0
+        return self.pending.count == 0 and self.collector.roots.settled == 0 and not self.is_late()
 
 
 cdef object of_row(object blame, dict causes, object place):

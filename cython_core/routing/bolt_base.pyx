@@ -12,6 +12,7 @@ from cython_core.routing.output_collector cimport (
     slices_given,
 )
 from cython_core.routing.own_emit cimport register_base
+from cython_core.routing.own_thread cimport admit, await_room
 from cython_core.routing.plain_emit cimport try_bolt_emit
 from cython_core.routing.stream_router cimport StreamRouter
 from cython_core.tuples.tuple cimport OPEN, Tuple, tuple_named
@@ -49,6 +50,8 @@ cdef class BoltBase:
         cdef BoltOutputCollector collector
         cdef anchor_t anchor = no_anchor(-1)
         cdef object _alive
+        if found is not None and not found.is_own() and not await_room(found):
+            found = collector_or_none(self)
         if found is None:
             if anchors is None:
                 anchors = getattr(self, "_current_tups", ()) if getattr(self, "auto_anchor", True) else ()
@@ -59,8 +62,8 @@ cdef class BoltBase:
             _alive = collector.anchor_to_current(&anchor)
         else:
             _alive = collector.anchor_to(anchors, &anchor)
-        if collector.between_runs and anchor.root is NULL and anchor.roots is NULL:
-            collector.refuse_late(tup)
+        if collector.has_tasks or not collector.is_own():
+            admit(collector, &anchor, anchors is not None or collector.has_tasks, tup)
         return collector.send_with(tup, stream, &anchor, direct_task, need_task_ids)
 
     def emit_batch(self, batch, stream=None, anchors=None, direct_task=None):
@@ -88,12 +91,15 @@ cdef class BoltBase:
         cdef StreamRouter router
         cdef anchor_t anchor = no_anchor(-1)
         cdef object _alive
-        if collector_or_none(self) is None:
+        cdef OutputCollector found = collector_or_none(self)
+        if found is not None and not found.is_own() and not await_room(found):
+            found = collector_or_none(self)
+        if found is None:
             for rows in slices:
                 for row in rows.between(0, rows.count):
                     self.emit(row, stream, anchors, direct_task)
             return
-        collector = <BoltOutputCollector?>collector_of(self, batch)
+        collector = <BoltOutputCollector?>found
         router = collector.router_of(stream)
         for rows in slices:
             check_columns(router, rows)
@@ -101,8 +107,8 @@ cdef class BoltBase:
             _alive = collector.anchor_to_current(&anchor)
         else:
             _alive = collector.anchor_to(anchors, &anchor)
-        if collector.between_runs and anchor.root is NULL and anchor.roots is NULL:
-            collector.refuse_late(batch)
+        if collector.has_tasks or not collector.is_own():
+            admit(collector, &anchor, anchors is not None or collector.has_tasks, batch)
         for rows in slices:
             router.route_batch(rows, &anchor, direct_task)
             collector.emits += rows.count
@@ -146,6 +152,8 @@ cdef class BoltBase:
         cdef tuple given = columns_of(columns)
         cdef Py_ssize_t rows = length_of(given, None)
         cdef object _alive
+        if found is not None and not found.is_own() and not await_room(found):
+            found = collector_or_none(self)
         if found is None or not found.emits_itself:
             named = {} if stream is None else {"stream": stream}
             emit_one_by_one(self, given, None, named if anchors is None else {**named, "anchors": anchors})
@@ -159,8 +167,8 @@ cdef class BoltBase:
             _alive = collector.anchor_to_current(&anchor)
         else:
             _alive = collector.anchor_to(anchors, &anchor)
-        if collector.between_runs and anchor.root is NULL and anchor.roots is NULL:
-            collector.refuse_late(columns)
+        if collector.has_tasks or not collector.is_own():
+            admit(collector, &anchor, anchors is not None or collector.has_tasks, columns)
         send_columns(router, given, rows, &anchor, &collector.emits)
 
     def process_many(self, tups):

@@ -26,8 +26,7 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef dict batches               # id of a batch that the bolt works on or holds → (it, its tuples); or None
     cdef str component
     cdef int task
-    cdef bint between_runs          # no micro-batch is under way
-    cdef readonly list late_emits   # errors of emits that came between two of them, waiting for the executor; or None
+    cdef public bint has_tasks      # its thread turns a loop, too: an emit may come from a task of an earlier run
     cdef int settle_batch(self, list tups, list failed, str method=*, object cause=*) except -1
     cdef object anchor_to_current(self, anchor_t *anchor)
     cdef object anchor_to_batch(self, anchor_t *anchor)
@@ -44,7 +43,6 @@ cdef class BoltOutputCollector(OutputCollector):
     cdef int ack(self, Tuple tup) except -1
     cdef int fail(self, Tuple tup, str method=*, object cause=*) except -1
     cdef int reset_timeout(self, Tuple tup) except -1
-    cdef int refuse_late(self, object values) except -1
 
 
 cdef inline int anchor_to_tuple(anchor_t *anchor, Tuple tup) noexcept:

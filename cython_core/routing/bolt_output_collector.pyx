@@ -26,9 +26,6 @@ import pyarrow as pa
 
 from cython_core.arrow.row_error import coded, shown
 
-# Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.
-cdef Py_ssize_t MOST_LATE_EMITS = 10
-
 
 @cython.final
 cdef class BoltOutputCollector(OutputCollector):
@@ -285,24 +282,6 @@ cdef class BoltOutputCollector(OutputCollector):
             tup.source.acker.read_clock_now()
             tup.roots.reset_timeout()
         return 0
-
-    cdef int refuse_late(self, object values) except -1:
-        """An emit in no tree between two micro-batches, by a thread of the bolt's: neither of them would replay it.
-
-        Order: written down, too, as the exception in the thread may never be seen.
-        """
-        error = coded(
-            RuntimeError,
-            "PYSTORM_EMIT_OUTSIDE_OF_RUN",
-            f"{name_of(self.instance)}.emit by a thread of its own, between two micro-batches: emit before "
-            f"process_tick() has returned for the tick that ends one, or anchor to a tuple that has no verdict yet; "
-            f"Given: {shown(values)}"
-        )
-        if self.late_emits is None:
-            self.late_emits = []
-        if len(self.late_emits) < MOST_LATE_EMITS:
-            self.late_emits.append(error)
-        raise error
 
 
 cdef inline void add_offset(anchor_t *anchor, Tuple tup) noexcept:

@@ -47,12 +47,16 @@ cdef int set_current_collector(OutputCollector collector) except -1:
     """Makes this the collector that its component's methods find at once."""
     global running
     running = collector
+    if collector is not None:
+        collector.thread = ps_this_thread()
+        collector.in_call = True
+        collector.calls += 1
     return 0
 
 
 cdef OutputCollector running_for(object component):
-    """The collector of the component if that is what runs now, else None."""
-    return running if running is not None and running.instance is component else None
+    """The collector of the component if that is what runs now, in this thread, else None."""
+    return running if running is not None and running.instance is component and running.is_own() else None
 
 
 cdef int refuse_rows(OutputCollector collector, str method, object answer) except -1:
@@ -75,8 +79,10 @@ cdef class OutputCollector:
         self.instance = instance
         self.routers = routers
         self.default_router = routers.get("default")
+        self.thread = ps_this_thread()  # until its executor has another one
         for router in routers.values():
             self.acker = (<StreamRouter>router).source.acker
+            self.pending = (<StreamRouter>router).pending
         PyObject_GenericSetAttr(instance, ATTRIBUTE, self)
         self.given_class = give_own_emit(type(instance), self.is_bolt)
         self.note_emit()
@@ -86,7 +92,8 @@ cdef class OutputCollector:
         return type(None), ()
 
     def detach(self):
-        """What the component emits from now on is refused."""
+        """What the component emits from now on is refused, also what waits for room now."""
+        self.detached = True
         if self.given_class is not None:
             take_own_emit(self.given_class, self.is_bolt)
             self.given_class = None
@@ -94,6 +101,10 @@ cdef class OutputCollector:
             PyObject_GenericSetAttr(self.instance, ATTRIBUTE, None)
         if running is self:
             set_current_collector(None)
+
+    cdef bint is_own(self) noexcept:
+        """Whether the engine's call of the component, in its thread, may be what emits. Else own_thread.pyx is asked."""
+        return self.thread == ps_this_thread() and not self.between_runs
 
     cdef int note_emit(self) except -1:
         """Notes whether the component has another emit than the engine's, which is to see every row."""

@@ -14,7 +14,7 @@ from cpython.object cimport PyObject
 
 from cython_core.acking.acker cimport anchor_t, no_anchor
 from cython_core.routing.bolt_output_collector cimport BoltOutputCollector, anchor_to_tuple
-from cython_core.routing.output_collector cimport OutputCollector, running
+from cython_core.routing.output_collector cimport OutputCollector, ps_this_thread, running
 from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, check_range
 from cython_core.routing.stream_router cimport StreamRouter, send_straight
 from cython_core.tuples.tuple cimport OPEN, Tuple, named_values
@@ -47,6 +47,8 @@ cdef int try_spout_emit(PyObject *component, PyObject *values, PyObject *tup_id)
     cdef bint acked = 0
     if collector is <PyObject *>None or <PyObject *>(<OutputCollector>collector).instance is not component:  # hot
         return 0
+    if (<OutputCollector>collector).thread != ps_this_thread():  # hot
+        return 0
     if tup_id is NULL:
         if (<SpoutOutputCollector>collector).bounded:  # hot
             return 0
@@ -70,6 +72,8 @@ cdef int try_bolt_emit(PyObject *component, PyObject *values, PyObject *none) ex
     cdef PyObject *current
     cdef anchor_t anchor
     if collector is <PyObject *>None or <PyObject *>(<OutputCollector>collector).instance is not component:  # hot
+        return 0
+    if (<OutputCollector>collector).thread != ps_this_thread():  # hot
         return 0
     current = <PyObject *>(<BoltOutputCollector>collector).current
     if current is <PyObject *>None:  # hot

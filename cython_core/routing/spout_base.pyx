@@ -11,9 +11,10 @@ from cython_core.routing.column_emit cimport (
     check_fields, columns_of, emit_one_by_one, length_of, refill, send_columns,
 )
 from cython_core.routing.output_collector cimport (
-    OutputCollector, collector_of, collector_or_none, emit_by_protocol, name_of, slices_given,
+    OutputCollector, collector_or_none, emit_by_protocol, name_of, slices_given,
 )
 from cython_core.routing.own_emit cimport register_base
+from cython_core.routing.own_thread cimport admit, await_room
 from cython_core.routing.plain_emit cimport send_rooted, try_spout_emit
 from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, check_range
 from cython_core.routing.stream_router cimport StreamRouter
@@ -47,6 +48,8 @@ cdef class SpoutBase:
         """
         cdef OutputCollector found = collector_or_none(self)
         cdef SpoutOutputCollector collector
+        if found is not None and not found.is_own():
+            found = admitted(self, found, tup)
         if found is None:
             more = {} if tup_id is None else {"id": tup_id}
             return emit_by_protocol(self, tup, more, stream, direct_task, need_task_ids)
@@ -84,12 +87,15 @@ cdef class SpoutBase:
                 f"batch: emit fewer rows a call. Given: {shown(batch)}",
             )
         rows = <BatchSlice>slices[0]
-        if collector_or_none(self) is None:
+        cdef OutputCollector found = collector_or_none(self)
+        if found is not None and not found.is_own():
+            found = admitted(self, found, batch)
+        if found is None:
             values = rows.between(0, rows.count)
             for i, row in enumerate(values):
                 self.emit(row, tup_id if i + 1 == len(values) else None, stream, direct_task)
             return
-        collector = <SpoutOutputCollector?>collector_of(self, batch)
+        collector = <SpoutOutputCollector?>found
         if collector.bounded:
             check_range(collector, tup_id)
         where = None if stream is None and direct_task is None else (stream, direct_task)
@@ -134,6 +140,8 @@ cdef class SpoutBase:
         cdef OutputCollector found = collector_or_none(self)
         cdef tuple given = columns_of(columns)
         cdef tuple ids = None if tup_ids is None else tuple(tup_ids)
+        if found is not None and not found.is_own():
+            found = admitted(self, found, columns)
         if found is None or not found.emits_itself:
             emit_one_by_one(self, given, ids, {} if stream is None else {"stream": stream})
         else:
@@ -152,6 +160,14 @@ cdef class SpoutBase:
         Args:
             tup_id (Any): what was given to ``emit``.
         """
+
+
+cdef OutputCollector admitted(object spout, OutputCollector collector, object values):
+    """Of an emit by a thread of the spout's: its collector, once there is room; None: the run has been given up."""
+    if not await_room(collector):
+        return collector_or_none(spout)
+    admit(collector, NULL, False, values)
+    return collector
 
 
 cdef int emit_columns(SpoutOutputCollector collector, tuple columns, tuple ids, object stream) except -1:

@@ -22,6 +22,8 @@ cdef class SpoutOutputCollector(OutputCollector):
     cdef long long last_offset
     cdef long long highest_offset   # of the range so far
     cdef bint tracks                # emits with an id have a root
+    cdef bint closed                # its slice or range is over
+    cdef unsigned long long max_pending     # open trees beyond which it is not asked; 0: any number
     cdef ps_spout_roots roots
     cdef ps_histogram complete      # of these roots: from emit to ack
     cdef ps_spout_roots deferred    # settled roots that wait for the next slice
@@ -31,6 +33,13 @@ cdef class SpoutOutputCollector(OutputCollector):
     cdef object emit(self, object values, object tup_id, object stream, object direct_task, bint need_task_ids)
     cdef int emit_rows(self, BatchSlice rows, object tup_id, object where, uint32_t emits) except -1
     cdef object emit_rooted(self, object values, object tup_id, object where, uint32_t emits, bint need_task_ids)
+
+
+cdef inline bint spout_is_at_most(SpoutOutputCollector collector) noexcept:
+    # Whether as many trees are open as may be (topology.max.spout.pending).
+    if collector.max_pending > 0 and collector.roots.open + collector.roots.settled >= collector.max_pending:
+        return True
+    return collector.tracks and collector.acker.acker.next - collector.acker.acker.oldest >= collector.acker.span
 
 
 cdef int refuse_offset(SpoutOutputCollector collector, object tup_id) except -1

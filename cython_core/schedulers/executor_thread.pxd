@@ -18,6 +18,7 @@ cdef class ThreadsRun:
     cdef readonly Parker driver             # of the thread that drives
     cdef readonly bint running               # turns are taken
     cdef readonly bint ended                 # threads end
+    cdef unsigned long long number           # of the run that goes on, 0: there was none
     cdef readonly object failure             # the first exception, until the driver takes it
     cdef RowBatchBuilder output
     cdef object monotonic
@@ -44,6 +45,7 @@ cdef class ExecutorThread:
     cdef readonly bint busy                  # in a turn or in a call that was handed over
     cdef bint in_loop                        # sleeps in the event loop, whose callbacks are the component's
     cdef unsigned long long turns            # that have begun, with the calls that were handed over
+    cdef unsigned long long run_said         # the number that its context says
     cdef object handed                       # deque of Calls
     cdef WaitStrategy idle_wait
     cdef WaitStrategy full_wait
@@ -52,6 +54,7 @@ cdef class ExecutorThread:
     cdef unsigned long long asked_at         # at this progress of the run
     cdef bint limited                        # the spout has as many open trees as may be
     cdef BatchInserter blocked_on            # of the oldest pending emit, whose destination has no room
+    cdef int serve_until_the_end(self) except -1
     cdef bint rests(self) noexcept
     cdef bint clean(self) noexcept
     cdef bint over(self) except -1

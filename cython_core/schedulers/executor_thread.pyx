@@ -31,6 +31,7 @@ from cython_core.primitives.parker cimport (
 )
 from cython_core.queues.batch_inserter cimport BatchInserter, has_room, queue_has_room
 from cython_core.queues.broadcast_ring cimport BroadcastReader, ring_room
+from cython_core.routing.own_thread cimport add_engine_thread, forget_engine_thread, say_run
 from cython_core.schedulers.wait_strategy cimport WaitStrategy
 from cython_core.timing.turn_times cimport (
     ASYNC_MAX_PENDING, DOWNSTREAM_FULL, INPUT_EMPTY, MAX_SPOUT_PENDING, NOT_STALLED, NOTHING_TO_EMIT, OUTPUT_FULL,
@@ -159,11 +160,22 @@ cdef class ExecutorThread:
 
     def serve(self):
         """The thread."""
+        add_engine_thread()
+        say_run(0)
+        try:
+            self.serve_until_the_end()
+        finally:
+            forget_engine_thread()
+
+    cdef int serve_until_the_end(self) except -1:
         while True:
+            if self.run_said != self.run.number:
+                self.run_said = self.run.number
+                say_run(self.run_said)
             if self.handed:
                 self.answer()
             elif self.run.ended:
-                return
+                return 0
             elif self.run.running:
                 self.take_turn()
             else:
@@ -175,7 +187,9 @@ cdef class ExecutorThread:
         """Makes the oldest call that was handed over."""
         self.turns += 1
         self.busy = True
+        self.executor.enter_call()
         self.handed.popleft().answer()
+        self.executor.leave_call()
         self.busy = False
         ps_parker_unpark(&self.run.driver.place)
 

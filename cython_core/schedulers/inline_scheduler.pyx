@@ -25,9 +25,12 @@ from cython_core.executors.bolt_executor cimport BoltExecutor, holder_of_what_sp
 from cython_core.executors.executor cimport Executor
 from cython_core.executors.spout_executor cimport SpoutExecutor, Standstill, emits_of_spouts, trees_to_await
 from cython_core.routing.output_collector cimport set_current_collector, running_instance
+from cython_core.routing.own_thread cimport enter_run, leave_run
 from cython_core.schedulers.wait_strategy cimport WaitStrategy
 from cython_core.timing.timer_service cimport TimerService
 from cython_core.timing.turn_times cimport DOWNSTREAM_FULL, OUTPUT_FULL, Stopwatch
+
+from cython_core.routing.own_thread import begin_run
 
 
 cdef double NEVER = float("inf")
@@ -68,6 +71,7 @@ cdef class InlineScheduler:
     cdef bint in_turns                             # components are called: not where it sleeps, nor between two runs
     cdef bint in_loop                              # it sleeps in the event loop, whose callbacks are the components'
     cdef Executor calling                          # whose component is called between two turns, or None
+    cdef unsigned long long run_number             # of the run that goes on, 0: there was none
     cdef double left_at                            # when async bolts began to rest, by `monotonic`; NEVER: they do not
 
     def __init__(
@@ -113,9 +117,13 @@ cdef class InlineScheduler:
         """Calls a component's function, here."""
         self.thread = PyThread_get_thread_ident()
         self.calling = executor
+        (<Executor>executor).enter_call()
+        token = enter_run(self.run_number)
         try:
             return function(*args)
         finally:
+            leave_run(token)
+            (<Executor>executor).leave_call()
             self.calling = None
 
     def call_if_free(self, executor, function, *args):
@@ -146,8 +154,12 @@ cdef class InlineScheduler:
     def stop(self):
         """There is no thread to stop."""
 
+    def begin_run(self):
+        """A micro-batch begins: what its components do from now on belongs to it."""
+        self.run_number = begin_run(self.executors, True)
+
     def begin(self):
-        """A micro-batch begins: timers start, final ticks are due again."""
+        """All spouts are open: timers start, final ticks are due again."""
         now = self.monotonic()
         for executor in self.executors:
             if isinstance(executor, BoltExecutor):
@@ -171,12 +183,14 @@ cdef class InlineScheduler:
         emits = emits_of_spouts(self.executors)
         for executor in reversed(self.executors):
             if isinstance(executor, BoltExecutor) and executor.wants_final_tick(emits):
+                token = enter_run(self.run_number)
                 self.enter_turns()
                 try:
                     executor.final_tick(emits)
                 finally:
                     self.in_turns = False
                     set_current_collector(None)
+                    leave_run(token)
                 return True
         return False
 
@@ -194,12 +208,14 @@ cdef class InlineScheduler:
             (<Executor>executor).stall_end()
             if (<Executor>executor).pending.count > 0:
                 (<Executor>executor).stall_begin(DOWNSTREAM_FULL)
+        token = enter_run(self.run_number)
         self.enter_turns()
         try:
             return self._run(deadline)
         finally:
             self.in_turns = False
             set_current_collector(None)
+            leave_run(token)
             self.leave()
 
     cdef int enter_turns(self) except -1:
@@ -276,11 +292,13 @@ cdef class InlineScheduler:
         self.acker.none_waits()
         if self.acker.expire() > 0:
             return True
+        token = enter_run(self.run_number)
         self.enter_turns()
         try:
             calls = self.one_pass()
         finally:
             self.in_turns = False
+            leave_run(token)
         if calls == 0:
             # A microsecond more: what is due at a time is over only behind it, and a clock that stands would never
             # get there.

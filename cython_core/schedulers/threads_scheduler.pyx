@@ -27,6 +27,7 @@ from cython_core.queues.flush_timer cimport FlushTimer
 from cython_core.routing.output_collector cimport set_current_collector
 from cython_core.schedulers.executor_thread cimport ExecutorThread, ThreadsRun
 
+from cython_core.routing.own_thread import begin_run
 from cython_core.schedulers.executor_thread import Call
 
 
@@ -195,8 +196,12 @@ cdef class ThreadsScheduler:
             )
         return 0
 
+    def begin_run(self):
+        """As the inline scheduler's."""
+        self.shared.number = begin_run(self.executors, False)
+
     def begin(self):
-        """A micro-batch begins: timers start, final ticks are due again."""
+        """All spouts are open: timers start, final ticks are due again."""
         now = self.monotonic()
         for executor in self.executors:
             if isinstance(executor, BoltExecutor):

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, ClassVar, Never, NoReturn
 
 from cython_core.routing.own_emit import has_subclass
+from cython_core.routing.own_thread import counts_for_run
 from cython_core.tuples.tuple import Tuple
 from pystorm_source.api.component_log import ErrorLog, logger_of
 from pystorm_source.api.component_spec import ComponentSpec
@@ -167,6 +168,8 @@ class Component:
                 f"the name of a metric must be a str. Given: {given(name)}", code="PYSTORM_WRONG_TYPE"
             )
         if self._pystorm_sends({"command": "metrics", "name": name, "params": value}):
+            return
+        if not counts_for_run(self):
             return
         if self._pystorm_metrics is None:
             self._pystorm_metrics = {}

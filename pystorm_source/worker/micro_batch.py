@@ -17,7 +17,7 @@
     close() and deactivate() of every spout
       │ they may emit: drained once more
       ▼
-    bolts end: a thread of a bolt's own may have emitted until then: drained once more, until all have ended
+    the run ends: a thread of a component's own may have emitted until then: drained once more, until nothing is left
       │
       ▼
     seal the last record batch, release rows of trees that bolts keep, hand out the last rows
@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from cython_core.arrow.row_batch import RowBatchBuilder
-from cython_core.executors.bolt_executor import end_bolts
+from cython_core.executors.bolt_executor import end_run
 from cython_core.executors.executor import Executor
 from cython_core.executors.spout_executor import SpoutExecutor
 from cython_core.schedulers.inline_scheduler import InlineScheduler
@@ -70,6 +70,7 @@ class MicroBatch:
 
     def read(self, opening: Callable[[], None], deadline: float | None) -> Iterator[pa.RecordBatch]:
         """The rows. ``opening`` opens what is read; ``deadline``: when spouts without offsets end, None for never."""
+        self._scheduler.begin_run()
         for spout in self._spouts:
             self._calls.call(spout, "activate", spout.instance.activate)
         opening()
@@ -77,7 +78,7 @@ class MicroBatch:
         yield from self._drained(deadline)
         self._end_spouts()
         yield from self._drained(deadline)
-        while not end_bolts(self._executors):
+        while not end_run(self._executors):
             yield from self._drained(deadline)
         self._check_verdicts()
         self._builder.seal()

@@ -85,6 +85,7 @@ class Worker:
             executor.instance._pystorm_metrics = {}
             executor.instance._pystorm_permits = {}
             executor.instance._pystorm_reported = executor.reported
+            executor.out.new_strategy = self._room_waits_of(executor)
         self._calls = ComponentCalls(self._scheduler, self.executors, engine.timeout_seconds or DEFAULT_SECONDS)
         self._micro_batch = self._new_micro_batch()
         self._advice = Advice()
@@ -146,6 +147,11 @@ class Worker:
         idle = WaitSituation.SPOUT_WAIT if component.is_spout else WaitSituation.BOLT_WAIT
         own = component.options
         return wait_strategy(idle, own, conf), wait_strategy(WaitSituation.BACK_PRESSURE_WAIT, own, conf)
+
+    def _room_waits_of(self, executor: Executor) -> Callable[[], WaitStrategy]:
+        """Makes the waits of threads of the component's own. Order: must not reference the worker."""
+        component = self.plan.component(executor.component)
+        return partial(wait_strategy, WaitSituation.BACK_PRESSURE_WAIT, component.options, self.plan.conf_of(component))
 
     @property
     def next_due(self) -> float:

@@ -1,0 +1,273 @@
+"""Emits that come from no call of the engine: by a thread that a component has started, or by a task of its own.
+
+Such an emit is taken where it is known which run (micro-batch of one task) its row belongs to:
+
+    anchored to a tuple by name that has no verdict and is in a tree     to the run that waits for that tree
+    in the context of a call of the engine (asyncio's tasks,             to the run of that call, and to no other one
+    asyncio.to_thread, contextvars.copy_context().run)
+    by a thread that was started since the run began                     to this run
+    in the first run of the worker                                       to this run: there is none before
+    of a spout without offsets                                           to the run that it comes in
+
+All others are refused: a thread or task that is older may have worked for a run before, whose rows the run that goes on
+must not have. The error names the component, is raised in the thread and fails the run, as a row is lost.
+
+A thread waits where it finds no room (STORM-2306 §3.6): while emits of its executor are pending it sleeps by the
+back-pressure strategy, unless the component is in a call, which may wait for the thread.
+
+Threading law: any thread, with the interpreter's lock.
+"""
+
+from contextvars import ContextVar
+
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.contextvars cimport PyContextVar_Reset, PyContextVar_Set, get_value
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+
+from cython_core.acking.acker cimport anchor_t
+from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
+from cython_core.queues.broadcast_ring cimport ps_broadcast_capacity
+from cython_core.queues.receive_queue cimport queue_capacity
+from cython_core.routing.output_collector cimport OutputCollector, collector_or_none, name_of, ps_this_thread
+from cython_core.routing.spout_output_collector cimport SpoutOutputCollector, spout_is_at_most
+
+import logging
+import threading
+import time
+
+from cython_core.arrow.row_error import coded, shown
+
+
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
+    ctypedef struct PyInterpreterState:
+        pass
+    PyThreadState *PyThreadState_Get()
+    PyInterpreterState *PyInterpreterState_Get()
+    PyThreadState *PyThreadState_New(PyInterpreterState *interpreter)
+    void PyThreadState_Clear(PyThreadState *state)
+    void PyThreadState_Delete(PyThreadState *state)
+    uint64_t PyThreadState_GetID(PyThreadState *state)
+
+cdef extern from "cython_core/primitives/wait.h" nogil:
+    void ps_sleep_nanos(int64_t nanos)
+
+
+logger = logging.getLogger("pystorm.worker")
+
+cdef object RUN = ContextVar("pystorm_run")
+cdef unsigned long long runs = 0
+cdef set engine_threads = set()    # of executors: they take turns, so they never wait here
+# Longer: room is seen late. Shorter: the thread takes the lock from those that make the room.
+cdef int64_t LONGEST_WAIT_NANOS = 1_000_000
+# That a thread waits for the end of its component's call. Shorter: of a call that merely lasts, more is pending. Longer:
+# a call that waits for its own threads is held up for so long, once.
+cdef uint64_t CALL_NANOS = 50_000_000
+cdef uint64_t MOST_OF_A_CALL = 1 << 40     # any number
+# Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.
+cdef Py_ssize_t MOST_LATE_EMITS = 10
+
+
+cdef object enter_run(unsigned long long run):
+    return PyContextVar_Set(RUN, run)
+
+
+cdef int leave_run(object token) except -1:
+    PyContextVar_Reset(RUN, token)
+    return 0
+
+
+cdef int say_run(unsigned long long run) except -1:
+    """In an executor's own thread, whose context is the engine's."""
+    PyContextVar_Set(RUN, run)
+    return 0
+
+
+cdef int add_engine_thread() except -1:
+    engine_threads.add(<object>ps_this_thread())
+    return 0
+
+
+cdef int forget_engine_thread() except -1:
+    engine_threads.discard(<object>ps_this_thread())
+    return 0
+
+
+def begin_run(executors, bint by_this_thread):
+    """A micro-batch begins; returns the number of its run. ``by_this_thread``: which takes all turns."""
+    global runs
+    cdef OutputCollector collector
+    cdef uint64_t newest = newest_thread()
+    runs += 1
+    for executor in executors:
+        collector = <OutputCollector?>executor.out
+        collector.run = runs
+        collector.runs += 1
+        collector.newest_thread = newest
+        collector.between_runs = False
+        if by_this_thread:
+            collector.thread = ps_this_thread()
+    return runs
+
+
+cdef uint64_t newest_thread() except? 0:
+    """An id above those of all threads that were started before, and below those that will be."""
+    cdef PyThreadState *state = PyThreadState_New(PyInterpreterState_Get())
+    cdef uint64_t newest
+    if state is NULL:
+        raise MemoryError("no memory for the number of a run")
+    newest = PyThreadState_GetID(state)
+    PyThreadState_Clear(state)
+    PyThreadState_Delete(state)
+    return newest
+
+
+cdef bint is_of_run(OutputCollector collector) except -1:
+    """Whether what this thread or task does is known to belong to the run that goes on."""
+    said = get_value(RUN)
+    if said is not None and <unsigned long long>said == collector.run:
+        return True
+    if collector.runs <= 1:
+        return said is None or <unsigned long long>said == 0
+    if said is not None:
+        return False
+    return collector.thread == ps_this_thread() or PyThreadState_GetID(PyThreadState_Get()) > collector.newest_thread
+
+
+cdef int admit(OutputCollector collector, const anchor_t *anchor, bint named, object values) except -1:
+    """Refuses an emit whose run is not known. ``anchor``: NULL of a spout; ``named``: it was given by ``anchors``."""
+    if anchor is NULL:
+        if not (<SpoutOutputCollector>collector).bounded:
+            return 0
+    elif anchor.root is not NULL or anchor.roots is not NULL:
+        if named:
+            return 0
+    elif collector.between_runs:
+        return refuse(collector, values)
+    if collector.between_runs or not is_of_run(collector):
+        return refuse(collector, values)
+    return 0
+
+
+cdef int refuse(OutputCollector collector, object values) except -1:
+    """Order: written down, too, as the exception in the thread may never be seen."""
+    when = "between two micro-batches" if collector.between_runs else "which may work for a micro-batch before this one"
+    if isinstance(collector, SpoutOutputCollector):
+        how = (
+            "start it in open() and join it in close(), or hand its rows to next_tuple() in a queue"
+        )
+    else:
+        how = (
+            "emit before process_tick() has returned for the tick that ends one, or anchor to a tuple that has no "
+            "verdict yet (anchors=[tup])"
+        )
+    error = coded(
+        RuntimeError,
+        "PYSTORM_EMIT_OUTSIDE_OF_RUN",
+        f"{name_of(collector.instance)}.emit by a thread of its own, {when}: {how}. What such a thread or task does "
+        f"for one call it may do in the context of that call, contextvars.copy_context().run(...); "
+        f"Given: {shown(values)}"
+    )
+    if collector.late_emits is None:
+        collector.late_emits = []
+    if len(collector.late_emits) < MOST_LATE_EMITS:
+        collector.late_emits.append(error)
+    raise error
+
+
+def counts_for_run(component):
+    """Whether a metric that is reported now, in any thread, is one of the run that goes on. Where not, the log says so
+    once."""
+    cdef OutputCollector collector = collector_or_none(component)
+    if collector is None or (collector.thread == ps_this_thread() and collector.in_call):
+        return True
+    if isinstance(collector, SpoutOutputCollector) and not (<SpoutOutputCollector>collector).bounded:
+        return True
+    if not collector.between_runs and is_of_run(collector):
+        return True
+    if not collector.late_counts:
+        logger.warning(
+            "%s: a metric that a thread or task of its own reports is not counted: it may belong to a micro-batch that "
+            "is over. Further ones are left out silently", name_of(component),
+        )
+    collector.late_counts = True
+    return False
+
+
+cdef bint has_room(OutputCollector collector) except -1:
+    cdef PendingEmits pending = collector.pending
+    cdef SpoutOutputCollector spout
+    if pending is None or collector.new_strategy is None:  # in no worker, nothing waits
+        return True
+    if isinstance(collector, SpoutOutputCollector):
+        spout = <SpoutOutputCollector>collector
+        if not spout.bounded and (spout.closed or spout_is_at_most(spout)):
+            return False
+        if collector.between_runs and spout.bounded:
+            return True  # it is refused
+    elif collector.between_runs:
+        return True
+    if pending.count == 0:
+        return True
+    if collector.in_call:
+        return pending.count < capacity_ahead(pending) + (collector.let_in if collector.let_call == collector.calls else 0)
+    # Order: by this thread, as no turn is under way. With the lock held throughout, none begins.
+    return pending.drain()
+
+
+cdef uint64_t capacity_ahead(PendingEmits pending) noexcept:
+    """Of the queue that the oldest pending emit waits for."""
+    cdef BatchInserter inserter = <BatchInserter>pending.entries[2 * pending.first]
+    return queue_capacity(inserter.queue) if inserter.queue is not None else ps_broadcast_capacity(inserter.ring.ring)
+
+
+cdef bint await_room(OutputCollector collector) except -1:
+    """Blocking, of a thread of the component's: until its executor has no emits pending. False: it was detached."""
+    cdef object strategy = None
+    cdef int64_t nanos, counter = 0
+    cdef uint64_t since = 0
+    cdef unsigned long long call = 0
+    if <object>ps_this_thread() in engine_threads:
+        return True
+    while not has_room(collector):
+        if collector.in_call:
+            if since == 0 or call != collector.calls:
+                since, call = <uint64_t>time.monotonic_ns(), collector.calls
+            elif <uint64_t>time.monotonic_ns() - since >= CALL_NANOS:
+                let_in(collector)
+                continue
+        if strategy is None:
+            strategy = strategy_of(collector)
+            collector.thread_waits += 1
+        nanos = strategy.nanos_at(counter)
+        if nanos < 0:
+            counter = strategy.idle(counter)
+        else:
+            nanos = min(nanos, LONGEST_WAIT_NANOS)
+            with nogil:
+                ps_sleep_nanos(nanos)
+            counter += 1
+        PyErr_CheckSignals()
+        if collector.detached:
+            return False
+    return True
+
+
+cdef int let_in(OutputCollector collector) except -1:
+    """It seems that the call waits for its threads. What a bolt's do for a call is bounded by its tuples. A spout's call
+    may as well last because it listens: as many emits as the queue holds are let in at a time."""
+    if collector.let_call != collector.calls:
+        collector.let_call, collector.let_in = collector.calls, 0
+    collector.let_in += MOST_OF_A_CALL if collector.is_bolt else capacity_ahead(collector.pending)
+    return 0
+
+
+cdef object strategy_of(OutputCollector collector):
+    """A WaitStrategy, one for each thread: a class of the user's is called by one only."""
+    if collector.strategies is None:
+        collector.strategies = threading.local()
+    found = getattr(collector.strategies, "strategy", None)
+    if found is None:
+        found = collector.strategies.strategy = collector.new_strategy()
+    return found
