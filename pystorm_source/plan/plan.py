@@ -151,6 +151,12 @@ class Plan(RedactedRepr):
             return (*component.streams, DEAD_LETTER)
         return component.streams
 
+    def counted_streams(self) -> "list[tuple[ComponentPlan, Stream]]":
+        """All streams, in the order in which reports count them. Order: dead letters last. Options decide whether a
+        plan has them, and a reader of the report may not know these options: so no other stream changes its place."""
+        streams = [(component, stream) for component in self.components for stream in self.streams_of(component)]
+        return sorted(streams, key=lambda each: each[1] is DEAD_LETTER)
+
     def check_dead_letters(self) -> None:
         """Raises OptionError if a bolt subscribes to dead letters that no spout gives."""
         for edge in self.edges:

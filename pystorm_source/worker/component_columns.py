@@ -105,9 +105,10 @@ class ComponentColumns(_Strict, frozen=True, kw_only=True, rename=_ON_THE_WIRE):
 
     Per component, docs/COUNTERS.md: sums over its tasks, ``busy`` in microseconds; ``queue_high`` and
     ``pending_high``: of the task that had most; ``busiest``: microseconds of its busiest task, left out if each has
-    one. ``emitted``: per stream of each component; ``edges``: per subscription. ``execute``, ``complete``: place of a
-    slot, calls in it, and so on; with ``…_total`` and ``…_longest``, nanoseconds per component. ``stalls``: reason →
-    microseconds per component. ``cpu``: microseconds that the thread of all components computed; 0 if each has its own.
+    one. ``emitted``: per stream, as ``Plan.counted_streams`` has them; ``edges``: per subscription. ``execute``,
+    ``complete``: place of a slot, calls in it, and so on; with ``…_total`` and ``…_longest``, nanoseconds per
+    component. ``stalls``: reason → microseconds per component. ``cpu``: microseconds that the thread of all components
+    computed; 0 if each has its own.
     """
 
     executed: _Column = ()

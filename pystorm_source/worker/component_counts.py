@@ -75,10 +75,10 @@ class ComponentMeter:
             [executor for executor in self._executors if executor.component == component.name]
             for component in plan.components
         ]
+        tasks_of = {component.name: tasks for component, tasks in zip(plan.components, self._tasks, strict=True)}
         self._streams: list[list[StreamRouter]] = [
-            [executor.routers[stream.name] for executor in tasks]
-            for component, tasks in zip(plan.components, self._tasks, strict=True)
-            for stream in plan.streams_of(component)
+            [executor.routers[stream.name] for executor in tasks_of[component.name]]
+            for component, stream in plan.counted_streams()
         ]
         self._edges = [self._ways(edge) for edge in range(len(plan.edges))]
 

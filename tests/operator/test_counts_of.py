@@ -44,6 +44,45 @@ def test_what_fails_is_counted_and_named():
     assert progress.component("hopeless").last_error is not None
 
 
+LETTERS = {
+    "stream": {"topology.dead.letter": "stream", "streams": "all"},
+    "drop": {"topology.dead.letter": "drop"},
+    "path": {"topology.dead.letter.path": "letters"},
+}
+
+
+@schedulers
+@pytest.mark.parametrize("read_with", ["options", "none"])
+@pytest.mark.parametrize("keep", [(), "*"])
+@pytest.mark.parametrize("letters", LETTERS)
+def test_the_counts_are_those_of_a_model_whatever_becomes_of_dead_letters(
+    letters, keep, read_with, scheduler, tmp_path, monkeypatch
+):
+    """Of ten rows one fails, at both attempts. Whoever reads the counts need not know where dead letters go."""
+    monkeypatch.chdir(tmp_path)
+
+    class OneFails(Topology):
+        config = {"topology.max.spout.retries": 1}
+        rows = Input.spec(["id long"])
+        first = topologies.Hopeless.spec(inputs=[rows])
+        last = topologies.Hopeless.spec(inputs=[first])
+
+    options = {"topology.scheduler": scheduler, **LETTERS[letters]}
+    function = function_of(OneFails, "id: long", keep=keep, counted=True, **options)
+    report = rows_of(function(batches(1, 10)))[-1][-1]
+    progress = counts_of(OneFails, {REPORTS: [report]}, options=options if read_with == "options" else None)
+    found = {
+        each.name: (each.batch.executed, each.batch.emitted, each.batch.acked, each.batch.failed, each.batch.errors)
+        for each in progress.components
+    }
+    rows = progress.component("rows").batch
+    letter = letters == "stream" and read_with == "options"  # a tuple of its own stream, which only then is known
+    assert found["first"] == (11, 9, 9, 2, 2)
+    assert found["last"] == (9, 9, 9, 0, 0)
+    assert found["rows"][1:4] == (11 + letter, 9, 2)
+    assert (rows.retried, rows.dead_lettered, rows.dropped) == (1, 1, int(letters == "drop"))
+
+
 @pytest.mark.parametrize("seen", [{}, {"count": 3}, *({REPORTS: odd} for odd in (3, [3], ["{"], ["\udcff"]))])
 def test_another_observation_is_refused(seen):
     with pytest.raises(ArgumentTypeError, match=r"counts='name'.*Given"):

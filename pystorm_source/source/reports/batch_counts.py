@@ -32,8 +32,7 @@ class Shape(NamedTuple):
 
     @classmethod
     def of(cls, plan: Plan) -> "Shape":
-        streams = sum(len(plan.streams_of(component)) for component in plan.components)
-        return cls(len(plan.components), streams, len(plan.edges))
+        return cls(len(plan.components), len(plan.counted_streams()), len(plan.edges))
 
 
 class ComponentSums:

@@ -1,7 +1,6 @@
 """From sums of columns to the record of a topology: names, shares, rates."""
 
 from collections.abc import Iterator, Mapping
-from itertools import count
 
 from msgspec.structs import replace
 
@@ -35,11 +34,8 @@ class TopologyView:
         self._run = run
         self._open = [(view.component, view.stream) for view in output.views]
         self._above = plan.spouts_above
-        places = count()
         self._streams = {
-            (component.name, stream.name): next(places)
-            for component in plan.components
-            for stream in plan.streams_of(component)
+            (component.name, stream.name): place for place, (component, stream) in enumerate(plan.counted_streams())
         }
         self._ways: dict[tuple[str, str], list[int]] = {of: [] for of in self._streams}
         for i, edge in enumerate(plan.edges):
