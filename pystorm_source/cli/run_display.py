@@ -74,7 +74,8 @@ class Display:
 
     def table_rows(self, counts: Counts | None = None) -> list[Row]:
         """A row per component, the rates over the whole time."""
-        return rows_of(dict((counts or self.local.counts()).report), self._names, self.seconds)
+        report = dict((counts or self.local.counts()).report)
+        return rows_of(report, self._names, self.seconds, self.local.plan.options.scheduler)
 
     def progress(self, counts: Counts) -> str:
         """What was emitted on open streams, and what is left to read."""

@@ -15,8 +15,8 @@ COUNTED = ("emitted", "executed", "acked", "failed", "queue_high_mark", "errors"
 class Row(NamedTuple):
     """One component's counts since the start; ``rate`` is its work per second: tuples emitted, or executed by a bolt.
 
-    ``capacity``: the share of the time that its tasks were busy. ``latency``: of its calls, as in a worker's report.
-    ``waits``: for a limit, a breaker or free requests, with the share of the time.
+    ``capacity``: as of ``progress``, the share of the time in which it was busy. ``latency``: of its calls, as in a
+    worker's report. ``waits``: for a limit, a breaker or free requests, with the share of the time.
     """
 
     component: str
@@ -101,11 +101,13 @@ def _widths(rows: Sequence[Row], width: int) -> tuple[int, dict[Column, int]]:
     return name_width, widths
 
 
-def rows_of(report: dict[str, Any], names: Sequence[tuple[str, bool]], seconds: float) -> list[Row]:
+def rows_of(report: dict[str, Any], names: Sequence[tuple[str, bool]], seconds: float, scheduler: str) -> list[Row]:
     """A row for each of ``names``, (component, whether it is a spout), with rates over all ``seconds``.
 
-    ``report``: the counts of a run; a component without any has zeros.
+    ``report``: the counts of a run; a component without any has zeros. ``scheduler``: under ``inline`` tasks of a
+    component share one thread, and so their times add up; under ``threads`` the busiest one counts.
     """
+    united = sum if scheduler == "inline" else max
     components = report.get("components", {})
     rows = []
     for name, is_spout in names:
@@ -114,8 +116,8 @@ def rows_of(report: dict[str, Any], names: Sequence[tuple[str, bool]], seconds: 
         latency = {what: value for what, value in counts.get("latency", {}).items() if what != "buckets"}
         work = counts.get("emitted" if is_spout else "executed", 0)
         tasks = max(1, len(counts.get("tasks", {})))
-        busy = counts.get("busy_seconds", 0.0) / tasks
-        rate, capacity = (work / seconds, busy / seconds) if seconds > 0 else (0.0, 0.0)
+        busy = united([0.0, *(task["busy_seconds"] for task in counts.get("tasks", {}).values())])
+        rate, capacity = (work / seconds, min(1.0, busy / seconds)) if seconds > 0 else (0.0, 0.0)
         waits = _waits(counts.get("stall_seconds", {}), tasks * seconds)
         rows.append(Row(name, rate=rate, capacity=capacity, latency=latency, waits=waits, **shown))
     return rows

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from pystorm_source.cli.run_table import Row, table_of
+from pystorm_source.cli.run_table import Row, rows_of, table_of
 
 LONG = "a_component_with_quite_a_long_name"
 
@@ -45,3 +45,12 @@ def test_a_narrow_terminal_cuts_a_long_name_and_keeps_a_number():
     lines = drawn([row(LONG, 7)], 40)
     assert max(map(len, lines)) <= 40
     assert any("a_component_with_quite_a…" in line and line.rstrip("│ ").endswith("7") for line in lines)
+
+
+@pytest.mark.parametrize(("scheduler", "capacity"), [("inline", 0.95), ("threads", 0.5)])
+def test_capacity_is_that_of_progress(scheduler, capacity):
+    """Tasks under ``inline`` share one thread: their times add up, and are not halved by their number."""
+    tasks = {"1": {"busy_seconds": 4.5}, "2": {"busy_seconds": 5.0}}
+    (row,) = rows_of({"components": {"b": {"executed": 10, "tasks": tasks}}}, [("b", False)], 10.0, scheduler)
+    assert row.capacity == capacity
+    assert row.rate == 1.0
