@@ -276,11 +276,16 @@ cdef class InlineScheduler:
                 calls += (<Executor>executor).turn(self.quota)
         else:
             for executor in self.random.sample(order, len(order)):
-                calls += (<Executor>executor).turn(self.random.randint(1, self.quota))
+                calls += (<Executor>executor).turn(self.random_quota())
         self.passes += 1
         if self.output is not None:
             self.output.release()
         return calls
+
+    cdef long random_quota(self) except -1:
+        """Log-uniform: a few calls are as likely as many. Were all lengths, short turns would be rare, and most runs of
+        a small test one and the same order."""
+        return <long>(self.quota ** (<double>self.random.random()))
 
     def await_trees(self):
         """Blocking: where trees of a range have no verdict, sleeps until one may have (True); False: all have theirs.

@@ -523,6 +523,31 @@ def test_some_seed_finds_an_order_dependent_bug():
     assert any(lost.values()) and not all(lost.values())
 
 
+@pytest.mark.inline
+def test_a_hundred_seeds_give_dozens_of_orders():
+    """Turns may be short. Were all lengths equally likely, hardly one would be, and the orders few."""
+
+    class Seen(Bolt):
+        outputs = ["word string"]
+        order: list = []
+
+        def process(self, tup):
+            self.order.append((self.task_id, tup.values.word))
+            self.emit(tup.values)
+
+    class Chain(Topology):
+        lines = ScriptedSpout.of(["word string"], *([word] for word in "abcdefghijklmnopqrstuvwxyz")).spec()
+        first = Seen.spec(inputs=[lines])
+        second = Seen.spec(inputs=[first])
+
+    found = set()
+    for seed in range(100):
+        Seen.order.clear()
+        run_topology(Chain, seed=seed)
+        found.add(tuple(Seen.order))
+    assert len(found) >= 50
+
+
 def test_every_seed_gives_the_rows_that_do_not_depend_on_order():
     for seed in range(10):
         result = run_topology(scripted(["a b"], ["c"], PAUSE(1), EOF, ["d"]), seed=seed)
