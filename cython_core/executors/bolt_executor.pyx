@@ -32,7 +32,7 @@ from cython_core.tuples.tuple cimport (
 )
 
 from cython_core.executors.batching import BatchingBase
-from cython_core.executors.executor import ComponentFailed, logger
+from cython_core.executors.executor import ComponentFailed
 from cython_core.routing.bolt_base import BoltBase
 from cython_core.routing.failure_kinds import FailureKind
 from cython_core.routing.spout_base import SpoutBase

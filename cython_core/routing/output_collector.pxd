@@ -30,7 +30,7 @@ cdef class OutputCollector:
     cdef unsigned long long runs    # of this worker, so far
     cdef uint64_t newest_thread     # threads of a higher id were started in this run
     cdef PendingEmits pending       # of the executor, or None
-    cdef public object new_strategy # makes the WaitStrategy of a thread of the component's own; None: in no worker
+    cdef public object new_strategy  # makes the WaitStrategy of a thread of the component's own; None: in no worker
     cdef object strategies          # of these threads, or None
     cdef unsigned long long let_call           # the call whose threads may emit so many more than there is room for
     cdef uint64_t let_in

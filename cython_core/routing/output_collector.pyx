@@ -103,7 +103,7 @@ cdef class OutputCollector:
             set_current_collector(None)
 
     cdef bint is_own(self) noexcept:
-        """Whether the engine's call of the component, in its thread, may be what emits. Else own_thread.pyx is asked."""
+        """Whether the engine's call of the component, in its thread, may be what emits. Else see own_thread.pyx."""
         return self.thread == ps_this_thread() and not self.between_runs
 
     cdef int note_emit(self) except -1:

@@ -22,7 +22,7 @@ from contextvars import ContextVar
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.contextvars cimport PyContextVar_Reset, PyContextVar_Set, get_value
-from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t
 
 from cython_core.acking.acker cimport anchor_t
 from cython_core.queues.batch_inserter cimport BatchInserter, PendingEmits
@@ -61,8 +61,8 @@ cdef unsigned long long runs = 0
 cdef set engine_threads = set()    # of executors: they take turns, so they never wait here
 # Longer: room is seen late. Shorter: the thread takes the lock from those that make the room.
 cdef int64_t LONGEST_WAIT_NANOS = 1_000_000
-# That a thread waits for the end of its component's call. Shorter: of a call that merely lasts, more is pending. Longer:
-# a call that waits for its own threads is held up for so long, once.
+# That a thread waits for the end of its component's call. Shorter: of a call that merely lasts, more is pending.
+# Longer: a call that waits for its own threads is held up for so long, once.
 cdef uint64_t CALL_NANOS = 50_000_000
 cdef uint64_t MOST_OF_A_CALL = 1 << 40     # any number
 # Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.
@@ -197,6 +197,7 @@ def counts_for_run(component):
 
 cdef bint has_room(OutputCollector collector) except -1:
     cdef PendingEmits pending = collector.pending
+    cdef uint64_t more
     cdef SpoutOutputCollector spout
     if pending is None or collector.new_strategy is None:  # in no worker, nothing waits
         return True
@@ -211,7 +212,8 @@ cdef bint has_room(OutputCollector collector) except -1:
     if pending.count == 0:
         return True
     if collector.in_call:
-        return pending.count < capacity_ahead(pending) + (collector.let_in if collector.let_call == collector.calls else 0)
+        more = collector.let_in if collector.let_call == collector.calls else 0
+        return pending.count < capacity_ahead(pending) + more
     # Order: by this thread, as no turn is under way. With the lock held throughout, none begins.
     return pending.drain()
 
@@ -255,8 +257,8 @@ cdef bint await_room(OutputCollector collector) except -1:
 
 
 cdef int let_in(OutputCollector collector) except -1:
-    """It seems that the call waits for its threads. What a bolt's do for a call is bounded by its tuples. A spout's call
-    may as well last because it listens: as many emits as the queue holds are let in at a time."""
+    """It seems that the call waits for its threads. What a bolt's do for a call is bounded by its tuples. A call of a
+    spout may as well last because it listens: as many emits as the queue holds are let in at a time."""
     if collector.let_call != collector.calls:
         collector.let_call, collector.let_in = collector.calls, 0
     collector.let_in += MOST_OF_A_CALL if collector.is_bolt else capacity_ahead(collector.pending)
