@@ -67,6 +67,7 @@ class CircuitBreaker:
         """Of the last call that failed, for people."""
         self._probe_ends: float | None = None
         self._probes = 0
+        self._closed_at = float("-inf")
 
     def verdict(self, now: float) -> Verdict:
         """Whether calls may be made."""
@@ -114,11 +115,11 @@ class CircuitBreaker:
         self._probe_ends = None
         if good:
             self.open_until = None
-            self._pause = self._first_pause
+            self._closed_at = now
             return True
         if error:
             self.last_error = error
-        self._pause = min(max(LONGEST_PAUSE, self._first_pause), 2 * self._pause)
+        self._pause = self._doubled()
         self.open_until = now + self._pause
         return False
 
@@ -130,8 +131,14 @@ class CircuitBreaker:
     def _is_out(self, number: int) -> bool:
         return self._probe_ends is not None and number == self._probes
 
+    def _doubled(self) -> float:
+        return min(max(LONGEST_PAUSE, self._first_pause), 2 * self._pause)
+
     def _open(self, now: float) -> None:
         self.openings += 1
+        # A service that stands a probe and then fails again at once is no better than one that fails the probe.
+        stayed_closed = now - self._closed_at > self._pause
+        self._pause = self._first_pause if stayed_closed else self._doubled()
         self.open_until = now + self._pause
         self._probe_ends = None
         self._recent.clear()

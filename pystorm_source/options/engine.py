@@ -385,10 +385,10 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             gt=0,
             le=3600,
-            description="Seconds for which a service whose calls fail is not called; doubled if the one call that "
-            "tries it then fails, too, up to a minute.",
+            description="Seconds for which a service whose calls fail is not called at first. The pause doubles, up to "
+            "a minute, each time the probe fails or calls fail again soon after it.",
         ),
-    ] = msgspec.field(name="topology.circuit.breaker.pause.secs", default=5.0)
+    ] = msgspec.field(name="topology.circuit.breaker.pause.secs", default=0.5)
     environment: Annotated[
         str,
         Meta(

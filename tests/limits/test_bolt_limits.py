@@ -149,11 +149,11 @@ def test_after_an_outage_calls_go_on_at_the_limit(monkeypatch):
     clock = ManualClock()
     monkeypatch.setattr(AskDown, "clock", clock, raising=False)
     monkeypatch.setattr(AskDown, "times", [])
-    rows = 500
+    rows = 1200
     assert len(run_topology(asks(AskDown, rows, rates={"api": "100/s"}), clock=clock).rows("ask")) == rows
-    closed = min(at for at in AskDown.times if at > 1.5)
-    assert 5 < closed < 5.3, "ten calls and a pause"
-    assert clock.now < closed + 1.1 * rows / 100
+    behind = [at for at in AskDown.times if 1.5 <= at < 11.5]
+    assert behind[0] < 1.7, "the probe after the second pause succeeds"
+    assert 90 <= len(behind) / 10 <= 100
 
 
 class AskNever(Ask):
@@ -193,7 +193,7 @@ def test_a_call_within_the_one_that_probes_does_not_wait_for_ever(monkeypatch):
     clock = ManualClock()
     monkeypatch.setattr(AskInside, "calls", 0)
     assert len(run_topology(asks(AskInside, 5), clock=clock).rows("ask")) == 5
-    assert clock.now > 5 + LONGEST_PROBE
+    assert clock.now > LONGEST_PROBE
 
 
 @pytest.mark.parametrize("limits", ["api", [1], {"api": 1}])

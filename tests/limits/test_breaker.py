@@ -79,7 +79,15 @@ def test_if_that_call_fails_the_pause_is_twice_as_long_up_to_a_minute(breaker):
     assert pauses == [10.0, 20.0, 40.0, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
     breaker.probes(now)
     assert breaker.probed(breaker._probes, True, now)
-    assert opened(breaker, now + 1).open_until == now + 1 + PAUSE, "it begins anew"
+    later = now + LONGEST_PAUSE + 1
+    assert opened(breaker, later).open_until == later + PAUSE, "it begins anew"
+
+
+def test_if_it_opens_again_sooner_than_the_last_pause_was_long_the_pause_doubles_too(breaker):
+    opened(breaker).probes(PAUSE)
+    assert breaker.probed(1, True, PAUSE)
+    soon = PAUSE + PAUSE / 2
+    assert opened(breaker, soon).open_until == soon + 2 * PAUSE
 
 
 def test_calls_that_were_under_way_when_it_opened_say_nothing_new(breaker):
