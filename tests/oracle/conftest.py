@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -34,7 +35,8 @@ def oracle():
 @pytest.fixture(scope="session")
 def their_tests():
     """A folder that holds streamparse's and pystorm's own tests, from their source distributions."""
-    wanted = [line for line in REQUIREMENTS.read_text().splitlines() if line.startswith(("streamparse=", "pystorm="))]
+    wanted = re.findall(r"^(?:streamparse|pystorm)==[\d.]+", REQUIREMENTS.read_text(), re.MULTILINE)
+    assert len(wanted) == 2
 
     def get(folder):
         pip = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:"]
