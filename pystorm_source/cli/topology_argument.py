@@ -70,7 +70,8 @@ def _check_keys(given: Iterable[str], own: set[str], plan: Plan) -> None:
     known = {key.lower(): key for table in tables for key in fields_of(table)}
     passed = {key.lower() for key in (*own, *STORM_KEYS, *PASSED_ON, *known)}
     reader = {key.lower(): key for table in (SourceOptions, JournalOptions) for key in fields_of(table)}
-    every = {**reader, **known}
+    # Not near "key" or "use", which keys of a user's own, such as "api.key", often end with.
+    every = {key: name for key, name in {**reader, **known}.items() if len(key) > 3}
     for key in given:
         lowered = key.lower()
         if lowered in passed or family_of(key, known.values()):

@@ -25,8 +25,8 @@ OBSERVED = body(spout="rows", components=columns(2, buckets=2, metrics=2))
 WISHES = [
     Wish("api", wanted=5),
     Wish("api", good=7, bad=2, error="TimeoutError: Sträßchen"),
-    Wish("api", probe=True),
-    Wish("api", wanted=1, returned=True),
+    Wish("api", probe=1, works=True),
+    Wish("api", wanted=1, probe=1, openings=1),
 ]
 GRANTED = Granted("api", 12.5, first=12.75, count=3, apart=0.01, again=13.0, openings=1)
 ENTRIES = [b'{"value":12.5,"txid":7,"previous":10.0}', b'{"value":{"a":[1,"x"]},"txid":0,"previous":null}']

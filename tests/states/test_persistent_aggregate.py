@@ -95,7 +95,8 @@ def test_keys_may_be_times_and_null_and_values_that_are_null_are_passed_over(spa
                      "UNION ALL SELECT timestamp'2026-03-02 12:00:00 UTC', NULL")  # fmt: skip
     state = TransactionalMapState(postgres.url, name)
     persistent_aggregate(state, key="at", value="n", combine=add, on_executors=on_executors)(rows, 0)
-    entries = state.store.multi_get(['"2026-03-01T12:00:00Z"', '"2026-03-02T12:00:00Z"', "null"])
+    keys = ['{"time":"2026-03-01T12:00:00Z"}', '{"time":"2026-03-02T12:00:00Z"}', "null"]
+    entries = state.store.multi_get(keys)
     assert [entry and entry.value for entry in entries] == ["1", None, "2"]
 
 

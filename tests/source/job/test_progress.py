@@ -112,13 +112,13 @@ def test_of_several_sources_one_is_named(spark, world, tmp_path):
     path = str(world.folder)
     frame = read_stream(spark, Numbers, path=path).union(read_stream(spark, Doubled, path=path))
     query = ended(noop(frame, tmp_path))
-    with pytest.raises(UsageError, match=r"several sources.*'Numbers' \(run '\w{32}'\)") as error:
+    with pytest.raises(UsageError, match=r"several topologies.*'Numbers' \(run '\w{32}'\)") as error:
         progress(query)
     assert error.value.code == "PYSTORM_SEVERAL_SOURCES"
     record = progress(query, source="Doubled")
     assert (record.topology.name, record.rows) == ("Doubled", 30)
     assert progress(query, source=record.topology.run) == record
-    with pytest.raises(UsageError, match=r"no such source.*Given: source='Halved'"):
+    with pytest.raises(UsageError, match=r"no such topology.*Given: source='Halved'"):
         progress(query, source="Halved")
 
 
@@ -134,7 +134,7 @@ def test_a_query_without_a_source_of_ours_is_refused(spark, tmp_path):
     query = noop(spark.readStream.format("rate").load(), tmp_path, processingTime="0 seconds")
     try:
         wait_until(lambda: query.lastProgress is not None, "progress")
-        with pytest.raises(UsageError, match="no source of the query is of this package"):
+        with pytest.raises(UsageError, match="nothing in the query is of this package"):
             progress(query)
     finally:
         query.stop()
