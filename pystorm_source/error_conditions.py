@@ -468,8 +468,8 @@ CONDITIONS: dict[Code, Condition] = {
     "PYSTORM_BATCH_BEHIND_STATE": Condition(
         "CheckpointError",
         "A micro-batch is to update a map state that a later micro-batch has written.",
-        "Give the state a new name if the checkpoint is new, or go on with the old checkpoint. One query writes it. An "
-        "attempt that comes late, when another one has ended its micro-batch, needs no remedy.",
+        "Give the state a new name if the checkpoint is new, or go on with the old checkpoint. One query writes it. A "
+        "late attempt needs no remedy if another one has finished its micro-batch.",
     ),
     "PYSTORM_STATE_OF_ANOTHER_KIND": Condition(
         "UsageError",
@@ -548,10 +548,10 @@ CONDITIONS: dict[Code, Condition] = {
     ),
     "PYSTORM_NO_PROGRESS": Condition(
         "UsageError",
-        "There is no record to give: nothing in the query is of this package, or is counted; or, on Spark 4.0 and "
-        "4.1, it is not on this machine.",
-        "Give `progress` a query that reads or writes `format('pystorm')`, on the driver's machine. An operator is "
-        "counted by `apply(df, Topology, counts='name')`.",
+        "There is no record: nothing in the query is of this package, or is counted; or, on Spark 4.0 and 4.1, the "
+        "record is not on this machine.",
+        "Give `progress` a query that reads or writes `format('pystorm')`, on the driver's machine. To count an "
+        "operator, write `apply(df, Topology, counts='name')`.",
     ),
     "PYSTORM_SEVERAL_SOURCES": Condition(
         "UsageError",

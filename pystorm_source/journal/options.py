@@ -40,8 +40,8 @@ class JournalOptions(Options, frozen=True, kw_only=True):
     group: Annotated[
         str,
         Meta(
-            description="The group, by name or number, that may read and write the files of a journal on a local or "
-            "mounted path, where driver and executors run as several users. Empty: only their owner may."
+            description="Name or number of the group that can read and write a journal's files on a local or mounted "
+            "path, if driver and executors run as different users. Empty: only their owner can."
         ),
     ] = msgspec.field(name="journal.group", default="")
 

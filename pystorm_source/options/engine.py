@@ -385,8 +385,8 @@ class EngineOptions(Options, frozen=True, kw_only=True):
         Meta(
             gt=0,
             le=3600,
-            description="Seconds for which a service whose calls fail is not called at first. The pause doubles, up to "
-            "a minute, each time the probe fails or calls fail again soon after it.",
+            description="Seconds of the first pause when calls of a service fail. The pause doubles, up to a minute, "
+            "each time the probe fails or calls fail again soon after it.",
         ),
     ] = msgspec.field(name="topology.circuit.breaker.pause.secs", default=0.5)
     environment: Annotated[

@@ -1,7 +1,7 @@
 """Options that hold a secret, under keys that Spark hides: in plans, on its pages, in the event log.
 
 Spark hides an option whose key or text has a word such as ``password`` or ``secret`` (``spark.redaction.regex``), and
-shows ``redis://:hunter2@host`` or a private key. So what holds a secret goes through Spark as ``secret.KEY``.
+shows ``redis://:hunter2@host`` or a private key. So an option with a secret goes through Spark as ``secret.KEY``.
 """
 
 import logging
@@ -14,19 +14,19 @@ from pystorm_source.redaction import redacted
 logger = logging.getLogger("pystorm.source")
 
 PREFIX = "secret."
-"""Of the key of any option: Spark hides the value, and the option is the one behind the prefix."""
+"""Before the key of any option: Spark hides the value, and the prefix is cut off again."""
 _HIDDEN_BY_SPARK = re.compile("secret|password|token|access[.]?key", re.IGNORECASE)
-"""As ``spark.redaction.regex`` is by default: of a key or of a text."""
+"""The default of ``spark.redaction.regex``: for a key or a text."""
 
 
 def hidden(texts: Mapping[str, str]) -> dict[str, str]:
-    """The options as they go through Spark: those that hold a secret under hidden keys."""
+    """The options as they go through Spark: those with a secret have hidden keys."""
     return {PREFIX + key if _holds_secret(key, text) else key: text for key, text in texts.items()}
 
 
 def revealed(given: Mapping[str, str]) -> dict[str, str]:
-    """The options as they are meant; warns of secrets that Spark shows. Raises OptionError for an option that is given
-    both ways."""
+    """The options as they are meant; warns of secrets that Spark shows. Raises OptionError if an option is given both
+    ways."""
     found = {key: text for key, text in given.items() if not key.lower().startswith(PREFIX)}
     plain = {key.lower() for key in found}
     for key, text in found.items():

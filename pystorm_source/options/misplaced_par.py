@@ -1,4 +1,4 @@
-"""The number of tasks, ``par``, where it is no key: among options, in a configuration, under another name."""
+"""The number of tasks, ``par``, in the wrong place: among options, in a configuration, under another name."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ WORDS = frozenset(
 
 
 def remedy_of_par(key: str, value: Any = None) -> str:
-    """What to say of a key or argument of that name, with its value if it is known; empty if it means another thing."""
+    """The remedy for a key or argument of that name, with its value if known; empty if it means something else."""
     if key.lower() not in WORDS:
         return ""
     shown = f"{key}={given(value)}" if value is not None else repr(key)

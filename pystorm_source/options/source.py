@@ -12,7 +12,7 @@ from pystorm_source.options.table import Options
 
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 
-# Idempotency keys have it between a colon and a slash.
+# In an idempotency key it lies between a colon and a slash.
 _USE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -162,22 +162,22 @@ class SourceOptions(Options, frozen=True, kw_only=True):
     dead_letter_group: Annotated[
         str,
         Meta(
-            description="The group, by name or number, that may read the files of dead letters, and their folder if it "
-            "is made for them. Empty: only the user that the tasks run as may."
+            description="Name or number of the group that can read the files of dead letters, and their folder if it "
+            "is new. Empty: only the user that runs the tasks can."
         ),
     ] = msgspec.field(name="topology.dead.letter.group", default="")
     use: Annotated[
         str,
         Meta(
-            description="The name of this use of the topology, which idempotency_key begins with: letters, digits, _, "
-            ". and -. Needed where a query or a micro-batch uses a topology twice, each time with another name."
+            description="A name for this use of the topology, in letters, digits, _, . and -; idempotency_key begins "
+            "with it. If a query or a micro-batch uses a topology twice, each use needs a different name."
         ),
     ] = ""
     key: Annotated[
         str,
         Meta(
-            description="Of a sink: the columns whose values are the idempotency_key of a row, with commas between "
-            "them or as a JSON list. Empty: topology, query, micro-batch, partition and number of the row."
+            description="For a sink: the columns whose values form a row's idempotency_key, separated by commas or as "
+            "a JSON list. Empty: topology, query, micro-batch, partition and number of the row."
         ),
     ] = ""
 

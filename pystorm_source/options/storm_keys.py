@@ -54,7 +54,7 @@ STORM_KEYS = frozenset(
 
 def check_topology_keys(given: Iterable[str], tables: Iterable[type[Options]] = ()) -> None:
     """Raises OptionError for a ``topology.*`` key that neither this engine nor Storm has but that is nearly one.
-    ``tables``: those that components declare, whose keys are known as well.
+    ``tables``: those that components declare; their keys are known, too.
 
     Keys of Storm that mean nothing here pass, and so do keys that are like none: they are the user's own.
     """

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 
 class Replacement(NamedTuple):
-    """``names``: keys without ``topology.``, or their begins with a ``*`` behind. ``instead``: what to do, as a phrase
-    that stands alone."""
+    """``names``: keys without ``topology.``, or prefixes of keys, which end with ``*``. ``instead``: what to do, in a
+    complete phrase."""
 
     names: tuple[str, ...]
     instead: str
