@@ -1,7 +1,7 @@
-"""Installs what a lock of requirements/ asks for by the pip of this Python, and says meanwhile what it does.
+"""Installs what a lock of requirements/ names with the pip of this Python, and shows each step.
 
-``python .ci/install.py requirements/demo.txt``. On a terminal one line that changes, else a line per step. If pip
-fails, all that it printed, and its exit status.
+``python .ci/install.py requirements/demo.txt``. It shows one line that changes on a terminal, otherwise a line
+per step; if pip fails, all that pip printed, and its exit status.
 """
 
 import re
@@ -11,8 +11,8 @@ import time
 
 DOWNLOAD = re.compile(r"\s+(Downloading|Using cached) (\S+?)-(\d\S*?)(?:-\S+|\.tar\.gz|\.zip) \((.+)\)")
 PINNED = ("--require-hashes", "--no-deps", "--no-build-isolation")
-"""A lock names every package. Spark comes as sources, which the setuptools of requirements/build.txt builds: else pip
-would get one that no lock names."""
+"""A lock names every package. Spark comes as sources, which the setuptools of requirements/build.txt builds:
+otherwise pip would get one that no lock names."""
 WHEEL = re.compile(r"\s*Building wheel for (\S+) .*: started")
 UNPACK = re.compile(r"Installing collected packages: (.+)")
 

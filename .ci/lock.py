@@ -1,9 +1,9 @@
 """Pins what make and CI install: requirements/NAME.txt for each requirements/NAME.in, with the hashes of all files.
 
-``make lock`` writes them; ``make lock ARGS='--upgrade-package ruff'`` passes arguments to ``uv pip compile``. A version
-that stands in a .in file changes there. Without arguments every other package keeps the version that it has.
+``make lock`` writes them; ``make lock ARGS='--upgrade-package ruff'`` passes arguments to ``uv pip compile``. If a .in
+file names a version, change it there. Without arguments every other package keeps its version.
 
-One lock holds for each Python that the project is built with, and for each platform: all files of a release are in it.
+One lock serves each Python that the project is built with, and each platform: it has all files of a release.
 """
 
 import re
@@ -16,22 +16,22 @@ FOLDER = Path("requirements")
 LARGEST = "dev"
 """The lock whose versions the others take: it has nearly all packages."""
 INCLUDED = {"run", "docs"}
-"""What is only a part of others: nothing installs it."""
+"""Parts of others: nothing installs them."""
 OLDEST = "3.11.5"
 """Python for which the packages are chosen; some ask for this patch."""
 ALONE = {
     "connect": ["--no-deps"],
     "oracle": ["--no-deps"],
     "lowest": [],
-    "spark-4.0": ["--no-emit-package", "numpy"],  # that of .venv
+    "spark-4.0": ["--no-emit-package", "numpy"],  # .venv has one
     "spark-4.1": [],
     "spark-4.2": [],
 }
-"""Locks whose versions are their own, with further arguments."""
+"""Locks with their own versions, and further arguments of each."""
 
 
 def lowest() -> str:
-    """The oldest versions that ``pyproject.toml`` allows, as a requirements file."""
+    """The oldest versions that ``pyproject.toml`` allows, in the form of a requirements file."""
     needed = tomllib.loads(Path("pyproject.toml").read_text())["project"]["dependencies"]
     found = (re.fullmatch(r"([\w-]+)>=([\d.]+)", each) for each in needed)
     pins = (f"{each[1]}=={each[2]}{'' if each[2].count('.') > 1 else '.*'}\n" for each in found if each)

@@ -1,4 +1,4 @@
-"""The secrets that this process was given among options: what leaves it in the text of an exception names none.
+"""Keeps the secrets among this process's options out of the exceptions that leave it.
 
 A library's exception may quote them: "401 for token abc", "cannot connect to postgresql://app:abc@host/db". Spark
 writes the text into its logs, its UI and its event log.
@@ -22,7 +22,7 @@ _known: dict[str, None] = {}
 
 
 def remember(config: Mapping[str, Any]) -> None:
-    """Those of a configuration, from now on."""
+    """Remembers the secrets of a configuration."""
     for secret in _secrets_in("", config):
         if len(secret) >= SHORTEST:
             _known.pop(secret, None)

@@ -11,7 +11,7 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class FileGroup:
-    """``name``: of the group, or its number; empty for none. ``key``: the option that names it. ``may_write``: the
+    """``name``: name or number of the group; empty for none. ``key``: the option that names it. ``may_write``: the
     group may write, too. Methods raise OSError, and OptionError for a group that this machine does not know."""
 
     def __init__(self, name: str = "", key: str = "", may_write: bool = False):
@@ -23,7 +23,7 @@ class FileGroup:
         return type(self), (self.name, self._key, self._bits == 0o060)
 
     def make_folder(self, folder: Path) -> None:
-        """Makes the folder and those above it. One that is there keeps what its owner has set."""
+        """Makes the folder and those above it. An existing one keeps what its owner has set."""
         if folder.is_dir():
             return
         if folder.parent != folder:
@@ -62,4 +62,4 @@ class FileGroup:
 
 
 OWN = FileGroup()
-"""Of this user alone."""
+"""For this user only."""

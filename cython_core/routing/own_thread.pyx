@@ -1,18 +1,18 @@
-"""Emits that come from no call of the engine: by a thread that a component has started, or by a task of its own.
+"""Emits outside of the engine's calls: by a thread or an asyncio task that a component has started.
 
-Such an emit is taken where it is known which run (micro-batch of one task) its row belongs to:
+The engine takes such an emit if it knows which run (micro-batch of one task) the row belongs to:
 
     anchored to a tuple by name that has no verdict and is in a tree     to the run that waits for that tree
     in the context of a call of the engine (asyncio's tasks,             to the run of that call, and to no other one
     asyncio.to_thread, contextvars.copy_context().run)
-    by a thread that was started since the run began                     to this run
+    by a thread started since the run began                              to this run
     in the first run of the worker                                       to this run: there is none before
     of a spout without offsets                                           to the run that it comes in
 
-All others are refused: a thread or task that is older may have worked for a run before, whose rows the run that goes on
-must not have. The error names the component, is raised in the thread and fails the run, as a row is lost.
+It refuses all others: an older thread or task may have worked for an earlier run, whose rows must not enter this one.
+The error names the component, is raised in the thread, and fails the run because a row is lost.
 
-A thread waits where it finds no room (STORM-2306 §3.6): while emits of its executor are pending it sleeps by the
+A thread that finds no room waits (STORM-2306 §3.6): while emits of its executor are pending, it sleeps by the
 back-pressure strategy, unless the component is in a call, which may wait for the thread.
 
 Threading law: any thread, with the interpreter's lock.
@@ -61,11 +61,11 @@ cdef unsigned long long runs = 0
 cdef set engine_threads = set()    # of executors: they take turns, so they never wait here
 # Longer: room is seen late. Shorter: the thread takes the lock from those that make the room.
 cdef int64_t LONGEST_WAIT_NANOS = 1_000_000
-# That a thread waits for the end of its component's call. Shorter: of a call that merely lasts, more is pending.
+# How long a thread waits for its component's call to end. Shorter: more is pending while a call merely lasts.
 # Longer: a call that waits for its own threads is held up for so long, once.
 cdef uint64_t CALL_NANOS = 50_000_000
 cdef uint64_t MOST_OF_A_CALL = 1 << 40     # any number
-# Fewer: of threads that go on, less is reported. More: their errors fill the memory until the next micro-batch.
+# Fewer: less is reported of threads that go on. More: their errors fill the memory until the next micro-batch.
 cdef Py_ssize_t MOST_LATE_EMITS = 10
 
 
@@ -95,7 +95,7 @@ cdef int forget_engine_thread() except -1:
 
 
 def begin_run(executors, bint by_this_thread):
-    """A micro-batch begins; returns the number of its run. ``by_this_thread``: which takes all turns."""
+    """A micro-batch begins; returns the number of its run. ``by_this_thread``: it takes all turns."""
     global runs
     cdef OutputCollector collector
     cdef uint64_t newest = newest_thread()
@@ -136,7 +136,7 @@ cdef bint is_of_run(OutputCollector collector) except -1:
 
 
 cdef int admit(OutputCollector collector, const anchor_t *anchor, bint named, object values) except -1:
-    """Refuses an emit whose run is not known. ``anchor``: NULL of a spout; ``named``: it was given by ``anchors``."""
+    """Refuses an emit whose run is not known. ``anchor``: NULL for a spout; ``named``: it came by ``anchors``."""
     if anchor is NULL:
         if not (<SpoutOutputCollector>collector).bounded:
             return 0
@@ -151,7 +151,7 @@ cdef int admit(OutputCollector collector, const anchor_t *anchor, bint named, ob
 
 
 cdef int refuse(OutputCollector collector, object values) except -1:
-    """Order: written down, too, as the exception in the thread may never be seen."""
+    """Order: recorded first, because the exception in the thread may never be seen."""
     when = "between two micro-batches" if collector.between_runs else "which may work for a micro-batch before this one"
     if isinstance(collector, SpoutOutputCollector):
         how = (
@@ -177,8 +177,7 @@ cdef int refuse(OutputCollector collector, object values) except -1:
 
 
 def counts_for_run(component):
-    """Whether a metric that is reported now, in any thread, is one of the run that goes on. Where not, the log says so
-    once."""
+    """Whether a metric reported now, in any thread, belongs to the current run. If not, the log says so once."""
     cdef OutputCollector collector = collector_or_none(component)
     if collector is None or (collector.thread == ps_this_thread() and collector.in_call):
         return True
@@ -214,18 +213,18 @@ cdef bint has_room(OutputCollector collector) except -1:
     if collector.in_call:
         more = collector.let_in if collector.let_call == collector.calls else 0
         return pending.count < capacity_ahead(pending) + more
-    # Order: by this thread, as no turn is under way. With the lock held throughout, none begins.
+    # Order: this thread may drain, because no turn is under way; with the lock held throughout, none begins.
     return pending.drain()
 
 
 cdef uint64_t capacity_ahead(PendingEmits pending) noexcept:
-    """Of the queue that the oldest pending emit waits for."""
+    """Capacity of the queue that the oldest pending emit waits for."""
     cdef BatchInserter inserter = <BatchInserter>pending.entries[2 * pending.first]
     return queue_capacity(inserter.queue) if inserter.queue is not None else ps_broadcast_capacity(inserter.ring.ring)
 
 
 cdef bint await_room(OutputCollector collector) except -1:
-    """Blocking, of a thread of the component's: until its executor has no emits pending. False: it was detached."""
+    """Blocking, in a component's own thread: until its executor has no emits pending. False: it was detached."""
     cdef object strategy = None
     cdef int64_t nanos, counter = 0
     cdef uint64_t since = 0
@@ -257,8 +256,8 @@ cdef bint await_room(OutputCollector collector) except -1:
 
 
 cdef int let_in(OutputCollector collector) except -1:
-    """It seems that the call waits for its threads. What a bolt's do for a call is bounded by its tuples. A call of a
-    spout may as well last because it listens: as many emits as the queue holds are let in at a time."""
+    """The call seems to wait for its threads. A bolt's tuples bound what its threads emit for a call. A spout's call
+    may also last because it listens: as many emits as the queue holds are let in at a time."""
     if collector.let_call != collector.calls:
         collector.let_call, collector.let_in = collector.calls, 0
     collector.let_in += MOST_OF_A_CALL if collector.is_bolt else capacity_ahead(collector.pending)
@@ -266,7 +265,7 @@ cdef int let_in(OutputCollector collector) except -1:
 
 
 cdef object strategy_of(OutputCollector collector):
-    """A WaitStrategy, one for each thread: a class of the user's is called by one only."""
+    """A WaitStrategy for each thread: only one thread calls an object of the user's class."""
     if collector.strategies is None:
         collector.strategies = threading.local()
     found = getattr(collector.strategies, "strategy", None)

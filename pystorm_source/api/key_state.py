@@ -25,13 +25,13 @@ is due; and when the store gives the key back, which is then or before."""
 
 
 class KeyState:
-    """The state of one key: an attribute for each of the bolt's ``state_fields``, None as long as it was not set.
+    """The state of one key: an attribute for each of the bolt's ``state_fields``, None until it is set.
 
-    Lists and maps are changed in place, or set anew. What has changed is stored once, when all tuples of the key in
-    this micro-batch are processed.
+    Lists and maps can change in place, or be set again. Changes are stored once, when all tuples of the key in this
+    micro-batch are processed.
 
-    A value takes its declared type when it is set, as one that is emitted does: 7 is 7.0 in a ``double``. One that the
-    type cannot hold is an error there; one that a list or a map got in place, when the tuple is processed.
+    A value takes its declared type when it is set, as an emitted value does: 7 is 7.0 in a ``double``. A value that the
+    type cannot hold is an error there; in a list or a map that changed in place, when the tuple is processed.
 
     Example:
         >>> state = KeyState(("count", "last"), (2, None))
@@ -79,7 +79,7 @@ class KeyState:
         self._values[name] = value
 
     def clear(self) -> None:
-        """Forgets the key, and its timer: nothing is stored of it any more."""
+        """Forgets the key and its timer: nothing of it stays stored."""
         self._values.update(dict.fromkeys(self._names))
 
     def __repr__(self) -> str:
@@ -99,9 +99,9 @@ class KeyState:
 
 @dataclass(frozen=True)
 class StateShape:
-    """What a bolt keeps of each key. ``names``, ``types``: of the fields, those of timers last; types are Arrow's.
+    """What a bolt keeps of each key. ``names``, ``types``: of the fields, timer fields last; types are Arrow's.
     ``key_names``, ``key_types``: of the key. ``positions``: component and stream, as tuples name them → where the key
-    is in their values. ``ttl``: seconds after which a key that was not changed is forgotten, None for never."""
+    is in their values. ``ttl``: seconds after which an unchanged key is forgotten, None for never."""
 
     bolt: str
     names: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Values in the states of keys: exactly of the declared type, whatever a bolt assigns.
 
-Spark's state store makes null or another number of a value that is not exactly of its type, and says nothing. So a
-value takes here the form in which it is read again, in a test and on Spark alike, by the conversion that columns have
-(``cython_core.arrow.value_converter``): ``7`` is ``7.0`` in a ``double`` at once. What has no such form is a Misfit.
+Spark's state store silently turns a value that is not exactly of its type into null or another number. So a value is
+converted here, as in a column (``cython_core.arrow.value_converter``), to what the next read returns, in a test and on
+Spark alike: ``7`` is ``7.0`` in a ``double`` at once. A value that cannot be converted is a Misfit.
 """
 
 import datetime
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cython_core.arrow.value_converter import Misfit, converter
 
-# Spark gives days as java.sql.Date, whose calendar has none of these ten.
+# Spark gives days as java.sql.Date, whose calendar lacks these ten.
 NO_DAYS = (datetime.date(1582, 10, 5), datetime.date(1582, 10, 14))
 # The same days of timestamps, and those near the ends of Python's calendar, in any time zone: datetime.fromtimestamp,
 # which PySpark reads them with, looks a day ahead and back.
@@ -32,8 +32,8 @@ _SINGLE = struct.Struct("<f")
 
 
 class StateValues(NamedTuple):
-    """Of one type, None left out. ``of``: what is read again after this value was set; it raises Misfit. ``read``: the
-    same of what a store gives, which is of the type. ``can_change``: in place."""
+    """Values of one type, except None. ``of``: from a value that is set to what the next read returns; raises Misfit.
+    ``read``: the same from what a store gives, which is of the type. ``can_change``: whether they change in place."""
 
     of: Callable[[Any], Any]
     read: Callable[[Any], Any]
@@ -66,8 +66,8 @@ def values_of(type: pa.DataType) -> StateValues:
 
 
 def _reader(type: pa.DataType) -> Callable[[Any], Any]:
-    """The function from a value that is not None, of a converter or of Spark, to what bolts read. Spark gives times of
-    the process's zone without one, and structs as rows. Raises Misfit for a day that Spark would give as another."""
+    """The function from a value of a converter or of Spark, not None, to what bolts read. Spark gives times in the
+    process's zone, without a zone, and structs as rows. Raises Misfit for a day that Spark would change."""
     kinds = pa.types
     if kinds.is_list(type):
         item = _or_none(_reader(type.value_type))

@@ -9,7 +9,7 @@
         └─────────────────────────── it succeeded ───────────────────────────────┘
                                                      twice as long, up to a minute
 
-One probe is out at a time: all others wait for how it ends. One that does not end for LONGEST_PROBE is replaced.
+One probe is out at a time: all other calls wait until it ends. One that takes longer than LONGEST_PROBE is replaced.
 
 The pattern is Nygard's ("Release It!"); windows of counts and the probe are as in resilience4j.
 """
@@ -30,16 +30,16 @@ LONGEST_PAUSE = 60.0
 one that is down for hours."""
 
 LONGEST_PROBE = 10.0
-"""Seconds after which another call probes, because the first one may be lost with the task that had it. Longer: the
-limit stands still for so long when a task is killed. Shorter: more calls meet a service that hangs."""
+"""Seconds after which another call probes, because the first one may be lost with the task that had it. Longer: no
+calls for so long when a task is killed. Shorter: more calls meet a service that hangs."""
 
 _KEPT_SECONDS = 60.0  # A second's counts that are older say nothing of now.
 _STEP = 0.1  # Seconds whose calls are counted together. Longer: the window is coarse. Shorter: more of them.
 
 
 class Verdict(NamedTuple):
-    """``paused_until``: no call before it, unless the breaker closes; ``probe``: the next call is the probe. While a
-    probe is out, others have no probe to come and are paused until it counts as lost."""
+    """``paused_until``: no call before it, unless the breaker closes; ``probe``: whether the next call is the probe.
+    While a probe is out, it is not, and calls pause until the probe counts as lost."""
 
     paused_until: float
     probe: bool
@@ -79,7 +79,7 @@ class CircuitBreaker:
 
     @property
     def is_closed(self) -> bool:
-        """Whether calls are made as if there were none."""
+        """Whether calls are made as if there were no breaker."""
         return self.open_until is None
 
     def is_open(self, now: float) -> bool:
@@ -107,9 +107,9 @@ class CircuitBreaker:
         return True
 
     def probed(self, number: int, good: bool, now: float, error: str = "") -> bool:
-        """A probe has ended. Returns whether the breaker closes by that.
+        """A probe has ended. Returns whether that closes the breaker.
 
-        One that counts as lost, and has succeeded, closes it, too: the service takes long, but works."""
+        If a probe that counts as lost succeeds, it closes the breaker, too: the service is slow, but works."""
         if self.open_until is None or not (good or self._is_out(number)):
             return False
         self._probe_ends = None
@@ -136,7 +136,7 @@ class CircuitBreaker:
 
     def _open(self, now: float) -> None:
         self.openings += 1
-        # A service that stands a probe and then fails again at once is no better than one that fails the probe.
+        # A service that passes a probe and then fails again at once is no better than one that fails the probe.
         stayed_closed = now - self._closed_at > self._pause
         self._pause = self._first_pause if stayed_closed else self._doubled()
         self.open_until = now + self._pause

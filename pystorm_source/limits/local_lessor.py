@@ -1,4 +1,4 @@
-"""Gives the permits of workers that have a limit, or a fixed share of it, for themselves, and run in turn.
+"""Gives permits to workers that run in turn and have a limit, or a fixed share of it, to themselves.
 
 Threading law: any thread calls it.
 """
@@ -47,7 +47,7 @@ class LocalLessor:
                 permits.granted(lease.slots, lease.probe)
 
     def _over(self, state: LimitState, last: Permits) -> None:
-        """Another worker's turn has come: what calls of the one before it have waited for, none of them uses."""
+        """Another worker's turn has come: calls of the one before it no longer use the permits they waited for."""
         last.drop()
         state.left(last)
         state.schedule.take_back(self._clock.monotonic())

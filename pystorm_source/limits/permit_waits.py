@@ -1,7 +1,7 @@
 """How long calls of one task wait for the permits of a limit.
 
-The time in which at least one call waits counts once, however many wait: as long as one does, only a higher limit makes
-calls more frequent.
+Time counts once while at least one call waits, no matter how many wait: then only a higher limit makes calls more
+frequent.
 
 Threading law: any thread calls it.
 """
@@ -22,7 +22,7 @@ class PermitTimes(NamedTuple):
 
 
 class PermitWaits:
-    """Of one limit. ``waiting``: calls that wait now."""
+    """The waits for one limit. ``waiting``: calls that wait now."""
 
     def __init__(self, permits: Permits):
         self.permits = permits
@@ -42,14 +42,14 @@ class PermitWaits:
             self.waiting += 1
 
     def end(self, is_made: bool) -> None:
-        """A call waits no more. ``is_made``: it has its permit."""
+        """A call no longer waits. ``is_made``: it has its permit."""
         with self._lock:
             self._pass()
             self.waiting -= 1
             self._calls += is_made
 
     def look(self) -> PermitTimes:
-        """Waiting that goes on counts up to now."""
+        """Waits that go on count up to now."""
         with self._lock:
             self._pass()
             return PermitTimes(self._calls, self._waited, self._paused)

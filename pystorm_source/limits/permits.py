@@ -34,15 +34,15 @@ class Lessor(Protocol):
         """``permits.wanted()`` is above 0: it calls ``granted``, or ``refuse``, now or later."""
 
     def ended(self, permits: "Permits", good: bool | None, probe: int, error: str) -> None:
-        """A call has ended; ``good``: None if it says nothing of the service. ``probe``: the number of the probe whose
-        permit it had, 0 for none."""
+        """A call has ended; ``good``: None if it says nothing about the service. ``probe``: the number of the probe
+        whose permit it had, 0 for none."""
 
     def is_open(self, permits: "Permits") -> bool:
         """Whether the circuit breaker is open, as far as it is known here: also while a probe is under way."""
 
 
 class Waiter:
-    """One call that waits. ``time``: of its permit, None: it has none yet. ``error``: why it never gets one.
+    """One call that waits. ``time``: of its permit, None until it has one. ``error``: why it never gets one.
     ``probe``: the number of the probe that it makes, 0 for none; ``outage``: the number of outages before it."""
 
     __slots__ = ("error", "gave_up", "outage", "probe", "revoked", "time", "wake")
@@ -78,7 +78,7 @@ class Permits:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the service is not called, as its calls failed."""
+        """Whether the service is not called because its calls failed."""
         return self._lessor.is_open(self)
 
     def lease_from(self, lessor: Lessor) -> None:
@@ -141,7 +141,7 @@ class Permits:
             self._lessor.ended(self, None, waiter.probe, "")
 
     def ended(self, waiter: Waiter, good: bool | None, error: str = "") -> None:
-        """The call has ended. As the lessor takes it; one that began before an outage says nothing of what is now."""
+        """The call has ended; ``good`` as for ``Lessor``. One that began before an outage says nothing about now."""
         if waiter.outage != self._outages and not waiter.probe:
             good = None
         self._lessor.ended(self, good, waiter.probe, error)
@@ -165,12 +165,12 @@ class Permits:
         _wake(woken)
 
     def look_at(self, time: float) -> None:
-        """The lessor has no permits now, and asks no one: calls that wait longer than until then ask it again."""
+        """The lessor has no permits now, and asks no one: calls that still wait at that time ask it again."""
         with self._lock:
             self._look = time
 
     def seconds_to_look(self) -> float | None:
-        """For how long a call waits before it calls ``look``; None: until it is woken."""
+        """Seconds that a call waits before it calls ``look``; None: until it is woken."""
         look = self._look
         return None if look is None else max(0.0, look - self.clock.monotonic())
 
@@ -180,13 +180,13 @@ class Permits:
             self._lessor.want(self)
 
     def revoke(self) -> None:
-        """The service is not to be called: no permit counts that was not used, and no call that has begun."""
+        """The service must not be called: unused permits do not count, nor do calls that have begun."""
         with self._lock:
             self._outages += 1
         self.drop()
 
     def drop(self) -> None:
-        """No permit counts that was not used."""
+        """Unused permits do not count."""
         with self._lock:
             self._in_hand.clear()
             self._recent.clear()

@@ -32,7 +32,7 @@ not called for a while is called late. Shorter: the first permits of a lease are
 COLD_SECONDS = 1.0
 """Seconds in which permits are further apart, from the first permit on and again after an outage, unless a Redis gives
 them: processes that have just begun to call are slow, and what they send late arrives together with what comes in time.
-Longer: permits are lost after each start. Shorter: the service sees calls too many."""
+Longer: permits are lost after each start. Shorter: the service sees too many calls."""
 
 COLD_SHARE, MOST_COLD = 0.1, 0.01
 """By how much, as a share of what they are apart and in seconds at most. More: permits are lost after each start. Less:
@@ -94,7 +94,7 @@ class PermitSchedule:
         self._next = max(self._next, time)
 
     def take_back(self, now: float) -> None:
-        """No permit that is still to come will be used: others may be given for its time."""
+        """No future permit will be used: their times can be given again."""
         self._next = min(self._next, now + self.apart)
 
     def begin_again(self) -> None:

@@ -28,8 +28,8 @@ Shorter: they ask in vain."""
 
 
 class Lease(NamedTuple):
-    """``slots``: the permits; ``again``: a time before which it is no use to ask again; ``probe``: the number of the
-    circuit breaker's probe if the permit is one, else 0."""
+    """``slots``: the permits; ``again``: a time before which asking again is no use; ``probe``: the number of the
+    circuit breaker's probe if the permit is one, otherwise 0."""
 
     slots: Slots
     again: float
@@ -87,7 +87,7 @@ class LimitState:
         return Lease(slots, now)
 
     def probed(self, number: int, good: bool | None, now: float, error: str = "") -> bool:
-        """A probe has ended; ``good``: None if it was not made. Returns whether the breaker closes by that."""
+        """A probe has ended; ``good``: None if it was not made. Returns whether that closes the breaker."""
         if good is None:
             self.breaker.returned(number)
             return False
@@ -97,7 +97,7 @@ class LimitState:
         return closes
 
     def left(self, asker: object) -> None:
-        """One that asked is no longer there, and makes no probe."""
+        """An asker has left, and makes no probe."""
         self._askers.pop(asker, None)
         if self._prober[0] is asker:
             self.breaker.returned(self._prober[1])

@@ -35,7 +35,7 @@ class WorkerLimits:
             permits.lease_from(lessor)
 
     def lease_with(self, first: "WorkerLimits") -> None:
-        """From now on permits come from where those of another worker come from, which does not run beside this one."""
+        """From now on permits come from the lessor of another worker, which does not run beside this one."""
         self.lease_from(first._lessor)
 
     def permits(self, name: str) -> Permits:

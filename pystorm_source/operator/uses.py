@@ -1,14 +1,14 @@
 """Keeps two uses of one topology from giving different rows the same ``idempotency_key``.
 
-A key without columns is topology, query, micro-batch, partition and number of the row. Where ``apply`` stands twice,
-both may count the same numbers:
+A key without columns is topology, query, micro-batch, partition and number of the row. Two calls of ``apply`` can
+count the same numbers:
 
-- in the plan of a stream: Spark allows an observed name once in a query, but for the same rows (a self-join). So a use
-  observes its own name, and a join, a union or a chain of two is refused when it is made, also over Connect;
+- in the plan of a stream: Spark allows an observed name once in a query, except for the same rows (a self-join). So a
+  use observes its own name, and Spark refuses a join, a union or a chain of two when it is made, also over Connect;
 - inside of ``foreachBatch``, or with ``batch_id``: this process sees both calls, and whether the rows are the same;
-- made outside of a stream and read by its tasks: that shows only when they run. A key is refused then.
+- made outside of a stream and read by its tasks: this shows only when they run. Keys are refused then.
 
-``use`` gives a use a name of its own, by which its keys begin.
+``use`` names a use; its keys begin with that name.
 """
 
 from collections import OrderedDict
@@ -34,13 +34,13 @@ _batches: "OrderedDict[tuple[str, ...], DataFrame]" = OrderedDict()
 
 @dataclass(frozen=True)
 class Use:
-    """``operator``: what tasks are to do; ``marker``: the name that its rows observe, empty for none."""
+    """``operator``: what tasks do; ``marker``: the name that its rows observe, empty for none."""
 
     operator: OperatorPlan
     marker: str
 
     def marked(self, rows: "DataFrame") -> "DataFrame":
-        """The rows, whose query can have no other use of that name. Raises ArgumentError if they stem from one."""
+        """The rows, marked to keep their query from another use of that name. Raises ArgumentError if there is one."""
         if not self.marker:
             return rows
         from pyspark.sql import functions
@@ -61,7 +61,7 @@ def use_of(df: "DataFrame", operator: OperatorPlan, is_known: bool = True) -> Us
     """The operator over these rows, fenced from others. ``is_known``: False in a query function of a pipeline, where
     Spark says nothing of the rows.
 
-    Raises ArgumentError if a key would be that of another row.
+    Raises ArgumentError if two rows would have the same key.
     """
     if operator.keep is not None and operator.keep.key:
         return Use(operator, "")
@@ -103,7 +103,7 @@ def _unseen(why: str) -> str:
 
 
 def _place(df: "DataFrame", operator: OperatorPlan) -> tuple[str, ...] | None:
-    """Query, run and number of the micro-batch that this call stands in, with the name of the use; None for none."""
+    """Query, run and number of this call's micro-batch, with the name of the use; None outside of a micro-batch."""
     query = run = number = None
     try:
         context = df.sparkSession.sparkContext
@@ -119,7 +119,7 @@ def _place(df: "DataFrame", operator: OperatorPlan) -> tuple[str, ...] | None:
 
 
 def _has_other_rows(place: tuple[str, ...], df: "DataFrame") -> bool:
-    """Whether that place is another DataFrame's; else it is this one's from now on."""
+    """Whether another DataFrame has that place; otherwise this one has it from now on."""
     known = _batches.get(place)
     if known is not None:
         return not df.sameSemantics(known)

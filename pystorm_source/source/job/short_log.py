@@ -1,4 +1,4 @@
-"""Spark's log on the driver's console, while a query is awaited: an error that ``explain`` is to tell takes one line.
+"""Shortens Spark's log on the driver's console while a query is awaited: an error for ``explain`` takes one line.
 
 Spark prints a component's exception four times, each with its own stack: 250 lines in front of the four that matter.
 """
@@ -26,11 +26,11 @@ _WRITES_ERRORS = re.compile(r"%(?:-?\d+)?[rx]?(?:Ex|ex|xThrowable|rThrowable|thr
 
 @contextlib.contextmanager
 def short_log(gateway: Any, queries: Iterable[str]) -> Iterator[None]:
-    """Meanwhile the console of this JVM shows an event with one of our errors in a line, or not at all if it only
-    repeats another one; any other event as ever. ``queries``: the ids of those whose error is told by ``explain``.
+    """In the block, the console of this JVM shows an event with one of our errors in one line, or drops it if it only
+    repeats another one. Other events do not change. ``queries``: ids of those whose error ``explain`` reports.
     ``gateway``: None under Spark Connect.
 
-    Appenders that write to files, or in another layout than text, stay as they are.
+    Appenders that write to files, or in a layout other than text, stay as they are.
     """
     undo: list[Callable[[], None]] = []
     try:
@@ -47,13 +47,13 @@ def short_log(gateway: Any, queries: Iterable[str]) -> Iterator[None]:
 
 
 def shortening(queries: str) -> str:
-    """A pattern of log4j around that of an appender, which stands for ``%s``."""
+    """A log4j pattern; the appender's own goes in place of ``%s``."""
     again = _SAID_AGAIN.replace("QUERIES", queries) + _OURS
     return f"%replace{{%replace{{%s}}{{{again}}}{{}}}}{{{_LONG}{_OURS}}}{{$1: $2 $3\n}}"
 
 
 def _shortened(jvm: Any, around: str) -> Iterator[Callable[[], None]]:
-    """For each appender whose lines are shortened from now on, what undoes that."""
+    """Shortens the lines of appenders from now on; yields what undoes it for each."""
     root = jvm.org.apache.logging.log4j.LogManager.getContext(False).getConfiguration().getRootLogger()
     for reference in list(root.getAppenderRefs()):
         appender = root.getAppenders().get(reference.getRef())
@@ -67,13 +67,13 @@ def _shortened(jvm: Any, around: str) -> Iterator[Callable[[], None]]:
 
 
 def _replace(root: Any, reference: Any, old: Any, new: Any) -> None:
-    # Order: no event is lost meanwhile.
+    # Order: the new one first, so no event is lost.
     root.addAppender(new, reference.getLevel(), reference.getFilter())
     root.removeAppender(old.getName())
 
 
 def _with_pattern(core: Any, appender: Any, around: str) -> Any:
-    """The same appender, whose pattern stands in ``around``."""
+    """The same appender, with its pattern inside ``around``."""
     layout = appender.getLayout()
     pattern = layout.getConversionPattern()
     if not _WRITES_ERRORS.search(pattern):

@@ -1,7 +1,7 @@
-"""Cuts a call off that takes longer than it may as a whole.
+"""Cuts off a call that takes too long in total.
 
-A time-out of a socket bounds each of its system calls: a server that sends a byte now and then would hold its caller
-for as long as it likes.
+A socket's time-out bounds each system call: a server that sends a byte now and then could hold its caller for any
+time.
 
 Threading law: one thread at a time makes calls; another one, which ends with the process, calls ``cut``.
 """
@@ -26,13 +26,13 @@ class CutOff:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """The block is cut off after so long, by an error of what it waits for."""
+        """Cuts the block off after that time, by an error of what it waits for."""
         with self._changed:
             self._until = self._clock.monotonic() + seconds
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="pystorm-cut-off", daemon=True)
                 self._thread.start()
-            elif self._idle:  # else it looks again before that
+            elif self._idle:  # otherwise it looks again before that
                 self._changed.notify()
         try:
             yield

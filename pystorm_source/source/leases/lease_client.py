@@ -34,8 +34,8 @@ LOST_SECONDS = 1.0
 asked twice."""
 
 UNREACHABLE_SECONDS = 20.0
-"""Seconds for which calls wait for a server that cannot be reached, or does not answer. Longer: a query stands still
-without a word. Shorter: a driver that pauses fails its tasks."""
+"""Seconds that calls wait for a server that cannot be reached, or does not answer. Longer: a query hangs without a
+message. Shorter: a driver that pauses fails its tasks."""
 
 
 class _OneLimit:
@@ -70,7 +70,7 @@ class _OneLimit:
         return due if self.sent is None else max(due, self.sent + LOST_SECONDS)
 
     def is_late(self, now: float) -> bool:
-        """Whether calls have waited for an answer for too long; not while it is no use to ask."""
+        """Whether calls have waited too long for an answer; not while asking is no use."""
         return self.waits_since is not None and now - max(self.waits_since, self.again) > UNREACHABLE_SECONDS
 
 
@@ -115,7 +115,7 @@ class LeaseClient:
                 self._wake()
 
     def is_open(self, permits: Permits) -> bool:
-        """As ``Lessor``. By the last answer: without the lock, as a look at one bool."""
+        """As ``Lessor``, by the last answer. Without the lock: it reads one bool."""
         one = self._limits.get(permits.limit.name)
         return one is not None and one.is_open
 
@@ -199,9 +199,9 @@ class LeaseClient:
             now = self._clock.monotonic()
             late = [one for one in self._limits.values() if one.is_late(now)]
             for one in late:
-                one.wants, one.waits_since = False, None  # those that come next wait anew
+                one.wants, one.waits_since = False, None  # later calls start a new wait
         for one in late:
-            self._link.close()  # what it still says answers an old wish
+            self._link.close()  # a later answer is to an old wish
             one.permits.refuse(
                 WorldError(
                     f"no permits of limit {one.permits.limit.name!r} for {UNREACHABLE_SECONDS:g} s: this task cannot "

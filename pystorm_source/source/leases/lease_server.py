@@ -21,7 +21,7 @@ MOST_WANTED = 100_000
 
 
 MOST_ERROR = 200
-"""Characters of the text of an error, for the log. More: a task fills it."""
+"""Characters of an error's text in the log. More: a task fills the log."""
 
 
 class LeaseServer:
@@ -34,8 +34,8 @@ class LeaseServer:
         self._states = {limit.name: LimitState(limit, breaker(), now) for limit in options.limits.values()}
 
     def answer(self, asker: Hashable, body: bytes) -> bytes:
-        """To the wish of one that asks; without a body: it is no longer there. Raises what a body raises that is no
-        wish, KeyError for an unknown limit."""
+        """The answer to an asker's wish; no body: it has left. Raises what decoding a body that is no wish raises, and
+        KeyError for an unknown limit."""
         if not body:
             return self._left(asker)
         wish = wish_decoder.decode(body)

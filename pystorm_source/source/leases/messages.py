@@ -8,7 +8,7 @@ from pystorm_source.json_values import JsonDecoder, utf8_json
 class Wish(msgspec.Struct, omit_defaults=True):
     """``limit``: its name. ``wanted``: permits. ``good``, ``bad``: calls that have ended since the last wish;
     ``error``: of one of them. ``probe``: the number of a probe that has ended, 0: none; ``works``: how it ended, None:
-    it was not made. ``openings``: of the circuit breaker, as the task knew them when these calls ended."""
+    it was not made. ``openings``: of the circuit breaker, as far as the task knew when these calls ended."""
 
     limit: str
     wanted: int = 0

@@ -29,8 +29,8 @@ from pystorm_source.source.reports.server_clients import ServerClients
 logger = logging.getLogger("pystorm.worker")
 
 UNREACHABLE_SECONDS = 20.0
-"""Seconds for which calls wait for a Redis that cannot be reached, or does not answer. Longer: a query stands still
-without a word. Shorter: a Redis that is started again fails tasks."""
+"""Seconds that calls wait for a Redis that cannot be reached, or does not answer. Longer: a query hangs without a
+message. Shorter: a restart of Redis fails tasks."""
 
 RETRY_SECONDS = 0.5
 """Seconds from one attempt to reach Redis to the next. Longer: calls stand still when it is there again. Shorter: all

@@ -28,9 +28,8 @@ from pystorm_source.packages import package
 from pystorm_source.source.leases.cut_off import CutOff
 
 DEADLINE_SECONDS = 2.0
-"""Seconds to connect, and for an answer, unless the URL says otherwise (``?socket_timeout=5``): of each, and of both
-together for all that a server says. Longer: a server that does not answer is noticed late. Shorter: a busy one is taken
-for dead."""
+"""Seconds to connect, and seconds for an answer, unless the URL says otherwise (``?socket_timeout=5``). Their sum
+bounds all of one lease. Longer: a silent server is noticed late. Shorter: a busy one is taken for dead."""
 
 KEPT_SECONDS = 30 * 86_400.0
 """Seconds after which the state of a limit that no task uses is gone; longer than the period of any limit. Longer: old
@@ -121,9 +120,8 @@ class RedisSchedule:
         self._is_open = False
 
     def lease(self, limit: RateLimit, wanted: int, held: int) -> Answer:
-        """Blocking, for some seconds at most: asks for permits. ``held``: those of this process that are to come.
-        Raises errors of the package redis if Redis cannot be reached, or refuses; WorldError for an answer that is
-        none."""
+        """Blocking, for some seconds at most: asks for permits. ``held``: future permits of this process. Raises
+        errors of the package redis if Redis cannot be reached, or refuses; WorldError for an invalid answer."""
         was_open = self._is_open
         try:
             with self._cut_off.within(self._longest):
