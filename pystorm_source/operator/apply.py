@@ -18,6 +18,7 @@ from pystorm_source.operator.report_column import observed, with_column
 from pystorm_source.operator.task import OperatorPlan, task_function
 from pystorm_source.operator.uses import use_of
 from pystorm_source.options import SourceOptions, parse
+from pystorm_source.options.hidden import meant
 from pystorm_source.plan import Plan, compile_plan, load_topology
 from pystorm_source.plan.inputs import input_of
 from pystorm_source.plan.lint import lint_operator
@@ -128,7 +129,7 @@ def apply(
             f"counts is a name, or a pyspark.sql.Observation. Given: {given(counts)}", code="PYSTORM_WRONG_TYPE"
         )
     known = schema_of(df)
-    asked = option_texts(keywords, options or {})
+    asked = meant(option_texts(keywords, options or {}))
     if scope_of(scope) == "cluster":
         _refuse_of_task(keep=keep, key=key, counts=counts)
         return _across_the_cluster(df, known, topology, asked, batch_id)

@@ -9,6 +9,7 @@ from pystorm_source.api.topology import Topology
 from pystorm_source.errors import ArgumentTypeError, given
 from pystorm_source.operator.apply import operator_of
 from pystorm_source.operator.read_counts import read_counts
+from pystorm_source.options.hidden import meant
 from pystorm_source.records.record import TopologyProgress
 from pystorm_source.source.register import option_texts
 
@@ -53,7 +54,7 @@ def counts_of(
         >>> counts_of(Doubles, seen.get).component("double").batch.executed
         10
     """
-    asked = option_texts(keywords, options or {})
+    asked = meant(option_texts(keywords, options or {}))
     _, operator, _ = operator_of(StructType(), topology, asked, any_columns=True)
     found = read_counts(operator.plan, operator.output, seen)
     if found is None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pystorm_source.api.topology import Topology
 from pystorm_source.operator.cluster import Cluster, scope_of
+from pystorm_source.options.hidden import meant
 from pystorm_source.plan.inputs import refuse_input
 from pystorm_source.source.register import (
     check_order,
@@ -140,12 +141,13 @@ def _read(
     """``reader``: the session's. ``check``: refuses options that it does not take."""
     plan, name = planned(topology)
     refuse_input(plan)
-    texts = option_texts(keywords, options or {})
+    asked = option_texts(keywords, options or {})
+    texts = meant(asked)
     cluster = Cluster.of(plan, texts, schema) if scope_of(scope) == "cluster" else None
     if cluster is not None and cluster.is_cut:
         plan, name, texts, schema = cluster.sources, f"{name}_sources", cluster.options_of_sources(texts), None
     if is_ours_to_check(spark, texts):
         check(checked(spark, plan, name, texts, schema))
     name = registered(spark, plan, name)  # Order: errors of pickling come before anything is asked of the session
-    df = loaded(reader().format(name), schema, texts)
+    df = loaded(reader().format(name), schema, texts, asked)
     return df if cluster is None else cluster.behind_sources(df)

@@ -4,11 +4,13 @@ Spark hides an option whose key or text has a word such as ``password`` or ``sec
 shows ``redis://:hunter2@host`` or a private key. So an option with a secret goes through Spark as ``secret.KEY``.
 """
 
+import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pystorm_source.errors import OptionError
+from pystorm_source.json_values import json_of
 from pystorm_source.redaction import redacted
 
 logger = logging.getLogger("pystorm.source")
@@ -19,19 +21,27 @@ _HIDDEN_BY_SPARK = re.compile("secret|password|token|access[.]?key", re.IGNORECA
 """The default of ``spark.redaction.regex``: for a key or a text."""
 
 
-def hidden(texts: Mapping[str, str]) -> dict[str, str]:
-    """The options as they go through Spark: those with a secret have hidden keys."""
-    return {PREFIX + key if _holds_secret(key, text) else key: text for key, text in texts.items()}
+def hidden(texts: Mapping[str, str], asked: Iterable[str] = ()) -> dict[str, str]:
+    """The options as they go through Spark: those that hold a secret under hidden keys. ``asked``: the keys as the user
+    gave them, some under a hidden one."""
+    by_user = {key[len(PREFIX) :].lower() for key in asked if key.lower().startswith(PREFIX)}
+    return {
+        PREFIX + key if key.lower() in by_user or _holds_secret(key, text) else key: text for key, text in texts.items()
+    }
 
 
 def revealed(given: Mapping[str, str]) -> dict[str, str]:
-    """The options as they are meant; warns of secrets that Spark shows. Raises OptionError if an option is given both
-    ways."""
-    found = {key: text for key, text in given.items() if not key.lower().startswith(PREFIX)}
-    plain = {key.lower() for key in found}
-    for key, text in found.items():
+    """The options as they are meant, as Spark gives them; warns of secrets that it shows. Raises as ``meant``."""
+    for key, text in given.items():
         if _holds_secret(key, text) and not _HIDDEN_BY_SPARK.search(f"{key} {text}"):
             logger.warning("Spark shows option %r, which holds a secret, in its plans: give %r", key, PREFIX + key)
+    return meant(given)
+
+
+def meant(given: Mapping[str, str]) -> dict[str, str]:
+    """The options as they are meant. Raises OptionError for one that is given both ways."""
+    found = {key: text for key, text in given.items() if not key.lower().startswith(PREFIX)}
+    plain = {key.lower() for key in found}
     for key, text in given.items():
         if key.lower().startswith(PREFIX):
             meant = key[len(PREFIX) :]
@@ -46,4 +56,14 @@ def revealed(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _holds_secret(key: str, text: str) -> bool:
-    return not key.lower().startswith(PREFIX) and redacted(key, text) != text
+    return not key.lower().startswith(PREFIX) and redacted(key, text) not in (text, _as_redacted_writes(text))
+
+
+def _as_redacted_writes(text: str) -> str:
+    """The text; JSON in the form in which ``redacted`` writes it, by which it differs without a secret, too."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        return json.dumps(json_of(text))
+    except (ValueError, RecursionError):
+        return text

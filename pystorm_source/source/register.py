@@ -4,7 +4,7 @@ import functools
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pystorm_source.api.topology import Topology
@@ -148,9 +148,12 @@ def columns_of(schema: "StructType | str") -> "StructType | None":
     return cast("StructType", columns)
 
 
-def loaded(reader: Any, schema: "StructType | str | None", texts: Mapping[str, str]) -> "DataFrame":
-    """The DataFrame of ``spark.read.format(...)`` or ``spark.readStream.format(...)`` under these options."""
-    return (reader if schema is None else reader.schema(schema)).options(**hidden(texts)).load()
+def loaded(
+    reader: Any, schema: "StructType | str | None", texts: Mapping[str, str], asked: Iterable[str]
+) -> "DataFrame":
+    """The DataFrame of ``spark.read.format(...)`` or ``spark.readStream.format(...)`` under these options. ``asked``:
+    the keys as the user gave them."""
+    return (reader if schema is None else reader.schema(schema)).options(**hidden(texts, asked)).load()
 
 
 def refuse_tables_of_main(plan: Plan) -> None:

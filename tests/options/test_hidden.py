@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pystorm_source.errors import OptionError
-from pystorm_source.options.hidden import hidden, revealed
+from pystorm_source.options.hidden import hidden, meant, revealed
 
 SPARK = re.compile("(?i)secret|password|token|access[.]?key")
 """As spark.redaction.regex is by default: of a key or of a text."""
@@ -35,10 +35,20 @@ def test_spark_hides_what_holds_a_secret(key):
         {"topology.rate.limit.redis": "redis://host:6379/0"},
         {"topology": "package.module:Class", "path": "/in", "config": '{"service.url": "http://host"}'},
         {"secret.topology.rate.limit.redis": "redis://:hunter2@host:6379/0"},
+        {"config": '{"topology.max.spout.pending":10}', "lines": '["ä","b"]', "endingOffsets": '{ "a": 1 }'},
     ],
 )
-def test_other_options_go_as_they_are(given):
+def test_other_options_go_as_they_are(given, caplog):
     assert hidden(given) == given
+    revealed(given)
+    assert not caplog.messages
+
+
+def test_what_the_user_hides_stays_hidden():
+    asked = {"Secret.service.url": "http://host/by-name", "path": "/in"}
+    texts = meant(asked)
+    assert texts == {"service.url": "http://host/by-name", "path": "/in"}
+    assert hidden(texts, asked) == {"secret.service.url": "http://host/by-name", "path": "/in"}
 
 
 def test_an_option_that_is_given_both_ways_is_refused_without_its_text():

@@ -20,6 +20,7 @@ def test_no_plan_shows_the_password_of_a_redis(spark, tmp_path, capfd):
         read(spark, Lines, path=path, config=CONFIG, options={key: REDIS}),
         read_stream(spark, Lines, path=path, config={**CONFIG, key: REDIS}),
         read_stream(spark, Lines, path=path, config=CONFIG, options={key: REDIS}),
+        read_stream(spark, Lines, path=path, config=CONFIG, options={f"secret.{key}": REDIS}),
         spark.readStream.format("pystorm")
         .options(**{"topology": f"{Lines.__module__}:Lines", f"secret.{key}": REDIS, "path": path})
         .load(),
