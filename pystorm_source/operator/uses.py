@@ -123,6 +123,11 @@ def _has_other_rows(place: tuple[str, ...], df: "DataFrame") -> bool:
     known = _batches.get(place)
     if known is not None:
         return not df.sameSemantics(known)
+    if place[0]:
+        # A stream's earlier micro-batches are over. Their DataFrames would keep shuffle files from being removed.
+        for each in list(_batches):
+            if each[:2] == place[:2] and each[2] != place[2]:
+                _batches.pop(each, None)
     _batches[place] = df
     while len(_batches) > _MOST_USES:
         _batches.popitem(last=False)

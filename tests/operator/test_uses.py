@@ -7,6 +7,7 @@ import pytest
 
 from pystorm_source import Bolt, Input, Topology, apply
 from pystorm_source.errors import ArgumentError
+from pystorm_source.operator import uses
 
 pytestmark = pytest.mark.spark
 
@@ -100,6 +101,8 @@ def test_uses_in_for_each_batch_keep_their_letters_records_and_keys_apart(spark,
             apply(half, Pays, use=use, options=options).write.mode("append").json(str(rows))
 
     run(stream.writeStream.foreachBatch(both), tmp_path / "checkpoint")
+    held = {number for _, _, number, _, use in uses._batches if use in ("even", "odd")}
+    assert held == {"1"}, "no earlier micro-batch, with its shuffle files, is held"
     found = lines_of(effects)
     assert sorted(id for _, id in found) == [id for id in range(20) if id % 5 != 3]
     assert max(Counter(key for key, _ in found).values()) == 1
