@@ -5,6 +5,7 @@ writes the text into its logs, its UI and its event log.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -18,13 +19,16 @@ MOST = 1_000
 """Secrets that are remembered, the newest. Fewer: those of a large topology are forgotten. More: each error searches
 for all of them."""
 
+_PLAIN = re.compile(r"true|false|none|null|\d{1,5}", re.IGNORECASE)
+"""Texts that messages are full of, and that options such as ``max.tokens`` have; a password is none of them."""
+
 _known: dict[str, None] = {}
 
 
 def remember(config: Mapping[str, Any]) -> None:
     """Remembers the secrets of a configuration."""
     for secret in _secrets_in("", config):
-        if len(secret) >= SHORTEST:
+        if len(secret) >= SHORTEST and not _PLAIN.fullmatch(secret):
             _known.pop(secret, None)
             _known[secret] = None
     while len(_known) > MOST:

@@ -12,9 +12,10 @@ from typing import Any
 
 REDACTED = "(redacted)"
 
-# The words by which Spark redacts options in its plans, and those of Kafka's client for the same things.
+# The words by which Spark redacts options in its plans, but for a tokenizer's, and those of Kafka's client for the same
+# things.
 _SECRET = re.compile(
-    r"secret|password|token|access[._]?key|credential|sasl\.jaas|oauthbearer\.config|passphrase|key\.pem"
+    r"secret|password|token(?!iz)|access[._]?key|credential|sasl\.jaas|oauthbearer\.config|passphrase|key\.pem"
     r"|keystore\.key|user\.info|(api|account|private)[._]?key",
     re.IGNORECASE,
 )
