@@ -229,7 +229,7 @@ class LeaseClient:
                 last = granted.first - ahead + (granted.count - 1) * granted.apart
                 one.again = max(one.again, last - AHEAD_SECONDS)
             # While a probe is under way there are no permits, and no pause.
-            one.is_open = bool(granted.paused) or granted.probe or (one.is_open and not granted.count)
+            one.is_open = bool(granted.paused or granted.probe) or (one.is_open and not granted.count)
             opened, one.openings = granted.openings > one.openings, granted.openings
             if opened:
                 one.wish.good = one.wish.bad = 0
