@@ -65,6 +65,8 @@ cdef int64_t LONGEST_WAIT_NANOS = 1_000_000
 # Longer: a call that waits for its own threads is held up for so long, once.
 cdef uint64_t CALL_NANOS = 50_000_000
 cdef uint64_t MOST_OF_A_CALL = 1 << 40     # any number
+# More: of a call that merely listens, as many trees too many are open. Fewer: one that waits for its threads is held up.
+cdef uint64_t FEW_OF_A_CALL = 16
 # Fewer: less is reported of threads that go on. More: their errors fill the memory until the next micro-batch.
 cdef Py_ssize_t MOST_LATE_EMITS = 10
 
@@ -196,14 +198,15 @@ def counts_for_run(component):
 
 cdef bint has_room(OutputCollector collector) except -1:
     cdef PendingEmits pending = collector.pending
-    cdef uint64_t more
+    cdef uint64_t more = collector.let_in if collector.in_call and collector.let_call == collector.calls else 0
     cdef SpoutOutputCollector spout
     if pending is None or collector.new_strategy is None:  # in no worker, nothing waits
         return True
     if isinstance(collector, SpoutOutputCollector):
         spout = <SpoutOutputCollector>collector
         if not spout.bounded and (spout.closed or spout_is_at_most(spout)):
-            return False
+            collector.let_in -= more > 0
+            return more > 0
         if collector.between_runs and spout.bounded:
             return True  # it is refused
     elif collector.between_runs:
@@ -211,14 +214,13 @@ cdef bint has_room(OutputCollector collector) except -1:
     if pending.count == 0:
         return True
     if collector.in_call:
-        more = collector.let_in if collector.let_call == collector.calls else 0
         return pending.count < capacity_ahead(pending) + more
     # Order: this thread may drain, because no turn is under way; with the lock held throughout, none begins.
     return pending.drain()
 
 
 cdef uint64_t capacity_ahead(PendingEmits pending) noexcept:
-    """Capacity of the queue that the oldest pending emit waits for."""
+    """Capacity of the queue that the oldest pending emit waits for; there is one."""
     cdef BatchInserter inserter = <BatchInserter>pending.entries[2 * pending.first]
     return queue_capacity(inserter.queue) if inserter.queue is not None else ps_broadcast_capacity(inserter.ring.ring)
 
@@ -257,10 +259,14 @@ cdef bint await_room(OutputCollector collector) except -1:
 
 cdef int let_in(OutputCollector collector) except -1:
     """The call seems to wait for its threads. A bolt's tuples bound what its threads emit for a call. A spout's call
-    may also last because it listens: as many emits as the queue holds are let in at a time."""
+    may also last because it listens: as many emits as the queue holds are let in at a time. If no emit is pending,
+    because its slice is over or too many trees are open, a few are."""
     if collector.let_call != collector.calls:
         collector.let_call, collector.let_in = collector.calls, 0
-    collector.let_in += MOST_OF_A_CALL if collector.is_bolt else capacity_ahead(collector.pending)
+    if collector.is_bolt:
+        collector.let_in = MOST_OF_A_CALL
+    else:
+        collector.let_in += FEW_OF_A_CALL if collector.pending.count == 0 else capacity_ahead(collector.pending)
     return 0
 
 

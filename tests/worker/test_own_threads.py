@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import queue
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
@@ -313,6 +314,46 @@ def test_the_end_of_the_worker_wakes_a_thread_that_waits_for_room():
     spout.thread.join(20)
     assert not spout.thread.is_alive()
     assert "component 's', task 1: Floods.emit" in str(spout.error)
+
+
+class Reads(Spout):
+    """Each call waits for its threads, which emit three rows."""
+
+    outputs = ["n long"]
+    n = 0
+
+    def initialize(self, conf, context):
+        self.pool = ThreadPoolExecutor(3)
+
+    def one(self, n):
+        self.emit([n], n)
+
+    def next_tuple(self):
+        list(self.pool.map(self.one, range(self.n, self.n + 3)))
+        self.n += 3
+
+
+@pytest.mark.parametrize("scheduler", ["inline", "threads"])
+def test_too_many_open_trees_hold_up_no_call_of_a_spout_that_waits_for_its_threads(scheduler):
+    s = Reads.spec()
+    overrides = {"topology.scheduler": scheduler, "topology.max.spout.pending": 1}
+    worker = worker_of(topology(s=s, b=Pass.spec(inputs=[s])), "b", overrides=overrides)
+    assert sorted(numbers(worker.run_slice("s", 6, 60_000))) == list(range(6))
+    worker.stop()
+
+
+def test_the_end_of_a_slice_holds_up_no_call_of_a_spout_that_waits_for_its_threads():
+    class Ends(Reads):
+        def one(self, n):
+            while not worker.executors[0].exhausted:  # the driver ends the slice meanwhile
+                time.sleep(0.001)
+            self.emit([n], n)
+
+    s = Ends.spec()
+    made = topology(s=s, b=Pass.spec(inputs=[s]))
+    worker = worker_of(made, "b", overrides={"topology.scheduler": "threads"})
+    assert sorted(numbers(worker.run_slice("s", 100, 50))) == list(range(3))
+    worker.stop()
 
 
 def test_a_call_that_waits_for_its_threads_is_not_waited_for_by_them():
