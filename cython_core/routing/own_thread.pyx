@@ -4,7 +4,8 @@ The engine takes such an emit if it knows which run (micro-batch of one task) th
 
     anchored to a tuple by name that has no verdict and is in a tree     to the run that waits for that tree
     in the context of a call of the engine (asyncio's tasks,             to the run of that call, and to no other one
-    asyncio.to_thread, contextvars.copy_context().run)
+    asyncio.to_thread, contextvars.copy_context().run; work
+    for a ThreadPoolExecutor that is an attribute)
     by a thread started since the run began                              to this run
     in the first run of the worker                                       to this run: there is none before
     of a spout without offsets                                           to the run that it comes in
@@ -18,7 +19,10 @@ back-pressure strategy, unless the component is in a call, which may wait for th
 Threading law: any thread, with the interpreter's lock.
 """
 
-from contextvars import ContextVar
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
+from functools import partial
 
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.contextvars cimport PyContextVar_Reset, PyContextVar_Set, get_value
@@ -57,6 +61,7 @@ cdef extern from "cython_core/primitives/wait.h" nogil:
 logger = logging.getLogger("pystorm.worker")
 
 cdef object RUN = ContextVar("pystorm_run")
+cdef str ATTRIBUTE = "_pystorm_collector"
 cdef unsigned long long runs = 0
 cdef set engine_threads = set()    # of executors: they take turns, so they never wait here
 # Longer: room is seen late. Shorter: the thread takes the lock from those that make the room.
@@ -110,7 +115,25 @@ def begin_run(executors, bint by_this_thread):
         collector.between_runs = False
         if by_this_thread:
             collector.thread = ps_this_thread()
+        pass_contexts_on(collector.instance)
     return runs
+
+
+cdef int pass_contexts_on(object component) except -1:
+    """A pool of threads that a component keeps outlives a run, and its threads know of none: what is given to it from
+    now on has the context of the call that gives it."""
+    # Order: no look at __dict__. CPython 3.11 would read each attribute of the component more slowly from then on.
+    for held in gc.get_referents(component):
+        for value in list(held.values()) if type(held) is dict and ATTRIBUTE in held else (held,):
+            # No subclass: one of the standard library's gives its work to another interpreter.
+            if type(value) is ThreadPoolExecutor and "submit" not in vars(value):
+                value.submit = partial(submit_in_context, value.submit)
+    return 0
+
+
+def submit_in_context(submit, function, /, *args, **named):
+    """As ``ThreadPoolExecutor.submit``."""
+    return submit(copy_context().run, function, *args, **named)
 
 
 cdef uint64_t newest_thread() except? 0:

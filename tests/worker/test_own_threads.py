@@ -155,6 +155,57 @@ def test_the_context_of_a_call_says_which_run_a_thread_works_for(of_run):
     worker.stop()
 
 
+POOLED = {"anchored by itself": {}, "to its tuple": {"anchors": True}, "to none": {"anchors": []}}
+
+
+@pytest.mark.parametrize("scheduler", ["inline", "threads"])
+@pytest.mark.parametrize("how", POOLED)
+def test_a_pool_of_threads_that_initialize_makes_emits_in_every_micro_batch(how, scheduler):
+    class Pools(Bolt):
+        outputs = ["n long"]
+
+        def initialize(self, conf, context):
+            self.pool = ThreadPoolExecutor(2)
+
+        def process(self, tup):
+            given = {"anchors": [tup]} if POOLED[how].get("anchors") else POOLED[how]
+            for done in [self.pool.submit(self.emit, tup.values, **given) for _ in range(2)]:
+                done.result(20)
+
+    s = Numbers.spec()
+    made = topology(s=s, b=Pools.spec(inputs=[s]))
+    worker = worker_of(made, "b", overrides={"topology.scheduler": scheduler})
+    found = [sorted(numbers(worker.run("s", "p", 3 * at, 3 * at + 3))) for at in range(3)]
+    assert found == [[0, 0, 1, 1, 2, 2], [3, 3, 4, 4, 5, 5], [6, 6, 7, 7, 8, 8]]
+    worker.stop()
+
+
+def test_what_a_pool_was_given_in_a_run_before_gives_the_next_one_no_row():
+    class Pools(Bolt):
+        outputs = ["n long"]
+
+        def initialize(self, conf, context):
+            self.pool, self.go = ThreadPoolExecutor(2), threading.Event()
+
+        def late(self):
+            self.go.wait(20)
+            self.emit([77], anchors=[])
+
+        def process(self, tup):
+            if tup.values[0] == 0:
+                self.done = self.pool.submit(self.late)
+            if tup.values[0] == 3:
+                self.go.set()
+                self.error = self.done.exception(20)
+
+    worker, bolt, first = started(Pools)
+    assert first == []
+    with pytest.raises(TupleFailed, match=LATE):
+        list(worker.run("s", "p", 3, 6))
+    assert LATE in str(bolt.error)
+    worker.stop()
+
+
 @pytest.mark.parametrize("begun_in", ["process", "initialize"])
 def test_a_task_of_the_loop_gives_a_later_run_no_row(begun_in):
     class Background(AsyncBolt):
