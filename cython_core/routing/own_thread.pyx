@@ -70,7 +70,7 @@ cdef int64_t LONGEST_WAIT_NANOS = 1_000_000
 # Longer: a call that waits for its own threads is held up for so long, once.
 cdef uint64_t CALL_NANOS = 50_000_000
 cdef uint64_t MOST_OF_A_CALL = 1 << 40     # any number
-# More: of a call that merely listens, as many trees too many are open. Fewer: one that waits for its threads is held up.
+# More: of a call that merely listens, as many trees too many are open. Fewer: one that waits for threads is held up.
 cdef uint64_t FEW_OF_A_CALL = 16
 # Fewer: less is reported of threads that go on. More: their errors fill the memory until the next micro-batch.
 cdef Py_ssize_t MOST_LATE_EMITS = 10
