@@ -104,8 +104,8 @@ cdef class ThreadsRun:
         return 0
 
 
-# Order: never cleared as a part of garbage. The end of a scheduler in the same garbage wakes its threads, and would write
-# into what lies behind None in the interpreter's memory: from CPython 3.14 on, the address of the class Exception.
+# Order: never cleared as a part of garbage. The end of a scheduler in the same garbage wakes its threads, and would
+# write into what lies behind None in the interpreter's memory: from CPython 3.14 on, the address of the class Exception.
 @cython.final
 @cython.no_gc_clear
 cdef class ExecutorThread:
